@@ -1,0 +1,1 @@
+"""Joint torques of rigid-body robots with their exact time derivatives."""
