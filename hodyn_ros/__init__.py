@@ -1,1 +1,22 @@
-"""Joint torques of rigid-body robots with their exact time derivatives."""
+"""Joint torques of rigid-body robots with their exact time derivatives.
+
+The public interface: a `RobotModel` from a robot description, `inverse_dynamics` for joint efforts
+and their derivatives, `forward_kinematics` for poses and twists, and `HodynError` for what goes
+wrong. The ROS 2 node lives in `hodyn_ros.ros`, which alone needs a ROS installation.
+"""
+
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import HodynError
+from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
+from hodyn_ros.model.robot import ModelWarning, RobotModel
+
+__all__ = [
+    'HodynError',
+    'LinkMotion',
+    'ModelWarning',
+    'RobotModel',
+    'Wrench',
+    'forward_kinematics',
+    'inverse_dynamics',
+]

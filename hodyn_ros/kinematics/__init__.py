@@ -1,0 +1,1 @@
+"""Motion of bodies and links: poses, twists and the time derivatives of twists."""

@@ -1,0 +1,1 @@
+"""Robot models: from a description (URDF) to a tree of bodies, joint screws and inertias."""

@@ -1,0 +1,120 @@
+"""Inverse dynamics: the public entry, which checks its input and chooses a formulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.dynamics import body_fixed, nth_order
+from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
+from hodyn_ros.errors import HodynError, MotionError, WrenchError
+from hodyn_ros.kinematics.joints import (
+    body_coordinates,
+    checked_motion,
+    independent_efforts,
+)
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+ALGORITHMS = ('auto', 'body_fixed', 'nth_order')
+
+# Samples that are computed together: large enough to hide the cost of Python, small enough for the
+# intermediate arrays to stay in the cache.
+_BLOCK = 256
+
+
+def inverse_dynamics(
+    model: RobotModel,
+    motion: ArrayLike,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    algorithm: str = 'auto',
+) -> Array:
+    """Joint efforts of a motion and their exact time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        `motion[..., k, :]` is the k-th time derivative of the joint positions in model order
+        [rad/s^k] or [m/s^k], K >= 3.
+    wrench : Wrench or sequence of Wrench, optional
+        Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
+    algorithm : {'auto', 'body_fixed', 'nth_order'}
+        Formulation. They agree to rounding; body_fixed needs K <= 5.
+
+    Returns
+    -------
+    ndarray, shape (..., K-2, n)
+        `[..., m, :]` is the m-th time derivative of the joint torques [N m/s^m] or forces [N/s^m]:
+        K = 3 gives Q, K = 5 gives Q and its first two derivatives.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape or holds NaN or infinite values.
+    WrenchError
+        If a wrench does not fit the model or the motion.
+    HodynError
+        If the algorithm is unknown or cannot compute the order, or a result overflows.
+
+    Notes
+    -----
+    Positive efforts act in the positive direction of their joints. Source: Mueller 2021,
+    "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators
+    using Spatial Representation of Twists", and the papers named in the formulations.
+    """
+    motion = checked_motion(model, motion)
+    K = motion.shape[-2]
+    wrenches = checked_wrenches(model, wrench, K - 2)
+    body_efforts = _formulation(algorithm, K)
+
+    batch = motion.shape[:-2]
+    for item in wrenches:
+        shape = np.shape(item.values)[:-2]
+        try:
+            batch = np.broadcast_shapes(batch, shape)
+        except ValueError:
+            raise WrenchError(
+                f'Wrench on {item.link!r}: the leading axes {shape} of its values do not broadcast '
+                f'with the leading axes {motion.shape[:-2]} of the motion.'
+            ) from None
+    samples = np.broadcast_to(motion, (*batch, *motion.shape[-2:])).reshape(-1, *motion.shape[-2:])
+    values = [
+        np.broadcast_to(item.values, (*batch, K - 2, 6)).reshape(-1, K - 2, 6) for item in wrenches
+    ]
+    effort = np.empty((len(samples), K - 2, model.n_joints))
+    # Overflow shows in the result, which is checked; it needs no warning on the way.
+    with np.errstate(over='ignore', invalid='ignore'):
+        for start in range(0, len(samples), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            coordinates = body_coordinates(model, samples[block])
+            applied = wrenches_on_bodies(
+                model, coordinates, [(item, v[block]) for item, v in zip(wrenches, values)]
+            )
+            effort[block] = independent_efforts(model, body_efforts(model, coordinates, applied))
+    if not np.all(np.isfinite(effort)):
+        raise MotionError(
+            'The efforts overflow: the motion or a wrench holds values that are too large '
+            f'(largest in the motion {np.abs(motion).max():.3g}).'
+        )
+    return effort.reshape(*batch, K - 2, model.n_joints)
+
+
+def _formulation(
+    algorithm: str, K: int
+) -> Callable[[RobotModel, Array, Mapping[int, Array]], Array]:
+    if algorithm in ('auto', 'nth_order'):
+        return nth_order.body_efforts
+    if algorithm == 'body_fixed':
+        if K - 3 > body_fixed.HIGHEST_ORDER:
+            raise HodynError(
+                f'The algorithm body_fixed computes orders up to {body_fixed.HIGHEST_ORDER}, the '
+                f'motion has K = {K} for order {K - 3}; use nth_order.'
+            )
+        return body_fixed.body_efforts
+    raise HodynError(
+        f'The algorithm {algorithm!r} is unknown; choose one of {", ".join(ALGORITHMS)}.'
+    )

@@ -1,0 +1,54 @@
+"""Recursive inverse dynamics of any order in body-fixed twists.
+
+Sources: Mueller and Kumar, nth-order derivatives of the inverse dynamics; Mueller 2021, Appendix B.
+Instead of writing each order out, every quantity is a series (its time derivatives along one axis)
+and products follow Leibniz's rule: O(n) in the bodies, O(r^2) in the order r for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.kinematics.body import body_twists
+from hodyn_ros.kinematics.joints import JointTransforms
+from hodyn_ros.lie import leibniz, se3
+from hodyn_ros.model.robot import BASE, RobotModel
+
+Array = NDArray[np.float64]
+
+
+def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+    """Efforts of all bodies' joints and their time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 3.
+    applied : mapping of int to ndarray, shape (N, K-2, 6)
+        For some bodies: the wrench (m, f) that the body exerts on the environment in its own frame,
+        and its componentwise derivatives.
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n_bodies)
+    """
+    N, K, n_bodies = coordinates.shape
+    transforms = JointTransforms(model, coordinates[:, :-1])
+    twists = body_twists(model, coordinates, transforms, base_acceleration=-model.gravity)
+    wrenches: list[Array] = []
+    for i, V in enumerate(twists):
+        # N^(m) = Pi^(m+1) - sum_j binomial(m, j) ad_{V^(j)}^T Pi^(m-j), Pi = M V.
+        Pi = (V.reshape(-1, 6) @ model.M_body[i]).reshape(V.shape)
+        W = Pi[:, 1:] - leibniz.bilinear(se3.coadjoint, V, Pi, K - 2)
+        wrenches.append(W + applied[i] if i in applied else W)
+    efforts = np.empty((N, K - 2, n_bodies))
+    for i in reversed(range(n_bodies)):
+        efforts[..., i] = wrenches[i] @ model.X[i]
+        p = model.parent[i]
+        if p != BASE:
+            wrenches[p] = wrenches[p] + transforms.to_parent(i, wrenches[i])
+    return efforts

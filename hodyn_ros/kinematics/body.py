@@ -1,0 +1,90 @@
+"""Body-fixed twists of all bodies and their time derivatives, and the poses of the bodies.
+
+Forward recursion V_i = A_i V_p(i) + X_i qd_i and its derivatives of any order. Source: Mueller 2021,
+Appendix B (orders up to three); the general order by Leibniz's rule, see `joints`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.kinematics.joints import JointTransforms
+from hodyn_ros.model.robot import BASE, RobotModel
+
+Array = NDArray[np.float64]
+
+
+def body_twists(
+    model: RobotModel,
+    coordinates: Array,
+    transforms: JointTransforms,
+    base_acceleration: Array | None = None,
+) -> list[Array]:
+    """Twists of all bodies in their own frames, with time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 2.
+    transforms : JointTransforms
+        Of the same coordinates.
+    base_acceleration : ndarray, shape (3,), optional
+        Linear acceleration of the base [m/s^2]. Minus the gravitational acceleration makes the
+        inertia forces include the weight; the twists are then not the kinematic ones.
+
+    Returns
+    -------
+    list of ndarray, shape (N, K-1, 6)
+        For every body: entry k is the k-th time derivative of its twist (omega, v).
+    """
+    K = coordinates.shape[1]
+    base = np.zeros((1, K - 1, 6))
+    if base_acceleration is not None and K > 2:
+        base[:, 1, 3:] = base_acceleration
+    twists: list[Array] = []
+    for i, p in enumerate(model.parent):
+        V = transforms.to_body(i, base if p == BASE else twists[p])
+        V = V + coordinates[:, 1:, i, None] * model.X[i]
+        twists.append(V)
+    return twists
+
+
+def body_poses(model: RobotModel, positions: Array) -> list[Array]:
+    """Poses of all bodies in the base frame.
+
+    Source: product of exponentials in body-fixed form, Mueller 2021, eq. (3):
+    C_i = C_p(i) B_i exp(X_i q_i).
+
+    Parameters
+    ----------
+    model : RobotModel
+    positions : ndarray, shape (N, n_bodies)
+        Joint positions of the bodies.
+
+    Returns
+    -------
+    list of ndarray, shape (N, 4, 4)
+    """
+    poses: list[Array] = []
+    for i, p in enumerate(model.parent):
+        relative = model.B[i] @ _exp(model.X[i], positions[:, i])
+        poses.append(relative if p == BASE else poses[p] @ relative)
+    return poses
+
+
+def _exp(X: Array, q: Array) -> Array:
+    """Motion of a revolute (unit axis through x: (e, x cross e)) or prismatic ((0, e)) joint."""
+    e, v = X[:3], X[3:]
+    motion = np.zeros((*q.shape, 4, 4))
+    motion[...] = np.eye(4)
+    if not e.any():
+        motion[..., :3, 3] = q[..., None] * v
+        return motion
+    e_hat = np.array([[0.0, -e[2], e[1]], [e[2], 0.0, -e[0]], [-e[1], e[0], 0.0]])
+    sine, versine = np.sin(q)[..., None, None], 2.0 * (np.sin(0.5 * q) ** 2)[..., None, None]
+    R = np.eye(3) + sine * e_hat + versine * (e_hat @ e_hat)
+    motion[..., :3, :3] = R
+    motion[..., :3, 3] = (np.eye(3) - R) @ np.cross(e, v)
+    return motion

@@ -1,0 +1,169 @@
+"""Joints as functions of time: positions of all bodies' joints and the transforms between bodies.
+
+The transform of twists from the parent of body i to body i is A(t) = Ad(exp(-X q(t))) Ad(B^-1)
+(Mueller 2021, eq. (4)). For a revolute joint ad_X^3 = -ad_X, for a prismatic one ad_X^2 = 0, so
+
+    A(t) = K_0 + f_1(t) K_1 + f_2(t) K_2,   K_b = ad_X^b Ad(B^-1),
+    f_1 = -sin q, f_2 = 1 - cos q (revolute);  f_1 = -q, f_2 = 0 (prismatic),
+
+with constant matrices K_b. All time derivatives of A y for a moving y follow from the scalar
+functions f_b by Leibniz's rule, at a cost that grows with the square of the order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import MotionError
+from hodyn_ros.lie import leibniz, se3
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+
+def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> Array:
+    """Motion as a float64 array of shape (..., K, n), refused if it cannot be used.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like
+    lowest_K : int
+        Fewest derivatives needed, the zeroth included.
+
+    Raises
+    ------
+    MotionError
+    """
+    expected = f'(..., K, {model.n_joints}) with K >= {lowest_K}'
+    array = np.asarray(motion)
+    if array.dtype.kind not in 'fiu':
+        raise MotionError(
+            f'The motion has elements of type {array.dtype}, expected real numbers of shape '
+            f'{expected}.'
+        )
+    array = array.astype(np.float64, copy=False)
+    if array.ndim < 2 or array.shape[-1] != model.n_joints or array.shape[-2] < lowest_K:
+        raise MotionError(
+            f'The motion has shape {array.shape}, expected {expected}: time derivatives of the '
+            f'{model.n_joints} joints {", ".join(model.joint_names)}.'
+        )
+    if not np.all(np.isfinite(array)):
+        where = tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
+        raise MotionError(
+            f'The motion holds {array[where]} at index {where} (derivative {where[-2]} of joint '
+            f'{model.joint_names[where[-1]]!r}); all values must be finite.'
+        )
+    return array
+
+
+def body_coordinates(model: RobotModel, motion: Array) -> Array:
+    """Joint motion of every body from that of the independent joints.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (..., K, n)
+        Time derivatives of the independent joints.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n_bodies)
+        A mimic joint q_m = a q_j + b has q_m^(k) = a q_j^(k).
+    """
+    coordinates: Array = motion[..., model.coordinate] * model.multiplier
+    coordinates[..., 0, :] += model.offset
+    return coordinates
+
+
+def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
+    """Efforts of the independent joints from those of all bodies' joints.
+
+    Parameters
+    ----------
+    model : RobotModel
+    body_efforts : ndarray, shape (..., n_bodies)
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+        The effort of a mimic joint adds to the joint that it follows, times its multiplier.
+    """
+    selection = np.zeros((model.n_bodies, model.n_joints))
+    selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
+    # One contraction per value, independent of the batch: a matrix product would round
+    # differently for different batch sizes.
+    return np.einsum('...b,bj->...j', body_efforts, selection)
+
+
+class JointTransforms:
+    """The transforms A of all bodies along a motion, applied to series of twists and wrenches.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies.
+    """
+
+    def __init__(self, model: RobotModel, coordinates: Array) -> None:
+        series = np.swapaxes(coordinates, -1, -2)
+        N, n_bodies, self.K = series.shape
+        sine, cosine = leibniz.sin_cos(series)
+        turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5  # unit axis or none
+        f = np.zeros((N, n_bodies, self.K, 3))
+        f[..., 0, 0] = 1.0
+        f[..., 1] = np.where(turns[:, None], -sine, -series)
+        f[..., 2] = np.where(turns[:, None], -cosine, 0.0)
+        f[..., 0, 2] += turns
+        m, j = np.ogrid[: self.K, : self.K]
+        # [N, body, m, j, b] = binomial(m, j) f_b^(m-j), flattened over (j, b).
+        self._series = (
+            f[..., np.maximum(m - j, 0), :] * leibniz.binomials(self.K)[..., None]
+        ).reshape(N, n_bodies, self.K, 3 * self.K)
+
+        ad_X = se3.ad(model.X)
+        K0 = se3.Ad(se3.inverse(model.B))
+        K1 = ad_X @ K0
+        basis = np.stack([K0, K1, ad_X @ K1], axis=1)  # (n_bodies, 3, 6, 6)
+        self._to_body = np.ascontiguousarray(
+            basis.transpose(0, 3, 1, 2).reshape(n_bodies, 6, 18)
+        )
+        self._to_parent = np.ascontiguousarray(
+            basis.transpose(0, 2, 1, 3).reshape(n_bodies, 6, 18)
+        )
+
+    def to_body(self, i: int, V: Array) -> Array:
+        """Series of A V for a series of twists V of the parent of body i.
+
+        Parameters
+        ----------
+        i : int
+        V : ndarray, shape (N or 1, K', 6), K' <= K
+
+        Returns
+        -------
+        ndarray, shape (N, K', 6)
+        """
+        return self._apply(i, V, self._to_body[i])
+
+    def to_parent(self, i: int, W: Array) -> Array:
+        """Series of transpose(A) W for a series of wrenches W on body i.
+
+        Parameters
+        ----------
+        i : int
+        W : ndarray, shape (N, K', 6), K' <= K
+
+        Returns
+        -------
+        ndarray, shape (N, K', 6)
+        """
+        return self._apply(i, W, self._to_parent[i])
+
+    def _apply(self, i: int, y: Array, basis: Array) -> Array:
+        N, K, _ = y.shape
+        images = (y.reshape(-1, 6) @ basis).reshape(N, 3 * K, 6)
+        product: Array = self._series[:, i, :K, : 3 * K] @ images
+        return product

@@ -1,0 +1,137 @@
+"""Time derivatives of products: arrays that hold a function and its derivatives, and Leibniz's rule.
+
+A series is an array with an axis of K entries: entry k is the k-th time derivative. The product of
+two series is again a series of K entries, (f g)^(m) = sum over j of binomial(m, j) f^(j) g^(m-j).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import comb
+
+Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=64)
+def binomials(K: int) -> Array:
+    """Binomial coefficients, entry [m, j] = m! / (j! (m - j)!), zero for j > m.
+
+    Parameters
+    ----------
+    K : int
+        Number of rows and columns.
+
+    Returns
+    -------
+    ndarray, shape (K, K), read-only
+    """
+    m, j = np.ogrid[:K, :K]
+    table: Array = comb(m, j)
+    table.setflags(write=False)
+    return table
+
+
+def multiplication(f: Array) -> Array:
+    """Matrix of the product with a scalar series: `multiplication(f) @ g` is the series of f g.
+
+    Parameters
+    ----------
+    f : ndarray, shape (..., K)
+
+    Returns
+    -------
+    ndarray, shape (..., K, K)
+        Lower triangular, entry [m, j] = binomial(m, j) f^(m-j).
+    """
+    K = f.shape[-1]
+    m, j = np.ogrid[:K, :K]
+    return f[..., np.maximum(m - j, 0)] * binomials(K)
+
+
+def bilinear(
+    product: Callable[[Array, Array], Array], a: Array, b: Array, K: int | None = None
+) -> Array:
+    """Series of a bilinear product of two vector series.
+
+    Parameters
+    ----------
+    product : callable
+        Broadcasting product of two arrays of shape (..., d).
+    a, b : ndarray, shape (..., >=K, d)
+    K : int, optional
+        Number of derivatives wanted, by default as many as both series hold.
+
+    Returns
+    -------
+    ndarray, shape (..., K, d)
+    """
+    if K is None:
+        K = min(a.shape[-2], b.shape[-2])
+    table = binomials(K)
+    orders = []
+    for m in range(K):
+        terms = product(a[..., : m + 1, :], b[..., m::-1, :])
+        orders.append(terms[..., 0, :] if m == 0 else table[m, : m + 1] @ terms)
+    return np.stack(orders, axis=-2)
+
+
+def sin_cos(q: Array) -> tuple[Array, Array]:
+    """Series of the sine and cosine of a scalar series.
+
+    Parameters
+    ----------
+    q : ndarray, shape (..., K)
+        An angle and its derivatives [rad].
+
+    Returns
+    -------
+    sine, cosine : ndarray, shape (..., K)
+    """
+    K = q.shape[-1]
+    sine, cosine = np.empty_like(q), np.empty_like(q)
+    sine[..., 0], cosine[..., 0] = np.sin(q[..., 0]), np.cos(q[..., 0])
+    table = binomials(K)
+    for k in range(K - 1):
+        # s' = c q', c' = -s q', differentiated k times.
+        rates = q[..., k + 1 : 0 : -1] * table[k, : k + 1]
+        sine[..., k + 1] = (cosine[..., : k + 1] * rates).sum(axis=-1)
+        cosine[..., k + 1] = -(sine[..., : k + 1] * rates).sum(axis=-1)
+    return sine, cosine
+
+
+def in_moving_frame(
+    y: Array, V: Array, product: Callable[[Array, Array], Array]
+) -> Array:
+    """Derivatives of a vector whose components change with a moving frame.
+
+    T(t) maps between the frames and V(t) is the velocity of one relative to the other. Two cases
+    lead to the same sums of products z_m, m applications of d/dt + product(V, .) to the series y:
+
+    - dT/dt = T product(V, .) and y holds the derivatives of the components: the m-th derivative of
+      T y is T z_m;
+    - dT/dt = product(V, .) T and y holds T times the derivatives of the components: the m-th
+      derivative of T times the components is z_m.
+
+    Parameters
+    ----------
+    y : ndarray, shape (..., K, d)
+    V : ndarray, shape (..., >=K-1, e)
+        Series of the velocity.
+    product : callable
+        Broadcasting bilinear product of arrays (..., e) and (..., d).
+
+    Returns
+    -------
+    ndarray, shape (..., K, d)
+        The z_m.
+    """
+    results = [y[..., 0, :]]
+    while y.shape[-2] > 1:
+        K = y.shape[-2] - 1
+        y = y[..., 1:, :] + bilinear(product, V, y[..., :K, :], K)
+        results.append(y[..., 0, :])
+    return np.stack(results, axis=-2)

@@ -1,0 +1,78 @@
+"""Rotations: the group SO(3) and its Lie algebra, on arrays with any leading batch axes.
+
+Notation as in Mueller and Kumar: `hat(e)` is the skew-symmetric matrix of the cross product with e.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def hat(e: ArrayLike) -> Array:
+    """Skew-symmetric matrix of a vector: `hat(e) @ y == cross(e, y)`.
+
+    Parameters
+    ----------
+    e : array-like, shape (..., 3)
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+    """
+    e = np.asarray(e, dtype=np.float64)
+    matrix = np.zeros((*e.shape[:-1], 3, 3))
+    matrix[..., 0, 1] = -e[..., 2]
+    matrix[..., 0, 2] = e[..., 1]
+    matrix[..., 1, 0] = e[..., 2]
+    matrix[..., 1, 2] = -e[..., 0]
+    matrix[..., 2, 0] = -e[..., 1]
+    matrix[..., 2, 1] = e[..., 0]
+    return matrix
+
+
+def cross(a: Array, b: Array) -> Array:
+    """Cross product along the last axis, broadcasting (`numpy.cross` without its overhead).
+
+    Parameters
+    ----------
+    a, b : ndarray, shape (..., 3)
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+    """
+    out = np.empty(np.broadcast(a, b).shape)
+    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
+    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
+    out[..., 0] = ay * bz - az * by
+    out[..., 1] = az * bx - ax * bz
+    out[..., 2] = ax * by - ay * bx
+    return out
+
+
+def from_rpy(rpy: ArrayLike) -> Array:
+    """Rotation matrix of URDF's roll, pitch and yaw: R = Rz(yaw) Ry(pitch) Rx(roll).
+
+    Parameters
+    ----------
+    rpy : array-like, shape (3,)
+        Angles about the fixed x, y and z axes [rad].
+
+    Returns
+    -------
+    ndarray, shape (3, 3)
+    """
+    roll, pitch, yaw = np.asarray(rpy, dtype=np.float64)
+    cr, sr = np.cos(roll), np.sin(roll)
+    cp, sp = np.cos(pitch), np.sin(pitch)
+    cy, sy = np.cos(yaw), np.sin(yaw)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )

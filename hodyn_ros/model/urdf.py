@@ -1,0 +1,245 @@
+"""URDF to plain data. The parser is urdfdom-py; this module makes it strict.
+
+Only the elements that matter for rigid-body motion reach the parser (links with their inertia and
+joints), so meshes, materials, transmissions and simulator tags can neither fail nor warn. What the
+parser leaves open (omitted origins, axes, mimic factors) gets the defaults of the URDF
+specification, and what it lets pass (NaN, document types, several inertias) is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+import numpy as np
+from numpy.typing import NDArray
+from urdf_parser_py import urdf as urdfdom
+
+from hodyn_ros.errors import ModelError
+from hodyn_ros.lie import se3, so3
+from hodyn_ros.model.description import (
+    MOVING_JOINT_TYPES,
+    Joint,
+    Limits,
+    Link,
+    Mimic,
+    RobotDescription,
+)
+from hodyn_ros.model.inertia import check_inertia, spatial_inertia, transform_inertia
+
+Array = NDArray[np.float64]
+
+# Element -> attributes and child elements that are read; everything else is left out.
+_READ_ATTRIBUTES = {
+    'link': ('name',),
+    'joint': ('name', 'type'),
+    'origin': ('xyz', 'rpy'),
+    'mass': ('value',),
+    'inertia': ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'),
+    'axis': ('xyz',),
+    'parent': ('link',),
+    'child': ('link',),
+    'limit': ('lower', 'upper', 'velocity', 'effort'),
+    'mimic': ('joint', 'multiplier', 'offset'),
+}
+_READ_CHILDREN = {
+    'link': ('inertial',),
+    'inertial': ('origin', 'mass', 'inertia'),
+    'joint': ('origin', 'axis', 'parent', 'child', 'limit', 'mimic'),
+}
+_KNOWN_JOINT_TYPES = (*MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
+
+
+def read_urdf(xml_or_path: str | bytes | os.PathLike[str]) -> RobotDescription:
+    """Read a URDF robot description.
+
+    Parameters
+    ----------
+    xml_or_path : str, bytes or path-like
+        The XML text, or the path of a file that holds it.
+
+    Returns
+    -------
+    RobotDescription
+
+    Raises
+    ------
+    ModelError
+        If it is not XML, contains a document type declaration, is not a URDF, or holds values that
+        no robot can have.
+    """
+    root = _parse_xml(_xml_text(xml_or_path))
+    if root.tag != 'robot':
+        raise ModelError(
+            f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
+            + ('; run it through xacro first.' if 'xacro' in root.tag else '.')
+        )
+    joint_types = {}
+    cleaned = ElementTree.Element('robot', name=root.get('name', 'robot'))
+    for element in root:
+        if element.tag in ('link', 'joint'):
+            cleaned.append(_cleaned(element))
+        elif isinstance(element.tag, str) and 'xacro' in element.tag:
+            raise ModelError(
+                'The robot description contains xacro macros; run it through xacro first.'
+            )
+    for element in cleaned.iter('joint'):
+        given_type = element.get('type')
+        if given_type is not None and given_type not in _KNOWN_JOINT_TYPES:
+            # The parser would refuse it wherever it stands; whether it matters is decided later.
+            element.set('type', 'unknown')
+        joint_types[element.get('name')] = given_type
+    try:
+        robot = urdfdom.URDF.from_xml_string(ElementTree.tostring(cleaned))
+    except Exception as error:  # the parser raises plain Exception, AssertionError and others
+        raise ModelError(f'The robot description is not a valid URDF: {error}') from error
+
+    warnings: list[str] = []
+    links = tuple(_link(link, warnings) for link in robot.links)
+    joints = tuple(_joint(joint, joint_types[joint.name], warnings) for joint in robot.joints)
+    return RobotDescription(robot.name, links, joints, tuple(warnings))
+
+
+def _xml_text(xml_or_path: str | bytes | os.PathLike[str]) -> bytes:
+    if isinstance(xml_or_path, bytes):
+        return xml_or_path
+    if isinstance(xml_or_path, str) and xml_or_path.lstrip('\ufeff \t\r\n').startswith('<'):
+        # The text is decoded already: an encoding declaration in it no longer holds.
+        return _without_encoding_declaration(xml_or_path).encode('utf-8')
+    if not isinstance(xml_or_path, (str, os.PathLike)):
+        raise ModelError(
+            f'The robot description is of type {type(xml_or_path).__name__}, expected XML text or '
+            'the path of a URDF file.'
+        )
+    if isinstance(xml_or_path, str) and not xml_or_path.strip():
+        raise ModelError('The robot description is empty, expected XML text or a path.')
+    try:
+        return Path(xml_or_path).read_bytes()
+    except (OSError, ValueError) as error:
+        shown = repr(os.fspath(xml_or_path))
+        raise ModelError(
+            f'The robot description {shown[:80]} is neither XML text nor a readable file: {error}'
+        ) from error
+
+
+def _without_encoding_declaration(text: str) -> str:
+    text = text.lstrip('\ufeff \t\r\n')
+    if text.startswith('<?xml'):
+        declaration, separator, rest = text.partition('?>')
+        if separator:
+            return rest.lstrip()
+    return text
+
+
+def _parse_xml(text: bytes) -> ElementTree.Element:
+    def refuse(*_: Any) -> None:
+        raise ModelError(
+            'The robot description contains a document type declaration or entities; remove '
+            '<!DOCTYPE ...>, a URDF needs none.'
+        )
+
+    guard = expat.ParserCreate()
+    guard.StartDoctypeDeclHandler = refuse
+    guard.EntityDeclHandler = refuse
+    try:
+        guard.Parse(text, True)
+        return ElementTree.fromstring(text)
+    except (expat.ExpatError, ElementTree.ParseError, LookupError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f'The robot description is not XML: {error}') from error
+
+
+def _cleaned(element: ElementTree.Element) -> ElementTree.Element:
+    tag = element.tag
+    attributes = _READ_ATTRIBUTES.get(tag, ())
+    copy = ElementTree.Element(
+        tag, {key: value for key, value in element.attrib.items() if key in attributes}
+    )
+    seen = set()
+    for child in element:
+        if child.tag in _READ_CHILDREN.get(tag, ()):
+            if child.tag in seen:
+                name = element.get('name')
+                owner = f'<{tag} name={name!r}>' if name is not None else f'<{tag}>'
+                raise ModelError(f'{owner} contains <{child.tag}> more than once.')
+            seen.add(child.tag)
+            copy.append(_cleaned(child))
+    return copy
+
+
+def _origin(owner: str, origin: Any) -> Array:
+    xyz = np.array((origin.xyz if origin is not None else None) or [0.0, 0.0, 0.0])
+    rpy = np.array((origin.rpy if origin is not None else None) or [0.0, 0.0, 0.0])
+    if not (np.all(np.isfinite(xyz)) and np.all(np.isfinite(rpy))):
+        raise ModelError(f'{owner}: the origin holds a value that is not finite.')
+    return se3.pose(so3.from_rpy(rpy), xyz)
+
+
+def _link(link: Any, warnings: list[str]) -> Link:
+    if link.inertial is None:
+        return Link(link.name)
+    owner = f'Link {link.name!r}'
+    frame = _origin(owner, link.inertial.origin)
+    mass = link.inertial.mass
+    inertia_com = np.zeros((3, 3))
+    if link.inertial.inertia is not None:
+        inertia_com = np.array(link.inertial.inertia.to_matrix())
+    warnings.extend(check_inertia(owner, mass, frame[:3, 3], inertia_com))
+    M_body = transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
+    return Link(link.name, mass, M_body)
+
+
+def _joint(joint: Any, given_type: str, warnings: list[str]) -> Joint:
+    owner = f'Joint {joint.name!r}'
+    axis = np.array([1.0, 0.0, 0.0] if joint.axis is None else joint.axis)
+    if joint.type in MOVING_JOINT_TYPES:
+        norm = float(np.linalg.norm(axis))
+        if not np.isfinite(norm):
+            raise ModelError(f'{owner}: the axis {axis.tolist()} is not finite.')
+        if norm == 0.0:
+            raise ModelError(f'{owner}: the axis is zero, expected a direction.')
+        if abs(norm - 1.0) > 1e-3:
+            warnings.append(
+                f'{owner}: the axis {axis.tolist()} is not of unit length; its direction is used.'
+            )
+        axis = axis / norm
+    mimic = None
+    if joint.mimic is not None:
+        multiplier = 1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier
+        offset = 0.0 if joint.mimic.offset is None else joint.mimic.offset
+        if not (np.isfinite(multiplier) and np.isfinite(offset)):
+            raise ModelError(f'{owner}: the mimic multiplier and offset must be finite.')
+        mimic = Mimic(joint.mimic.joint, multiplier, offset)
+    return Joint(
+        joint.name,
+        given_type,
+        joint.parent,
+        joint.child,
+        _origin(owner, joint.origin),
+        axis,
+        mimic,
+        _limits(owner, joint),
+    )
+
+
+def _limits(owner: str, joint: Any) -> Limits:
+    if joint.limit is None:
+        return Limits()
+    limit = joint.limit
+    lower, upper = (
+        (-np.inf, np.inf) if joint.type == 'continuous' else (limit.lower, limit.upper)
+    )
+    if any(np.isnan(value) for value in (lower, upper, limit.velocity, limit.effort)):
+        raise ModelError(f'{owner}: a limit is not a number.')
+    if lower > upper:
+        raise ModelError(f'{owner}: the lower limit {lower} lies above the upper limit {upper}.')
+    if limit.velocity < 0.0 or limit.effort < 0.0:
+        raise ModelError(
+            f'{owner}: velocity limit {limit.velocity} and effort limit {limit.effort} must not '
+            'be negative.'
+        )
+    return Limits(lower, upper, limit.velocity, limit.effort)
