@@ -32,3 +32,7 @@ class TrajectoryError(HodynError):
 
 class RequestError(HodynError):
     """A request that contradicts itself or leaves out what it needs."""
+
+
+class ResourceError(HodynError):
+    """A data file of this package that does not exist."""

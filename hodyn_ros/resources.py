@@ -1,0 +1,76 @@
+"""Finds the data files that are installed with this package: robot descriptions, configurations.
+
+The ament index is not asked, since it needs AMENT_PREFIX_PATH, which nobody sets in a plain Python
+environment. However the package is installed, its files lie at a known place relative to its
+modules, and the search walks up from there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+from hodyn_ros.errors import ResourceError
+
+_PACKAGE = 'hodyn_ros'
+
+
+def share_file(relative_path: str | os.PathLike[str]) -> Path:
+    """Path of a data file of this package.
+
+    Parameters
+    ----------
+    relative_path : str or path-like
+        Path below the data directory of the package, such as ``'urdf/panda.urdf'``.
+
+    Returns
+    -------
+    pathlib.Path
+        An existing file.
+
+    Raises
+    ------
+    ResourceError
+        If the path is not below the data directory, or if there is no such file.
+    """
+    relative = PurePath(relative_path)
+    if relative.is_absolute() or '..' in relative.parts:
+        raise ResourceError(
+            f"'{relative}' is not a path below the data directory of {_PACKAGE}; "
+            "give one such as 'urdf/panda.urdf'"
+        )
+    module = Path(__file__)
+    directories = list(dict.fromkeys(_share_directories(module)))
+    for directory in directories:
+        if (directory / relative).is_file():
+            return directory / relative
+    if not directories:
+        raise ResourceError(
+            f"'{relative}' was looked for, but the data files of {_PACKAGE} are not installed: "
+            f"there is no share/{_PACKAGE} in any directory above {module}"
+        )
+    available = sorted(
+        {
+            file.relative_to(directory).as_posix()
+            for directory in directories
+            for file in (directory / relative.parent).glob('*')
+            if file.is_file()
+        }
+    )
+    raise ResourceError(
+        f"there is no file '{relative}' in {' or '.join(map(str, directories))}; "
+        f'in the same folder: {", ".join(available) or "no files"}'
+    )
+
+
+def _share_directories(module: Path) -> Iterator[Path]:
+    """Existing data directories of this package, nearest first."""
+    # colcon build --symlink-install reaches the modules through links in its build directory, from
+    # where the links' targets have to be searched as well.
+    for package in dict.fromkeys([module.absolute().parent, module.resolve().parent]):
+        if (package.parent / 'package.xml').is_file():
+            yield package.parent  # a checkout of the source
+        for parent in package.parents:
+            if (parent / 'share' / _PACKAGE).is_dir():
+                yield parent / 'share' / _PACKAGE

@@ -1,0 +1,78 @@
+"""Installation of hodyn_ros, for colcon and for pip."""
+
+import os
+from glob import glob
+
+from setuptools import find_packages, setup
+
+PACKAGE = 'hodyn_ros'
+
+
+def data_files(*patterns):
+    """Pairs of an installation directory and the files that go into it."""
+    files = sorted(path for pattern in patterns for path in glob(pattern) if os.path.isfile(path))
+    directories = sorted({os.path.dirname(path) for path in files})
+    return [
+        (
+            os.path.join('share', PACKAGE, directory),
+            [path for path in files if os.path.dirname(path) == directory],
+        )
+        for directory in directories
+    ]
+
+
+setup(
+    name=PACKAGE,
+    version='0.1.0',
+    description='Joint torques of robots with their exact first and second time derivatives.',
+    license='Apache-2.0',
+    maintainer='hodyn_ros maintainers',
+    maintainer_email='maintainers@hodyn-ros.example',
+    python_requires='>=3.10',
+    packages=find_packages(include=[PACKAGE, PACKAGE + '.*']),
+    package_data={PACKAGE: ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', ['resource/' + PACKAGE]),
+        ('share/' + PACKAGE, ['package.xml']),
+        *data_files('launch/*.py', 'config/*', 'urdf/*'),
+    ],
+    zip_safe=False,
+    # Only names that a ROS installation knows as well: there the packages of package.xml provide
+    # them, and scripts that still go through pkg_resources insist on every name listed here.
+    install_requires=[
+        'numpy>=1.21',
+        'scipy>=1.8',
+        'urdfdom-py>=1.2',
+    ],
+    extras_require={
+        # ROS itself where it is not installed otherwise. The wheels belong to one ROS
+        # distribution (Kilted). hodyn_msgs is installed from its directory beside this file.
+        'ros': [
+            'ros-diagnostic-msgs~=5.5.1',
+            'ros-geometry-msgs~=5.5.1',
+            'ros-rclpy[fastrtps]~=9.1.2',
+            'ros-sensor-msgs~=5.5.1',
+            'ros-std-msgs~=5.5.1',
+            'ros-trajectory-msgs~=5.5.1',
+        ],
+        'plot': ['matplotlib>=3.5'],
+        # colcon test runs pytest only if this extra lists it.
+        'test': [
+            'catkin-pkg>=1.0',
+            'hypothesis>=6.0',
+            'matplotlib>=3.5',
+            'mypy>=1.8',
+            'pin>=2.7',
+            'pytest>=7.0',
+            'PyYAML>=5.4',
+            'ruff>=0.5',
+        ],
+    },
+    entry_points={
+        'console_scripts': [
+            'demo = hodyn_ros.ros.demo:main',
+            'hodyn_node = hodyn_ros.ros.node:main',
+            'reference_publisher = hodyn_ros.ros.reference_publisher:main',
+        ],
+    },
+)
