@@ -1,0 +1,141 @@
+# Builds, tests and runs hodyn_ros on a machine without ROS: the ROS libraries come from PyPI.
+# With a ROS installation, use colcon in a workspace instead.
+
+PYTHON ?= python3
+VENV := .venv
+COLCON_VENV := .venv-colcon
+
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# The environments below are complete. What a sourced ROS setup, an active environment or a Python
+# process of another environment leaves in the shell would mix foreign modules and libraries in.
+unexport AMENT_PREFIX_PATH AMENT_CURRENT_PREFIX AMENT_TRACE_SETUP_FILES
+unexport CMAKE_PREFIX_PATH COLCON_PREFIX_PATH COLCON_CURRENT_PREFIX COLCON_DEFAULTS_FILE
+unexport COLCON_HOME COLCON_LOG_PATH COLCON_EXTENSION_BLOCKLIST COLCON_LOG_LEVEL
+unexport CONDA_PREFIX LD_LIBRARY_PATH PYTHONHOME PYTHONPATH PYTHONSTARTUP VIRTUAL_ENV
+unexport ROS_DISTRO ROS_LOCALHOST_ONLY ROS_DISCOVERY_SERVER ROS_STATIC_PEERS RMW_IMPLEMENTATION
+unexport FASTRTPS_DEFAULT_PROFILES_FILE FASTDDS_DEFAULT_PROFILES_FILE
+unexport PYTEST_ADDOPTS _ROS_WHEELS_BOOTSTRAP_COMPLETE
+# Nodes that tests and the demo start do not meet those of other machines.
+export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Directories are listed too, since a removed file changes nothing but its directory.
+files_of = $(shell find $(1) -name __pycache__ -prune -o -print 2>/dev/null)
+MSGS_SOURCES := $(call files_of,hodyn_msgs)
+PACKAGE_SOURCES := $(call files_of,hodyn_ros launch config urdf resource) \
+  package.xml setup.py setup.cfg pyproject.toml
+
+##@ Targets
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ": .*## "} /^[a-z-]+: .*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@echo "Another Python than python3: make PYTHON=python3.12 TARGET"
+
+.PHONY: venv
+venv: $(VENV)/package.stamp ## Set up .venv with ROS, hodyn_msgs, hodyn_ros and the test tools
+
+.PHONY: test
+test: lint ## Set up, check the style and run all tests but the long ones
+	$(VENV)/bin/pytest
+
+.PHONY: lint
+lint: venv ## Set up and check style and types
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+
+.PHONY: test-long
+test-long: venv ## Set up and run the long tests, which make test leaves out
+	$(VENV)/bin/pytest -m slow
+
+.PHONY: demo
+demo: venv ## Set up and run the demonstration
+	$(VENV)/bin/demo
+
+.PHONY: colcon
+colcon: $(COLCON_VENV)/ready.stamp ## Build and test both packages with colcon, in an environment of its own
+	$(call in_colcon_venv,colcon build --cmake-args $(COLCON_CMAKE_ARGS))
+	$(call in_colcon_venv,colcon test --event-handlers console_cohesion+)
+	$(call in_colcon_venv,colcon test-result --verbose) > build/test_result.txt; \
+	status=$$?; cat build/test_result.txt; exit $$status
+	@grep -q '^Summary: [1-9]' build/test_result.txt || $(call fail,colcon ran no tests)
+
+.PHONY: clean
+clean: ## Remove everything that the other targets made
+	rm -rf $(VENV) $(COLCON_VENV) build install log *.egg-info
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- Environments -----------------------------------------------------------------------------
+
+fail = { echo "error: $(1)" >&2; exit 1; }
+# A message with commas would fall apart as an argument of $(call), so these are variables.
+NO_PYTHON = $(PYTHON) was not found. Install Python 3.10 or newer (Debian, Ubuntu: apt install \
+  python3 python3-venv python3-dev) or name yours: make PYTHON=/path/to/python3
+OLD_PYTHON = $(PYTHON) is too old: Python 3.10 or newer is needed. Name a newer one: make \
+  PYTHON=python3.12
+NO_VENV = $(PYTHON) cannot create virtual environments (Debian, Ubuntu: apt install python3-venv)
+NO_COMPILER = no C and C++ compiler was found; hodyn_msgs needs both (Debian, Ubuntu: apt \
+  install g++, or set CC and CXX)
+NO_HEADERS = the headers of $(PYTHON) are missing; hodyn_msgs needs them (Debian, Ubuntu: apt \
+  install python3-dev)
+NO_WHEELS = the ROS wheels on PyPI are made for Linux on x86_64 only. On other machines install \
+  ROS 2 and build with colcon
+
+# Runs in a new environment made by $(PYTHON).
+define create_venv
+@command -v $(PYTHON) > /dev/null || $(call fail,$(NO_PYTHON))
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || $(call fail,$(OLD_PYTHON))
+@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || $(call fail,$(NO_VENV))
+rm -rf $(1)
+$(PYTHON) -m venv $(1)
+endef
+
+define check_compiler
+@test "$$(uname -sm)" = 'Linux x86_64' || $(call fail,$(NO_WHEELS))
+@command -v "$${CC:-cc}" > /dev/null && command -v "$${CXX:-c++}" > /dev/null \
+  || $(call fail,$(NO_COMPILER))
+@$(1)/bin/python -c 'import pathlib, sysconfig; \
+  (pathlib.Path(sysconfig.get_path("include")) / "Python.h").stat()' 2> /dev/null \
+  || $(call fail,$(NO_HEADERS))
+endef
+
+$(VENV)/created.stamp:
+	$(call create_venv,$(VENV))
+	@touch $@
+
+$(VENV)/msgs.stamp: $(VENV)/created.stamp $(MSGS_SOURCES)
+	$(call check_compiler,$(VENV))
+	@echo 'Building hodyn_msgs; this takes about a minute.'
+	$(VENV)/bin/pip install --quiet ./hodyn_msgs
+	@touch $@
+
+# setuptools keeps removed modules in build/ and would install them again.
+$(VENV)/package.stamp: $(VENV)/msgs.stamp $(PACKAGE_SOURCES)
+	@echo 'Installing hodyn_ros.'
+	rm -rf build/lib build/bdist.*
+	$(VENV)/bin/pip install --quiet '.[ros,test]'
+	@touch $@
+
+# hodyn_ros itself and hodyn_msgs are not installed here: colcon builds them.
+$(COLCON_VENV)/ready.stamp: setup.py hodyn_msgs/pyproject.toml
+	$(call create_venv,$(COLCON_VENV))
+	$(call check_compiler,$(COLCON_VENV))
+	@echo 'Installing ROS and colcon; this takes about a minute.'
+	rm -rf build/lib build/bdist.*
+	$(COLCON_VENV)/bin/pip install --quiet '.[ros,test]' build colcon-common-extensions
+	$(COLCON_VENV)/bin/pip uninstall --quiet --yes hodyn_ros
+	$(COLCON_VENV)/bin/python -c 'import build; \
+	  print(*build.ProjectBuilder("hodyn_msgs").build_system_requires, sep="\n")' \
+	  > $(COLCON_VENV)/requirements.txt
+	$(COLCON_VENV)/bin/pip install --quiet --requirement $(COLCON_VENV)/requirements.txt
+	command -v cmake > /dev/null || $(COLCON_VENV)/bin/pip install --quiet cmake
+	@touch $@
+
+in_colcon_venv = VIRTUAL_ENV='$(CURDIR)/$(COLCON_VENV)' \
+  PATH='$(CURDIR)/$(COLCON_VENV)/bin':"$$PATH" $(1)
+COLCON_CMAKE_ARGS = -DCMAKE_PROJECT_INCLUDE='$(CURDIR)/hodyn_msgs/cmake/ros_wheels.cmake' \
+  -DPython3_EXECUTABLE='$(CURDIR)/$(COLCON_VENV)/bin/python' -DCMAKE_BUILD_TYPE=Release
