@@ -48,8 +48,10 @@ setup(
         # ROS itself where it is not installed otherwise. The wheels belong to one ROS
         # distribution (Kilted). hodyn_msgs is installed from its directory beside this file.
         'ros': [
+            'ros-builtin-interfaces~=2.3.0',
             'ros-diagnostic-msgs~=5.5.1',
             'ros-geometry-msgs~=5.5.1',
+            'ros-rcl-interfaces~=2.3.0',
             'ros-rclpy[fastrtps]~=9.1.2',
             'ros-sensor-msgs~=5.5.1',
             'ros-std-msgs~=5.5.1',
