@@ -71,7 +71,15 @@ def read_urdf(xml_or_path: str | bytes | os.PathLike[str]) -> RobotDescription:
         If it is not XML, contains a document type declaration, is not a URDF, or holds values that
         no robot can have.
     """
-    root = _parse_xml(_xml_text(xml_or_path))
+    return parse_urdf(_xml_text(xml_or_path))
+
+
+def parse_urdf(xml: str | bytes) -> RobotDescription:
+    """Read a URDF robot description from its XML text; see `read_urdf`."""
+    if isinstance(xml, str):
+        # The text is decoded already: an encoding declaration in it no longer holds.
+        xml = _without_encoding_declaration(xml).encode('utf-8', errors='surrogatepass')
+    root = _parse_xml(xml)
     if root.tag != 'robot':
         raise ModelError(
             f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
@@ -103,12 +111,11 @@ def read_urdf(xml_or_path: str | bytes | os.PathLike[str]) -> RobotDescription:
     return RobotDescription(robot.name, links, joints, tuple(warnings))
 
 
-def _xml_text(xml_or_path: str | bytes | os.PathLike[str]) -> bytes:
+def _xml_text(xml_or_path: str | bytes | os.PathLike[str]) -> str | bytes:
     if isinstance(xml_or_path, bytes):
         return xml_or_path
     if isinstance(xml_or_path, str) and xml_or_path.lstrip('\ufeff \t\r\n').startswith('<'):
-        # The text is decoded already: an encoding declaration in it no longer holds.
-        return _without_encoding_declaration(xml_or_path).encode('utf-8')
+        return xml_or_path
     if not isinstance(xml_or_path, (str, os.PathLike)):
         raise ModelError(
             f'The robot description is of type {type(xml_or_path).__name__}, expected XML text or '

@@ -1,0 +1,1 @@
+"""What follows from a motion and its efforts: limits that are exceeded."""

@@ -1,0 +1,140 @@
+"""Limits of joint motion and effort, and where a motion exceeds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import ModelError
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+# Quantities that a URDF cannot limit.
+EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot')
+
+# A value that reaches its limit by rounding alone does not exceed it.
+_ROUNDING = 1e-9
+
+
+class MotionLimits(NamedTuple):
+    """Limits of the n joints in model order, each of shape (n,); infinite where there is none."""
+
+    lower: Array
+    """Lowest position [rad] or [m]."""
+    upper: Array
+    """Highest position [rad] or [m]."""
+    velocity: Array
+    """Highest speed [rad/s] or [m/s]."""
+    acceleration: Array
+    """[rad/s^2] or [m/s^2]"""
+    jerk: Array
+    """[rad/s^3] or [m/s^3]"""
+    effort: Array
+    """[N m] or [N]"""
+    effort_dot: Array
+    """[N m/s] or [N/s]"""
+
+
+class Violation(NamedTuple):
+    """The worst sample of one joint quantity that exceeds its limit."""
+
+    quantity: str
+    joint_name: str
+    value: float
+    limit: float
+    """The limit that is exceeded, with its sign."""
+    sample: int
+    """Index of the sample."""
+
+
+def motion_limits(
+    model: RobotModel, extra: Mapping[str, Mapping[str, float]] | None = None
+) -> MotionLimits:
+    """Limits of the model together with those that its description cannot hold.
+
+    Parameters
+    ----------
+    model : RobotModel
+    extra : mapping of joint name to mapping of quantity to limit, optional
+        Quantities are acceleration, jerk and effort_dot. Joints that the model does not have are
+        ignored, so that one set of limits serves a robot with and without its gripper.
+
+    Returns
+    -------
+    MotionLimits
+
+    Raises
+    ------
+    ModelError
+        If a quantity is unknown or a limit is not a positive number.
+    """
+    columns = {name: np.full(model.n_joints, np.inf) for name in EXTRA_QUANTITIES}
+    for joint, quantities in (extra or {}).items():
+        for quantity, limit in quantities.items():
+            if quantity not in columns:
+                raise ModelError(
+                    f'limits.{joint}.{quantity} is unknown; expected one of '
+                    f'{", ".join(EXTRA_QUANTITIES)} (the other limits come from the URDF).'
+                )
+            if not limit > 0.0:
+                raise ModelError(f'limits.{joint}.{quantity} is {limit}, expected more than zero.')
+            if joint in model.joint_names:
+                columns[quantity][model.joint_names.index(joint)] = limit
+    return MotionLimits(
+        model.limits.lower,
+        model.limits.upper,
+        model.limits.velocity,
+        columns['acceleration'],
+        columns['jerk'],
+        model.limits.effort,
+        columns['effort_dot'],
+    )
+
+
+def find_violations(
+    model: RobotModel, limits: MotionLimits, motion: ArrayLike, effort: ArrayLike
+) -> tuple[Violation, ...]:
+    """Find the worst sample of every joint and quantity that exceeds its limit.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    motion : array-like, shape (N, K, n)
+    effort : array-like, shape (N, K-2, n)
+        Of the same motion.
+
+    Returns
+    -------
+    tuple of Violation
+        Ordered by quantity, then by joint; empty where all limits are kept.
+    """
+    motion, effort = np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64)
+    series = {
+        'position': (motion[:, 0], limits.lower, limits.upper),
+        'velocity': (motion[:, 1], -limits.velocity, limits.velocity),
+        'acceleration': (motion[:, 2], -limits.acceleration, limits.acceleration),
+        'effort': (effort[:, 0], -limits.effort, limits.effort),
+    }
+    if motion.shape[1] > 3:
+        series['jerk'] = (motion[:, 3], -limits.jerk, limits.jerk)
+        series['effort_dot'] = (effort[:, 1], -limits.effort_dot, limits.effort_dot)
+    found = []
+    for quantity, (values, lower, upper) in series.items():
+        if not len(values):
+            continue
+        scale = np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0
+        excess = np.maximum(values - upper, lower - values)
+        worst = excess.argmax(axis=0)
+        for j, sample in enumerate(worst):
+            if excess[sample, j] > _ROUNDING * scale[j]:
+                value = float(values[sample, j])
+                limit = float(upper[j] if value > upper[j] else lower[j])
+                found.append(
+                    Violation(quantity, model.joint_names[j], value, limit, int(sample))
+                )
+    return tuple(found)

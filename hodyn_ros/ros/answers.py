@@ -1,0 +1,232 @@
+"""Whole answers: efforts along a trajectory or along given samples, for topic and service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
+from hodyn_msgs.srv import ComputeInverseDynamics
+from numpy.typing import NDArray
+
+from hodyn_ros.analysis.limits import MotionLimits, find_violations
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import (
+    HodynError,
+    JointNameError,
+    MotionError,
+    RequestError,
+    WrenchError,
+)
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.ros.conversions import (
+    NANOSECONDS,
+    effort_trajectory_message,
+    motion_from_message,
+    nanoseconds,
+    waypoints_from_message,
+    wrench_from_message,
+)
+from hodyn_ros.ros.stream import continued
+from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+from hodyn_ros.trajectory.waypoints import Waypoints, waypoints_in_order
+
+Array = NDArray[np.float64]
+
+Response = ComputeInverseDynamics.Response
+
+_ERROR_CODES = (
+    (JointNameError, Response.INVALID_JOINTS),
+    (WrenchError, Response.INVALID_WRENCH),
+    (RequestError, Response.INVALID_REQUEST),
+    (HodynError, Response.INVALID_MOTION),
+)
+
+
+class Robot(NamedTuple):
+    """Everything that follows from the robot description; replaced as a whole."""
+
+    model: RobotModel
+    limits: MotionLimits
+    description: str
+
+
+def fit_waypoints(model: RobotModel, waypoints: Waypoints) -> MotionSpline:
+    """Motion of class C4 in model order through waypoints in the order of a message."""
+    ordered = waypoints_in_order(waypoints, model.joint_names)
+    return fit_spline(
+        ordered.times, ordered.positions, ordered.velocities, ordered.accelerations
+    )
+
+
+def sample_times(spline: MotionSpline, period: float, max_samples: int) -> Array:
+    """Times of the samples of a trajectory, the last one at its end.
+
+    Raises
+    ------
+    RequestError
+        If there would be more than `max_samples`.
+    """
+    intervals = int(np.ceil(min(spline.duration / period * (1.0 - 1e-9), 1e15)))
+    if intervals + 1 > max_samples:
+        raise RequestError(
+            f'{intervals + 1} samples at a distance of {period} s over {spline.duration} s are '
+            f'more than max_samples ({max_samples}); choose a longer sample period.'
+        )
+    times = spline.start_time + period * np.arange(intervals + 1)
+    times[-1] = spline.end_time
+    return times
+
+
+def effort_trajectory(
+    robot: Robot,
+    times: Array,
+    motion: Array,
+    wrenches: Sequence[Wrench],
+    stamp: int,
+    source: int,
+) -> JointEffortTrajectory:
+    """Efforts and violated limits of a sampled motion (N, K, n) as a message."""
+    effort = inverse_dynamics(robot.model, motion, wrenches)
+    violations = find_violations(robot.model, robot.limits, motion, effort)
+    return effort_trajectory_message(
+        robot.model, times, motion, effort, violations, stamp, source
+    )
+
+
+def answer(
+    robot: Robot | None,
+    request: ComputeInverseDynamics.Request,
+    response: ComputeInverseDynamics.Response,
+    sample_period: float,
+    max_samples: int,
+) -> ComputeInverseDynamics.Response:
+    """Fill the response to a service request; bad requests are answered, never raised."""
+    if robot is None:
+        response.success = False
+        response.error_code = Response.NO_MODEL
+        response.message = (
+            'There is no robot model yet; publish a valid URDF on the topic robot_description or '
+            'set the parameter robot_description.'
+        )
+        return response
+    try:
+        response.effort_trajectory = _requested(robot, request, sample_period, max_samples)
+    except HodynError as error:
+        response.success = False
+        response.error_code = next(
+            code for kind, code in _ERROR_CODES if isinstance(error, kind)
+        )
+        response.message = str(error)
+    else:
+        response.success = True
+        response.error_code = Response.SUCCESS
+        response.warnings = list(robot.model.warnings)
+    return response
+
+
+def _requested(
+    robot: Robot,
+    request: ComputeInverseDynamics.Request,
+    sample_period: float,
+    max_samples: int,
+) -> JointEffortTrajectory:
+    has_trajectory = bool(request.trajectory.points or request.trajectory.joint_names)
+    has_motion = bool(request.motion)
+    if has_trajectory == has_motion:
+        raise RequestError(
+            'The request holds '
+            + ('both a trajectory and motion samples' if has_motion else 'no motion')
+            + '; fill exactly one of trajectory and motion.'
+        )
+    if has_trajectory:
+        waypoints = waypoints_from_message(request.trajectory)
+        spline = fit_waypoints(robot.model, waypoints)
+        times = _requested_times(request, spline, sample_period, max_samples)
+        motion = spline(times)
+        stamp = nanoseconds(request.trajectory.header.stamp)
+        source = JointEffort.SOURCE_JOINT_TRAJECTORY
+    else:
+        if len(request.sample_times) or request.sample_period:
+            raise RequestError(
+                'sample_period and sample_times hold for a trajectory; motion samples are '
+                'computed as they are, leave both empty.'
+            )
+        times, motion, stamp = _motion_samples(robot.model, request.motion)
+        source = JointEffort.SOURCE_JOINT_MOTION
+    wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
+    return effort_trajectory(robot, times, motion, wrenches, stamp, source)
+
+
+def _requested_times(
+    request: ComputeInverseDynamics.Request,
+    spline: MotionSpline,
+    sample_period: float,
+    max_samples: int,
+) -> Array:
+    if not len(request.sample_times):
+        period = request.sample_period
+        if not (np.isfinite(period) and period >= 0.0):
+            raise RequestError(f'sample_period is {period}, expected a positive number or zero.')
+        return sample_times(spline, period or sample_period, max_samples)
+    if request.sample_period:
+        raise RequestError('Give sample_period or sample_times, not both.')
+    times = np.asarray(request.sample_times, dtype=np.float64)
+    if not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
+        raise RequestError('sample_times must be finite and increasing.')
+    if times[0] < spline.start_time or times[-1] > spline.end_time:
+        raise RequestError(
+            f'sample_times run from {times[0]} s to {times[-1]} s, but the trajectory lasts from '
+            f'{spline.start_time} s to {spline.end_time} s.'
+        )
+    return times
+
+
+def _motion_samples(
+    model: RobotModel, messages: Sequence[JointMotion]
+) -> tuple[Array, Array, int]:
+    """Times (N,), motion (N, K, n) and the stamp of the first sample [ns]."""
+    samples = []
+    for index, message in enumerate(messages):
+        try:
+            samples.append(motion_from_message(model, message))
+        except HodynError as error:
+            raise type(error)(f'Sample {index}: {error}') from error
+        if samples[-1].shape != samples[0].shape:
+            raise MotionError(
+                f'Sample {index} holds {len(samples[-1])} orders of the motion, the first one '
+                f'{len(samples[0])}; all samples must hold the same.'
+            )
+    stamps = [nanoseconds(message.header.stamp) for message in messages]
+    times = np.array([(stamp - stamps[0]) / NANOSECONDS for stamp in stamps])
+    if np.any(np.diff(times) <= 0.0):
+        index = int((np.diff(times) <= 0.0).argmax()) + 1
+        raise MotionError(
+            f'The stamps of the motion samples do not increase: sample {index} lies '
+            f'{times[index] - times[index - 1]} s behind the one before.'
+        )
+    return times, np.array(samples), stamps[0]
+
+
+def _requested_wrenches(
+    messages: Sequence[WrenchMotion], times: Array, orders: int
+) -> list[Wrench]:
+    series: dict[tuple[str, str, str], list[Array]] = {}
+    for message in messages:
+        *key, values = wrench_from_message(message)
+        series.setdefault(tuple(key), []).append(values)
+    wrenches = []
+    for (link, expressed_in, acting), values in series.items():
+        if len(values) == 1:
+            sampled = continued(values[0], times - times[0])
+        elif len(values) == len(times):
+            sampled = np.array(values)
+        else:
+            raise WrenchError(
+                f'There are {len(values)} wrenches on {link!r} ({expressed_in}, {acting}) for '
+                f'{len(times)} samples; expected one, or one per sample.'
+            )
+        wrenches.append(Wrench(link, sampled[:, :orders], expressed_in, acting))
+    return wrenches

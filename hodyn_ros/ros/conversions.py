@@ -1,0 +1,228 @@
+"""Messages to arrays and back. The only place where wrenches change between the order of the
+messages (force, torque) and that of the mathematics (moment, force).
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Wrench as WrenchMessage
+from hodyn_msgs.msg import (
+    JointEffort,
+    JointEffortTrajectory,
+    JointMotion,
+    LimitViolation,
+    WrenchMotion,
+)
+from numpy.typing import NDArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros.analysis.limits import Violation
+from hodyn_ros.errors import MotionError, TrajectoryError, WrenchError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.waypoints import Waypoints
+
+Array = NDArray[np.float64]
+
+NANOSECONDS = 1_000_000_000
+MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
+_FEWEST_MOTION_FIELDS = 3
+
+_EXPRESSIONS = {
+    WrenchMotion.BODY: 'body',
+    WrenchMotion.SPATIAL: 'spatial',
+    WrenchMotion.HYBRID: 'hybrid',
+}
+_ACTINGS = {WrenchMotion.ON_ENVIRONMENT: 'on_environment', WrenchMotion.ON_ROBOT: 'on_robot'}
+
+
+def nanoseconds(time: Time) -> int:
+    """Time message as integer nanoseconds."""
+    return int(time.sec) * NANOSECONDS + int(time.nanosec)
+
+
+def time_message(nanoseconds: int) -> Time:
+    """Integer nanoseconds as a time message."""
+    return Time(sec=nanoseconds // NANOSECONDS, nanosec=nanoseconds % NANOSECONDS)
+
+
+def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
+    """Motion of shape (K, n) in model order, K from 3 to 5 as many orders as the message holds.
+
+    Raises
+    ------
+    JointNameError
+        If the names are not those of the model.
+    MotionError
+        If a field has the wrong length, a needed one is empty or a value is not finite.
+    """
+    order = model.joint_order(message.joint_names)
+    rows = []
+    empty = ''
+    for index, name in enumerate(MOTION_FIELDS):
+        values = getattr(message, name)
+        if len(values) == 0:
+            if index < _FEWEST_MOTION_FIELDS:
+                raise MotionError(
+                    f'JointMotion: {name} is empty, expected {len(order)} values (only jerk and '
+                    'snap may be left empty).'
+                )
+            empty = empty or name
+            continue
+        if empty:
+            raise MotionError(
+                f'JointMotion: {name} is given but {empty} is empty; a derivative needs all lower '
+                'ones.'
+            )
+        if len(values) != len(order):
+            raise MotionError(
+                f'JointMotion: {name} has {len(values)} values, expected {len(order)}, one for '
+                'each of joint_names.'
+            )
+        rows.append(np.asarray(values, dtype=np.float64)[order])
+    motion = np.array(rows)
+    if not np.all(np.isfinite(motion)):
+        k, joint = np.argwhere(~np.isfinite(motion))[0]
+        raise MotionError(
+            f'JointMotion: {MOTION_FIELDS[k]} of joint {model.joint_names[joint]!r} is '
+            f'{motion[k, joint]}; all values must be finite.'
+        )
+    return motion
+
+
+def waypoints_from_message(message: JointTrajectory) -> Waypoints:
+    """Waypoints of a trajectory in the order of the message.
+
+    Raises
+    ------
+    TrajectoryError
+        If there are no points or the arrays of a point have the wrong length.
+    """
+    names, points = tuple(message.joint_names), message.points
+    if not names:
+        raise TrajectoryError('JointTrajectory: joint_names is empty.')
+    if not points:
+        raise TrajectoryError('JointTrajectory: it has no points, expected at least two.')
+    arrays = {
+        field: _rows(points, field, len(names), required=field == 'positions')
+        for field in ('positions', 'velocities', 'accelerations')
+    }
+    times = [point.time_from_start for point in points]
+    seconds = np.array([time.sec + time.nanosec / NANOSECONDS for time in times])
+    return Waypoints(names, seconds, **arrays)
+
+
+def _rows(
+    points: Sequence[JointTrajectoryPoint], field: str, n_joints: int, required: bool
+) -> Array:
+    """One field of all points, shape (N, n); rows of NaN where it is empty."""
+    rows = np.full((len(points), n_joints), np.nan)
+    given = np.zeros(len(points), dtype=bool)
+    for index, point in enumerate(points):
+        values = getattr(point, field)
+        if len(values) == n_joints:
+            rows[index] = values
+            given[index] = True
+        elif len(values) > 0 or required:
+            raise TrajectoryError(
+                f'JointTrajectory: point {index} has {len(values)} {field}, expected {n_joints}, '
+                'one for each of joint_names' + ('.' if required else ', or none.')
+            )
+    bad = given & ~np.isfinite(rows).all(axis=1)
+    if bad.any():
+        index = int(bad.argmax())
+        raise TrajectoryError(
+            f'JointTrajectory: the {field} of point {index} are {rows[index].tolist()}; all values '
+            'must be finite.'
+        )
+    return rows
+
+
+def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
+    """Link, expression, direction of action and values (3, 6) of a wrench message.
+
+    Raises
+    ------
+    WrenchError
+        If a constant is unknown or a value is not finite.
+    """
+    link = message.header.frame_id
+    for field, choices in (('expressed_in', _EXPRESSIONS), ('acting', _ACTINGS)):
+        given = getattr(message, field)
+        if given not in choices:
+            names = ', '.join(f'{value} ({name})' for value, name in choices.items())
+            raise WrenchError(
+                f'WrenchMotion on {link!r}: {field} is {given}, expected one of {names}.'
+            )
+    values = np.array(
+        [
+            _moment_force(wrench)
+            for wrench in (message.wrench, message.wrench_dot, message.wrench_ddot)
+        ]
+    )
+    if not np.all(np.isfinite(values)):
+        raise WrenchError(f'WrenchMotion on {link!r}: all values must be finite.')
+    return link, _EXPRESSIONS[message.expressed_in], _ACTINGS[message.acting], values
+
+
+def _moment_force(message: WrenchMessage) -> list[float]:
+    torque, force = message.torque, message.force
+    return [torque.x, torque.y, torque.z, force.x, force.y, force.z]
+
+
+def flat(values: Array) -> array.array[float]:
+    """Array as the type in which messages hold float64[], copied without a loop."""
+    return array.array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+def joint_effort_message(
+    model: RobotModel, effort: Array, stamp: int, source: int
+) -> JointEffort:
+    """Efforts of shape (orders, n) of one instant as a message; `stamp` in nanoseconds."""
+    message = JointEffort()
+    message.header.stamp = time_message(stamp)
+    message.header.frame_id = model.base_link
+    message.joint_names = list(model.joint_names)
+    for name, values in zip(EFFORT_FIELDS, effort):
+        setattr(message, name, flat(values))
+    message.valid_order = len(effort) - 1
+    message.source = source
+    return message
+
+
+def effort_trajectory_message(
+    model: RobotModel,
+    times: Array,
+    motion: Array,
+    effort: Array,
+    violations: Sequence[Violation],
+    stamp: int,
+    source: int,
+) -> JointEffortTrajectory:
+    """Motion (N, K, n) and efforts (N, K-2, n) as a message; `stamp` in nanoseconds."""
+    message = JointEffortTrajectory()
+    message.header.stamp = time_message(stamp)
+    message.header.frame_id = model.base_link
+    message.joint_names = list(model.joint_names)
+    message.time_from_start = flat(times)
+    for name, values in zip(MOTION_FIELDS, np.moveaxis(motion, 1, 0)):
+        setattr(message, name, flat(values))
+    for name, values in zip(EFFORT_FIELDS, np.moveaxis(effort, 1, 0)):
+        setattr(message, name, flat(values))
+    message.valid_order = effort.shape[1] - 1
+    message.source = source
+    message.limit_violations = [
+        LimitViolation(
+            quantity=violation.quantity,
+            joint_name=violation.joint_name,
+            value=violation.value,
+            limit=violation.limit,
+            time_from_start=float(times[violation.sample]),
+        )
+        for violation in violations
+    ]
+    return message

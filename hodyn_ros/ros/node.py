@@ -1,0 +1,360 @@
+"""The node: topics and services on one side, models, motions and efforts on the other.
+
+Wiring only. Four callback groups keep the work apart: the stream (joint_motion, wrenches and the
+timer of a running trajectory), planning (whole trajectories), the service, and the model.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
+from hodyn_msgs.srv import ComputeInverseDynamics
+from numpy.typing import NDArray
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from hodyn_ros.analysis.limits import find_violations
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.errors import HodynError, ModelError, MotionError, TrajectoryError, WrenchError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.urdf import parse_urdf
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.answers import Robot, answer, effort_trajectory, fit_waypoints, sample_times
+from hodyn_ros.ros.conversions import (
+    NANOSECONDS,
+    joint_effort_message,
+    motion_from_message,
+    nanoseconds,
+    waypoints_from_message,
+    wrench_from_message,
+)
+from hodyn_ros.ros.diagnostics import Diagnostics
+from hodyn_ros.ros.parameters import declare_robot_description, declare_settings, read_limits
+from hodyn_ros.ros.stream import LatestWrenches, PlannedMotion, TrajectoryStream
+
+DIAGNOSTICS_PERIOD = 1.0  # s
+THREADS = 4  # one for each callback group
+
+
+class HodynNode(Node):
+    """Computes joint efforts and their derivatives from the motions that it receives."""
+
+    def __init__(self, **node_options: object) -> None:
+        super().__init__('hodyn_node', **node_options)
+        self._settings = declare_settings(self)
+        self._robot: Robot | None = None
+        self._model_lock = threading.Lock()
+        self._description_error = ''
+        self._stream = TrajectoryStream()
+        self._wrenches = LatestWrenches(self._settings.wrench_timeout)
+        self._diagnostics = Diagnostics(self.get_fully_qualified_name())
+
+        self._effort_publisher = self.create_publisher(
+            JointEffort, '~/joint_effort', qos.OUTPUT
+        )
+        self._trajectory_publisher = self.create_publisher(
+            JointEffortTrajectory, '~/effort_trajectory', qos.EFFORT_TRAJECTORY
+        )
+        self._diagnostics_publisher = self.create_publisher(
+            DiagnosticArray, '/diagnostics', qos.OUTPUT
+        )
+
+        description = declare_robot_description(self)
+        if description:
+            self._take_description(description)
+        self.add_on_set_parameters_callback(self._on_set_parameters)
+
+        stream, planning, service, model = (MutuallyExclusiveCallbackGroup() for _ in range(4))
+        self.create_subscription(
+            String,
+            'robot_description',
+            self._on_robot_description,
+            qos.ROBOT_DESCRIPTION,
+            callback_group=model,
+        )
+        self.create_subscription(
+            JointMotion, 'joint_motion', self._on_joint_motion, qos.INPUT, callback_group=stream
+        )
+        self.create_subscription(
+            WrenchMotion, 'wrench_motion', self._on_wrench_motion, qos.INPUT, callback_group=stream
+        )
+        self.create_subscription(
+            JointTrajectory,
+            'joint_trajectory',
+            self._on_joint_trajectory,
+            qos.INPUT,
+            callback_group=planning,
+        )
+        self.create_service(
+            ComputeInverseDynamics,
+            '~/compute_inverse_dynamics',
+            self._on_compute_inverse_dynamics,
+            callback_group=service,
+        )
+        self.create_timer(
+            1.0 / self._settings.publish_rate, self._on_stream_timer, callback_group=stream
+        )
+        # Health is reported in real time, also while simulated time stands still.
+        self.create_timer(
+            DIAGNOSTICS_PERIOD,
+            self._on_diagnostics_timer,
+            callback_group=model,
+            clock=Clock(clock_type=ClockType.STEADY_TIME),
+        )
+        if self._robot is None:
+            self.get_logger().info('Waiting for a robot description.')
+
+    # Model
+
+    def _on_robot_description(self, message: String) -> None:
+        self._take_description(message.data)
+
+    def _on_set_parameters(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        for parameter in parameters:
+            if parameter.name == 'robot_description' and not self._take_description(
+                parameter.value
+            ):
+                return SetParametersResult(successful=False, reason=self._description_error)
+        return SetParametersResult(successful=True)
+
+    def _take_description(self, xml: str) -> bool:
+        """Build the model anew; a description that cannot be used leaves the old one."""
+        with self._model_lock:
+            return self._take_description_locked(xml)
+
+    def _take_description_locked(self, xml: str) -> bool:
+        if self._robot is not None and xml == self._robot.description:
+            self._description_error = ''
+            return True
+        try:
+            robot = self._built_robot(xml)
+        except HodynError as error:
+            self._description_error = str(error)
+            self._diagnostics.refused('robot_description', str(error))
+            self.get_logger().error(
+                f'Robot description refused: {error}'
+                + (' The model before stays in use.' if self._robot is not None else '')
+            )
+            return False
+        previous, self._robot = self._robot, robot
+        self._description_error = ''
+        self._diagnostics.received('robot_description')
+        if previous is not None and previous.model.joint_names != robot.model.joint_names:
+            if self._stream.clear():
+                self.get_logger().error(
+                    'The running trajectory is stopped: the new robot has other joints.'
+                )
+        for link in self._wrenches.keep_only(robot.model):
+            self.get_logger().warning(
+                f'The wrench on {link!r} is dropped: the new robot has no such link.'
+            )
+        for warning in robot.model.warnings:
+            self.get_logger().warning(warning)
+        self.get_logger().info(
+            f'Model {robot.model.name!r} is ready: joints {", ".join(robot.model.joint_names)}.'
+        )
+        return True
+
+    def _built_robot(self, xml: str) -> Robot:
+        settings = self._settings
+        model = RobotModel.from_description(
+            parse_urdf(xml), settings.base_link, settings.tip_link, settings.gravity
+        )
+        return Robot(model, read_limits(self, model), xml)
+
+    def _ready_robot(self) -> Robot:
+        if self._robot is None:
+            raise ModelError(
+                'There is no robot model yet; publish a valid URDF on the topic '
+                'robot_description or set the parameter robot_description.'
+            )
+        return self._robot
+
+    # Streams
+
+    def _on_joint_motion(self, message: JointMotion) -> None:
+        try:
+            robot = self._ready_robot()
+            motion = motion_from_message(robot.model, message)
+            stamp = self._checked_stamp(nanoseconds(message.header.stamp))
+            self._publish_effort(robot, motion, stamp, JointEffort.SOURCE_JOINT_MOTION)
+        except WrenchError as error:
+            self._hold_back(error)
+        except HodynError as error:
+            self._refuse('joint_motion', error)
+        else:
+            self._diagnostics.received('joint_motion')
+
+    def _checked_stamp(self, stamp: int) -> int:
+        now = self.get_clock().now().nanoseconds
+        timeout = self._settings.input_timeout
+        if not stamp:
+            return now
+        if timeout and now - stamp > timeout * NANOSECONDS:
+            raise MotionError(
+                f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
+                f'input_timeout ({timeout} s). For recorded data set use_sim_time and play the '
+                'clock, or set input_timeout to 0.'
+            )
+        return stamp
+
+    def _on_wrench_motion(self, message: WrenchMotion) -> None:
+        try:
+            link, expressed_in, acting, values = wrench_from_message(message)
+            if link not in self._ready_robot().model.links:
+                raise WrenchError(
+                    f'Wrench on an unknown link: frame_id is {link!r}, the links are '
+                    f'{", ".join(self._ready_robot().model.links)}.'
+                )
+            stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
+            self._wrenches.update(link, expressed_in, acting, values, stamp)
+        except HodynError as error:
+            self._refuse('wrench_motion', error)
+        else:
+            self._diagnostics.received('wrench_motion')
+
+    def _on_stream_timer(self) -> None:
+        due = self._stream.sample(self.get_clock().now().nanoseconds)
+        if due is None or self._robot is None:
+            return
+        planned, stamp = due
+        robot = self._robot
+        if planned.joint_names != robot.model.joint_names:
+            return  # the model has just changed; the stream is being cleared
+        try:
+            self._publish_effort(
+                robot, planned.at(stamp), stamp, JointEffort.SOURCE_JOINT_TRAJECTORY
+            )
+        except HodynError as error:
+            self._hold_back(error)
+
+    def _publish_effort(
+        self, robot: Robot, motion: NDArray, stamp: int, source: int
+    ) -> None:
+        begin = time.perf_counter()
+        wrenches = self._wrenches.at(stamp, len(motion) - 2)
+        effort = inverse_dynamics(robot.model, motion, wrenches)
+        self._effort_publisher.publish(joint_effort_message(robot.model, effort, stamp, source))
+        compute_time = time.perf_counter() - begin
+        violations = find_violations(robot.model, robot.limits, motion[None], effort[None])
+        self._diagnostics.published(
+            compute_time, [f'{item.quantity} of {item.joint_name}' for item in violations]
+        )
+
+    # Whole trajectories
+
+    def _on_joint_trajectory(self, message: JointTrajectory) -> None:
+        now = self.get_clock().now().nanoseconds
+        try:
+            robot = self._ready_robot()
+            spline = fit_waypoints(robot.model, waypoints_from_message(message))
+            start = nanoseconds(message.header.stamp) or now
+            planned = PlannedMotion(robot.model.joint_names, spline, start)
+            if planned.last <= now:
+                raise TrajectoryError(
+                    f'The trajectory ended {(now - planned.last) / NANOSECONDS:.3f} s ago; set '
+                    'the stamp to the time at which it starts, or to zero for now.'
+                )
+            times = sample_times(
+                spline, self._settings.trajectory_sample_period, self._settings.max_samples
+            )
+            # The whole answer first: a motion whose efforts cannot be computed never starts.
+            whole = effort_trajectory(
+                robot, times, spline(times), (), start, JointEffort.SOURCE_JOINT_TRAJECTORY
+            )
+        except HodynError as error:
+            self._refuse('joint_trajectory', error)
+            return
+        self._diagnostics.received('joint_trajectory')
+        self._stream.start(planned, now)
+        self._trajectory_publisher.publish(whole)
+        for violation in whole.limit_violations:
+            self.get_logger().warning(
+                f'The trajectory exceeds the {violation.quantity} limit of '
+                f'{violation.joint_name}: {violation.value:.6g} at '
+                f'{violation.time_from_start:.3f} s, limit {violation.limit:.6g}.'
+            )
+
+    def _on_compute_inverse_dynamics(
+        self,
+        request: ComputeInverseDynamics.Request,
+        response: ComputeInverseDynamics.Response,
+    ) -> ComputeInverseDynamics.Response:
+        settings = self._settings
+        try:
+            answer(
+                self._robot,
+                request,
+                response,
+                settings.trajectory_sample_period,
+                settings.max_samples,
+            )
+        except Exception as error:  # a fault of ours must not leave the client without an answer
+            self.get_logger().error(f'compute_inverse_dynamics failed: {error!r}')
+            response = ComputeInverseDynamics.Response(
+                success=False,
+                error_code=ComputeInverseDynamics.Response.INTERNAL_ERROR,
+                message=f'Internal error: {error!r}',
+            )
+        if response.success:
+            self._diagnostics.received('compute_inverse_dynamics')
+        else:
+            self._diagnostics.refused('compute_inverse_dynamics', response.message)
+            self.get_logger().error(
+                f'compute_inverse_dynamics refused: {response.message}',
+                throttle_duration_sec=1.0,
+            )
+        return response
+
+    # Health
+
+    def _refuse(self, topic: str, error: HodynError) -> None:
+        self._diagnostics.refused(topic, str(error))
+        self.get_logger().error(f'{topic} refused: {error}', throttle_duration_sec=1.0)
+
+    def _hold_back(self, error: HodynError) -> None:
+        self._diagnostics.stopped(str(error))
+        self.get_logger().error(f'No effort is published: {error}', throttle_duration_sec=1.0)
+
+    def _on_diagnostics_timer(self) -> None:
+        message = self._diagnostics.report(self._robot, self._description_error)
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics_publisher.publish(message)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node until it is interrupted."""
+    rclpy.init(args=args)
+    try:
+        node = HodynNode()
+    except Exception as error:  # parameters out of range, wrong types: several rclpy classes
+        rclpy.logging.get_logger('hodyn_node').fatal(f'The node cannot start: {error}')
+        rclpy.try_shutdown()
+        return 1
+    executor = MultiThreadedExecutor(num_threads=THREADS)
+    executor.add_node(node)
+    try:
+        executor.spin()
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

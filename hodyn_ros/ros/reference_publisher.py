@@ -1,0 +1,98 @@
+"""A node that plays a planner: it sends a smooth joint trajectory for the Franka Panda."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import rclpy
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.conversions import NANOSECONDS, flat
+from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
+
+JOINT_NAMES = tuple(f'panda_joint{number}' for number in range(1, 8))
+
+PAUSE = 1.0  # s between two runs
+
+
+def joint_trajectory(
+    reference: Sinusoids, joint_names: Sequence[str], waypoint_period: float
+) -> JointTrajectory:
+    """Trajectory message with positions, velocities and accelerations at equal distances.
+
+    Parameters
+    ----------
+    reference : Sinusoids
+    joint_names : sequence of str
+    waypoint_period : float
+        Distance of the waypoints [s]; shortened so that a whole number of them fits.
+    """
+    intervals = int(np.ceil(reference.duration / waypoint_period))
+    times = np.linspace(0.0, reference.duration, intervals + 1)
+    message = JointTrajectory(joint_names=list(joint_names))
+    for time, motion in zip(times, reference.motion(times)):
+        point = JointTrajectoryPoint(
+            positions=flat(motion[0]), velocities=flat(motion[1]), accelerations=flat(motion[2])
+        )
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(
+            round(time * NANOSECONDS), NANOSECONDS
+        )
+        message.points.append(point)
+    return message
+
+
+class ReferencePublisher(Node):
+    """Publishes the trajectory as soon as somebody listens, again and again if asked to."""
+
+    def __init__(self, **node_options: object) -> None:
+        super().__init__('reference_publisher', **node_options)
+        self._repeat = self.declare_parameter('repeat', True).value
+        waypoint_period = self.declare_parameter('waypoint_period', 0.1).value
+        if not 1e-3 <= waypoint_period <= 1.0:
+            raise ValueError(
+                f'waypoint_period is {waypoint_period} s, expected 0.001 s to 1 s.'
+            )
+        reference = panda_sinusoids()
+        self._message = joint_trajectory(reference, JOINT_NAMES, waypoint_period)
+        self._pause = reference.duration + PAUSE
+        self._next = self.get_clock().now()
+        self._publisher = self.create_publisher(JointTrajectory, 'joint_trajectory', qos.INPUT)
+        self._timer = self.create_timer(0.2, self._on_timer)
+
+    def _on_timer(self) -> None:
+        now = self.get_clock().now()
+        if now < self._next or self._publisher.get_subscription_count() == 0:
+            return
+        self._publisher.publish(self._message)
+        self.get_logger().info(
+            f'Sent a trajectory of {len(self._message.points)} points to '
+            f'{self._publisher.topic_name}.'
+        )
+        self._next = now + rclpy.duration.Duration(seconds=self._pause)
+        if not self._repeat:
+            self._timer.cancel()
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node until it is interrupted."""
+    rclpy.init(args=args)
+    node = None
+    try:
+        node = ReferencePublisher()
+        rclpy.spin(node)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        if node is not None:
+            node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

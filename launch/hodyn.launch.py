@@ -1,0 +1,92 @@
+"""Launch the hodyn node for any robot.
+
+The robot description comes from a URDF file, from a xacro command, or from the topic
+robot_description of a running robot_state_publisher (the default).
+"""
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import Command, LaunchConfiguration
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+ARGUMENTS = (
+    ('description_file', '', 'URDF file of the robot. Empty: use description_command or the topic.'),
+    (
+        'description_command',
+        '',
+        'Command that prints the URDF, for example "xacro /path/robot.urdf.xacro". '
+        'Empty: use description_file or the topic.',
+    ),
+    ('description_topic', 'robot_description', 'Topic of the robot description.'),
+    ('params_file', '', 'Parameter file of the node.'),
+    ('namespace', '', 'Namespace of the node and its topics.'),
+    ('use_sim_time', 'false', 'Use the time of the topic /clock.'),
+    ('base_link', '', 'First link of the chain. Empty: the root link.'),
+    ('tip_link', '', 'Last link of the chain. Empty: the whole tree.'),
+    ('joint_trajectory', 'joint_trajectory', 'Topic on which trajectories arrive.'),
+    ('joint_motion', 'joint_motion', 'Topic on which motions with all derivatives arrive.'),
+    ('wrench_motion', 'wrench_motion', 'Topic on which wrenches with derivatives arrive.'),
+    ('demo', 'false', 'Also run a publisher of a reference trajectory for the Franka Panda.'),
+)
+
+REMAPPED = ('joint_trajectory', 'joint_motion', 'wrench_motion')
+
+
+def start_nodes(context):
+    """Start the nodes once the values of the arguments are known."""
+    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+    if value['description_file'] and value['description_command']:
+        raise RuntimeError(
+            'description_file and description_command are both given; give one of them.'
+        )
+    # The arguments win over the parameter file, but only where they are given.
+    parameters = {'use_sim_time': value['use_sim_time'].lower() in ('true', '1')}
+    for name in ('base_link', 'tip_link'):
+        if value[name]:
+            parameters[name] = value[name]
+    if value['description_file']:
+        with open(value['description_file'], encoding='utf-8') as file:
+            parameters['robot_description'] = ParameterValue(file.read(), value_type=str)
+    elif value['description_command']:
+        parameters['robot_description'] = ParameterValue(
+            Command(value['description_command']), value_type=str
+        )
+    remappings = [('robot_description', value['description_topic'])]
+    remappings += [(topic, value[topic]) for topic in REMAPPED]
+
+    nodes = [
+        Node(
+            package='hodyn_ros',
+            executable='hodyn_node',
+            namespace=value['namespace'],
+            parameters=([value['params_file']] if value['params_file'] else []) + [parameters],
+            remappings=remappings,
+            output='screen',
+        )
+    ]
+    if value['demo'].lower() in ('true', '1'):
+        nodes.append(
+            Node(
+                package='hodyn_ros',
+                executable='reference_publisher',
+                namespace=value['namespace'],
+                parameters=[{'use_sim_time': parameters['use_sim_time']}],
+                remappings=[('joint_trajectory', value['joint_trajectory'])],
+                output='screen',
+            )
+        )
+    return nodes
+
+
+def generate_launch_description():
+    """Declare the arguments; see `ros2 launch hodyn_ros hodyn.launch.py --show-args`."""
+    return LaunchDescription(
+        [
+            *(
+                DeclareLaunchArgument(name, default_value=default, description=description)
+                for name, default, description in ARGUMENTS
+            ),
+            OpaqueFunction(function=start_nodes),
+        ]
+    )
