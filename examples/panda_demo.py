@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
@@ -86,7 +87,13 @@ class Client(Node):
         self.whole = message
 
 
-def wait_until(condition, node: Node, process: subprocess.Popen, timeout: float, what: str) -> None:
+def wait_until(
+    condition: Callable[[], object],
+    node: Node,
+    process: subprocess.Popen,
+    timeout: float,
+    what: str,
+) -> None:
     """Spin until the condition holds; leave with a message if it does not."""
     deadline = time.monotonic() + timeout
     while not condition():
@@ -187,7 +194,7 @@ def draw(
     for axis in axes[-1]:
         axis.set_xlabel('time [s]')
     figure.suptitle(
-        'Franka Panda: whole answer (blue), streamed messages (orange), limit where it is near (red)'
+        'Franka Panda: whole answer (blue), streamed messages (orange), limits nearby (red)'
     )
     figure.tight_layout(rect=(0, 0, 1, 0.985))
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +225,7 @@ def main() -> int:
     half = len(FIRST) // 2 * STRIDE
     inner = slice(half, -half)
     errors = [
-        np.abs(differences(stencil, orders[0], order)[:: 1] - orders[order][inner]).max(axis=0)
+        np.abs(differences(stencil, orders[0], order) - orders[order][inner]).max(axis=0)
         / np.abs(orders[order]).max(axis=0)
         for order, stencil in ((1, FIRST), (2, SECOND))
     ]

@@ -11,7 +11,11 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 ARGUMENTS = (
-    ('description_file', '', 'URDF file of the robot. Empty: use description_command or the topic.'),
+    (
+        'description_file',
+        '',
+        'URDF file of the robot. Empty: use description_command or the topic.',
+    ),
     (
         'description_command',
         '',

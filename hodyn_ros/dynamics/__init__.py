@@ -1,1 +1,1 @@
-"""Inverse dynamics with time derivatives. One file a formulation; `inverse` is the public entry."""
+"""Inverse dynamics with time derivatives: one file a formulation; `inverse` is the entry."""

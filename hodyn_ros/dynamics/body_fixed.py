@@ -2,7 +2,7 @@
 
 Source: Mueller 2021, Appendix B, with gravity as an acceleration of the base. Readable beside the
 paper; `nth_order` computes the same for any order. Symbols: A transforms twists from the parent to
-the body, x is the joint screw in the body frame, q to q4d are the derivatives of the joint position.
+the body, x is the joint screw in the body frame, q to q4d are derivatives of the joint position.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
     coordinates : ndarray, shape (N, K, n_bodies)
         Joint motions of the bodies, 3 <= K <= 5.
     applied : mapping of int to ndarray, shape (N, K-2, 6)
-        For some bodies: the wrench (m, f) that the body exerts on the environment in its own frame,
-        and its componentwise derivatives.
+        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
+        frame, and its componentwise derivatives.
 
     Returns
     -------

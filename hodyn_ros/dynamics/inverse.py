@@ -78,8 +78,8 @@ def inverse_dynamics(
             batch = np.broadcast_shapes(batch, shape)
         except ValueError:
             raise WrenchError(
-                f'Wrench on {item.link!r}: the leading axes {shape} of its values do not broadcast '
-                f'with the leading axes {motion.shape[:-2]} of the motion.'
+                f'Wrench on {item.link!r}: the leading axes {shape} of its values do not '
+                f'broadcast with the leading axes {motion.shape[:-2]} of the motion.'
             ) from None
     samples = np.broadcast_to(motion, (*batch, *motion.shape[-2:])).reshape(-1, *motion.shape[-2:])
     values = [

@@ -1,8 +1,8 @@
 """Recursive inverse dynamics of any order in body-fixed twists.
 
-Sources: Mueller and Kumar, nth-order derivatives of the inverse dynamics; Mueller 2021, Appendix B.
-Instead of writing each order out, every quantity is a series (its time derivatives along one axis)
-and products follow Leibniz's rule: O(n) in the bodies, O(r^2) in the order r for each of them.
+Source: Kumar and Mueller 2021, sections II-D and II-E, with eq. (13) for one body. Instead of
+writing each order out, every quantity is a series (its time derivatives along one axis) and
+products follow Leibniz's rule: O(n) in the bodies, O(r^2) in the order r for each of them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
     coordinates : ndarray, shape (N, K, n_bodies)
         Joint motions of the bodies, K >= 3.
     applied : mapping of int to ndarray, shape (N, K-2, 6)
-        For some bodies: the wrench (m, f) that the body exerts on the environment in its own frame,
-        and its componentwise derivatives.
+        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
+        frame, and its componentwise derivatives.
 
     Returns
     -------

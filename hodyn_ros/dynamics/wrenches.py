@@ -1,8 +1,8 @@
 """Wrenches on links, given in one of three expressions, brought into body frames with derivatives.
 
 The derivatives of the coordinates of a wrench depend on the axes and the point in which it is
-expressed. Source: theory of screws in moving frames; with the true twist V of the body (without the
-base acceleration that stands for gravity), d/dt (Ad_C^T W) = Ad_C^T dW/dt + ad_V^T Ad_C^T W.
+expressed: with the true twist V of the body (without the base acceleration that stands for
+gravity), d/dt (Ad_C^T W) = Ad_C^T dW/dt + ad_V^T Ad_C^T W, and so on for higher orders.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def wrenches_on_bodies(
         body, frame = model.link(wrench.link)
         if body == BASE:
             continue
-        R_frame, r_frame = frame[:3, :3], frame[:3, 3]
+        r_frame = frame[:3, 3]
         if wrench.expressed_in == 'body':
             W = values @ se3.Ad(se3.inverse(frame))
         elif wrench.expressed_in == 'spatial':

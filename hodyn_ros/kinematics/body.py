@@ -1,7 +1,8 @@
 """Body-fixed twists of all bodies and their time derivatives, and the poses of the bodies.
 
-Forward recursion V_i = A_i V_p(i) + X_i qd_i and its derivatives of any order. Source: Mueller 2021,
-Appendix B (orders up to three); the general order by Leibniz's rule, see `joints`.
+Forward recursion V_i = A_i V_p(i) + X_i qd_i and its derivatives of any order. Sources: Mueller
+2021, Appendix B (orders up to three); Kumar and Mueller 2021, eq. (4), and Leibniz's rule for any
+order, see `joints`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def body_twists(
 def body_poses(model: RobotModel, positions: Array) -> list[Array]:
     """Poses of all bodies in the base frame.
 
-    Source: product of exponentials in body-fixed form, Mueller 2021, eq. (3):
+    Source: local product of exponentials, Kumar and Mueller 2021, section II-A:
     C_i = C_p(i) B_i exp(X_i q_i).
 
     Parameters

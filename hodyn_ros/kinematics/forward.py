@@ -42,9 +42,9 @@ def forward_kinematics(
     link : str, optional
         By default the tip of the chain.
     expressed_in : {'body', 'spatial', 'hybrid'}
-        body: link axes, velocity of the link origin; spatial: base link axes, velocity of the point
-        of the link that passes the base link origin; hybrid: base link axes, velocity of the link
-        origin. The derivatives are those of the coordinates in this expression.
+        body: link axes, velocity of the link origin; spatial: base link axes, velocity of the
+        point of the link that passes the base link origin; hybrid: base link axes, velocity of the
+        link origin. The derivatives are those of the coordinates in this expression.
 
     Returns
     -------

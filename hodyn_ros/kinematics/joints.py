@@ -1,7 +1,8 @@
 """Joints as functions of time: positions of all bodies' joints and the transforms between bodies.
 
 The transform of twists from the parent of body i to body i is A(t) = Ad(exp(-X q(t))) Ad(B^-1)
-(Mueller 2021, eq. (4)). For a revolute joint ad_X^3 = -ad_X, for a prismatic one ad_X^2 = 0, so
+(Kumar and Mueller 2021, eq. (4)). For a revolute joint ad_X^3 = -ad_X, for a prismatic one
+ad_X^2 = 0, so
 
     A(t) = K_0 + f_1(t) K_1 + f_2(t) K_2,   K_b = ad_X^b Ad(B^-1),
     f_1 = -sin q, f_2 = 1 - cos q (revolute);  f_1 = -q, f_2 = 0 (prismatic),
@@ -43,7 +44,7 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
             f'The motion has elements of type {array.dtype}, expected real numbers of shape '
             f'{expected}.'
         )
-    array = array.astype(np.float64, copy=False)
+    array = np.asarray(array, dtype=np.float64)
     if array.ndim < 2 or array.shape[-1] != model.n_joints or array.shape[-2] < lowest_K:
         raise MotionError(
             f'The motion has shape {array.shape}, expected {expected}: time derivatives of the '
@@ -92,9 +93,8 @@ def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
     """
     selection = np.zeros((model.n_bodies, model.n_joints))
     selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
-    # One contraction per value, independent of the batch: a matrix product would round
-    # differently for different batch sizes.
-    return np.einsum('...b,bj->...j', body_efforts, selection)
+    efforts: Array = body_efforts @ selection
+    return efforts
 
 
 class JointTransforms:

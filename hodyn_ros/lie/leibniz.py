@@ -1,4 +1,4 @@
-"""Time derivatives of products: arrays that hold a function and its derivatives, and Leibniz's rule.
+"""Time derivatives of products by Leibniz's rule, on arrays of a function and its derivatives.
 
 A series is an array with an axis of K entries: entry k is the k-th time derivative. The product of
 two series is again a series of K entries, (f g)^(m) = sum over j of binomial(m, j) f^(j) g^(m-j).
@@ -106,7 +106,7 @@ def sin_cos(q: Array) -> tuple[Array, Array]:
 def in_moving_frame(
     y: Array, V: Array, product: Callable[[Array, Array], Array]
 ) -> Array:
-    """Derivatives of a vector whose components change with a moving frame.
+    """Differentiate a vector whose components change with a moving frame.
 
     T(t) maps between the frames and V(t) is the velocity of one relative to the other. Two cases
     lead to the same sums of products z_m, m applications of d/dt + product(V, .) to the series y:

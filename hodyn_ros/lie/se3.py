@@ -55,7 +55,7 @@ def inverse(C: Array) -> Array:
 def Ad(C: Array) -> Array:
     """Adjoint matrix of a pose, [[R, 0], [hat(r) R, R]]: maps twists in frame i to frame j.
 
-    Wrenches transform with its inverse transpose. Source: Mueller 2018, eq. (6).
+    Wrenches transform with its inverse transpose. Source: Lynch and Park, Modern Robotics, 3.3.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Rotations: the group SO(3) and its Lie algebra, on arrays with any leading batch axes.
 
-Notation as in Mueller and Kumar: `hat(e)` is the skew-symmetric matrix of the cross product with e.
+`hat(e)` is the skew-symmetric matrix of the cross product with e.
 """
 
 from __future__ import annotations

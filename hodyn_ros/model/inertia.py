@@ -19,7 +19,7 @@ DEFINITENESS_TOLERANCE = 1e-9
 def spatial_inertia(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Array:
     """6x6 inertia matrix about the origin of a frame.
 
-    Source: theory of rigid bodies; Mueller 2021, eq. (11) with the parallel-axis term:
+    Source: Kumar and Mueller 2021, eq. (12), parallel-axis term included:
     [[Theta_c - m hat(c)^2, m hat(c)], [-m hat(c), m I]].
 
     Parameters

@@ -1,8 +1,8 @@
 """The robot model: a tree of bodies, each moved by one joint relative to its parent.
 
-Rigidly connected links are one body. Notation as in Mueller 2021: body i has the parent p(i) < i,
-the zero pose B_i in its parent, the joint screw X_i and the inertia M_i, all in its own frame, which
-is the frame of the link behind the joint.
+Rigidly connected links are one body. Notation as in Kumar and Mueller 2021: body i has the parent
+p(i) < i, the zero pose B_i in its parent, the joint screw X_i and the inertia M_i, all in its own
+frame, which is the frame of the link behind the joint.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import JointNameError, ModelError
-from hodyn_ros.lie import se3
 from hodyn_ros.model.description import (
     MOVING_JOINT_TYPES,
     Joint,
@@ -119,10 +118,11 @@ class RobotModel:
     ) -> RobotModel:
         """Read a robot from a URDF.
 
-        Without `tip_link` the model is the whole tree above `base_link` (or the root link). With it,
-        only the joints between base and tip move; links that are rigidly attached to the chain keep
-        their inertia, also behind the tip, and side branches behind a moving joint are left out with
-        a warning. Planar, floating and unknown joint types are only accepted in what is left out.
+        Without `tip_link` the model is the whole tree above `base_link` (or the root link). With
+        it, only the joints between base and tip move; links that are rigidly attached to the chain
+        keep their inertia, also behind the tip, and side branches behind a moving joint are left
+        out with a warning. Planar, floating and unknown joint types are only accepted in what is
+        left out.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class _Assembly:
     def _check_names(self) -> None:
         for kind, items in (('link', self.description.links), ('joint', self.description.joints)):
             seen: set[str] = set()
-            for item in items:  # type: ignore[attr-defined]
+            for item in items:
                 if item.name in seen:
                     raise ModelError(f'The robot description has two {kind}s {item.name!r}.')
                 seen.add(item.name)

@@ -85,7 +85,7 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
             f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
             + ('; run it through xacro first.' if 'xacro' in root.tag else '.')
         )
-    joint_types = {}
+    joint_types: dict[str | None, str] = {}
     cleaned = ElementTree.Element('robot', name=root.get('name', 'robot'))
     for element in root:
         if element.tag in ('link', 'joint'):
@@ -95,8 +95,8 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
                 'The robot description contains xacro macros; run it through xacro first.'
             )
     for element in cleaned.iter('joint'):
-        given_type = element.get('type')
-        if given_type is not None and given_type not in _KNOWN_JOINT_TYPES:
+        given_type = element.get('type', '')
+        if given_type and given_type not in _KNOWN_JOINT_TYPES:
             # The parser would refuse it wherever it stands; whether it matters is decided later.
             element.set('type', 'unknown')
         joint_types[element.get('name')] = given_type

@@ -62,7 +62,7 @@ def fit_waypoints(model: RobotModel, waypoints: Waypoints) -> MotionSpline:
 
 
 def sample_times(spline: MotionSpline, period: float, max_samples: int) -> Array:
-    """Times of the samples of a trajectory, the last one at its end.
+    """Place the samples of a trajectory in time, the last one at its end.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def _requested_times(
 def _motion_samples(
     model: RobotModel, messages: Sequence[JointMotion]
 ) -> tuple[Array, Array, int]:
-    """Times (N,), motion (N, K, n) and the stamp of the first sample [ns]."""
+    """Return times (N,), motion (N, K, n) and the stamp of the first sample [ns]."""
     samples = []
     for index, message in enumerate(messages):
         try:

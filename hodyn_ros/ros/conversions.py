@@ -1,5 +1,7 @@
-"""Messages to arrays and back. The only place where wrenches change between the order of the
-messages (force, torque) and that of the mathematics (moment, force).
+"""Messages to arrays and back.
+
+The only place where wrenches change between the order of the messages (force, torque) and that of
+the mathematics (moment, force).
 """
 
 from __future__ import annotations
@@ -136,8 +138,8 @@ def _rows(
     if bad.any():
         index = int(bad.argmax())
         raise TrajectoryError(
-            f'JointTrajectory: the {field} of point {index} are {rows[index].tolist()}; all values '
-            'must be finite.'
+            f'JointTrajectory: the {field} of point {index} are {rows[index].tolist()}; all '
+            'values must be finite.'
         )
     return rows
 

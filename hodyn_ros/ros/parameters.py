@@ -110,8 +110,8 @@ def declare_settings(node: Node) -> Settings:
             0.1,
             1e-6,
             1e6,
-            'Without a new wrench_motion for this time on a link that carries a wrench, the output '
-            'stops [s]. A message of zeros ends the wrench.',
+            'Without a new wrench_motion for this time on a link that carries a wrench, the '
+            'output stops [s]. A message of zeros ends the wrench.',
         ),
     )
 

@@ -1,0 +1,1 @@
+"""Motions between waypoints, and reference motions."""
