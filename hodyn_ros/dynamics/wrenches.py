@@ -151,13 +151,14 @@ def wrenches_on_bodies(
         if wrench.expressed_in == 'body':
             W = values @ se3.Ad(se3.inverse(frame))
         elif wrench.expressed_in == 'spatial':
-            W = leibniz.in_moving_frame(values @ se3.Ad(poses[body]), twists[body], se3.coadjoint)
+            in_body = values @ se3.Ad(poses[body])
+            W = leibniz.into_moving_frame(in_body, twists[body], se3.coadjoint)
         else:
             R = poses[body][:, :3, :3]
             omega = twists[body][..., :3]
             axes = [values[..., :3] @ R, values[..., 3:] @ R]
             moment, force = (
-                leibniz.in_moving_frame(part, omega, lambda w, y: cross(y, w)) for part in axes
+                leibniz.into_moving_frame(part, omega, lambda w, y: cross(y, w)) for part in axes
             )
             W = np.concatenate([moment + cross(r_frame, force), force], axis=-1)
         sign = 1.0 if wrench.acting == 'on_environment' else -1.0

@@ -89,13 +89,13 @@ def forward_kinematics(
             twists = body_twists(model, coordinates, transforms)
             V = twists[body] @ se3.Ad(se3.inverse(frame)).T
     if K > 1 and expressed_in == 'spatial':
-        V = leibniz.in_moving_frame(V, V, se3.bracket) @ np.swapaxes(se3.Ad(pose), -1, -2)
+        V = leibniz.from_moving_frame(V, V, se3.bracket) @ np.swapaxes(se3.Ad(pose), -1, -2)
     elif K > 1 and expressed_in == 'hybrid':
         R_transposed = np.swapaxes(pose[:, :3, :3], -1, -2)
         omega = V[..., :3]
         V = np.concatenate(
             [
-                leibniz.in_moving_frame(part, omega, cross) @ R_transposed
+                leibniz.from_moving_frame(part, omega, cross) @ R_transposed
                 for part in (omega, V[..., 3:])
             ],
             axis=-1,

@@ -103,22 +103,17 @@ def sin_cos(q: Array) -> tuple[Array, Array]:
     return sine, cosine
 
 
-def in_moving_frame(
-    y: Array, V: Array, product: Callable[[Array, Array], Array]
-) -> Array:
-    """Differentiate a vector whose components change with a moving frame.
+def from_moving_frame(y: Array, V: Array, product: Callable[[Array, Array], Array]) -> Array:
+    """Differentiate T y, seen in the moving frame, where dT/dt = T product(V, .).
 
-    T(t) maps between the frames and V(t) is the velocity of one relative to the other. Two cases
-    lead to the same sums of products z_m, m applications of d/dt + product(V, .) to the series y:
-
-    - dT/dt = T product(V, .) and y holds the derivatives of the components: the m-th derivative of
-      T y is T z_m;
-    - dT/dt = product(V, .) T and y holds T times the derivatives of the components: the m-th
-      derivative of T times the components is z_m.
+    T(t) maps components in a moving frame to a fixed one, V is the velocity of the moving frame in
+    its own components, and y holds components in the moving frame. The m-th derivative of T y is
+    T z_m with z_(m+1) = dz_m/dt + product(V, z_m).
 
     Parameters
     ----------
     y : ndarray, shape (..., K, d)
+        Series of the components.
     V : ndarray, shape (..., >=K-1, e)
         Series of the velocity.
     product : callable
@@ -135,3 +130,37 @@ def in_moving_frame(
         y = y[..., 1:, :] + bilinear(product, V, y[..., :K, :], K)
         results.append(y[..., 0, :])
     return np.stack(results, axis=-2)
+
+
+def into_moving_frame(u: Array, V: Array, product: Callable[[Array, Array], Array]) -> Array:
+    """Series of T y, where dT/dt = product(V, .) T, from T times the derivatives of y.
+
+    T(t) maps components in a fixed frame to a moving one, V is the velocity that belongs to it in
+    components of the moving frame. The derivatives of every T y^(k) follow from those of the next:
+    d/dt (T y^(k)) = T y^(k+1) + product(V, T y^(k)).
+
+    Parameters
+    ----------
+    u : ndarray, shape (..., K, d)
+        T times each entry of the series of y.
+    V : ndarray, shape (..., >=K-1, e)
+        Series of the velocity.
+    product : callable
+        Broadcasting bilinear product of arrays (..., e) and (..., d).
+
+    Returns
+    -------
+    ndarray, shape (..., K, d)
+        The series of T y.
+    """
+    K = u.shape[-2]
+    table = binomials(K)
+    # levels[m][..., k, :] is the m-th derivative of T y^(k).
+    levels = [u]
+    for m in range(K - 1):
+        level = levels[m][..., 1:, :].copy()
+        for j in range(m + 1):
+            lower = levels[m - j][..., : K - m - 1, :]
+            level += table[m, j] * product(V[..., j, None, :], lower)
+        levels.append(level)
+    return np.stack([level[..., 0, :] for level in levels], axis=-2)
