@@ -33,7 +33,7 @@ PACKAGE_SOURCES := $(call files_of,hodyn_ros launch config urdf resource) \
 .PHONY: help
 help: ## Show this list
 	@awk 'BEGIN {FS = ": .*## "} /^[a-z-]+: .*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
-	@echo "Another Python than python3: make PYTHON=python3.12 TARGET"
+	@echo "For another Python than python3: make clean, then make PYTHON=python3.12 TARGET"
 
 .PHONY: venv
 venv: $(VENV)/package.stamp ## Set up .venv with ROS, hodyn_msgs, hodyn_ros and the test tools
@@ -52,8 +52,8 @@ test-long: venv ## Set up and run the long tests, which make test leaves out
 	$(VENV)/bin/pytest -m slow
 
 .PHONY: demo
-demo: venv ## Set up and run the demonstration
-	$(VENV)/bin/demo
+demo: venv ## Set up, run the Panda node on real topics and draw build/demo/panda_efforts.png
+	$(VENV)/bin/python examples/panda_demo.py
 
 .PHONY: colcon
 colcon: $(COLCON_VENV)/ready.stamp ## Build and test both packages with colcon, in an environment of its own
@@ -113,7 +113,7 @@ $(VENV)/msgs.stamp: $(VENV)/created.stamp $(MSGS_SOURCES)
 	$(VENV)/bin/pip install --quiet ./hodyn_msgs
 	@touch $@
 
-# setuptools keeps removed modules in build/ and would install them again.
+# setuptools keeps removed modules in build/lib and would install them again.
 $(VENV)/package.stamp: $(VENV)/msgs.stamp $(PACKAGE_SOURCES)
 	@echo 'Installing hodyn_ros.'
 	rm -rf build/lib build/bdist.*

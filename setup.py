@@ -53,7 +53,6 @@ setup(
             'ros-geometry-msgs~=5.5.1',
             'ros-rcl-interfaces~=2.3.0',
             'ros-rclpy[fastrtps]~=9.1.2',
-            'ros-sensor-msgs~=5.5.1',
             'ros-std-msgs~=5.5.1',
             'ros-trajectory-msgs~=5.5.1',
         ],
@@ -72,7 +71,6 @@ setup(
     },
     entry_points={
         'console_scripts': [
-            'demo = hodyn_ros.ros.demo:main',
             'hodyn_node = hodyn_ros.ros.node:main',
             'reference_publisher = hodyn_ros.ros.reference_publisher:main',
         ],
