@@ -6,12 +6,15 @@ arriving message signals, never by sleeping.
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
@@ -28,6 +31,10 @@ from hodyn_ros.ros.node import HodynNode
 
 TIMEOUT = 20.0  # s, only ever reached by a failing test
 
+# A domain for every harness, so that those that live at the same time do not meet, and another
+# series of them for every test process.
+_DOMAINS = itertools.cycle(np.roll(np.arange(1, 100), os.getpid()).tolist())
+
 
 class Harness:
     """A running node and everything that a client of it needs."""
@@ -38,7 +45,7 @@ class Harness:
         self.messages: dict[str, list[Any]] = defaultdict(list)
         self._arrived = threading.Condition()
         self.context = Context()
-        rclpy.init(context=self.context)
+        rclpy.init(context=self.context, domain_id=next(_DOMAINS))
         self.client = Node('client', context=self.context)
         self.publishers = {
             'robot_description': self.client.create_publisher(
@@ -63,7 +70,8 @@ class Harness:
         )
         if description_first is not None:
             self.describe(description_first)
-        overrides = [Parameter(name, value=value) for name, value in (parameters or {}).items()]
+        values = {'diagnostics_period': 0.1, **(parameters or {})}
+        overrides = [Parameter(name, value=value) for name, value in values.items()]
         self.node = HodynNode(context=self.context, parameter_overrides=overrides)
         self._executors = [
             SingleThreadedExecutor(context=self.context),

@@ -408,7 +408,7 @@ BAD_TRAJECTORIES = [
     (trajectory_with('accelerations', [math.inf, 0.0]), 'finite'),
     (trajectory(times=(0.0, 0.2, 0.2)), 'increas'),
     (trajectory(times=(0.0, 0.2, 0.1)), 'increas'),
-    (trajectory(positions=((0.0, 0.0),), times=(0.0,)), 'two'),
+    (trajectory(positions=((0.0, 0.0),), times=(0.0,)), 'waypoint'),
     (trajectory(times=(0.0, 1e4, 1e5)), 'max_samples'),
 ]
 

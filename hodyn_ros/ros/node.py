@@ -44,7 +44,6 @@ from hodyn_ros.ros.diagnostics import Diagnostics
 from hodyn_ros.ros.parameters import declare_robot_description, declare_settings, read_limits
 from hodyn_ros.ros.stream import LatestWrenches, PlannedMotion, TrajectoryStream
 
-DIAGNOSTICS_PERIOD = 1.0  # s
 THREADS = 4  # one for each callback group
 
 
@@ -108,7 +107,7 @@ class HodynNode(Node):
         )
         # Health is reported in real time, also while simulated time stands still.
         self.create_timer(
-            DIAGNOSTICS_PERIOD,
+            self._settings.diagnostics_period,
             self._on_diagnostics_timer,
             callback_group=model,
             clock=Clock(clock_type=ClockType.STEADY_TIME),
@@ -336,23 +335,30 @@ class HodynNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node until it is interrupted."""
-    rclpy.init(args=args)
+    try:
+        rclpy.init(args=args)
+        return _run()
+    except (KeyboardInterrupt, ExternalShutdownException):
+        return 0
+    finally:
+        rclpy.try_shutdown()
+
+
+def _run() -> int:
     try:
         node = HodynNode()
     except Exception as error:  # parameters out of range, wrong types: several rclpy classes
+        if not rclpy.ok():
+            return 0  # interrupted while starting
         rclpy.logging.get_logger('hodyn_node').fatal(f'The node cannot start: {error}')
-        rclpy.try_shutdown()
         return 1
     executor = MultiThreadedExecutor(num_threads=THREADS)
     executor.add_node(node)
     try:
         executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
     finally:
         executor.shutdown()
         node.destroy_node()
-        rclpy.try_shutdown()
     return 0
 
 

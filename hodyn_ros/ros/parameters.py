@@ -30,6 +30,7 @@ class Settings:
     max_samples: int
     input_timeout: float
     wrench_timeout: float
+    diagnostics_period: float
 
 
 def declare_robot_description(node: Node) -> str:
@@ -112,6 +113,9 @@ def declare_settings(node: Node) -> Settings:
             1e6,
             'Without a new wrench_motion for this time on a link that carries a wrench, the '
             'output stops [s]. A message of zeros ends the wrench.',
+        ),
+        diagnostics_period=number(
+            'diagnostics_period', 1.0, 0.01, 3600.0, 'Time between two diagnostic reports [s].'
         ),
     )
 
