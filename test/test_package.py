@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import hodyn_ros
 from hodyn_ros.resources import share_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,6 +130,10 @@ def test_every_data_file_is_installed(setup_arguments):
     for path in data_file_paths():
         assert (f'share/hodyn_ros/{path.parent}', path) in declared
         assert share_file(path).read_bytes() == (ROOT / path).read_bytes()
+
+
+def test_package_says_that_it_is_typed():
+    assert (Path(hodyn_ros.__file__).parent / 'py.typed').is_file()
 
 
 def test_every_executable_has_a_main(setup_arguments):
