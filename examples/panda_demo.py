@@ -41,14 +41,14 @@ WAYPOINT_PERIOD = 0.05  # s
 SAMPLE_PERIOD = 0.001  # s
 PUBLISH_RATE = 100.0  # Hz
 EFFORT_RATE_LIMIT = 1000.0  # N m/s, Franka control parameters
-TOLERANCES = (1e-6, 1e-4)  # of finite differences, relative to the largest value of the order
+TOLERANCES = (1e-7, 1e-5)  # of finite differences, relative to the largest value of the order
 
 # Central differences of eighth order.
 FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
 SECOND = np.array(
     [-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560]
 )
-STRIDE = 5  # samples between the points of a difference
+STRIDE = 1  # samples between the points of a difference
 
 
 class Client(Node):
