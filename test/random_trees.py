@@ -55,7 +55,9 @@ def random_robot(seed, n_moving=None, mimic_probability=0.25, fixed_probability=
         mimicked = None
         if joint_type != 'fixed':
             if independent and rng.random() < mimic_probability:
-                mimicked = independent[rng.integers(len(independent))]
+                # Also a mimic joint may be mimicked.
+                moving_joints = independent + mimics
+                mimicked = moving_joints[rng.integers(len(moving_joints))]
                 mimics.append(name)
             else:
                 independent.append(name)

@@ -316,7 +316,7 @@ def chain_ends(robot):
             link = above[link].parent
             moving = [joint for joint in path if joint.type != 'fixed']
             names = {joint.name for joint in moving}
-            if moving and all(mimic_of(j, tree.joints)[0] in names for j in moving):
+            if moving and all(j.mimic is None or j.mimic[0] in names for j in moving):
                 pairs.append((link, tip))
     return pairs
 

@@ -163,6 +163,10 @@ def test_random_robots_have_every_feature_that_they_are_meant_to_have():
     assert {('prismatic', 'revolute'), ('revolute', 'prismatic')} <= pairs
     mimicked = [[j.mimic[0] for j in tree.values() if j.mimic] for tree in joints]
     assert any(len(names) > len(set(names)) for names in mimicked)
+    assert any(
+        set(names) - set(robot.independent_joints)
+        for robot, names in zip(robots, mimicked, strict=True)
+    )
     assert any(len(robot.leaves) > 2 for robot in robots)
     assert any(tree.root in tree.inertials for tree in trees)
     massless = {j.type for tree in trees for j in tree.joints if j.child not in tree.inertials}
