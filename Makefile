@@ -58,7 +58,7 @@ demo: venv ## Set up, run the Panda node on real topics and draw build/demo/pand
 .PHONY: colcon
 colcon: $(COLCON_VENV)/ready.stamp ## Build and test both packages with colcon, in an environment of its own
 	$(call in_colcon_venv,colcon build --cmake-args $(COLCON_CMAKE_ARGS))
-	$(call in_colcon_venv,colcon test --event-handlers console_cohesion+)
+	$(call in_colcon_venv,colcon test --event-handlers console_cohesion+ console_stderr-)
 	$(call in_colcon_venv,colcon test-result --verbose) > build/test_result.txt; \
 	status=$$?; cat build/test_result.txt; exit $$status
 	@grep -q '^Summary: [1-9]' build/test_result.txt || $(call fail,colcon ran no tests)
