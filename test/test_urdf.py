@@ -290,6 +290,19 @@ def test_chain_that_cuts_a_mimic_joint_from_its_leader_is_refused():
         RobotModel.from_urdf(text, tip_link='c')
 
 
+def test_mimic_joint_may_follow_its_leader_through_a_joint_outside_the_chain():
+    text = robot(
+        *(link(name) for name in 'abcd'),
+        joint('first', 'a', 'b'),
+        joint('aside', 'a', 'd', extra='<mimic joint="first" multiplier="2"/>'),
+        joint('second', 'b', 'c', extra='<mimic joint="aside" multiplier="3"/>'),
+    )
+    with pytest.warns(ModelWarning, match='aside'):
+        model = RobotModel.from_urdf(text, tip_link='c')
+    assert model.joint_names == ('first',)
+    np.testing.assert_array_equal(model.multiplier, [1, 6])
+
+
 def test_joint_names_are_brought_into_model_order_or_refused():
     model = RobotModel.from_urdf(robots.TWO_LINK)
     values = np.array([10.0, 20.0])

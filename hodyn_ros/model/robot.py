@@ -382,13 +382,13 @@ class _Assembly:
                 )
             if followed in seen:
                 raise ModelError(f'Mimic joints follow each other: {_listed([*seen, followed])}.')
-            if followed not in moving:
-                raise ModelError(
-                    f'Joint {joint.name!r} mimics {followed!r}, which does not move or lies '
-                    'outside the chain; choose another tip_link or the whole tree.'
-                )
             seen.append(followed)
             joint = self.joints[followed]
+        if joint.name not in moving:
+            raise ModelError(
+                f'Joint {seen[0]!r} mimics {joint.name!r}, which does not move or lies outside '
+                'the chain; choose another tip_link or the whole tree.'
+            )
         return Mimic(joint.name, multiplier, offset)
 
     def model(self, cls: type[RobotModel], gravity: Array) -> RobotModel:
