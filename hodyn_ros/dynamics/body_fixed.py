@@ -19,8 +19,6 @@ from hodyn_ros.model.robot import BASE, RobotModel
 
 Array = NDArray[np.float64]
 
-HIGHEST_ORDER = 2
-
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
     """Efforts of all bodies' joints and their first and second time derivatives.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,21 @@ from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
-ALGORITHMS = ('auto', 'body_fixed', 'nth_order')
+BodyEfforts = Callable[[RobotModel, Array, Mapping[int, Array]], Array]
+
+
+class Formulation(NamedTuple):
+    """A way to compute the efforts of all bodies' joints; see `nth_order.body_efforts`."""
+
+    body_efforts: BodyEfforts
+    highest_order: int | None
+    """Highest derivative of the efforts; None: any."""
+
+
+FORMULATIONS = {
+    'body_fixed': Formulation(body_fixed.body_efforts, 2),
+    'nth_order': Formulation(nth_order.body_efforts, None),
+}
 
 # Samples that are computed together: large enough to hide the cost of Python, small enough for the
 # intermediate arrays to stay in the cache.
@@ -42,8 +57,9 @@ def inverse_dynamics(
         [rad/s^k] or [m/s^k], K >= 3.
     wrench : Wrench or sequence of Wrench, optional
         Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
-    algorithm : {'auto', 'body_fixed', 'nth_order'}
-        Formulation. They agree to rounding; body_fixed needs K <= 5.
+    algorithm : str
+        'auto' or the name of a formulation, one of `FORMULATIONS`. They agree to rounding; all but
+        nth_order need K <= 5.
 
     Returns
     -------
@@ -103,18 +119,18 @@ def inverse_dynamics(
     return effort.reshape(*batch, K - 2, model.n_joints)
 
 
-def _formulation(
-    algorithm: str, K: int
-) -> Callable[[RobotModel, Array, Mapping[int, Array]], Array]:
-    if algorithm in ('auto', 'nth_order'):
+def _formulation(algorithm: str, K: int) -> BodyEfforts:
+    if algorithm == 'auto':
         return nth_order.body_efforts
-    if algorithm == 'body_fixed':
-        if K - 3 > body_fixed.HIGHEST_ORDER:
-            raise HodynError(
-                f'The algorithm body_fixed computes orders up to {body_fixed.HIGHEST_ORDER}, the '
-                f'motion has K = {K} for order {K - 3}; use nth_order.'
-            )
-        return body_fixed.body_efforts
-    raise HodynError(
-        f'The algorithm {algorithm!r} is unknown; choose one of {", ".join(ALGORITHMS)}.'
-    )
+    if algorithm not in FORMULATIONS:
+        raise HodynError(
+            f'The algorithm {algorithm!r} is unknown; choose one of auto, '
+            f'{", ".join(FORMULATIONS)}.'
+        )
+    formulation = FORMULATIONS[algorithm]
+    if formulation.highest_order is not None and K - 3 > formulation.highest_order:
+        raise HodynError(
+            f'The algorithm {algorithm} computes orders up to {formulation.highest_order}, the '
+            f'motion has K = {K} for order {K - 3}; use nth_order.'
+        )
+    return formulation.body_efforts

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.kinematics.joints import JointTransforms
+from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
 
 Array = NDArray[np.float64]
@@ -70,22 +71,6 @@ def body_poses(model: RobotModel, positions: Array) -> list[Array]:
     """
     poses: list[Array] = []
     for i, p in enumerate(model.parent):
-        relative = model.B[i] @ _exp(model.X[i], positions[:, i])
+        relative = model.B[i] @ se3.exp(model.X[i] * positions[:, i, None])
         poses.append(relative if p == BASE else poses[p] @ relative)
     return poses
-
-
-def _exp(X: Array, q: Array) -> Array:
-    """Motion of a revolute (unit axis through x: (e, x cross e)) or prismatic ((0, e)) joint."""
-    e, v = X[:3], X[3:]
-    motion = np.zeros((*q.shape, 4, 4))
-    motion[...] = np.eye(4)
-    if not e.any():
-        motion[..., :3, 3] = q[..., None] * v
-        return motion
-    e_hat = np.array([[0.0, -e[2], e[1]], [e[2], 0.0, -e[0]], [-e[1], e[0], 0.0]])
-    sine, versine = np.sin(q)[..., None, None], 2.0 * (np.sin(0.5 * q) ** 2)[..., None, None]
-    R = np.eye(3) + sine * e_hat + versine * (e_hat @ e_hat)
-    motion[..., :3, :3] = R
-    motion[..., :3, 3] = (np.eye(3) - R) @ np.cross(e, v)
-    return motion

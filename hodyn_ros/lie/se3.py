@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.lie import so3
 from hodyn_ros.lie.so3 import cross, hat
 
 Array = NDArray[np.float64]
@@ -50,6 +51,58 @@ def inverse(C: Array) -> Array:
     """
     R_transposed = np.swapaxes(C[..., :3, :3], -1, -2)
     return pose(R_transposed, -(R_transposed @ C[..., :3, 3:])[..., 0])
+
+
+def exp(X: ArrayLike) -> Array:
+    """Rigid-body motion along a screw.
+
+    Source: Lynch and Park, Modern Robotics, 3.3.3, with the factors of hat(omega) written such
+    that nothing cancels for small angles.
+
+    Parameters
+    ----------
+    X : array-like, shape (..., 6)
+        Screw times its joint variable: (e, x cross e + h e) q for a joint about the axis e through
+        x with the pitch h, (0, e) q for a prismatic one.
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+    """
+    X = np.asarray(X, dtype=np.float64)
+    omega, v = X[..., :3], X[..., 3:]
+    return pose(so3.exp(omega), (_translation_factor(omega) @ v[..., None])[..., 0])
+
+
+def log(C: ArrayLike) -> Array:
+    """Screw coordinates of a rigid-body motion: `exp(log(C)) = C`.
+
+    Parameters
+    ----------
+    C : array-like, shape (..., 4, 4)
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        The rotation vector is of length 0 to pi.
+    """
+    C = np.asarray(C, dtype=np.float64)
+    omega = so3.log(C[..., :3, :3])
+    v = np.linalg.solve(_translation_factor(omega), C[..., :3, 3:])[..., 0]
+    return np.concatenate([omega, v], axis=-1)
+
+
+def _translation_factor(omega: Array) -> Array:
+    """I + (1 - cos a)/a^2 hat + (a - sin a)/a^3 hat^2 with hat = hat(omega), a = |omega|."""
+    omega_hat = hat(omega)
+    angle = np.linalg.norm(omega, axis=-1)[..., None, None]
+    first = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
+    with np.errstate(divide='ignore', invalid='ignore'):
+        closed = (angle - np.sin(angle)) / angle**3
+    a2 = angle**2
+    series = 1 / 6 - a2 / 120 + a2**2 / 5040 - a2**3 / 362880 + a2**4 / 39916800
+    second = np.where(angle < 0.5, series, closed)
+    return np.asarray(np.eye(3) + first * omega_hat + second * (omega_hat @ omega_hat))
 
 
 def Ad(C: Array) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 Array = NDArray[np.float64]
 
@@ -51,6 +52,43 @@ def cross(a: Array, b: Array) -> Array:
     out[..., 1] = az * bx - ax * bz
     out[..., 2] = ax * by - ay * bx
     return out
+
+
+def exp(e: ArrayLike) -> Array:
+    """Rotation about a vector by the angle of its length (Euler-Rodrigues formula).
+
+    Parameters
+    ----------
+    e : array-like, shape (..., 3)
+        Rotation vector [rad].
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+    """
+    e_hat = hat(e)
+    angle = np.linalg.norm(np.asarray(e, dtype=np.float64), axis=-1)[..., None, None]
+    # sin(a)/a and (1 - cos(a))/a^2 without cancellation; numpy.sinc(x) is sin(pi x)/(pi x).
+    first = np.sinc(angle / np.pi)
+    second = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
+    return np.asarray(np.eye(3) + first * e_hat + second * (e_hat @ e_hat))
+
+
+def log(R: ArrayLike) -> Array:
+    """Rotation vector of a rotation, of length 0 to pi.
+
+    Parameters
+    ----------
+    R : array-like, shape (..., 3, 3)
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        [rad]; at exactly pi one of the two opposite vectors.
+    """
+    R = np.asarray(R, dtype=np.float64)
+    vectors = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_rotvec()
+    return np.asarray(vectors, dtype=np.float64).reshape(*R.shape[:-2], 3)
 
 
 def from_rpy(rpy: ArrayLike) -> Array:
