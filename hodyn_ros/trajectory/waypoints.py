@@ -1,0 +1,285 @@
+"""Waypoints as joint_trajectory_controller understands them.
+
+The rules are those of ros2_controllers (`validate_trajectory_msg` and
+`Trajectory::interpolate_between_points`), so that a trajectory that the controller accepts is
+accepted here too, and so that it can be told how far two motions through them differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import JointNameError, TrajectoryError
+from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline
+from hodyn_ros.trajectory.timeline import (
+    checked_positions,
+    checked_rows,
+    checked_times,
+    real_numbers,
+    segments_at,
+)
+
+Array = NDArray[np.float64]
+
+# Samples in a segment at which two motions are compared.
+_SAMPLES = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Waypoints:
+    """Points of a joint trajectory; immutable.
+
+    Raises
+    ------
+    TrajectoryError
+        If there is no joint or no point, shapes do not fit, times do not increase strictly, a
+        point has no positions, or a value is infinite or NaN where its row is given.
+    """
+
+    joint_names: tuple[str, ...]
+    """Names of the n joints, in the order of the columns."""
+    times: Array
+    """Times from the start of the N points, shape (N,) [s]."""
+    positions: Array
+    """Shape (N, n) [rad] or [m]."""
+    velocities: Array = None  # type: ignore[assignment]
+    """Shape (N, n) [rad/s] or [m/s]; rows of NaN where a point has none. None: no point has
+    any."""
+    accelerations: Array = None  # type: ignore[assignment]
+    """Shape (N, n) [rad/s^2] or [m/s^2]; rows of NaN where a point has none. None: no point has
+    any."""
+
+    def __post_init__(self) -> None:
+        names = tuple(self.joint_names)
+        if not names:
+            raise TrajectoryError('joint_names is empty, expected the name of at least one joint.')
+        times = checked_times(self.times, fewest=1)
+        shape = (len(times), len(names))
+        fields = {
+            'times': times,
+            'positions': checked_positions(self.positions, len(times), names),
+            'velocities': checked_rows(self.velocities, 'velocities', shape, names)[0],
+            'accelerations': checked_rows(self.accelerations, 'accelerations', shape, names)[0],
+        }
+        object.__setattr__(self, 'joint_names', names)
+        for field, array in fields.items():
+            array.flags.writeable = False
+            object.__setattr__(self, field, array)
+
+
+def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Waypoints:
+    """Waypoints with their joints in another order, matched by name.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+    joint_names : sequence of str
+        All joints of the waypoints in the order wanted, as that of a model.
+
+    Returns
+    -------
+    Waypoints
+
+    Raises
+    ------
+    JointNameError
+        If a name of the waypoints is repeated, or unknown, or one of `joint_names` is missing.
+    """
+    given, wanted = waypoints.joint_names, tuple(joint_names)
+    problems = [
+        f'{what}: {", ".join(names)}'
+        for what, names in (
+            ('repeated', sorted({name for name in given if given.count(name) > 1})),
+            ('unknown', [name for name in given if name not in wanted]),
+            ('missing', [name for name in wanted if name not in given]),
+        )
+        if names
+    ]
+    if problems:
+        raise JointNameError(
+            f'The joints of the waypoints do not fit ({"; ".join(problems)}); expected each of '
+            f'{", ".join(wanted)} once, in any order.'
+        )
+    order = [given.index(name) for name in wanted]
+    return Waypoints(
+        wanted,
+        waypoints.times,
+        waypoints.positions[:, order],
+        waypoints.velocities[:, order],
+        waypoints.accelerations[:, order],
+    )
+
+
+def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
+    """List what joint_trajectory_controller would not do with waypoints that are usable here.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each of: a velocity at the end, which the controller refuses unless
+        `allow_nonzero_velocity_at_trajectory_end` is set; and accelerations without velocities,
+        for which it has no interpolation and returns zero positions.
+    """
+    remarks = []
+    velocity = waypoints.velocities[-1]
+    moving = [
+        f'{name} ({value:g})'
+        for name, value in zip(waypoints.joint_names, velocity)
+        if abs(value) > STANDSTILL
+    ]
+    if moving:
+        remarks.append(
+            f'The last waypoint has the velocity of {", ".join(moving)}; by default '
+            'joint_trajectory_controller refuses trajectories that do not end at rest.'
+        )
+    _, _, undefined = _segment_kinds(waypoints)
+    if np.any(undefined):
+        remarks.append(
+            f'Waypoints {np.argmax(undefined)} and {np.argmax(undefined) + 1} have accelerations '
+            'but not both have velocities; joint_trajectory_controller does not interpolate '
+            'between such points, it commands zero positions.'
+        )
+    return tuple(remarks)
+
+
+def evaluate_jtc(waypoints: Waypoints, t: ArrayLike) -> Array:
+    """Motion of joint_trajectory_controller through waypoints (interpolation method spline).
+
+    Between two points that both have velocities and accelerations it is of degree 5, if both have
+    velocities but not both have accelerations of degree 3, otherwise of degree 1. At the very end
+    it is the last waypoint, with zeros for what that does not give.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+        At least two.
+    t : array-like, shape (...)
+        Times from the first to the last waypoint [s].
+
+    Returns
+    -------
+    ndarray, shape (..., 3, n)
+        Positions, velocities and accelerations in the order of the waypoints' joints. NaN between
+        two points that both have accelerations but not both have velocities: the controller has
+        no interpolation for them and returns zeros, position included.
+
+    Raises
+    ------
+    TrajectoryError
+        If there is only one waypoint or a time lies outside.
+    """
+    if len(waypoints.times) < 2:
+        raise TrajectoryError('There is one waypoint, expected at least two.')
+    time = real_numbers(t, 't')
+    flat = time.reshape(-1)
+    segment = segments_at(waypoints.times, flat)
+    h = np.diff(waypoints.times)
+    x = ((flat - waypoints.times[segment]) / h[segment])[:, None]
+    motion = np.zeros((len(flat), 3, len(waypoints.joint_names)))
+    # Horner's scheme for the polynomial and its first two derivatives.
+    for coefficient in _jtc_coefficients(waypoints)[::-1]:
+        motion[:, 2] = motion[:, 2] * x + 2.0 * motion[:, 1]
+        motion[:, 1] = motion[:, 1] * x + motion[:, 0]
+        motion[:, 0] = motion[:, 0] * x + coefficient[segment]
+    motion /= h[segment, None, None] ** np.arange(3.0)[:, None]
+    motion[flat == waypoints.times[-1]] = np.nan_to_num(
+        [waypoints.positions[-1], waypoints.velocities[-1], waypoints.accelerations[-1]]
+    )
+    return motion.reshape(*time.shape, *motion.shape[1:])
+
+
+def _segment_kinds(
+    waypoints: Waypoints,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which segments are of degree 3, which of degree 5 and which are not defined."""
+    has_velocity, has_acceleration = (
+        given[:-1] & given[1:]
+        for given in (
+            ~np.isnan(waypoints.velocities[:, 0]),
+            ~np.isnan(waypoints.accelerations[:, 0]),
+        )
+    )
+    return (
+        has_velocity & ~has_acceleration,
+        has_velocity & has_acceleration,
+        has_acceleration & ~has_velocity,
+    )
+
+
+def _jtc_coefficients(waypoints: Waypoints) -> Array:
+    """Coefficients of every segment in (t - t_i) / h, shape (6, N - 1, n), lowest degree first."""
+    cubic, quintic, undefined = _segment_kinds(waypoints)
+    h = np.diff(waypoints.times)[:, None]
+    rise = np.diff(waypoints.positions, axis=0)
+    coefficients = np.zeros((6, *rise.shape))
+    coefficients[0] = waypoints.positions[:-1]
+    coefficients[1] = rise
+
+    # What the polynomial that starts as the first point does misses of the second one.
+    v = waypoints.velocities[:-1] * h
+    p_gap, v_gap = rise - v, waypoints.velocities[1:] * h - v
+    cubics = v, 3.0 * p_gap - v_gap, v_gap - 2.0 * p_gap
+    for k, values in enumerate(cubics, start=1):
+        coefficients[k, cubic] = values[cubic]
+
+    a = waypoints.accelerations[:-1] * h**2
+    p_gap, v_gap = p_gap - 0.5 * a, v_gap - a
+    a_gap = waypoints.accelerations[1:] * h**2 - a
+    quintics = (
+        v,
+        0.5 * a,
+        10.0 * p_gap - 4.0 * v_gap + 0.5 * a_gap,
+        -15.0 * p_gap + 7.0 * v_gap - a_gap,
+        6.0 * p_gap - 3.0 * v_gap + 0.5 * a_gap,
+    )
+    for k, values in enumerate(quintics, start=1):
+        coefficients[k, quintic] = values[quintic]
+    coefficients[:, undefined] = np.nan
+    return coefficients
+
+
+def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
+    """How far a spline leaves the motion of joint_trajectory_controller.
+
+    Parameters
+    ----------
+    spline : MotionSpline
+        Through the waypoints, its joints in their order.
+    waypoints : Waypoints
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Largest absolute difference of the positions of each joint on a grid of 32 samples in every
+        segment [rad] or [m]. NaN if there is a segment that the controller does not interpolate,
+        see `evaluate_jtc`.
+
+    Raises
+    ------
+    TrajectoryError
+        If the spline has other times or another number of joints than the waypoints.
+    """
+    n = len(waypoints.joint_names)
+    if spline.states.shape[-1] != n:
+        raise TrajectoryError(
+            f'The spline has {spline.states.shape[-1]} joints, the waypoints have {n}.'
+        )
+    if not np.array_equal(spline.times, waypoints.times):
+        raise TrajectoryError(
+            f'The spline has {len(spline.times)} waypoints from {spline.start_time!r} s to '
+            f'{spline.end_time!r} s, the waypoints have other times.'
+        )
+    start, end = waypoints.times[:-1, None], waypoints.times[1:, None]
+    x = np.arange(1, _SAMPLES + 1) / (_SAMPLES + 1.0)
+    t = np.clip(start + x * (end - start), start, end).reshape(-1)
+    difference = spline(t, 0)[:, 0] - evaluate_jtc(waypoints, t)[:, 0]
+    deviation: Array = np.abs(difference).max(axis=0)
+    return deviation

@@ -1,0 +1,645 @@
+"""The spline through waypoints: what it meets, how smooth it is and what it refuses."""
+
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+from math import factorial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.interpolate import BPoly, make_interp_spline
+
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.trajectory.spline import fit_spline
+
+ORDER = 5
+REST = [(k, 0.0) for k in range(1, ORDER)]
+NATURAL = [(k, 0.0) for k in range(5, 9)]
+FREE = np.full((4, 1), np.nan)
+
+
+def random_waypoints(seed, N, n=2, shortest=0.5, longest=1.5):
+    rng = np.random.default_rng(seed)
+    times = np.cumsum(rng.uniform(shortest, longest, N))
+    return times, rng.uniform(-2.0, 2.0, (N, n))
+
+
+def sine(t, frequency=1.0, highest=9):
+    """Derivatives of sin(frequency t), shape (..., highest + 1, 1)."""
+    k = np.arange(highest + 1)
+    t = np.asarray(t, dtype=float)[..., None]
+    return (frequency**k * np.sin(frequency * t + 0.5 * np.pi * k))[..., None]
+
+
+def assert_close_by_order(actual, expected, tolerance):
+    """Every derivative relative to its largest value over all times and joints."""
+    scale = np.abs(expected).max(axis=(0, 2), keepdims=True)
+    error = np.abs(actual - expected) / np.where(scale > 0.0, scale, 1.0)
+    assert error.max() <= tolerance
+
+
+def energy(times, states):
+    """Integral of the squared fifth derivative of the Hermite polynomials through the states."""
+    polynomial = BPoly.from_derivatives(times, states)
+    x, w = np.polynomial.legendre.leggauss(9)
+    h = np.diff(times)[:, None]
+    t = times[:-1, None] + 0.5 * h * (1.0 + x)
+    return float(np.sum(0.5 * h * w * polynomial(t, 5)[..., 0] ** 2))
+
+
+# What the motion meets
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_rest_to_rest_spline_matches_scipy(seed):
+    times, positions = random_waypoints(seed, 12)
+    bc = [(k, np.zeros(2)) for k in range(1, ORDER)]
+    oracle = make_interp_spline(times, positions, k=9, bc_type=(bc, bc))
+    t = np.linspace(times[0], times[-1], 500)
+    expected = np.stack([oracle(t, nu) for nu in range(ORDER)], axis=1)
+    assert_close_by_order(fit_spline(times, positions)(t), expected, 1e-12)
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_spline_with_free_ends_is_the_natural_spline_of_scipy(seed):
+    times, positions = random_waypoints(seed, 12, n=1)
+    bc = [(k, np.zeros(1)) for k, _ in NATURAL]
+    oracle = make_interp_spline(times, positions, k=9, bc_type=(bc, bc))
+    t = np.linspace(times[0], times[-1], 500)
+    expected = np.stack([oracle(t, nu) for nu in range(ORDER)], axis=1)
+    assert_close_by_order(fit_spline(times, positions, start=FREE, end=FREE)(t), expected, 1e-9)
+
+
+def test_two_waypoints_give_the_rest_to_rest_polynomial():
+    t = np.linspace(0.0, 1.0, 101)
+    polynomial = np.polynomial.Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
+    expected = np.stack([polynomial.deriv(k)(t) for k in range(10)], axis=1)[..., None]
+    assert_close_by_order(fit_spline([0, 1], [[0], [1]])(t, 9), expected, 1e-12)
+    slow = fit_spline([0.0, 4.0], [[1.0], [-2.0]])(4.0 * t, 9)
+    expected = -3.0 * expected / 4.0 ** np.arange(10)[:, None]
+    expected[:, 0] += 1.0
+    assert_close_by_order(slow, expected, 1e-12)
+
+
+@pytest.mark.parametrize('degree', range(10))
+@pytest.mark.parametrize('with_velocities', [False, True])
+def test_polynomials_up_to_degree_nine_are_reproduced(degree, with_velocities):
+    rng = np.random.default_rng(degree)
+    polynomials = [np.polynomial.Polynomial(rng.uniform(-1, 1, degree + 1)) for _ in range(3)]
+    times = np.cumsum(rng.uniform(0.1, 0.5, 7)) - 1.0
+    t = np.linspace(times[0], times[-1], 300)
+
+    def motion(t, K=5):
+        columns = [[p.deriv(k)(t) for k in range(K)] for p in polynomials]
+        return np.transpose(columns, (2, 1, 0))
+
+    states = motion(times)
+    spline = fit_spline(
+        times,
+        states[:, 0],
+        velocities=states[:, 1] if with_velocities else None,
+        start=states[0, 1:],
+        end=states[-1, 1:],
+    )
+    scale = np.abs(motion(t)).max() + 1.0
+    np.testing.assert_allclose(spline(t), motion(t), atol=1e-9 * scale, rtol=0)
+
+
+def test_dense_samples_of_a_sine_converge_with_order_ten():
+    errors = []
+    for N in (9, 17, 33):
+        times = np.linspace(0.0, 12.0, N)
+        exact = sine(times)
+        spline = fit_spline(times, exact[:, 0], start=exact[0, 1:5], end=exact[-1, 1:5])
+        t = np.linspace(0.0, 12.0, 1000)
+        errors.append(np.abs(spline(t) - sine(t, highest=4)).max(axis=(0, 2)))
+    orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
+    # The k-th derivative converges with order 10 - k.
+    assert np.all(orders[-1] > np.array([10, 9, 8, 7, 6]) - 0.5)
+
+
+@st.composite
+def waypoints(draw, shortest=1e-3, smallest_N=2):
+    """Times, positions, and velocities and accelerations at some of the waypoints."""
+    N = draw(st.integers(smallest_N, 12))
+    exponents = draw(st.lists(st.floats(np.log10(shortest), 0.5), min_size=N - 1, max_size=N - 1))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    times = np.concatenate([[0.0], np.cumsum(10.0 ** np.array(exponents))])
+    rows = []
+    for share in (draw(st.sampled_from([0.0, 0.5, 1.0])), draw(st.sampled_from([0.0, 0.5, 1.0]))):
+        values = rng.standard_normal((N, 3))
+        values[rng.random(N) >= share] = np.nan
+        rows.append(values)
+    return times, rng.uniform(-3.0, 3.0, (N, 3)), *rows
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(waypoints())
+def test_everything_given_is_met_exactly(case):
+    times, positions, velocities, accelerations = case
+    spline = fit_spline(*case)
+    for motion in (spline(times), spline.states):
+        np.testing.assert_array_equal(motion[:, 0], positions)
+        for k, rows in ((1, velocities), (2, accelerations)):
+            is_given = ~np.isnan(rows[:, 0])
+            np.testing.assert_array_equal(spline.given[:, k], is_given)
+            np.testing.assert_array_equal(motion[is_given, k], rows[is_given])
+    assert spline.given[:, 0].all()
+    assert not spline.given[:, 3:].any()
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(waypoints(shortest=1e-2))
+def test_position_to_snap_are_continuous_at_waypoints(case):
+    times = case[0]
+    spline = fit_spline(*case)
+    before = spline(np.nextafter(times[1:], -np.inf), 5)
+    behind = spline(times[:-1], 5)
+    moved = (times[1:] - np.nextafter(times[1:], -np.inf))[:, None, None]
+    size = np.abs(before[:, :5]) + np.abs(before[:, 1:]) * moved
+    gap = np.abs(before[:, :5] - spline.states[1:])
+    np.testing.assert_array_less(gap, 1e-12 * size + 2.0 * np.abs(before[:, 1:]) * moved + 1e-300)
+    np.testing.assert_array_equal(behind[:, :5], spline.states[:-1])
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(waypoints())
+def test_both_ends_of_a_segment_expand_to_the_same_polynomial(case):
+    spline = fit_spline(*case)
+    oracle = BPoly.from_derivatives(spline.times.copy(), spline.states)
+    h = np.diff(spline.times)
+    for x in (0.25, 0.5, np.nextafter(0.5, 1.0), 0.75):
+        t = spline.times[:-1] + x * h
+        actual = spline(t)
+        scale = np.abs(spline.expansions).max(axis=1) * h[:, None, None] ** np.arange(10)[:, None]
+        for k in range(ORDER):
+            error = np.abs(actual[:, k] - oracle(t, k)) * h[:, None] ** k
+            assert np.all(error <= 1e-10 * scale.max(axis=1))
+
+
+def test_up_to_the_eighth_derivative_is_continuous_where_only_positions_are_given():
+    times, positions = random_waypoints(3, 10)
+    expansions = fit_spline(times, positions).expansions
+    jumps = np.abs(expansions[1:, 0] - expansions[:-1, 1])
+    scale = np.abs(expansions).max(axis=(0, 1, 3))
+    assert np.all(jumps[:, :9].max(axis=(0, 2)) < 1e-9 * scale[:9])
+    assert jumps[:, 9].max() > 0.1 * scale[9]
+
+
+# Smoothness
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(waypoints(shortest=0.1))
+def test_any_change_of_a_free_derivative_costs_smoothness(case):
+    times, positions, velocities, accelerations = (array[..., :1] for array in case)
+    times = case[0]
+    free = np.full((4, 1), np.nan)
+    spline = fit_spline(times, positions, velocities, accelerations, start=free, end=free)
+    least = energy(times, spline.states)
+    for i, k in np.argwhere(~spline.given):
+        h = np.diff(times)[max(i - 1, 0) : i + 1].min()
+        changed = [spline.states.copy(), spline.states.copy()]
+        step = max(1.0, np.sqrt(least) * h ** (k - 4.5)) / h**k
+        changed[0][i, k] += step
+        changed[1][i, k] -= step
+        more, less = (energy(times, states) for states in changed)
+        # A parabola with its lowest point at the spline.
+        curvature = more + less - 2.0 * least
+        assert curvature > 0
+        assert abs(more - less) < 1e-5 * curvature
+
+
+def exact_spline(times, values, is_given):
+    """Free derivatives that minimise the energy, in rational arithmetic. One joint."""
+    # The energy of a segment of duration 1 is z' E z for the states z at both ends. Monomial
+    # coefficients follow from the states, the energy from those by integration.
+    rows = [[Fraction(factorial(k) if j == k else 0) for j in range(10)] for k in range(5)]
+    rows += [
+        [Fraction(factorial(j), factorial(j - k)) if j >= k else Fraction(0) for j in range(10)]
+        for k in range(5)
+    ]
+    to_monomials = solve_exactly(
+        rows, [[Fraction(int(i == j)) for j in range(10)] for i in range(10)]
+    )
+    fifth = [
+        [to_monomials[j][i] * Fraction(factorial(j), factorial(j - 5)) for i in range(10)]
+        for j in range(5, 10)
+    ]
+    E = [
+        [
+            sum(fifth[a][i] * fifth[b][j] / (a + b + 1) for a in range(5) for b in range(5))
+            for j in range(10)
+        ]
+        for i in range(10)
+    ]
+    index = {(int(i), int(k)): c for c, (i, k) in enumerate(np.argwhere(~is_given))}
+    matrix = [[Fraction(0)] * len(index) for _ in index]
+    right = [[Fraction(0)] for _ in index]
+    for i in range(len(times) - 1):
+        h = Fraction(float(times[i + 1])) - Fraction(float(times[i]))
+        keys = [(i + side, k) for side in range(2) for k in range(5)]
+        for a, first in enumerate(keys):
+            if first not in index:
+                continue
+            for b, second in enumerate(keys):
+                entry = E[a][b] * h ** (first[1] + second[1] - 9)
+                if second in index:
+                    matrix[index[first]][index[second]] += entry
+                else:
+                    right[index[first]][0] -= entry * Fraction(float(values[second]))
+    solution = solve_exactly(matrix, right)
+    states = values.copy()
+    for key, c in index.items():
+        states[key] = float(solution[c][0])
+    return states
+
+
+def solve_exactly(matrix, right):
+    rows = [list(a) + list(b) for a, b in zip(matrix, right)]
+    n = len(matrix)
+    for c in range(n):
+        pivot = next(r for r in range(c, n) if rows[r][c] != 0)
+        rows[c], rows[pivot] = rows[pivot], rows[c]
+        rows[c] = [value / rows[c][c] for value in rows[c]]
+        for r in range(n):
+            if r != c and rows[r][c] != 0:
+                factor = rows[r][c]
+                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[c])]
+    return [row[n:] for row in rows]
+
+
+SHORT = 2.0**-13  # about 1e-4; exact in binary, which keeps the fractions small
+SPACINGS = {
+    'uniform': [1, 1, 1, 1, 1, 1],
+    'one short': [1, 1, SHORT, 1, 1, 1],
+    'two short': [1, 1, SHORT, SHORT, 1, 1],
+    'short at the end': [1, 1, 1, 1, 1, SHORT],
+    'alternating': [1, SHORT, 1, SHORT, 1, SHORT],
+    'geometric': [1, 2.0**-3, 2.0**-6, 2.0**-8, 2.0**-11, SHORT],
+}
+
+
+@pytest.mark.parametrize('spacing', SPACINGS)
+@pytest.mark.parametrize('pattern', ['positions', 'velocities', 'mixed', 'free ends'])
+def test_derivatives_are_exact_even_where_times_differ_by_a_factor_of_ten_thousand(
+    spacing, pattern
+):
+    times = np.concatenate([[0.0], np.cumsum(SPACINGS[spacing])])
+    rng = np.random.default_rng(5)
+    values = rng.standard_normal((len(times), 5))
+    is_given = np.zeros(values.shape, dtype=bool)
+    is_given[:, 0] = True
+    if pattern == 'velocities':
+        is_given[1:-1, 1] = True
+    elif pattern == 'mixed':
+        is_given[[1, 2, 4], 1] = True
+        is_given[[2, 3, 4], 2] = True
+    if pattern != 'free ends':
+        is_given[[0, -1]] = True
+        values[[0, -1], 1:] = 0.0
+    rows = [np.where(is_given[:, k], values[:, k], np.nan)[:, None] for k in (1, 2)]
+    ends = FREE if pattern == 'free ends' else np.zeros((4, 1))
+    spline = fit_spline(times, values[:, :1], *rows, start=ends, end=ends)
+    expected = exact_spline(times, values, is_given)
+    # Each derivative relative to its size at the waypoint and its neighbours.
+    size = np.abs(expected)
+    padded = np.pad(size, ((1, 1), (0, 0)))
+    size = np.maximum(size, np.maximum(padded[2:], padded[:-2]))
+    assert np.all(np.abs(spline.states[..., 0] - expected) <= 1e-10 * size)
+
+
+def test_derivatives_stay_close_to_the_smooth_motion_that_unequal_samples_come_from():
+    rng = np.random.default_rng(11)
+    times = np.concatenate([[0.0], np.cumsum(10.0 ** rng.uniform(-4, -0.5, 60))])
+    exact = sine(times, frequency=2.0)
+    spline = fit_spline(times, exact[:, 0], start=exact[0, 1:5], end=exact[-1, 1:5])
+    t = np.linspace(times[0], times[-1], 1000)
+    error = np.abs(spline(t) - sine(t, 2.0, highest=4)).max(axis=(0, 2))
+    assert np.all(error < [1e-7, 1e-6, 1e-5, 1e-3, 5e-2])
+
+
+# Invariances
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(waypoints(shortest=1e-2), st.integers(-3, 6), st.floats(0.1, 10.0))
+def test_slower_motion_has_the_same_shape(case, exponent, factor):
+    times, positions, velocities, accelerations = case
+    reference = fit_spline(*case).states
+    for scale in (2.0**exponent, factor):
+        scaled = fit_spline(times * scale, positions, velocities / scale, accelerations / scale**2)
+        states = scaled.states * scale ** np.arange(5.0)[:, None]
+        if scale == 2.0**exponent:
+            np.testing.assert_array_equal(states, reference)
+        else:
+            size = np.abs(reference).max(axis=(0, 2), keepdims=True)
+            assert np.all(np.abs(states - reference) <= 1e-6 * size)
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(waypoints(shortest=1e-2), st.integers(0, 2**32 - 1))
+def test_joints_do_not_depend_on_each_other(case, seed):
+    times, *rows = case
+    order = np.random.default_rng(seed).permutation(3)
+    whole = fit_spline(times, *rows, start=np.full((4, 3), np.nan))
+    permuted = fit_spline(
+        times, *(array[:, order] for array in rows), start=np.full((4, 3), np.nan)
+    )
+    size = np.abs(whole.states).max(axis=(0, 2), keepdims=True)
+    assert np.all(np.abs(permuted.states - whole.states[..., order]) <= 1e-9 * size)
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(waypoints(shortest=1e-2, smallest_N=4))
+def test_affine_changes_of_the_positions_carry_over(case):
+    times, positions, velocities, accelerations = case
+    free = np.full((4, 3), np.nan)
+    spline = fit_spline(*case, start=free, end=free)
+    changed = fit_spline(
+        times,
+        4.0 - 2.0 * positions + times[:, None],
+        1.0 - 2.0 * velocities,
+        -2.0 * accelerations,
+        start=free,
+        end=free,
+    )
+    expected = -2.0 * spline.states
+    expected[:, 0] += 4.0 + times[:, None]
+    expected[:, 1] += 1.0
+    # Rounding of the positions themselves is magnified where waypoints are close.
+    powers = np.diff(times).min() ** np.arange(5)[:, None]
+    size = np.abs(expected * powers).max()
+    assert np.all(np.abs(changed.states - expected) * powers <= 1e-10 * size)
+
+
+def test_motion_reversed_in_time_is_the_reversed_motion():
+    times, positions = random_waypoints(8, 15)
+    forward = fit_spline(times, positions).states
+    backward = fit_spline(-times[::-1], positions[::-1]).states[::-1]
+    signs = (-1.0) ** np.arange(5)[:, None]
+    assert_close_by_order(backward * signs, forward, 1e-12)
+
+
+def test_large_time_offset_costs_no_accuracy():
+    times, positions = random_waypoints(4, 50, shortest=0.01, longest=0.1)
+    late = times + 1.7e9
+    spline, reference = fit_spline(late, positions), fit_spline(late - late[0], positions)
+    np.testing.assert_array_equal(spline.states, reference.states)
+    t = np.linspace(late[0], late[-1], 1000)
+    np.testing.assert_array_equal(spline(t), reference(t - late[0]))
+
+
+def test_large_position_offset_costs_no_accuracy_of_derivatives():
+    times, positions = random_waypoints(4, 50)
+    positions = np.round(positions * 2**20) / 2**20
+    near, far = fit_spline(times, positions).states, fit_spline(times, positions + 2.0**20).states
+    np.testing.assert_array_equal(far[:, 1:], near[:, 1:])
+
+
+# Scale
+
+
+def test_ten_thousand_waypoints_are_as_accurate_as_ten():
+    rng = np.random.default_rng(0)
+    times = np.cumsum(rng.uniform(0.05, 0.15, 10_000))
+    frequencies = np.array([0.5, 1.0, 2.0])
+    exact = np.concatenate([sine(times, f, highest=4) for f in frequencies], axis=-1)
+    spline = fit_spline(times, exact[:, 0], start=exact[0, 1:], end=exact[-1, 1:])
+    assert_close_by_order(spline.states, exact, 1e-6)
+    t = np.linspace(times[0], times[-1], 50_000)
+    expected = np.concatenate([sine(t, f, highest=4) for f in frequencies], axis=-1)
+    assert_close_by_order(spline(t), expected, 1e-6)
+
+
+def test_long_trajectory_is_the_same_as_a_part_of_it_far_from_the_cuts():
+    times, positions = random_waypoints(1, 3000)
+    whole, part = fit_spline(times, positions), fit_spline(times[:1500], positions[:1500])
+    assert_close_by_order(whole.states[:1400], part.states[:1400], 1e-13)
+
+
+def test_many_times_give_the_same_as_each_alone():
+    times, positions = random_waypoints(2, 20, n=3)
+    spline = fit_spline(times, positions)
+    t = np.random.default_rng(0).uniform(times[0], times[-1], (2, 3000))
+    motion = spline(t)
+    assert motion.shape == (2, 3000, 5, 3)
+    for index in ((0, 0), (0, 2047), (0, 2048), (1, 2999)):
+        single = spline(t[index])
+        assert single.shape == (5, 3)
+        np.testing.assert_allclose(motion[index], single, rtol=1e-13, atol=1e-13)
+
+
+# Ends
+
+
+def test_motion_rests_at_both_ends_unless_told_otherwise():
+    times, positions = random_waypoints(0, 6)
+    spline = fit_spline(times, positions)
+    np.testing.assert_array_equal(spline(times[[0, -1]])[:, 1:], 0.0)
+    assert not spline.given[[0, -1], 1:].any()
+
+
+@pytest.mark.parametrize('quantity', ['velocities', 'accelerations'])
+def test_end_that_is_given_at_rest_stays_at_rest(quantity):
+    times, positions = random_waypoints(0, 6)
+    rows = np.full((6, 2), np.nan)
+    # Planners return the standstill with rounding.
+    rows[0], rows[-1] = 0.0, 1e-9
+    spline = fit_spline(times, positions, **{quantity: rows})
+    np.testing.assert_array_equal(spline.states[-1, 3:], 0.0)
+    np.testing.assert_array_equal(spline.states[0, 1:], 0.0)
+    k = {'velocities': 1, 'accelerations': 2}[quantity]
+    np.testing.assert_array_equal(spline.states[-1, k], 1e-9)
+
+
+def test_end_in_motion_leaves_the_higher_derivatives_to_the_smoothness():
+    times, positions = random_waypoints(0, 6)
+    rows = np.full((6, 2), np.nan)
+    rows[-1] = 0.0, 0.5
+    spline = fit_spline(times, positions, velocities=rows)
+    np.testing.assert_array_equal(spline.states[-1, 1], rows[-1])
+    np.testing.assert_array_equal(spline.states[0, 1:], 0.0)
+    assert np.all(spline.states[-1, 2:] != 0.0)
+    # Natural conditions for free acceleration, jerk and snap.
+    scale = np.abs(spline.expansions).max(axis=(0, 1, 3))
+    assert np.all(np.abs(spline.expansions[-1, 1, 5:8]) < 1e-10 * scale[5:8, None])
+
+
+def test_boundary_states_are_met_and_free_rows_are_free():
+    times, positions = random_waypoints(0, 6)
+    start = np.array([[0.1, 0.2], [np.nan, np.nan], [0.5, -0.5], [np.nan, np.nan]])
+    spline = fit_spline(times, positions, start=start, end=np.ones((4, 2)))
+    np.testing.assert_array_equal(spline.states[0, [1, 3]], start[[0, 2]])
+    np.testing.assert_array_equal(spline.states[-1, 1:], 1.0)
+    np.testing.assert_array_equal(spline.given[0], [True, True, False, True, False])
+    assert spline.given[-1].all()
+    assert np.all(spline.states[0, [2, 4]] != 0.0)
+
+
+def test_boundary_may_repeat_what_the_waypoint_says():
+    times, positions = random_waypoints(0, 4)
+    velocities = np.full((4, 2), 0.25)
+    start = np.full((4, 2), np.nan)
+    start[0] = 0.25
+    spline = fit_spline(times, positions, velocities, start=start)
+    np.testing.assert_array_equal(spline.given[0], [True, True, False, False, False])
+
+
+# Too little for a unique answer
+
+FEW = {
+    'line': ([0.0, 2.0], [0.0, 0.0], [1.0, 0.5]),
+    'parabola': ([0.0, 0.5, 2.0], [0.0, 0.0, 0.0], [1.0, 0.5, -2.0]),
+    'cubic': ([0.0, 0.5, 1.5, 2.0], [0.0] * 4, [1.0, 0.5, -2.0, 0.25]),
+}
+
+
+@pytest.mark.parametrize('few', FEW)
+def test_too_few_values_are_met_by_the_polynomial_of_lowest_degree(few):
+    times, _, coefficients = FEW[few]
+    polynomial = np.polynomial.Polynomial(coefficients)
+    times = np.array(times) + 3.0
+    spline = fit_spline(times, polynomial(times - 3.0)[:, None], start=FREE, end=FREE)
+    t = np.linspace(times[0], times[-1], 50)
+    expected = np.stack([polynomial.deriv(k)(t - 3.0) for k in range(5)], axis=1)[..., None]
+    np.testing.assert_allclose(spline(t), expected, atol=1e-12)
+    assert not spline.given[:, 1:].any()
+
+
+@pytest.mark.parametrize('quantity', [1, 2])
+def test_two_moving_waypoints_are_joined_by_a_cubic(quantity):
+    polynomial = np.polynomial.Polynomial([1.0, 0.5, -2.0, 0.25])
+    times = np.array([0.5, 2.0])
+    rows = [None, None]
+    rows[quantity - 1] = polynomial.deriv(quantity)(times)[:, None]
+    spline = fit_spline(times, polynomial(times)[:, None], *rows)
+    t = np.linspace(0.5, 2.0, 50)
+    expected = np.stack([polynomial.deriv(k)(t) for k in range(5)], axis=1)[..., None]
+    np.testing.assert_allclose(spline(t), expected, atol=1e-12)
+
+
+def test_exactly_enough_values_determine_the_polynomial_of_degree_four():
+    polynomial = np.polynomial.Polynomial([1.0, 0.5, -2.0, 0.25, 0.1])
+    times = np.array([0.5, 1.0, 2.0])
+    start = np.array([[np.nan], [polynomial.deriv(2)(0.5)], [np.nan], [polynomial.deriv(4)(0.5)]])
+    spline = fit_spline(times, polynomial(times)[:, None], start=start, end=FREE)
+    t = np.linspace(0.5, 2.0, 50)
+    expected = np.stack([polynomial.deriv(k)(t) for k in range(5)], axis=1)[..., None]
+    np.testing.assert_allclose(spline(t), expected, atol=1e-12)
+
+
+# Use
+
+
+def test_spline_is_immutable():
+    spline = fit_spline([0, 1], [[0], [1]])
+    with pytest.raises(FrozenInstanceError):
+        spline.times = np.zeros(2)
+    for array in (spline.times, spline.states, spline.given, spline.expansions):
+        with pytest.raises(ValueError, match='read-only'):
+            array[0] = 0
+
+
+def test_arguments_are_not_touched():
+    times, positions = random_waypoints(0, 5)
+    velocities = np.full((5, 2), np.nan)
+    arguments = (times, positions, velocities)
+    copies = [array.copy() for array in arguments]
+    fit_spline(*arguments)
+    for array, copy in zip(arguments, copies):
+        np.testing.assert_array_equal(array, copy)
+        assert array.flags.writeable
+
+
+def test_duration_and_ends():
+    spline = fit_spline([1.0, 2.0, 4.0], [[0.0], [1.0], [0.0]])
+    assert (spline.start_time, spline.end_time, spline.duration) == (1.0, 4.0, 3.0)
+
+
+def test_derivatives_of_all_orders_are_those_of_one_polynomial():
+    times, positions = random_waypoints(6, 5)
+    spline = fit_spline(times, positions)
+    polynomial = BPoly.from_derivatives(times, spline.states)
+    t = np.linspace(times[0], times[-1], 77)
+    expected = np.stack([polynomial(t, k) for k in range(10)], axis=1)
+    assert_close_by_order(spline(t, 9), expected, 1e-11)
+    for highest in range(10):
+        np.testing.assert_allclose(spline(t, highest), spline(t, 9)[:, : highest + 1], rtol=1e-12)
+
+
+def test_values_behind_a_waypoint_are_returned_for_derivatives_that_jump():
+    spline = fit_spline([0.0, 1.0, 3.0], [[0.0], [1.0], [0.0]])
+    np.testing.assert_array_equal(spline(1.0, 9), spline.expansions[1, 0])
+    np.testing.assert_array_equal(spline(3.0, 9), spline.expansions[1, 1])
+
+
+# Errors
+
+TIMES = [0.0, 1.0, 2.0]
+POSITIONS = [[0.0, 0.0], [1.0, 2.0], [2.0, 0.0]]
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (([], np.zeros((0, 2))), 'are no waypoints, expected at least two'),
+        (([0.0], [[0.0]]), 'is one waypoint, expected at least two'),
+        ((0.0, [[0.0]]), r'times has shape \(\), expected \(N,\)'),
+        (([0.0, 1.0, 1.0], POSITIONS), r'times\[1\] = 1.0 s is followed by times\[2\] = 1.0 s'),
+        (([0.0, -1.0, 1.0], POSITIONS), r'times\[0\] = 0.0 s is followed by times\[1\] = -1.0 s'),
+        (([0.0, NAN, 1.0], POSITIONS), r'times\[1\] is nan'),
+        (([0.0, 1.0, INF], POSITIONS), r'times\[2\] is inf'),
+        ((['0', '1', '2'], POSITIONS), 'times has elements of type'),
+        ((TIMES, [0.0, 1.0, 2.0]), r'positions has shape \(3,\), expected \(3, n\)'),
+        ((TIMES, POSITIONS[:2]), r'positions has shape \(2, 2\), expected \(3, n\)'),
+        ((TIMES, np.zeros((3, 0))), r'positions has shape \(3, 0\)'),
+        ((TIMES, [[0.0], [1.0, 2.0], [2.0]]), 'positions cannot be made an array|type object'),
+        ((TIMES, [[0, 0], [NAN, 2], [2, 0]]), r'positions\[1, 0\] is nan'),
+        ((TIMES, [[0, 0], [INF, 2], [2, 0]]), r'positions\[1, 0\] is inf'),
+        ((TIMES, [[0, 0], [NAN, NAN], [2, 0]]), 'Waypoint 1 has no positions'),
+        ((TIMES, POSITIONS, [[0, 0]]), r'velocities has shape \(1, 2\), expected \(3, 2\)'),
+        ((TIMES, POSITIONS, [[0, 0], [NAN, 1], [0, 0]]), r'velocities\[1, 0\] is nan; a row is'),
+        ((TIMES, POSITIONS, [[0, 0], [1, -INF], [0, 0]]), r'velocities\[1, 1\] is -inf'),
+        ((TIMES, POSITIONS, None, [[0, 0], [1, NAN], [0, 0]]), r'accelerations\[1, 1\] is nan'),
+        ((TIMES, POSITIONS, None, None, [0, 0]), r'start has shape \(2,\), expected \(4, 2\)'),
+        ((TIMES, POSITIONS, None, None, None, [[0, INF]] * 4), r'end\[0, 1\] is inf'),
+        (
+            (TIMES, POSITIONS, np.ones((3, 2)), None, np.zeros((4, 2))),
+            r'start asks for the velocity \[0.0, 0.0\], but the waypoint there has \[1.0, 1.0\]',
+        ),
+        (
+            (TIMES, POSITIONS, None, np.ones((3, 2)), None, np.zeros((4, 2))),
+            r'end asks for the acceleration \[0.0, 0.0\], but the waypoint there has \[1.0, 1.0\]',
+        ),
+        (([0.0, 1e-60, 2e-60], POSITIONS), 'cannot be computed in double precision'),
+        (([0.0, 1e-40, 1e40], POSITIONS), 'cannot be computed in double precision'),
+        ((TIMES, [[0.0], [1e308], [-1e308]]), 'cannot be computed in double precision'),
+    ],
+)
+def test_unusable_waypoints_are_refused_with_the_reason(arguments, message):
+    with pytest.raises(TrajectoryError, match=message):
+        fit_spline(*arguments)
+
+
+def test_spacing_beyond_the_reach_of_double_precision_is_refused():
+    times = np.concatenate([[0.0], np.cumsum([1.0, 1e-12] * 6)])
+    positions = np.random.default_rng(3).standard_normal((13, 1))
+    with pytest.raises(TrajectoryError, match='merge waypoints that are too close'):
+        fit_spline(times, positions)
+
+
+@pytest.mark.parametrize('t', [-1e-9, 2.0000001, NAN, [0.5, 3.0], INF])
+def test_times_outside_of_the_motion_are_refused(t):
+    spline = fit_spline(TIMES, POSITIONS)
+    with pytest.raises(TrajectoryError, match='outside of the motion, which lasts from 0.0 s'):
+        spline(t)
+
+
+@pytest.mark.parametrize('order', [-1, 10, 2.5, None, 'two'])
+def test_impossible_derivatives_are_refused(order):
+    spline = fit_spline(TIMES, POSITIONS)
+    with pytest.raises(TrajectoryError, match='integer from 0 to 9'):
+        spline(0.5, order)
