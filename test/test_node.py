@@ -694,22 +694,33 @@ def run_node(*arguments, **options):
     )
 
 
+def end_of(process, number, times=1):
+    """Send a signal and return the exit code and all that the process still says."""
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(process.stdout))
+    reader.start()
+    for _ in range(times):
+        process.send_signal(number)
+    code = process.wait(TIMEOUT)
+    reader.join(TIMEOUT)
+    return code, ''.join(lines)
+
+
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_node_with_exit_code_0_and_no_traceback(number):
     process = run_node()
-    lines = []
+    assert 'Waiting for a robot description' in process.stdout.readline()
+    code, output = end_of(process, number)
+    assert code == 0
+    assert 'Traceback' not in output
 
-    def read():
-        lines.extend(process.stdout)
 
-    first = process.stdout.readline()
-    assert 'Waiting for a robot description' in first
-    reader = threading.Thread(target=read)
-    reader.start()
-    process.send_signal(number)
-    assert process.wait(TIMEOUT) == 0
-    reader.join(TIMEOUT)
-    assert 'Traceback' not in ''.join(lines)
+def test_second_interrupt_does_not_cut_the_end_short():
+    process = run_node()
+    assert 'Waiting for a robot description' in process.stdout.readline()
+    code, output = end_of(process, signal.SIGINT, times=3)
+    assert code == 0
+    assert 'Traceback' not in output
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Sequence
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import String
@@ -42,6 +40,7 @@ from hodyn_ros.ros.conversions import (
 )
 from hodyn_ros.ros.diagnostics import Diagnostics
 from hodyn_ros.ros.parameters import declare_robot_description, declare_settings, read_limits
+from hodyn_ros.ros.process import run
 from hodyn_ros.ros.stream import LatestWrenches, PlannedMotion, TrajectoryStream
 
 THREADS = 4  # one for each callback group
@@ -335,31 +334,7 @@ class HodynNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node until it is interrupted."""
-    try:
-        rclpy.init(args=args)
-        return _run()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        return 0
-    finally:
-        rclpy.try_shutdown()
-
-
-def _run() -> int:
-    try:
-        node = HodynNode()
-    except Exception as error:  # parameters out of range, wrong types: several rclpy classes
-        if not rclpy.ok():
-            return 0  # interrupted while starting
-        rclpy.logging.get_logger('hodyn_node').fatal(f'The node cannot start: {error}')
-        return 1
-    executor = MultiThreadedExecutor(num_threads=THREADS)
-    executor.add_node(node)
-    try:
-        executor.spin()
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-    return 0
+    return run(HodynNode, args, THREADS)
 
 
 if __name__ == '__main__':

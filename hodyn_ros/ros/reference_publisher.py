@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
-import rclpy
-from rclpy.executors import ExternalShutdownException
+from rclpy.duration import Duration
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import NANOSECONDS, flat
+from hodyn_ros.ros.process import run
 from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
 
 JOINT_NAMES = tuple(f'panda_joint{number}' for number in range(1, 8))
@@ -73,25 +73,14 @@ class ReferencePublisher(Node):
             f'Sent a trajectory of {len(self._message.points)} points to '
             f'{self._publisher.topic_name}.'
         )
-        self._next = now + rclpy.duration.Duration(seconds=self._pause)
+        self._next = now + Duration(seconds=self._pause)
         if not self._repeat:
             self._timer.cancel()
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node until it is interrupted."""
-    rclpy.init(args=args)
-    node = None
-    try:
-        node = ReferencePublisher()
-        rclpy.spin(node)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        if node is not None:
-            node.destroy_node()
-        rclpy.try_shutdown()
-    return 0
+    return run(ReferencePublisher, args, threads=1)
 
 
 if __name__ == '__main__':
