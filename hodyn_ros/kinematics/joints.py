@@ -7,8 +7,14 @@ ad_X^2 = 0, so
     A(t) = K_0 + f_1(t) K_1 + f_2(t) K_2,   K_b = ad_X^b Ad(B^-1),
     f_1 = -sin q, f_2 = 1 - cos q (revolute);  f_1 = -q, f_2 = 0 (prismatic),
 
-with constant matrices K_b. All time derivatives of A y for a moving y follow from the scalar
-functions f_b by Leibniz's rule, at a cost that grows with the square of the order.
+with constant matrices K_b. A helical joint X = Z + h T turns along the zero-pitch screw
+Z = (e, x cross e) and moves along T = (0, e). The two motions commute and, with P = ad_Z and
+D = ad_T, P^2 D = -D and D^2 = 0, so the product of their exponentials is
+
+    A(t) = (I - sin q P + (1 - cos q) P^2 - q cos q h D + q sin q h P D) Ad(B^-1),
+
+two terms more. All time derivatives of A y for a moving y follow from the scalar functions f_b by
+Leibniz's rule, at a cost that grows with the square of the order.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.errors import MotionError
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.screws import pitches
 
 Array = NDArray[np.float64]
 
@@ -112,26 +119,37 @@ class JointTransforms:
         N, n_bodies, self.K = series.shape
         sine, cosine = leibniz.sin_cos(series)
         turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5  # unit axis or none
-        f = np.zeros((N, n_bodies, self.K, 3))
+        pitch = pitches(model.X)
+        self._terms = 5 if np.any(pitch) else 3
+        f = np.zeros((N, n_bodies, self.K, self._terms))
         f[..., 0, 0] = 1.0
         f[..., 1] = np.where(turns[:, None], -sine, -series)
         f[..., 2] = np.where(turns[:, None], -cosine, 0.0)
         f[..., 0, 2] += turns
         m, j = np.ogrid[: self.K, : self.K]
+        if self._terms == 5:
+            q_times = leibniz.multiplication(series)
+            f[..., 3] = -(q_times @ cosine[..., None])[..., 0]
+            f[..., 4] = (q_times @ sine[..., None])[..., 0]
         # [N, body, m, j, b] = binomial(m, j) f_b^(m-j), flattened over (j, b).
         self._series = (
             f[..., np.maximum(m - j, 0), :] * leibniz.binomials(self.K)[..., None]
-        ).reshape(N, n_bodies, self.K, 3 * self.K)
+        ).reshape(N, n_bodies, self.K, self._terms * self.K)
 
-        ad_X = se3.ad(model.X)
+        along_axis = np.zeros((n_bodies, 6))
+        along_axis[:, 3:] = pitch[:, None] * model.X[:, :3]
+        P, D = se3.ad(model.X - along_axis), se3.ad(along_axis)
         K0 = se3.Ad(se3.inverse(model.B))
-        K1 = ad_X @ K0
-        basis = np.stack([K0, K1, ad_X @ K1], axis=1)  # (n_bodies, 3, 6, 6)
+        K1 = P @ K0
+        matrices = [K0, K1, P @ K1]
+        if self._terms == 5:
+            matrices += [D @ K0, P @ D @ K0]
+        basis = np.stack(matrices, axis=1)  # (n_bodies, terms, 6, 6)
         self._to_body = np.ascontiguousarray(
-            basis.transpose(0, 3, 1, 2).reshape(n_bodies, 6, 18)
+            basis.transpose(0, 3, 1, 2).reshape(n_bodies, 6, 6 * self._terms)
         )
         self._to_parent = np.ascontiguousarray(
-            basis.transpose(0, 2, 1, 3).reshape(n_bodies, 6, 18)
+            basis.transpose(0, 2, 1, 3).reshape(n_bodies, 6, 6 * self._terms)
         )
 
     def to_body(self, i: int, V: Array) -> Array:
@@ -164,6 +182,6 @@ class JointTransforms:
 
     def _apply(self, i: int, y: Array, basis: Array) -> Array:
         N, K, _ = y.shape
-        images = (y.reshape(-1, 6) @ basis).reshape(N, 3 * K, 6)
-        product: Array = self._series[:, i, :K, : 3 * K] @ images
+        images = (y.reshape(-1, 6) @ basis).reshape(N, self._terms * K, 6)
+        product: Array = self._series[:, i, :K, : self._terms * K] @ images
         return product
