@@ -1,0 +1,193 @@
+"""Geometric Jacobian of a link and its time derivatives of any order.
+
+The columns in the base frame are the instantaneous joint screws S_i = Ad_{C_i} X_i. Their time
+derivatives follow from those of the twist of body i, dS_i/dt = ad_{V_i} S_i (Mueller 2021, eqs.
+(7)-(9)), and Leibniz's rule brings them into the other expressions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import HodynError, ModelError
+from hodyn_ros.kinematics.body import body_poses, body_twists
+from hodyn_ros.kinematics.forward import EXPRESSIONS, forward_kinematics
+from hodyn_ros.kinematics.joints import JointTransforms, body_coordinates, checked_motion
+from hodyn_ros.lie import leibniz, se3
+from hodyn_ros.lie.so3 import cross
+from hodyn_ros.model.robot import BASE, RobotModel
+
+Array = NDArray[np.float64]
+
+
+def jacobian(
+    model: RobotModel, motion: ArrayLike, link: str | None = None, expressed_in: str = 'body'
+) -> Array:
+    """Jacobian of a link, V = J qd, and its time derivatives along a motion.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order, K >= 1. K = 1 gives J alone.
+    link : str, optional
+        By default the tip of the chain.
+    expressed_in : {'body', 'spatial', 'hybrid'}
+        As in `forward_kinematics`. The derivatives are those of the entries of the matrix in this
+        expression.
+
+    Returns
+    -------
+    ndarray, shape (..., K, 6, n)
+        `[..., m, :, :]` is the m-th time derivative of the matrix that maps the n joint velocities
+        to the twist (omega, v). A mimic joint adds to the column of the joint that it follows,
+        times its multiplier; joints that do not move the link have zero columns.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape or holds NaN or infinite values.
+    ModelError
+        If the link does not exist or must be named.
+    HodynError
+        If the expression is unknown.
+
+    Notes
+    -----
+    Source: Mueller 2021, eqs. (7)-(9), and Leibniz's rule. J and its first derivative agree with
+    Pinocchio's getFrameJacobian and getFrameJacobianTimeVariation in all three expressions.
+    """
+    motion = checked_motion(model, motion, lowest_K=1)
+    if expressed_in not in EXPRESSIONS:
+        raise HodynError(
+            f'expressed_in is {expressed_in!r}, expected one of {", ".join(EXPRESSIONS)}.'
+        )
+    link = link_or_tip(model, link)
+    batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
+    samples = motion.reshape(-1, K, n)
+    N = len(samples)
+    J = np.zeros((N, K, 6, n))
+    path = bodies_to(model, link)
+    if not path:
+        return J.reshape(*batch, K, 6, n)
+
+    coordinates = body_coordinates(model, samples)
+    poses = body_poses(model, coordinates[:, 0])
+    twists = [np.zeros((N, 0, 6))] * model.n_bodies
+    if K > 1:
+        transforms = JointTransforms(model, coordinates[:, :-1])
+        twists = body_twists(model, coordinates, transforms)
+    columns = np.empty((N, len(path), K, 6))
+    for column, i in enumerate(path):
+        X = np.zeros((N, K, 6))
+        X[:, 0] = model.X[i]
+        S = leibniz.from_moving_frame(X, twists[i], se3.bracket)
+        columns[:, column] = S @ np.swapaxes(se3.Ad(poses[i]), -1, -2)
+
+    body, frame = model.link(link)
+    if expressed_in == 'body':
+        to_link = se3.Ad(se3.inverse(poses[body] @ frame))
+        V = (twists[body] @ se3.Ad(se3.inverse(frame)).T)[:, None]
+        in_link_axes = columns @ np.swapaxes(to_link, -1, -2)[:, None]
+        columns = leibniz.into_moving_frame(in_link_axes, V, lambda V, y: -se3.bracket(V, y))
+    elif expressed_in == 'hybrid':
+        C, V = forward_kinematics(model, samples, link, 'hybrid')
+        r = np.concatenate([C[:, None, :3, 3], V[..., 3:]], axis=1)[:, None]
+        columns[..., 3:] += leibniz.bilinear(cross, columns[..., :3], r)
+    for column, i in enumerate(path):
+        J[..., model.coordinate[i]] += model.multiplier[i] * columns[:, column]
+    return J.reshape(*batch, K, 6, n)
+
+
+def link_or_tip(model: RobotModel, link: str | None) -> str:
+    """Name of the link that is meant, by default the tip of the chain.
+
+    Raises
+    ------
+    ModelError
+    """
+    link = model.tip_link if link is None else link
+    if link is None:
+        raise ModelError(
+            'The model is a tree without a tip link: name one of the links '
+            f'{", ".join(model.links)}.'
+        )
+    model.link(link)
+    return link
+
+
+def bodies_to(model: RobotModel, link: str) -> list[int]:
+    """List the bodies from the base to a link, by index."""
+    path: list[int] = []
+    body = model.link(link).body
+    while body != BASE:
+        path.insert(0, body)
+        body = int(model.parent[body])
+    return path
+
+
+class LinkChain(NamedTuple):
+    """The bodies from the base to a link, for repeated evaluation at single positions."""
+
+    link: str
+    frame: Array
+    """Pose of the link in the last body, or in the base if there are no bodies."""
+    n_joints: int
+    coordinate: NDArray[np.intp]
+    multiplier: Array
+    offset: Array
+    B: Array
+    X: Array
+
+    @classmethod
+    def of(cls, model: RobotModel, link: str) -> LinkChain:
+        """Chain to a link of the model."""
+        path = bodies_to(model, link)
+        return cls(
+            link,
+            model.link(link).pose,
+            model.n_joints,
+            model.coordinate[path],
+            model.multiplier[path],
+            model.offset[path],
+            model.B[path],
+            model.X[path],
+        )
+
+    def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
+        """Pose of the link and its hybrid Jacobian.
+
+        Parameters
+        ----------
+        q : ndarray, shape (N, n)
+
+        Returns
+        -------
+        pose : ndarray, shape (N, 4, 4)
+        J : ndarray, shape (N, 6, n)
+        """
+        N, n_bodies = len(q), len(self.X)
+        J = np.zeros((N, 6, self.n_joints))
+        positions = q[:, self.coordinate] * self.multiplier + self.offset
+        relative = self.B @ se3.exp(self.X * positions[..., None])
+        C = np.empty((N, n_bodies, 4, 4))
+        pose = np.broadcast_to(np.eye(4), (N, 4, 4))
+        for i in range(n_bodies):
+            pose = np.matmul(pose, relative[:, i], out=C[:, i])
+        pose = pose @ self.frame
+        omega = (C[..., :3, :3] @ self.X[:, :3, None])[..., 0]
+        to_link = pose[:, None, :3, 3] - C[..., :3, 3]
+        v = (C[..., :3, :3] @ self.X[:, 3:, None])[..., 0] + cross(omega, to_link)
+        columns = np.concatenate([omega, v], axis=-1) * self.multiplier[:, None]
+        for i, j in enumerate(self.coordinate):
+            J[..., j] += columns[:, i]
+        return pose, J
+
+    @property
+    def reach(self) -> float:
+        """Sum of the distances between successive joints up to the link, 1 m if it is zero."""
+        offsets = [*self.B[:, :3, 3], self.frame[:3, 3]]
+        return float(sum(np.linalg.norm(offset) for offset in offsets)) or 1.0
