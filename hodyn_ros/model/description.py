@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.errors import ModelError
+
 Array = NDArray[np.float64]
 
-MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic')
+MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'helical')
 
 
 class Mimic(NamedTuple):
@@ -45,7 +47,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint; `origin` is the pose of the child link in the parent link at zero position."""
+    """A joint; `origin` is the pose of the child link in the parent link at zero position.
+
+    The axis passes through the origin of the child link, unless a `screw` in the frame of the
+    child link is given.
+    """
 
     name: str
     type: str
@@ -55,6 +61,7 @@ class Joint:
     axis: Array = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
     mimic: Mimic | None = None
     limits: Limits = Limits()
+    screw: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -65,3 +72,27 @@ class RobotDescription:
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
     warnings: tuple[str, ...] = ()
+
+
+def check_limits(owner: str, limits: Limits) -> None:
+    """Refuse limits that contradict themselves.
+
+    Parameters
+    ----------
+    owner : str
+        What the limits belong to, for the messages, for example "Joint 'elbow'".
+    limits : Limits
+
+    Raises
+    ------
+    ModelError
+    """
+    lower, upper, velocity, effort = limits
+    if any(np.isnan(value) for value in limits):
+        raise ModelError(f'{owner}: a limit is not a number.')
+    if lower > upper:
+        raise ModelError(f'{owner}: the lower limit {lower} lies above the upper limit {upper}.')
+    if velocity < 0.0 or effort < 0.0:
+        raise ModelError(
+            f'{owner}: velocity limit {velocity} and effort limit {effort} must not be negative.'
+        )

@@ -21,12 +21,12 @@ from urdf_parser_py import urdf as urdfdom
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.description import (
-    MOVING_JOINT_TYPES,
     Joint,
     Limits,
     Link,
     Mimic,
     RobotDescription,
+    check_limits,
 )
 from hodyn_ros.model.inertia import check_inertia, spatial_inertia, transform_inertia
 
@@ -50,7 +50,8 @@ _READ_CHILDREN = {
     'inertial': ('origin', 'mass', 'inertia'),
     'joint': ('origin', 'axis', 'parent', 'child', 'limit', 'mimic'),
 }
-_KNOWN_JOINT_TYPES = (*MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
+_MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic')
+_KNOWN_JOINT_TYPES = (*_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
 
 
 def read_urdf(xml_or_path: str | bytes | os.PathLike[str]) -> RobotDescription:
@@ -203,7 +204,7 @@ def _link(link: Any, warnings: list[str]) -> Link:
 def _joint(joint: Any, given_type: str, warnings: list[str]) -> Joint:
     owner = f'Joint {joint.name!r}'
     axis = np.array([1.0, 0.0, 0.0] if joint.axis is None else joint.axis)
-    if joint.type in MOVING_JOINT_TYPES:
+    if joint.type in _MOVING_JOINT_TYPES:
         norm = float(np.linalg.norm(axis))
         if not np.isfinite(norm):
             raise ModelError(f'{owner}: the axis {axis.tolist()} is not finite.')
@@ -240,13 +241,6 @@ def _limits(owner: str, joint: Any) -> Limits:
     lower, upper = (
         (-np.inf, np.inf) if joint.type == 'continuous' else (limit.lower, limit.upper)
     )
-    if any(np.isnan(value) for value in (lower, upper, limit.velocity, limit.effort)):
-        raise ModelError(f'{owner}: a limit is not a number.')
-    if lower > upper:
-        raise ModelError(f'{owner}: the lower limit {lower} lies above the upper limit {upper}.')
-    if limit.velocity < 0.0 or limit.effort < 0.0:
-        raise ModelError(
-            f'{owner}: velocity limit {limit.velocity} and effort limit {limit.effort} must not '
-            'be negative.'
-        )
-    return Limits(lower, upper, limit.velocity, limit.effort)
+    limits = Limits(lower, upper, limit.velocity, limit.effort)
+    check_limits(owner, limits)
+    return limits

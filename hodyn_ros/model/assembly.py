@@ -1,0 +1,302 @@
+"""From links and joints to the tree of bodies that a robot model consists of.
+
+Rigidly connected links become one body, mimic joints are resolved, and what lies outside the
+chosen chain is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.errors import ModelError
+from hodyn_ros.model.description import MOVING_JOINT_TYPES, Joint, Mimic, RobotDescription
+from hodyn_ros.model.inertia import transform_inertia
+
+Array = NDArray[np.float64]
+
+BASE = -1
+"""Index of the base, which does not move, where the index of a body is expected."""
+
+
+class JointLimits(NamedTuple):
+    """Limits of the independent joints, each of shape (n,); infinite where none is given."""
+
+    lower: Array
+    """Lowest position [rad] or [m]."""
+    upper: Array
+    """Highest position [rad] or [m]."""
+    velocity: Array
+    """Highest speed [rad/s] or [m/s]."""
+    effort: Array
+    """Highest absolute torque [N m] or force [N]."""
+
+
+class LinkFrame(NamedTuple):
+    """Where a link sits: the body that it belongs to (or `BASE`) and its pose in that body."""
+
+    body: int
+    pose: Array
+
+
+class Assembly:
+    """Walks a description from the base outwards and collects bodies.
+
+    Parameters
+    ----------
+    description : RobotDescription
+    base_link, tip_link : str or None
+        See `RobotModel.from_urdf`.
+
+    Raises
+    ------
+    ModelError
+    """
+
+    def __init__(
+        self, description: RobotDescription, base_link: str | None, tip_link: str | None
+    ) -> None:
+        self.description = description
+        self.links = {link.name: link for link in description.links}
+        self.joints = {joint.name: joint for joint in description.joints}
+        self.warnings = list(description.warnings)
+        self.joint_to: dict[str, Joint] = {}
+        self.joints_from: dict[str, list[Joint]] = {name: [] for name in self.links}
+        self._check_names()
+        root = self._connect()
+        self.base_link = self._known_link(base_link, 'base_link') if base_link else root
+        self.tip_link = self._known_link(tip_link, 'tip_link') if tip_link else None
+        self.path = self._path() if self.tip_link is not None else None
+
+        self.frames: dict[str, LinkFrame] = {}
+        self.bodies: list[Joint] = []
+        self.parent: list[int] = []
+        self.B: list[Array] = []
+        self.M_body: list[Array] = []
+        self._walk()
+
+    def _check_names(self) -> None:
+        for kind, items in (('link', self.description.links), ('joint', self.description.joints)):
+            seen: set[str] = set()
+            for item in items:
+                if item.name in seen:
+                    raise ModelError(f'The robot description has two {kind}s {item.name!r}.')
+                seen.add(item.name)
+        if not self.links:
+            raise ModelError('The robot description has no links.')
+
+    def _known_link(self, name: str, argument: str) -> str:
+        if name not in self.links:
+            raise ModelError(
+                f'{argument} {name!r} is not a link of the robot; its links are '
+                f'{listed(self.links)}.'
+            )
+        return name
+
+    def _connect(self) -> str:
+        """Fill the maps between links and joints; return the root link."""
+        for joint in self.description.joints:
+            for role, link in (('parent', joint.parent), ('child', joint.child)):
+                if link not in self.links:
+                    raise ModelError(
+                        f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
+                        f'exist; the links are {listed(self.links)}.'
+                    )
+            if joint.child in self.joint_to:
+                raise ModelError(
+                    f'Joint loop: link {joint.child!r} is the child of both '
+                    f'{self.joint_to[joint.child].name!r} and {joint.name!r}; a robot must be a '
+                    'tree.'
+                )
+            self.joint_to[joint.child] = joint
+            self.joints_from[joint.parent].append(joint)
+        roots = [name for name in self.links if name not in self.joint_to]
+        if len(roots) > 1:
+            raise ModelError(
+                f'The robot description is not connected: the links {listed(roots)} have no '
+                'parent, expected exactly one such link.'
+            )
+        reached = set(roots)
+        stack = list(roots)
+        while stack:
+            for joint in self.joints_from[stack.pop()]:
+                reached.add(joint.child)
+                stack.append(joint.child)
+        if len(reached) < len(self.links):
+            loop = [name for name in self.links if name not in reached]
+            raise ModelError(
+                f'Joint loop: the links {listed(loop)} hang on each other and on no root link; a '
+                'robot must be a tree.'
+            )
+        return roots[0]
+
+    def _path(self) -> set[str]:
+        """Names of the joints between base and tip."""
+        assert self.tip_link is not None
+        names = set()
+        link = self.tip_link
+        while link != self.base_link:
+            if link not in self.joint_to:
+                raise ModelError(
+                    f'tip_link {self.tip_link!r} does not lie behind base_link '
+                    f'{self.base_link!r}.'
+                )
+            names.add(self.joint_to[link].name)
+            link = self.joint_to[link].parent
+        return names
+
+    def _walk(self) -> None:
+        """Depth first in the order of the description, so that parents precede children."""
+        self.frames[self.base_link] = LinkFrame(BASE, np.eye(4))
+        stack = list(reversed(self.joints_from[self.base_link]))
+        while stack:
+            joint = stack.pop()
+            body, pose = self.frames[joint.parent]
+            if joint.type in MOVING_JOINT_TYPES and self._is_wanted(joint):
+                self.bodies.append(joint)
+                self.parent.append(body)
+                self.B.append(pose @ joint.origin)
+                self.M_body.append(np.array(self.links[joint.child].M_body))
+                frame = LinkFrame(len(self.bodies) - 1, np.eye(4))
+            elif joint.type == 'fixed':
+                frame = LinkFrame(body, pose @ joint.origin)
+                if body != BASE:
+                    self.M_body[body] += transform_inertia(
+                        self.links[joint.child].M_body, frame.pose
+                    )
+            elif self._is_wanted(joint):
+                raise ModelError(
+                    f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
+                    f'{listed(MOVING_JOINT_TYPES)} and fixed. Choose base_link and tip_link such '
+                    'that it lies outside the chain.'
+                )
+            else:
+                self._leave_out(joint)
+                continue
+            self.frames[joint.child] = frame
+            stack.extend(reversed(self.joints_from[joint.child]))
+        if not self.bodies:
+            raise ModelError(
+                f'The robot has no moving joints from link {self.base_link!r}'
+                + (f' to {self.tip_link!r}' if self.tip_link else ' on')
+                + f'; expected at least one of type {listed(MOVING_JOINT_TYPES)}.'
+            )
+
+    def _is_wanted(self, joint: Joint) -> bool:
+        return self.path is None or joint.name in self.path
+
+    def _leave_out(self, joint: Joint) -> None:
+        mass = 0.0
+        stack = [joint.child]
+        while stack:
+            link = stack.pop()
+            mass += self.links[link].mass
+            stack.extend(child.child for child in self.joints_from[link])
+        self.warnings.append(
+            f'Joint {joint.name!r} lies outside the chain from {self.base_link!r} to '
+            f'{self.tip_link!r}; it is left out together with the {mass:.6g} kg behind it.'
+        )
+
+    def _resolved_mimic(self, joint: Joint, moving: set[str]) -> Mimic:
+        """Follow mimic joints of mimic joints to an independent one."""
+        seen = [joint.name]
+        multiplier, offset = 1.0, 0.0
+        while joint.mimic is not None:
+            offset += multiplier * joint.mimic.offset
+            multiplier *= joint.mimic.multiplier
+            followed = joint.mimic.joint
+            if followed not in self.joints:
+                raise ModelError(
+                    f'Joint {joint.name!r} mimics {followed!r}, which does not exist; the joints '
+                    f'are {listed(self.joints)}.'
+                )
+            if followed in seen:
+                raise ModelError(f'Mimic joints follow each other: {listed([*seen, followed])}.')
+            seen.append(followed)
+            joint = self.joints[followed]
+        if joint.name not in moving:
+            raise ModelError(
+                f'Joint {seen[0]!r} mimics {joint.name!r}, which does not move or lies outside '
+                'the chain; choose another tip_link or the whole tree.'
+            )
+        return Mimic(joint.name, multiplier, offset)
+
+    def fields(self) -> dict[str, Any]:
+        """Attributes of the `RobotModel`, all but gravity."""
+        moving = {joint.name for joint in self.bodies}
+        independent = [joint for joint in self.bodies if joint.mimic is None]
+        index = {joint.name: i for i, joint in enumerate(independent)}
+        mimics = [self._resolved_mimic(joint, moving) for joint in self.bodies]
+        B, M_body = np.array(self.B), np.array(self.M_body)
+        X = np.array([_screw(joint) for joint in self.bodies])
+        names = tuple(joint.name for joint in self.bodies)
+        self.warnings += massless_joints(names, self.parent, B, X, M_body)
+        limits = np.array([joint.limits for joint in independent], dtype=np.float64)
+        return {
+            'name': self.description.name,
+            'joint_names': tuple(joint.name for joint in independent),
+            'joint_types': tuple(joint.type for joint in independent),
+            'base_link': self.base_link,
+            'tip_link': self.tip_link,
+            'limits': JointLimits(*(frozen(column.copy()) for column in limits.T)),
+            'links': {
+                name: LinkFrame(frame.body, frozen(frame.pose))
+                for name, frame in self.frames.items()
+            },
+            'warnings': tuple(self.warnings),
+            'body_names': names,
+            'parent': frozen_index(self.parent),
+            'coordinate': frozen_index([index[mimic.joint] for mimic in mimics]),
+            'multiplier': frozen(np.array([mimic.multiplier for mimic in mimics])),
+            'offset': frozen(np.array([mimic.offset for mimic in mimics])),
+            'B': frozen(B),
+            'X': frozen(X),
+            'M_body': frozen(M_body),
+        }
+
+
+def massless_joints(
+    names: Sequence[str], parent: Sequence[int], B: Array, X: Array, M_body: Array
+) -> list[str]:
+    """Remarks on joints that move no inertia at all: they make the mass matrix singular."""
+    remarks = []
+    composite = M_body.copy()
+    for i in reversed(range(len(X))):
+        if X[i] @ composite[i] @ X[i] <= 0.0:
+            remarks.append(
+                f'Joint {names[i]!r} moves no inertia: its effort is zero without wrenches and '
+                'the mass matrix is singular.'
+            )
+        if parent[i] != BASE:
+            composite[parent[i]] += transform_inertia(composite[i], B[i])
+    return remarks
+
+
+def _screw(joint: Joint) -> Array:
+    if joint.screw is not None:
+        return joint.screw
+    zero = np.zeros(3)
+    if joint.type == 'prismatic':
+        return np.concatenate([zero, joint.axis])
+    return np.concatenate([joint.axis, zero])
+
+
+def frozen(array: Array) -> Array:
+    """Make an array read-only."""
+    array.setflags(write=False)
+    return array
+
+
+def frozen_index(values: list[int]) -> NDArray[np.intp]:
+    """Read-only array of indices."""
+    array = np.array(values, dtype=np.intp)
+    array.setflags(write=False)
+    return array
+
+
+def listed(names: object) -> str:
+    """Names for a message."""
+    return ', '.join(map(str, names)) or 'none'  # type: ignore[call-overload]
