@@ -525,6 +525,19 @@ def test_service_answers_a_trajectory(harness, model):
     assert not harness.messages['/hodyn_node/joint_effort'], 'the service must not move anything'
 
 
+def test_service_warns_of_a_motion_that_swings_far_out_between_waypoints(harness):
+    even = harness.call(request(trajectory=trajectory()))
+    assert even.warnings == []
+    uneven = trajectory(
+        positions=((0.0, 0.0), (0.5, 0.1), (0.1, 0.2), (0.4, 0.3)), times=(0.0, 0.05, 1.0, 1.1)
+    )
+    response = harness.call(request(trajectory=uneven))
+    assert response.success
+    (warning,) = response.warnings
+    assert 'evenly spaced' in warning
+    assert 'shoulder' in warning
+
+
 def test_service_samples_a_trajectory_at_given_times(harness):
     times = [0.0, 0.05, 0.2, 0.4]
     response = harness.call(request(trajectory=trajectory(), sample_times=times))

@@ -31,11 +31,20 @@ from hodyn_ros.ros.conversions import (
 )
 from hodyn_ros.ros.stream import continued
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
-from hodyn_ros.trajectory.waypoints import Waypoints, waypoints_in_order
+from hodyn_ros.trajectory.waypoints import (
+    Waypoints,
+    deviation_from_jtc,
+    jtc_remarks,
+    waypoints_in_order,
+)
 
 Array = NDArray[np.float64]
 
 Response = ComputeInverseDynamics.Response
+
+# Part of the range of a joint's waypoints from which on a deviation is worth a remark. Motions
+# through positions alone, evenly spaced, stay below.
+_LARGE_DEVIATION = 0.5
 
 _ERROR_CODES = (
     (JointNameError, Response.INVALID_JOINTS),
@@ -53,12 +62,32 @@ class Robot(NamedTuple):
     description: str
 
 
-def fit_waypoints(model: RobotModel, waypoints: Waypoints) -> MotionSpline:
-    """Motion of class C4 in model order through waypoints in the order of a message."""
+class FittedMotion(NamedTuple):
+    """Motion of class C4 in model order, and remarks on how it differs from a controller's."""
+
+    spline: MotionSpline
+    remarks: tuple[str, ...]
+
+
+def fit_waypoints(model: RobotModel, waypoints: Waypoints) -> FittedMotion:
+    """Fit a motion through waypoints that are in the order of a message."""
     ordered = waypoints_in_order(waypoints, model.joint_names)
-    return fit_spline(
+    spline = fit_spline(
         ordered.times, ordered.positions, ordered.velocities, ordered.accelerations
     )
+    remarks = list(jtc_remarks(ordered))
+    deviation = deviation_from_jtc(spline, ordered)
+    large = deviation > _LARGE_DEVIATION * np.ptp(ordered.positions, axis=0)
+    if large.any():
+        joints = ', '.join(
+            f'{model.joint_names[j]} {deviation[j]:.3g}' for j in np.flatnonzero(large)
+        )
+        remarks.append(
+            'Between the waypoints the motion leaves the interpolation of '
+            'joint_trajectory_controller by a large part of its range (largest difference: '
+            f'{joints} rad or m). Give waypoints that are denser or more evenly spaced in time.'
+        )
+    return FittedMotion(spline, tuple(remarks))
 
 
 def sample_times(spline: MotionSpline, period: float, max_samples: int) -> Array:
@@ -113,7 +142,9 @@ def answer(
         )
         return response
     try:
-        response.effort_trajectory = _requested(robot, request, sample_period, max_samples)
+        response.effort_trajectory, remarks = _requested(
+            robot, request, sample_period, max_samples
+        )
     except HodynError as error:
         response.success = False
         response.error_code = next(
@@ -123,7 +154,7 @@ def answer(
     else:
         response.success = True
         response.error_code = Response.SUCCESS
-        response.warnings = list(robot.model.warnings)
+        response.warnings = [*robot.model.warnings, *remarks]
     return response
 
 
@@ -132,7 +163,7 @@ def _requested(
     request: ComputeInverseDynamics.Request,
     sample_period: float,
     max_samples: int,
-) -> JointEffortTrajectory:
+) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
     has_trajectory = bool(request.trajectory.points or request.trajectory.joint_names)
     has_motion = bool(request.motion)
     if has_trajectory == has_motion:
@@ -143,7 +174,7 @@ def _requested(
         )
     if has_trajectory:
         waypoints = waypoints_from_message(request.trajectory)
-        spline = fit_waypoints(robot.model, waypoints)
+        spline, remarks = fit_waypoints(robot.model, waypoints)
         times = _requested_times(request, spline, sample_period, max_samples)
         motion = spline(times)
         stamp = nanoseconds(request.trajectory.header.stamp)
@@ -155,9 +186,10 @@ def _requested(
                 'computed as they are, leave both empty.'
             )
         times, motion, stamp = _motion_samples(robot.model, request.motion)
+        remarks = ()
         source = JointEffort.SOURCE_JOINT_MOTION
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
-    return effort_trajectory(robot, times, motion, wrenches, stamp, source)
+    return effort_trajectory(robot, times, motion, wrenches, stamp, source), remarks
 
 
 def _requested_times(

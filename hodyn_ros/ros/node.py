@@ -260,7 +260,7 @@ class HodynNode(Node):
         now = self.get_clock().now().nanoseconds
         try:
             robot = self._ready_robot()
-            spline = fit_waypoints(robot.model, waypoints_from_message(message))
+            spline, remarks = fit_waypoints(robot.model, waypoints_from_message(message))
             start = nanoseconds(message.header.stamp) or now
             planned = PlannedMotion(robot.model.joint_names, spline, start)
             if planned.last <= now:
@@ -281,6 +281,8 @@ class HodynNode(Node):
         self._diagnostics.received('joint_trajectory')
         self._stream.start(planned, now)
         self._publish(self._trajectory_publisher, whole)
+        for remark in remarks:
+            self.get_logger().warning(remark)
         for violation in whole.limit_violations:
             self.get_logger().warning(
                 f'The trajectory exceeds the {violation.quantity} limit of '
