@@ -22,6 +22,7 @@ matplotlib.use('Agg')
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 import rclpy  # noqa: E402
+import yaml  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from hodyn_msgs.msg import JointEffort, JointEffortTrajectory  # noqa: E402
 from rclpy.node import Node  # noqa: E402
@@ -30,6 +31,7 @@ from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from hodyn_ros import RobotModel  # noqa: E402
+from hodyn_ros.analysis.limits import motion_limits  # noqa: E402
 from hodyn_ros.resources import share_file  # noqa: E402
 from hodyn_ros.ros import qos  # noqa: E402
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds  # noqa: E402
@@ -40,7 +42,6 @@ PICTURE = Path('build/demo/panda_efforts.png')
 WAYPOINT_PERIOD = 0.05  # s
 SAMPLE_PERIOD = 0.001  # s
 PUBLISH_RATE = 100.0  # Hz
-EFFORT_RATE_LIMIT = 1000.0  # N m/s, Franka control parameters
 TOLERANCES = (1e-7, 1e-5)  # of finite differences, relative to the largest value of the order
 
 # Central differences of eighth order.
@@ -168,7 +169,7 @@ def differences(stencil: np.ndarray, Q: np.ndarray, order: int) -> np.ndarray:
 
 
 def draw(
-    model: RobotModel,
+    limits: tuple[np.ndarray, ...],
     times: np.ndarray,
     orders: list[np.ndarray],
     stream_times: np.ndarray,
@@ -184,7 +185,7 @@ def draw(
                 stream_times[::8], streamed[order][::8, j], '.', ms=3, color='tab:orange'
             )
             axis.grid(alpha=0.3)
-            limit = (model.limits.effort[j], EFFORT_RATE_LIMIT, np.inf)[order]
+            limit = limits[order][j]
             if np.abs(orders[order][:, j]).max() > 0.5 * limit:
                 for sign in (-1, 1):
                     axis.axhline(sign * limit, color='tab:red', lw=1, ls='--')
@@ -201,13 +202,21 @@ def draw(
     figure.savefig(PICTURE, dpi=80)
 
 
+def effort_limits(urdf: str) -> tuple[np.ndarray, ...]:
+    """Limits of torque, torque rate and its derivative (there is none)."""
+    model = RobotModel.from_urdf(urdf)
+    parameters = yaml.safe_load(share_file('config/panda.yaml').read_text(encoding='utf-8'))
+    limits = motion_limits(model, parameters['/**']['ros__parameters']['limits'])
+    return limits.effort, limits.effort_dot, np.full(model.n_joints, np.inf)
+
+
 def main() -> int:
     """Run the demonstration; return 0 if everything is as it should be."""
     # A domain of its own keeps other nodes on this machine out.
     os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randrange(1, 100))
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     urdf = share_file('urdf/panda.urdf').read_text(encoding='utf-8')
-    model = RobotModel.from_urdf(urdf)
+    limits = effort_limits(urdf)
     whole, stream = receive(urdf)
 
     times = np.array(whole.time_from_start)
@@ -242,11 +251,11 @@ def main() -> int:
     peaks = [np.abs(order).max(axis=0) for order in orders]
     for j, name in enumerate(JOINT_NAMES):
         print(
-            f'{name:14}{peaks[0][j]:9.2f} / {model.limits.effort[j]:<4.0f}'
-            f'{peaks[1][j]:10.1f} / {EFFORT_RATE_LIMIT:<5.0f}{peaks[2][j]:17.1f}'
+            f'{name:14}{peaks[0][j]:9.2f} / {limits[0][j]:<4.0f}'
+            f'{peaks[1][j]:10.1f} / {limits[1][j]:<5.0f}{peaks[2][j]:17.1f}'
             f'{errors[0][j]:12.1e}{errors[1][j]:12.1e}'
         )
-    draw(model, times, orders, stream_times, streamed)
+    draw(limits, times, orders, stream_times, streamed)
     print(f'\nPicture: {PICTURE}')
 
     faults = [

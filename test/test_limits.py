@@ -1,0 +1,81 @@
+"""Limits: where a motion exceeds them, and what may be given as one."""
+
+import numpy as np
+import pytest
+import robots
+
+from hodyn_ros import RobotModel
+from hodyn_ros.analysis.limits import find_violations, motion_limits
+from hodyn_ros.errors import ModelError
+
+MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
+EXTRA = {'elbow': {'acceleration': 5.0, 'jerk': 7.0, 'effort_dot': 11.0}}
+
+
+def violations(motion, effort, extra=EXTRA):
+    limits = motion_limits(MODEL, extra)
+    return {(v.quantity, v.joint_name): v for v in find_violations(MODEL, limits, motion, effort)}
+
+
+def test_nothing_is_found_within_the_limits_and_on_them():
+    motion = np.zeros((3, 5, 2))
+    motion[1] = [[2.0, -2.0], [-3.0, 3.0], [1e9, 5.0], [1e9, -7.0], [1e9, 1e9]]
+    effort = np.zeros((3, 3, 2))
+    effort[2] = [[50.0, -50.0], [1e9, 11.0], [1e9, 1e9]]
+    assert violations(motion, effort) == {}
+
+
+@pytest.mark.parametrize(
+    ('quantity', 'order', 'limit'),
+    [('position', 0, 2.0), ('velocity', 1, 3.0), ('acceleration', 2, 5.0), ('jerk', 3, 7.0)],
+)
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_worst_sample_of_the_motion_is_reported(quantity, order, limit, sign):
+    motion = np.zeros((4, 5, 2))
+    motion[1, order, 1] = sign * limit * 1.1
+    motion[2, order, 1] = sign * limit * 1.2
+    (found,) = violations(motion, np.zeros((4, 3, 2))).items()
+    assert found[0] == (quantity, 'elbow')
+    assert found[1].value == sign * limit * 1.2
+    assert found[1].limit == sign * limit
+    assert found[1].sample == 2
+
+
+@pytest.mark.parametrize(
+    ('quantity', 'order', 'limit'), [('effort', 0, 50.0), ('effort_dot', 1, 11.0)]
+)
+def test_worst_sample_of_the_effort_is_reported(quantity, order, limit):
+    effort = np.zeros((4, 3, 2))
+    effort[3, order, 1] = -limit * 1.5
+    (found,) = violations(np.zeros((4, 5, 2)), effort).items()
+    assert found[0] == (quantity, 'elbow')
+    assert (found[1].limit, found[1].sample) == (-limit, 3)
+
+
+def test_orders_that_are_not_known_are_not_checked():
+    motion, effort = np.full((1, 3, 2), 1e3), np.full((1, 1, 2), 1e3)
+    assert {quantity for quantity, _ in violations(motion, effort)} == {
+        'position',
+        'velocity',
+        'acceleration',
+        'effort',
+    }
+    assert violations(motion[:0], effort[:0]) == {}
+
+
+def test_limits_of_joints_that_the_robot_does_not_have_are_ignored():
+    assert np.all(np.isinf(motion_limits(MODEL, {'finger': {'jerk': 1.0}}).jerk))
+
+
+@pytest.mark.parametrize(
+    ('extra', 'reason'),
+    [
+        ({'elbow': {'snap': 1.0}}, 'limits.elbow.snap is unknown'),
+        ({'elbow': {'jerk': 0.0}}, 'limits.elbow.jerk is 0.0'),
+        ({'elbow': {'jerk': -1.0}}, 'more than zero'),
+        ({'elbow': {'jerk': float('nan')}}, 'more than zero'),
+    ],
+)
+def test_bad_limit_is_refused_with_the_reason(extra, reason):
+    with pytest.raises(ModelError, match=reason):
+        motion_limits(MODEL, extra)
