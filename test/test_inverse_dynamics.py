@@ -32,7 +32,14 @@ from hodyn_ros import ModelWarning, RobotModel, Wrench, inverse_dynamics
 URDF = Path(__file__).resolve().parent.parent / 'urdf'
 EARTH = (0.0, 0.0, -9.81)
 SEEDS = range(30)
-ALGORITHMS = ('auto', 'body_fixed', 'nth_order')
+ALGORITHMS = (
+    'auto',
+    'body_fixed',
+    'nth_order',
+    'spatial',
+    'spatial_base_acceleration',
+    'hybrid',
+)
 
 
 class Robot(NamedTuple):
