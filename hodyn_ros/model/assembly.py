@@ -6,7 +6,7 @@ chosen chain is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,12 +148,22 @@ class Assembly:
             link = self.joint_to[link].parent
         return names
 
-    def _walk(self) -> None:
-        """Depth first in the order of the description, so that parents precede children."""
-        self.frames[self.base_link] = LinkFrame(BASE, np.eye(4))
+    def _outwards(self) -> Iterator[Joint]:
+        """Joints behind the base, parents before children, but none behind one left out."""
+        if self.description.sorted_outwards:
+            yield from (joint for joint in self.description.joints if joint.parent in self.frames)
+            return
         stack = list(reversed(self.joints_from[self.base_link]))
         while stack:
             joint = stack.pop()
+            yield joint
+            if joint.child in self.frames:
+                stack.extend(reversed(self.joints_from[joint.child]))
+
+    def _walk(self) -> None:
+        """Collect bodies and place the links."""
+        self.frames[self.base_link] = LinkFrame(BASE, np.eye(4))
+        for joint in self._outwards():
             body, pose = self.frames[joint.parent]
             if joint.type in MOVING_JOINT_TYPES and self._is_wanted(joint):
                 self.bodies.append(joint)
@@ -177,7 +187,6 @@ class Assembly:
                 self._leave_out(joint)
                 continue
             self.frames[joint.child] = frame
-            stack.extend(reversed(self.joints_from[joint.child]))
         if not self.bodies:
             raise ModelError(
                 f'The robot has no moving joints from link {self.base_link!r}'

@@ -66,12 +66,17 @@ class Joint:
 
 @dataclass(frozen=True)
 class RobotDescription:
-    """Links and joints in the order of their source, with remarks on doubtful values."""
+    """Links and joints in the order of their source, with remarks on doubtful values.
+
+    A model is ordered depth first, unless the joints are `sorted_outwards`: each behind those that
+    carry it. Then it keeps their order.
+    """
 
     name: str
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
     warnings: tuple[str, ...] = ()
+    sorted_outwards: bool = False
 
 
 def check_limits(owner: str, limits: Limits) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,6 +16,22 @@ Array = NDArray[np.float64]
 # leave the cone of physical ones by such a rounding and is still meant well.
 TRIANGLE_TOLERANCE = 1e-6
 DEFINITENESS_TOLERANCE = 1e-9
+SYMMETRY_TOLERANCE = 1e-9
+
+
+class Inertia(NamedTuple):
+    """Inertia of a rigid body."""
+
+    mass: float
+    """[kg]"""
+    com: ArrayLike = (0.0, 0.0, 0.0)
+    """Centre of mass in the body frame, shape (3,) [m]."""
+    inertia_com: ArrayLike = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    """Tensor about the centre of mass in the axes of the body frame, shape (3, 3) [kg m^2]."""
+
+
+# None stands for a massless body, an array for the 6x6 matrix about the origin of the body frame.
+GivenInertia = Inertia | tuple[float, ArrayLike, ArrayLike] | Array | None
 
 
 def spatial_inertia(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Array:
@@ -109,3 +127,103 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
     if mass == 0.0 and scale > 0.0:
         warnings.append(f'{owner} has an inertia but no mass; it is used as given.')
     return warnings
+
+
+def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, list[str]]:
+    """Inertia in both of its forms from either.
+
+    Parameters
+    ----------
+    owner : str
+        What the inertia belongs to, for the messages, for example "Link 'forearm'".
+    given : Inertia, (mass, com, inertia_com), array-like of shape (6, 6) or None
+        The matrix is about the origin of the body frame and in its axes; None is a massless body.
+
+    Returns
+    -------
+    inertia : Inertia
+    M_body : ndarray, shape (6, 6)
+    warnings : list of str
+
+    Raises
+    ------
+    ModelError
+        If the shapes or values are not those of a rigid body.
+    """
+    if given is None:
+        return Inertia(0.0), np.zeros((6, 6)), []
+    try:
+        if len(given) == 6:
+            M_body = np.array(given, dtype=np.float64)
+            inertia = inertia_parts(owner, M_body)
+            mass, com, inertia_com = inertia
+        else:
+            mass, com, inertia_com = Inertia(*given)
+            mass = float(mass)
+            com = np.array(com, dtype=np.float64)
+            inertia_com = np.array(inertia_com, dtype=np.float64)
+            if com.shape != (3,) or inertia_com.shape != (3, 3):
+                raise ModelError(
+                    f'{owner}: the centre of mass has shape {com.shape} and the inertia tensor '
+                    f'{inertia_com.shape}, expected (3,) and (3, 3).'
+                )
+            scale = np.abs(inertia_com).max()
+            if np.abs(inertia_com - inertia_com.T).max() > SYMMETRY_TOLERANCE * scale:
+                raise ModelError(f'{owner}: the inertia tensor is not symmetric.')
+            inertia_com = 0.5 * (inertia_com + inertia_com.T)
+            M_body = spatial_inertia(mass, com, inertia_com)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            f'{owner}: the inertia is {given!r}, expected (mass, com, inertia_com) or a 6x6 '
+            'matrix.'
+        ) from error
+    warnings = check_inertia(owner, mass, np.asarray(com), np.asarray(inertia_com))
+    return Inertia(mass, com, inertia_com), M_body, warnings
+
+
+def inertia_parts(owner: str, M_body: Array) -> Inertia:
+    """Mass, centre of mass and inertia tensor of a 6x6 inertia matrix.
+
+    Parameters
+    ----------
+    owner : str
+        For the message.
+    M_body : ndarray, shape (6, 6)
+
+    Returns
+    -------
+    Inertia
+
+    Raises
+    ------
+    ModelError
+        If the matrix does not have the form of `spatial_inertia`.
+    """
+    if M_body.shape != (6, 6) or not np.all(np.isfinite(M_body)):
+        raise ModelError(
+            f'{owner}: the inertia matrix has shape {M_body.shape}, expected (6, 6) with finite '
+            'entries.'
+        )
+    mass = float(np.trace(M_body[3:, 3:]) / 3.0)
+    moment = 0.5 * (M_body[:3, 3:] - M_body[3:, :3])
+    first = 0.5 * np.array(
+        [moment[2, 1] - moment[1, 2], moment[0, 2] - moment[2, 0], moment[1, 0] - moment[0, 1]]
+    )
+    com = first / mass if mass != 0.0 else np.zeros(3)
+    about_origin = 0.5 * (M_body[:3, :3] + M_body[:3, :3].T)
+    inertia_com = about_origin + mass * so3.hat(com) @ so3.hat(com)
+    difference = np.abs(M_body - spatial_inertia(mass, com, inertia_com)).max()
+    if difference > SYMMETRY_TOLERANCE * np.abs(M_body).max():
+        raise ModelError(
+            f'{owner}: the 6x6 matrix is not the inertia of a rigid body, moment first: '
+            '[[Theta, m hat(c)], [-m hat(c), m I]].'
+        )
+    # Where the parallel-axis term is all there is, its rounding must not pass for a tensor.
+    values, axes = np.linalg.eigh(inertia_com)
+    rounding = 32.0 * np.finfo(np.float64).eps * np.abs(about_origin).max()
+    if np.any(np.abs(values) < rounding):
+        values[np.abs(values) < rounding] = 0.0
+        inertia_com = (axes * values) @ axes.T
+    return Inertia(mass, com, inertia_com)

@@ -16,8 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import JointNameError, ModelError
+from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE, Assembly, JointLimits, LinkFrame, frozen, listed
 from hodyn_ros.model.description import Limits, Link, RobotDescription
+from hodyn_ros.model.dh import DHRow, GivenRow, dh_screws
+from hodyn_ros.model.inertia import GivenInertia, Inertia
+from hodyn_ros.model.screws import (
+    body_fixed_from_spatial,
+    checked_poses,
+    checked_screws,
+    screw_description,
+)
 from hodyn_ros.model.urdf import read_urdf
 
 Array = NDArray[np.float64]
@@ -30,15 +39,16 @@ class ModelWarning(UserWarning):
 class RobotModel:
     """Kinematic tree and inertias of a robot; immutable.
 
-    Make one with `RobotModel.from_urdf`. The first group of attributes is what users need, the
-    second is the tree of n_bodies moving bodies that the algorithms work on.
+    Make one with `from_urdf`, `from_screws`, `from_body_screws` or `from_dh`. The first group of
+    attributes is what users need, the second is the tree of n_bodies moving bodies that the
+    algorithms work on.
     """
 
     name: str
     joint_names: tuple[str, ...]
     """The n independent joints, in model order. Mimic joints are not among them."""
     joint_types: tuple[str, ...]
-    """Type of each independent joint: revolute, continuous or prismatic."""
+    """Type of each independent joint: revolute, continuous, prismatic or helical."""
     base_link: str
     tip_link: str | None
     """Tip of a chain; None for a whole tree."""
@@ -132,6 +142,216 @@ class RobotModel:
         fields = Assembly(description, base_link, tip_link).fields()
         return cls(gravity=frozen(_checked_gravity(gravity)), **fields)
 
+    @classmethod
+    def from_screws(
+        cls,
+        Y: ArrayLike,
+        A: ArrayLike,
+        *,
+        parents: Sequence[int] | None = None,
+        inertias: Sequence[GivenInertia] | None = None,
+        joint_names: Sequence[str] | None = None,
+        link_names: Sequence[str] | None = None,
+        limits: Sequence[Limits | None] | None = None,
+        tool: ArrayLike | None = None,
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        name: str = 'robot',
+        base_link: str = 'base',
+    ) -> RobotModel:
+        """Make a robot from joint screws and body poses in the base frame at q = 0.
+
+        Source: Mueller 2021, section 2 (spatial representation of the product of exponentials).
+
+        Parameters
+        ----------
+        Y : array-like, shape (n, 6)
+            Joint screws in base axes about the base origin: (e, x cross e) for a revolute joint
+            about the unit axis e through x, (0, e) for a prismatic, (e, x cross e + h e) for a
+            helical one with the pitch h [m/rad].
+        A : array-like, shape (n, 4, 4)
+            Poses of the bodies. The body frames may lie anywhere on their bodies.
+        parents, inertias, joint_names, link_names, limits, tool, gravity, name, base_link
+            See `from_body_screws`.
+
+        Returns
+        -------
+        RobotModel
+            Its joints have the order of the screws.
+
+        Raises
+        ------
+        ModelError
+            If a shape or value cannot be used; the message says which.
+
+        Warns
+        -----
+        ModelWarning
+            For each doubtful inertia.
+        """
+        X, B = body_fixed_from_spatial(Y, A, parents)
+        return cls._from_joints(
+            screw_description(
+                list(X), B, parents, inertias, joint_names, link_names, limits, tool, name,
+                base_link,
+            ),
+            gravity,
+        )
+
+    @classmethod
+    def from_body_screws(
+        cls,
+        X: ArrayLike,
+        B: ArrayLike,
+        *,
+        parents: Sequence[int] | None = None,
+        inertias: Sequence[GivenInertia] | None = None,
+        joint_names: Sequence[str] | None = None,
+        link_names: Sequence[str] | None = None,
+        limits: Sequence[Limits | None] | None = None,
+        tool: ArrayLike | None = None,
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        name: str = 'robot',
+        base_link: str = 'base',
+    ) -> RobotModel:
+        """Make a robot from joint screws and poses relative to the parent, all body-fixed.
+
+        Source: Kumar and Mueller 2021, section II-A (local product of exponentials).
+
+        Parameters
+        ----------
+        X : array-like, shape (n, 6)
+            Joint screws in the frames of the bodies that they move, see `from_screws`.
+        B : array-like, shape (n, 4, 4)
+            Pose of each body in its parent at zero joint position.
+        parents : sequence of int, optional
+            Index of the parent of each body, smaller than its own, -1 for the base; by default
+            the bodies form a chain.
+        inertias : sequence, optional
+            For each body an `Inertia` or plain (mass, com, inertia_com) in the body frame, the
+            6x6 inertia matrix about its origin, or None for a massless body.
+        joint_names, link_names : sequence of str, optional
+            By default joint1, joint2, ... and link1, link2, ...
+        limits : sequence of (Limits or None), optional
+            (lower, upper, velocity, effort) of each joint.
+        tool : array-like, shape (4, 4), optional
+            Pose of a link named tool in the last body.
+        gravity : array-like, shape (3,)
+            Gravitational acceleration in base axes [m/s^2].
+        name, base_link : str
+
+        Returns
+        -------
+        RobotModel
+            Its joints have the order of the screws. A chain has its last link, or the tool, as
+            tip.
+
+        Raises
+        ------
+        ModelError
+            If a shape or value cannot be used; the message says which.
+
+        Warns
+        -----
+        ModelWarning
+            For each doubtful inertia.
+        """
+        screws = checked_screws('X', X)
+        poses = checked_poses('B', B, len(screws))
+        return cls._from_joints(
+            screw_description(
+                list(screws), poses, parents, inertias, joint_names, link_names, limits, tool,
+                name, base_link,
+            ),
+            gravity,
+        )
+
+    @classmethod
+    def from_dh(
+        cls,
+        table: Sequence[GivenRow],
+        convention: str,
+        *,
+        joint_types: Sequence[str] | None = None,
+        inertias: Sequence[GivenInertia] | None = None,
+        joint_names: Sequence[str] | None = None,
+        link_names: Sequence[str] | None = None,
+        limits: Sequence[Limits | None] | None = None,
+        tool: ArrayLike | None = None,
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        name: str = 'robot',
+        base_link: str = 'base',
+    ) -> RobotModel:
+        """Make a chain from a table of Denavit-Hartenberg parameters.
+
+        Parameters
+        ----------
+        table : sequence of rows
+            For each joint `DHRow`, a mapping with its names, or numbers in the order
+            (a, alpha, d, theta); theta of a revolute and d of a prismatic joint are the values at
+            q = 0.
+        convention : {'standard', 'modified'}
+            standard (distal): Rz(theta) Tz(d) Tx(a) Rx(alpha), the link frame is at the far end of
+            its link; modified (proximal; Craig, Khalil): Rx(alpha) Tx(a) Rz(theta) Tz(d), at the
+            near end. Nothing in a table tells them apart, so it must be said.
+        joint_types : sequence of str, optional
+            Each 'revolute', 'prismatic' or 'fixed' (a constant transform, such as a flange); by
+            default all are revolute.
+        inertias : sequence, optional
+            In the link frames of the table, see `from_body_screws`.
+        joint_names, link_names, limits, tool, gravity, name, base_link
+            See `from_body_screws`; one for each row, the fixed ones included. The tool is attached
+            to the frame of the last row.
+
+        Returns
+        -------
+        RobotModel
+
+        Raises
+        ------
+        ModelError
+            If the table cannot be used; the message says where and why.
+
+        Warns
+        -----
+        ModelWarning
+            For each doubtful inertia.
+        """
+        X, B = dh_screws(table, convention, joint_types)
+        return cls._from_joints(
+            screw_description(
+                X, B, None, inertias, joint_names, link_names, limits, tool, name, base_link
+            ),
+            gravity,
+        )
+
+    @classmethod
+    def _from_joints(cls, description: RobotDescription, gravity: ArrayLike) -> RobotModel:
+        joints = description.joints
+        is_chain = all(after.parent == joint.child for joint, after in zip(joints, joints[1:]))
+        tip = joints[-1].child if is_chain else None
+        model = cls.from_description(description, description.links[0].name, tip, gravity)
+        for warning in model.warnings:
+            python_warnings.warn(warning, ModelWarning, stacklevel=3)
+        return model
+
+    @property
+    def A(self) -> Array:
+        """Poses of the bodies in the base frame at zero joint positions, (n_bodies, 4, 4)."""
+        poses = self.B.copy()
+        for i, p in enumerate(self.parent):
+            if p != BASE:
+                poses[i] = poses[p] @ poses[i]
+        return poses
+
+    @property
+    def Y(self) -> Array:
+        """Joint screws in the base frame at zero joint positions, Y_i = Ad_{A_i} X_i.
+
+        Shape (n_bodies, 6).
+        """
+        screws: Array = (se3.Ad(self.A) @ self.X[..., None])[..., 0]
+        return screws
+
     def link(self, name: str) -> LinkFrame:
         """Body and pose of a link.
 
@@ -185,4 +405,14 @@ def _checked_gravity(gravity: ArrayLike) -> Array:
     return vector
 
 
-__all__ = ['BASE', 'JointLimits', 'Limits', 'Link', 'LinkFrame', 'ModelWarning', 'RobotModel']
+__all__ = [
+    'BASE',
+    'DHRow',
+    'Inertia',
+    'JointLimits',
+    'Limits',
+    'Link',
+    'LinkFrame',
+    'ModelWarning',
+    'RobotModel',
+]
