@@ -36,3 +36,48 @@ class RequestError(HodynError):
 
 class ResourceError(HodynError):
     """A data file of this package that does not exist."""
+
+
+class InverseKinematicsError(HodynError):
+    """A link motion that the joints cannot follow, or for which no solution was found.
+
+    Attributes
+    ----------
+    sample : tuple of int
+        Index of the sample in the leading axes of the link motion.
+    residual : float
+        Length of the remaining error, dimensionless; NaN if it does not apply.
+    """
+
+    def __init__(
+        self, message: str, sample: tuple[int, ...] = (), residual: float = float('nan')
+    ) -> None:
+        super().__init__(message)
+        self.sample = sample
+        self.residual = residual
+
+
+class SingularityError(HodynError):
+    """A configuration in which a link motion does not determine the joint motion.
+
+    Attributes
+    ----------
+    sample : tuple of int
+        Index of the sample in the leading axes of the link motion.
+    singular_value : float
+        Smallest singular value of the dimensionless Jacobian.
+    threshold : float
+        Smallest one that is accepted.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        sample: tuple[int, ...] = (),
+        singular_value: float = float('nan'),
+        threshold: float = float('nan'),
+    ) -> None:
+        super().__init__(message)
+        self.sample = sample
+        self.singular_value = singular_value
+        self.threshold = threshold
