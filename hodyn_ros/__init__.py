@@ -9,6 +9,7 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
+from hodyn_ros.model import friction
 from hodyn_ros.model.inertia import Inertia
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.urdf_writer import to_urdf
@@ -21,6 +22,7 @@ __all__ = [
     'RobotModel',
     'Wrench',
     'forward_kinematics',
+    'friction',
     'inverse_dynamics',
     'to_urdf',
 ]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
 PANDA_URDF = Path(__file__).resolve().parent.parent / 'urdf' / 'panda.urdf'
 
-# Source: frankaemika/docs, control_parameters.rst; modified convention, the last row is the flange.
+# Source: frankaemika/docs, control_parameters.rst; modified convention; last row: the flange.
 QUARTER = np.pi / 2
 PANDA = [
     DHRow(a=0.0, alpha=0.0, d=0.333),

@@ -81,7 +81,8 @@ def inverse_dynamics(
 
     Notes
     -----
-    Positive efforts act in the positive direction of their joints. Source: Mueller 2021,
+    Positive efforts act in the positive direction of their joints. Whatever the algorithm, they
+    include the friction and armature of the model, if it has any. Source: Mueller 2021,
     "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators
     using Spatial Representation of Twists", and the papers named in the formulations.
     """
@@ -113,13 +114,33 @@ def inverse_dynamics(
             applied = wrenches_on_bodies(
                 model, coordinates, [(item, v[block]) for item, v in zip(wrenches, values)]
             )
-            effort[block] = independent_efforts(model, body_efforts(model, coordinates, applied))
+            joint_efforts = body_efforts(model, coordinates, applied)
+            add_friction_and_armature(model, coordinates, joint_efforts)
+            effort[block] = independent_efforts(model, joint_efforts)
     if not np.all(np.isfinite(effort)):
         raise MotionError(
             'The efforts overflow: the motion or a wrench holds values that are too large '
             f'(largest in the motion {np.abs(motion).max():.3g}).'
         )
     return effort.reshape(*batch, K - 2, model.n_joints)
+
+
+def add_friction_and_armature(model: RobotModel, coordinates: Array, efforts: Array) -> None:
+    """Add what the joints need beside the rigid bodies: armature * q2d + friction(qd).
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies.
+    efforts : ndarray, shape (N, K-2, n_bodies)
+        Efforts of the bodies' joints and their time derivatives; changed in place.
+    """
+    if np.any(model.armature):
+        efforts += model.armature * coordinates[:, 2:]
+    for name, law in model.friction.items():
+        i = model.body_names.index(name)
+        efforts[..., i] += law.effort(coordinates[:, 1:-1, i])
 
 
 def _formulation(algorithm: str, K: int) -> BodyEfforts:

@@ -234,7 +234,7 @@ class Assembly:
         return Mimic(joint.name, multiplier, offset)
 
     def fields(self) -> dict[str, Any]:
-        """Attributes of the `RobotModel`, all but gravity."""
+        """Attributes of the `RobotModel`, all but gravity, without friction and armature."""
         moving = {joint.name for joint in self.bodies}
         independent = [joint for joint in self.bodies if joint.mimic is None]
         index = {joint.name: i for i, joint in enumerate(independent)}
@@ -264,6 +264,8 @@ class Assembly:
             'B': frozen(B),
             'X': frozen(X),
             'M_body': frozen(M_body),
+            'friction': {},
+            'armature': frozen(np.zeros(len(names))),
         }
 
 

@@ -36,6 +36,15 @@ class Limits(NamedTuple):
     """Highest absolute torque [N m] or force [N]."""
 
 
+class Dynamics(NamedTuple):
+    """Friction of one joint as its description gives it; nothing has checked the values."""
+
+    damping: float = 0.0
+    """Coefficient of viscous friction [N m s/rad] or [N s/m]."""
+    friction: float = 0.0
+    """Level of Coulomb friction [N m] or [N]."""
+
+
 @dataclass(frozen=True)
 class Link:
     """A rigid link. Its inertia is the 6x6 matrix about the link origin in link axes."""
@@ -62,6 +71,7 @@ class Joint:
     mimic: Mimic | None = None
     limits: Limits = Limits()
     screw: Array | None = None
+    dynamics: Dynamics = Dynamics()
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,31 @@ from __future__ import annotations
 import os
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.model.assembly import BASE, Assembly, JointLimits, LinkFrame, frozen, listed
+from hodyn_ros.model.assembly import (
+    BASE,
+    Assembly,
+    JointLimits,
+    LinkFrame,
+    frozen,
+    listed,
+    massless_joints,
+)
 from hodyn_ros.model.description import Limits, Link, RobotDescription
 from hodyn_ros.model.dh import DHRow, GivenRow, dh_screws
-from hodyn_ros.model.inertia import GivenInertia, Inertia
+from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
+from hodyn_ros.model.inertia import (
+    GivenInertia,
+    Inertia,
+    checked_inertia,
+    transform_inertia,
+)
 from hodyn_ros.model.screws import (
     body_fixed_from_spatial,
     checked_poses,
@@ -76,6 +90,11 @@ class RobotModel:
     M_body: Array
     """Inertia of each body about the origin of its frame, shape (n_bodies, 6, 6)."""
 
+    friction: Mapping[str, FrictionLaw]
+    """Friction laws by the name of the joint, see `with_friction`; joints without are left out."""
+    armature: Array
+    """Rotor inertia that each body's joint sees, shape (n_bodies,) [kg m^2] or [kg]."""
+
     @property
     def n_joints(self) -> int:
         """Number n of independent joints."""
@@ -93,6 +112,7 @@ class RobotModel:
         base_link: str | None = None,
         tip_link: str | None = None,
         gravity: ArrayLike = (0.0, 0.0, -9.81),
+        joint_friction: bool = False,
     ) -> RobotModel:
         """Read a robot from a URDF.
 
@@ -110,6 +130,11 @@ class RobotModel:
             The base does not move.
         gravity : array-like, shape (3,)
             Gravitational acceleration in base link axes [m/s^2].
+        joint_friction : bool
+            Whether `<dynamics damping friction>` becomes `Viscous(damping) + Coulomb(friction)`.
+            By default it is ignored, as other libraries do: most descriptions hold settings of a
+            simulator there, not measured friction. The Coulomb part is not smoothed; for another
+            law, use `with_friction`.
 
         Returns
         -------
@@ -125,7 +150,10 @@ class RobotModel:
         ModelWarning
             For each doubtful value; they are also listed in the attribute `warnings`.
         """
-        model = cls.from_description(read_urdf(xml_or_path), base_link, tip_link, gravity)
+        description = read_urdf(xml_or_path)
+        model = cls.from_description(description, base_link, tip_link, gravity)
+        if joint_friction:
+            model = model.with_friction(_described_friction(description, model.body_names))
         for warning in model.warnings:
             python_warnings.warn(warning, ModelWarning, stacklevel=2)
         return model
@@ -334,6 +362,139 @@ class RobotModel:
             python_warnings.warn(warning, ModelWarning, stacklevel=3)
         return model
 
+    def with_payload(
+        self,
+        link: str,
+        mass: float,
+        com: ArrayLike = (0.0, 0.0, 0.0),
+        inertia_com: ArrayLike = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+    ) -> RobotModel:
+        """Return the same robot with a rigid body attached to a link.
+
+        Parameters
+        ----------
+        link : str
+            Any link, also one that is rigidly connected to others.
+        mass : float
+            [kg]
+        com : array-like, shape (3,)
+            Centre of mass of the payload in the link frame [m].
+        inertia_com : array-like, shape (3, 3)
+            Inertia of the payload about its centre of mass in link axes [kg m^2]; by default it is
+            a point mass.
+
+        Returns
+        -------
+        RobotModel
+
+        Raises
+        ------
+        ModelError
+            If the link does not exist or no body can have the inertia.
+
+        Warns
+        -----
+        ModelWarning
+            If the inertia is doubtful.
+        """
+        body, frame = self.link(link)
+        _, M_payload, remarks = checked_inertia(
+            f'Payload of link {link!r}', (mass, com, inertia_com)
+        )
+        for remark in remarks:
+            python_warnings.warn(remark, ModelWarning, stacklevel=2)
+        M_body = self.M_body.copy()
+        if body != BASE:
+            M_body[body] += transform_inertia(M_payload, frame)
+        # What moved no inertia may do so now.
+        before, now = (
+            massless_joints(self.body_names, self.parent.tolist(), self.B, self.X, M)
+            for M in (self.M_body, M_body)
+        )
+        resolved = set(before) - set(now)
+        kept = tuple(remark for remark in self.warnings if remark not in resolved)
+        return replace(self, M_body=frozen(M_body), warnings=(*kept, *remarks))
+
+    def with_friction(self, laws: Mapping[str, FrictionLaw | None]) -> RobotModel:
+        """Return the same robot with friction in some of its joints.
+
+        `inverse_dynamics` adds the friction efforts and their time derivatives to those of the
+        rigid bodies.
+
+        Parameters
+        ----------
+        laws : mapping of joint name to FrictionLaw or None
+            Laws in terms of the velocity of the joint itself, also of a mimic joint, whose
+            friction adds to the effort of the joint that it follows. They replace the laws that
+            the joints had; None removes one. Joints that are not named stay as they are.
+
+        Returns
+        -------
+        RobotModel
+
+        Raises
+        ------
+        ModelError
+            If a joint does not exist or what is given is not a friction law.
+        """
+        friction = dict(self.friction)
+        for name, law in laws.items():
+            self._moving_joint(name)
+            if law is None:
+                friction.pop(name, None)
+            elif isinstance(law, FrictionLaw):
+                friction[name] = law
+            else:
+                raise ModelError(
+                    f'The friction of joint {name!r} is {law!r}, expected a friction law such as '
+                    'Viscous(0.1) + Coulomb(0.5), or None.'
+                )
+        return replace(self, friction=friction)
+
+    def with_armature(self, armature: Mapping[str, float]) -> RobotModel:
+        """Return the same robot with the inertia of rotors in some of its joints.
+
+        `inverse_dynamics` adds armature * acceleration and its time derivatives to the efforts.
+        What the rotors do apart from that (gyroscopic effects, and the coupling with the motion of
+        the links that carry them) is left out; for high gear ratios it is small.
+
+        Parameters
+        ----------
+        armature : mapping of joint name to float
+            Inertia as the joint sees it: gear_ratio^2 * rotor_inertia [kg m^2], for a prismatic
+            joint [kg]. It replaces what the joint had; joints that are not named stay as they are.
+
+        Returns
+        -------
+        RobotModel
+
+        Raises
+        ------
+        ModelError
+            If a joint does not exist, or a value is negative or not finite.
+        """
+        values = self.armature.copy()
+        for name, value in armature.items():
+            index = self._moving_joint(name)
+            try:
+                values[index] = value
+            except (TypeError, ValueError):
+                values[index] = np.nan
+            if not (np.isfinite(values[index]) and values[index] >= 0.0):
+                raise ModelError(
+                    f'The armature of joint {name!r} is {value!r}, expected a finite number that '
+                    'is not negative.'
+                )
+        return replace(self, armature=frozen(values))
+
+    def _moving_joint(self, name: str) -> int:
+        if name not in self.body_names:
+            raise ModelError(
+                f'The model has no moving joint {name!r}; its joints are '
+                f'{listed(self.body_names)}.'
+            )
+        return self.body_names.index(name)
+
     @property
     def A(self) -> Array:
         """Poses of the bodies in the base frame at zero joint positions, (n_bodies, 4, 4)."""
@@ -393,6 +554,24 @@ class RobotModel:
             )
         position = {name: index for index, name in enumerate(given)}
         return np.array([position[name] for name in self.joint_names], dtype=np.intp)
+
+
+def _described_friction(
+    description: RobotDescription, names: Sequence[str]
+) -> dict[str, FrictionLaw]:
+    """Friction laws of the named joints from the damping and friction of a description."""
+    laws: dict[str, FrictionLaw] = {}
+    for joint in description.joints:
+        if joint.name not in names or not any(joint.dynamics):
+            continue
+        damping, friction = joint.dynamics
+        if not (np.isfinite(damping) and np.isfinite(friction) and min(joint.dynamics) >= 0.0):
+            raise ModelError(
+                f'Joint {joint.name!r}: damping {damping} and friction {friction} must be finite '
+                'and not negative.'
+            )
+        laws[joint.name] = Viscous(damping) + Coulomb(friction)
+    return laws
 
 
 def _checked_gravity(gravity: ArrayLike) -> Array:

@@ -21,6 +21,7 @@ from urdf_parser_py import urdf as urdfdom
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.description import (
+    Dynamics,
     Joint,
     Limits,
     Link,
@@ -44,11 +45,12 @@ _READ_ATTRIBUTES = {
     'child': ('link',),
     'limit': ('lower', 'upper', 'velocity', 'effort'),
     'mimic': ('joint', 'multiplier', 'offset'),
+    'dynamics': ('damping', 'friction'),
 }
 _READ_CHILDREN = {
     'link': ('inertial',),
     'inertial': ('origin', 'mass', 'inertia'),
-    'joint': ('origin', 'axis', 'parent', 'child', 'limit', 'mimic'),
+    'joint': ('origin', 'axis', 'parent', 'child', 'limit', 'mimic', 'dynamics'),
 }
 _MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic')
 _KNOWN_JOINT_TYPES = (*_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
@@ -231,6 +233,7 @@ def _joint(joint: Any, given_type: str, warnings: list[str]) -> Joint:
         axis,
         mimic,
         _limits(owner, joint),
+        dynamics=_dynamics(joint),
     )
 
 
@@ -244,3 +247,10 @@ def _limits(owner: str, joint: Any) -> Limits:
     limits = Limits(lower, upper, limit.velocity, limit.effort)
     check_limits(owner, limits)
     return limits
+
+
+def _dynamics(joint: Any) -> Dynamics:
+    if joint.dynamics is None:
+        return Dynamics()
+    # Checked only when they are used: most descriptions hold settings of a simulator here.
+    return Dynamics(joint.dynamics.damping or 0.0, joint.dynamics.friction or 0.0)

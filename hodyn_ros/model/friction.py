@@ -1,0 +1,215 @@
+"""Friction laws: from the velocity of a joint to its friction effort, with time derivatives.
+
+A law maps a series (a velocity and its time derivatives along the last axis) to the series of the
+effort, exactly and in any order. Laws add up: `Viscous(0.2) + Coulomb(1.3, smoothing=0.01)`.
+Efforts are those that the actuator must supply, so they have the sign of the velocity.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from hodyn_ros.errors import ModelError
+from hodyn_ros.lie import leibniz
+
+Array = NDArray[np.float64]
+
+
+class FrictionLaw(ABC):
+    """A law of friction; derive from it for a law of one's own."""
+
+    @abstractmethod
+    def effort(self, velocity: Array) -> Array:
+        """Friction effort and its time derivatives.
+
+        Parameters
+        ----------
+        velocity : ndarray, shape (..., K)
+            Entry k is the k-th time derivative of the joint velocity [rad/s^(k+1)] or
+            [m/s^(k+1)].
+
+        Returns
+        -------
+        ndarray, shape (..., K)
+            Entry k is the k-th time derivative of the effort [N m/s^k] or [N/s^k].
+        """
+
+    def __add__(self, other: FrictionLaw) -> Sum:
+        if not isinstance(other, FrictionLaw):
+            return NotImplemented
+        return Sum((*_terms(self), *_terms(other)))
+
+
+class _NumberedLaw(FrictionLaw):
+    """A law whose parameters are finite numbers."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                number = np.nan
+            if not np.isfinite(number):
+                raise ModelError(
+                    f'{type(self).__name__}: {field.name} is {value!r}, expected a finite number.'
+                )
+            object.__setattr__(self, field.name, number)
+
+
+@dataclass(frozen=True)
+class Viscous(_NumberedLaw):
+    """Proportional to the velocity.
+
+    Attributes
+    ----------
+    coefficient : float
+        [N m s/rad] or [N s/m]. Identified values may be slightly negative.
+    """
+
+    coefficient: float
+
+    def effort(self, velocity: Array) -> Array:
+        """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
+        return self.coefficient * velocity
+
+
+@dataclass(frozen=True)
+class Coulomb(_NumberedLaw):
+    """Constant against the direction of motion: level * tanh(velocity / smoothing).
+
+    Attributes
+    ----------
+    level : float
+        [N m] or [N]
+    smoothing : float
+        Velocity at which 76 % of the level is reached [rad/s] or [m/s]. Zero is the sign function:
+        its time derivatives are returned as zero, which they are while the joint moves and while
+        it rests; at a reversal the effort jumps and has no derivative, and the jump is not in what
+        is returned. Where derivatives matter across reversals, smooth.
+
+    Raises
+    ------
+    ModelError
+        If the smoothing is negative or a number is not finite.
+    """
+
+    level: float
+    smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.smoothing < 0.0:
+            raise ModelError(f'Coulomb: smoothing is {self.smoothing}, expected zero or more.')
+
+    def effort(self, velocity: Array) -> Array:
+        """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
+        if self.smoothing == 0.0:
+            effort = np.zeros_like(velocity)
+            effort[..., 0] = self.level * np.sign(velocity[..., 0])
+            return effort
+        with np.errstate(over='ignore'):
+            scaled = velocity / self.smoothing
+            # tanh(x) = 2 / (1 + exp(-2 x)) - 1; the difference would lose digits for small x.
+            effort = 2.0 * self.level * _logistic(2.0 * scaled)
+            effort[..., 0] = self.level * np.tanh(scaled[..., 0])
+        return effort
+
+
+@dataclass(frozen=True)
+class Sigmoid(_NumberedLaw):
+    """Friction as identified on the Franka Emika Panda, zero at rest.
+
+    phi1 / (1 + exp(-phi2 (velocity + phi3))) - phi1 / (1 + exp(-phi2 phi3)). Source: Gaz,
+    Cognetti, Oliva, Robuffo Giordano and De Luca 2019, "Dynamic Identification of the Franka Emika
+    Panda Robot With Retrieval of Feasible Parameters Using Penalty-Based Optimization".
+
+    Attributes
+    ----------
+    phi1 : float
+        Difference between the efforts at high speed in both directions [N m] or [N].
+    phi2 : float
+        Steepness [s/rad] or [s/m].
+    phi3 : float
+        Velocity by which the curve is shifted [rad/s] or [m/s].
+    """
+
+    phi1: float
+    phi2: float
+    phi3: float
+
+    def effort(self, velocity: Array) -> Array:
+        """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
+        with np.errstate(over='ignore'):
+            exponent = self.phi2 * velocity
+            exponent[..., 0] = self.phi2 * (velocity[..., 0] + self.phi3)
+            effort = self.phi1 * _logistic(exponent)
+        effort[..., 0] -= self.phi1 * expit(self.phi2 * self.phi3)
+        return effort
+
+
+@dataclass(frozen=True)
+class Offset(_NumberedLaw):
+    """A constant effort, as identifications find it beside friction.
+
+    Attributes
+    ----------
+    value : float
+        [N m] or [N]
+    """
+
+    value: float
+
+    def effort(self, velocity: Array) -> Array:
+        """Effort and its time derivatives; see `FrictionLaw.effort`."""
+        effort = np.zeros_like(velocity)
+        effort[..., 0] = self.value
+        return effort
+
+
+@dataclass(frozen=True)
+class Sum(FrictionLaw):
+    """Several laws at once; made by adding laws.
+
+    Attributes
+    ----------
+    laws : tuple of FrictionLaw
+    """
+
+    laws: tuple[FrictionLaw, ...]
+
+    def effort(self, velocity: Array) -> Array:
+        """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
+        return sum((law.effort(velocity) for law in self.laws), np.zeros_like(velocity))
+
+
+def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
+    return law.laws if isinstance(law, Sum) else (law,)
+
+
+def _logistic(u: Array) -> Array:
+    """Series of 1 / (1 + exp(-u)) of a scalar series, shape (..., K).
+
+    With r = 1 / (1 + exp(-u)) and f = 1 - r = 1 / (1 + exp(u)): r' = r f u', f' = -r'. Computing f
+    by itself keeps its digits where r is close to one.
+    """
+    K = u.shape[-1]
+    table = leibniz.binomials(K)
+    rising, falling, slope = np.zeros_like(u), np.zeros_like(u), np.zeros_like(u)
+    rising[..., 0], falling[..., 0] = expit(u[..., 0]), expit(-u[..., 0])
+    with np.errstate(over='ignore', invalid='ignore'):
+        for k in range(K - 1):
+            C = table[k, : k + 1]
+            slope[..., k] = (C * rising[..., : k + 1] * falling[..., k::-1]).sum(axis=-1)
+            rising[..., k + 1] = (C * slope[..., k::-1] * u[..., 1 : k + 2]).sum(axis=-1)
+            falling[..., k + 1] = -rising[..., k + 1]
+    # So far out that the slope is zero in floating point, no derivative of u can change anything,
+    # be it infinite.
+    flat = rising[..., 0] * falling[..., 0] == 0.0
+    rising[..., 1:] = np.where(flat[..., None], 0.0, rising[..., 1:])
+    return rising
