@@ -79,11 +79,10 @@ def forward_kinematics(
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     coordinates = body_coordinates(model, motion.reshape(-1, K, n))
     N = len(coordinates)
-    if body == BASE:
-        pose, V = np.broadcast_to(frame, (N, 4, 4)).copy(), np.zeros((N, K - 1, 6))
-    else:
+    pose = np.broadcast_to(frame, (N, 4, 4)).copy()
+    V: Array = np.zeros((N, K - 1, 6))
+    if body != BASE:
         pose = body_poses(model, coordinates[:, 0])[body] @ frame
-        V = np.zeros((N, 0, 6))
         if K > 1:
             transforms = JointTransforms(model, coordinates[:, :-1])
             twists = body_twists(model, coordinates, transforms)

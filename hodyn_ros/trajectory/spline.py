@@ -397,11 +397,11 @@ def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Ar
 
     # There is no segment behind the last waypoint.
     size = N * _UNKNOWNS - ORDER
-    solution = np.zeros((N * _UNKNOWNS, n))
-    solution[:size] = _solve_banded(
+    flat = np.zeros((N * _UNKNOWNS, n))
+    flat[:size] = _solve_banded(
         matrix.reshape(-1, matrix.shape[-1])[:size], right.reshape(-1, n)[:size]
     )
-    solution = solution.reshape(N, _UNKNOWNS, n)
+    solution = flat.reshape(N, _UNKNOWNS, n)
     return values + solution[:, :ORDER], solution[:-1, ORDER:]
 
 

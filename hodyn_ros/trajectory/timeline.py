@@ -93,7 +93,7 @@ def checked_positions(
 def checked_rows(
     values: ArrayLike | None,
     name: str,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     joint_names: Sequence[str] | None = None,
 ) -> tuple[Array, Flags]:
     """Values that whole rows may leave open, and the rows that are given.
