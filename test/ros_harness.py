@@ -31,9 +31,12 @@ from hodyn_ros.ros.node import HodynNode
 
 TIMEOUT = 20.0  # s, only ever reached by a failing test
 
-# A domain for every harness, so that those that live at the same time do not meet, and another
-# series of them for every test process.
 _DOMAINS = itertools.cycle(np.roll(np.arange(1, 100), os.getpid()).tolist())
+
+
+def next_domain() -> int:
+    """Return a ROS domain in which nodes meet no others of this or another test process."""
+    return next(_DOMAINS)
 
 
 class Harness:
@@ -45,7 +48,7 @@ class Harness:
         self.messages: dict[str, list[Any]] = defaultdict(list)
         self._arrived = threading.Condition()
         self.context = Context()
-        rclpy.init(context=self.context, domain_id=next(_DOMAINS))
+        rclpy.init(context=self.context, domain_id=next_domain())
         self.client = Node('client', context=self.context)
         self.publishers = {
             'robot_description': self.client.create_publisher(

@@ -1,13 +1,14 @@
 """Forward kinematics against Pinocchio and against derivatives of the pose itself."""
 
 import numpy as np
-import pinocchio as pin
 import pytest
 import random_trees
 import robots
 
 from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import ModelError, MotionError
+
+pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 

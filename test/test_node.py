@@ -20,7 +20,7 @@ from hodyn_msgs.srv import ComputeInverseDynamics
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
-from ros_harness import TIMEOUT, Harness, dict_of
+from ros_harness import TIMEOUT, Harness, dict_of, next_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
@@ -38,7 +38,8 @@ WRENCH = np.array(
 
 @pytest.fixture(scope='module')
 def shared_harness():
-    harness = Harness()
+    # The machine may be slow: only messages that are meant to be old are too old.
+    harness = Harness({'input_timeout': 60.0})
     harness.describe_and_wait(robots.TWO_LINK)
     yield harness
     harness.close()
@@ -702,7 +703,12 @@ def run_node(*arguments, **options):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, 'PYTHONUNBUFFERED': '1', 'RCUTILS_LOGGING_BUFFERED_STREAM': '0'},
+        env={
+            **os.environ,
+            'PYTHONUNBUFFERED': '1',
+            'RCUTILS_LOGGING_BUFFERED_STREAM': '0',
+            'ROS_DOMAIN_ID': str(next_domain()),
+        },
         **options,
     )
 

@@ -9,6 +9,10 @@ The weight enters in one of two ways. `body_efforts` adds the gravity wrenches, 
 `body_efforts_with_base_acceleration` lets the base accelerate upwards, as in Algorithm 1; applied
 wrenches then need a correction that the paper lacks, see `corrected_for_base_acceleration`.
 
+Moments about a far point are large: rounding grows with the square of the distance between bodies
+and base link origin, from 1e-15 relative to the efforts for an arm on its base to a few 1e-12 for
+one that stands 100 m away. The other formulations lose far less.
+
 W_app, "applied to the body" in the paper, is in fact the wrench that the body exerts on the
 environment: it adds to the efforts.
 """

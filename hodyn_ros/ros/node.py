@@ -20,7 +20,6 @@ from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.publisher import Publisher
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
@@ -245,9 +244,7 @@ class HodynNode(Node):
         begin = time.perf_counter()
         wrenches = self._wrenches.at(stamp, len(motion) - 2)
         effort = inverse_dynamics(robot.model, motion, wrenches)
-        self._publish(
-            self._effort_publisher, joint_effort_message(robot.model, effort, stamp, source)
-        )
+        self._effort_publisher.publish(joint_effort_message(robot.model, effort, stamp, source))
         compute_time = time.perf_counter() - begin
         violations = find_violations(robot.model, robot.limits, motion[None], effort[None])
         self._diagnostics.published(
@@ -280,7 +277,7 @@ class HodynNode(Node):
             return
         self._diagnostics.received('joint_trajectory')
         self._stream.start(planned, now)
-        self._publish(self._trajectory_publisher, whole)
+        self._trajectory_publisher.publish(whole)
         for remark in remarks:
             self.get_logger().warning(remark)
         for violation in whole.limit_violations:
@@ -321,14 +318,6 @@ class HodynNode(Node):
             )
         return response
 
-    def _publish(self, publisher: Publisher, message: object) -> None:
-        try:
-            publisher.publish(message)
-        except Exception:
-            # Another thread may have been interrupted in the meantime: then nobody listens.
-            if self.context.ok():
-                raise
-
     # Health
 
     def _refuse(self, topic: str, error: HodynError) -> None:
@@ -342,7 +331,7 @@ class HodynNode(Node):
     def _on_diagnostics_timer(self) -> None:
         message = self._diagnostics.report(self._robot, self._description_error)
         message.header.stamp = self.get_clock().now().to_msg()
-        self._publish(self._diagnostics_publisher, message)
+        self._diagnostics_publisher.publish(message)
 
 
 def main(args: Sequence[str] | None = None) -> int:

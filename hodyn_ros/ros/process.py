@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Sequence
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 
 
 def run(make_node: Callable[[], Node], args: Sequence[str] | None, threads: int) -> int:
@@ -25,31 +27,43 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None, threads: int)
     Returns
     -------
     int
-        Exit code: 0 after SIGINT or SIGTERM, at whatever moment they come; 1 if the node cannot
-        start, which is logged.
+        Exit code: 0 after SIGINT or SIGTERM, at whatever moment and however often they come; 1 if
+        the node cannot start or a callback fails, which is logged.
     """
-    node = executor = None
+    stop = threading.Event()
+    # The handlers of rclpy invalidate everything under the feet of running callbacks. These only
+    # ask for the end, so that it happens in order.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    logger = rclpy.logging.get_logger('hodyn_ros')
     try:
-        rclpy.init(args=args)
+        node = make_node()
+    except Exception as error:  # parameters out of range or of a wrong type: many classes
+        logger.fatal(f'The node cannot start: {error}')
+        rclpy.shutdown()
+        return 1
+    executor = MultiThreadedExecutor(num_threads=threads)
+    executor.add_node(node)
+    failures: list[Exception] = []
+
+    def spin() -> None:
         try:
-            node = make_node()
-        except Exception as error:  # parameters out of range or of a wrong type: many classes
-            if not rclpy.ok():
-                return 0  # interrupted while starting
-            rclpy.logging.get_logger('hodyn_ros').fatal(f'The node cannot start: {error}')
-            return 1
-        executor = MultiThreadedExecutor(num_threads=threads)
-        executor.add_node(node)
-        executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        # A Ctrl-C reaches the process twice under ros2 launch: the second one must not cut the
-        # clean-up short.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if executor is not None:
-            executor.shutdown()
-        if node is not None:
-            node.destroy_node()
-        rclpy.try_shutdown()
-    return 0
+            executor.spin()
+        except ExternalShutdownException:
+            pass
+        except Exception as error:
+            # An executor that is shut down before it has begun to spin fails on its own handles.
+            if not stop.is_set():
+                logger.fatal(f'The node ends after a failure: {error!r}')
+                failures.append(error)
+        stop.set()
+
+    spinning = threading.Thread(target=spin)
+    spinning.start()
+    stop.wait()
+    executor.shutdown()
+    spinning.join()
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return 1 if failures else 0
