@@ -167,9 +167,13 @@ def test_helical_joint_equals_a_turning_joint_and_an_advancing_mimic_joint(pitch
     terms = taylor_terms(
         SCREW_PRESS.format(pitch=pitch), pair.joint_names, pair.gravity, motion, wrenches
     )
-    arguments = [Wrench(*wrench) for wrench in wrenches]
-    effort = inverse_dynamics(helical, motion, arguments, algorithm)
-    for order in range(K - 2):
+    orders = K - 2
+    if algorithm in FORMULATIONS and FORMULATIONS[algorithm].highest_order is not None:
+        orders = FORMULATIONS[algorithm].highest_order + 1
+    arguments = [Wrench(w.link, w.values[..., :orders, :], *w[2:]) for w in wrenches]
+    effort = inverse_dynamics(helical, motion[..., : orders + 2, :], arguments, algorithm)
+    assert effort.shape[-2] == orders
+    for order in range(orders):
         scale = np.abs(terms[..., order, :]).max()
         np.testing.assert_allclose(
             effort[..., order, :], terms.sum(axis=0)[..., order, :], atol=1e-13 * scale

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.dynamics import body_fixed, hybrid, nth_order, spatial
+from hodyn_ros.dynamics import body_fixed, hybrid, newton_euler, nth_order, spatial
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
 from hodyn_ros.kinematics.joints import (
@@ -37,6 +37,7 @@ FORMULATIONS = {
     'spatial': Formulation(spatial.body_efforts, 2),
     'spatial_base_acceleration': Formulation(spatial.body_efforts_with_base_acceleration, 2),
     'hybrid': Formulation(hybrid.body_efforts, 2),
+    'newton_euler': Formulation(newton_euler.body_efforts, 0),
 }
 
 # Samples that are computed together: large enough to hide the cost of Python, small enough for the
@@ -62,7 +63,7 @@ def inverse_dynamics(
         Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
     algorithm : str
         'auto' or the name of a formulation, one of `FORMULATIONS`. They agree to rounding; all but
-        nth_order need K <= 5.
+        nth_order need K <= 5, newton_euler K = 3.
 
     Returns
     -------
