@@ -276,7 +276,12 @@ def test_friction_of_a_urdf_is_used_only_if_asked_for():
 
 
 def test_bad_friction_of_a_urdf_matters_only_if_asked_for():
-    for text in ('<dynamics damping="-0.5"/>', '<dynamics friction="nan"/>'):
+    for text in (
+        '<dynamics damping="-0.5"/>',
+        '<dynamics friction="nan"/>',
+        '<dynamics damping=""/>',
+        '<dynamics damping="1"/><dynamics damping="2"/>',
+    ):
         xml = with_dynamics(text)
         RobotModel.from_urdf(xml)
         with pytest.raises(ModelError, match='Joint .x.: damping'):

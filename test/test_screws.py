@@ -11,6 +11,7 @@ from oracles import taylor_terms
 from random_trees import random_gravity, random_motion, random_robot, random_wrenches
 
 from hodyn_ros import ModelWarning, RobotModel, Wrench, forward_kinematics, inverse_dynamics
+from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.inertia import Inertia, inertia_parts, spatial_inertia, transform_inertia
@@ -353,7 +354,7 @@ def test_efforts_do_not_depend_on_the_choice_of_link_frames(seed, screws):
     motion = random_motion(seed, model.n_joints, K)
     cases = random_wrenches(seed, list(model.links), K)
     wrenches = [Wrench(*case) for case in cases]
-    for algorithm in ('nth_order', 'body_fixed'):
+    for algorithm in FORMULATIONS:
         assert_same_efforts(
             inverse_dynamics(other, motion, wrenches, algorithm),
             inverse_dynamics(model, motion, wrenches, algorithm),
@@ -372,7 +373,7 @@ def test_efforts_do_not_depend_on_the_choice_of_the_base_frame(seed, screws):
     )
     other = rebased(model, random_poses(rng, 1)[0])
     motion = random_motion(seed, model.n_joints, K)
-    for algorithm in ('nth_order', 'body_fixed'):
+    for algorithm in FORMULATIONS:
         assert_same_efforts(
             inverse_dynamics(other, motion, algorithm=algorithm),
             inverse_dynamics(model, motion, algorithm=algorithm),
