@@ -1,9 +1,11 @@
 """Inverse kinematics: round trips, and derivatives of the returned positions by interpolation."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
+import random_trees
 import robots
 
 from hodyn_ros import HodynError, RobotModel, Wrench, forward_kinematics, inverse_dynamics
@@ -16,12 +18,13 @@ from hodyn_ros.errors import (
     SingularityError,
 )
 from hodyn_ros.kinematics.inverse import InverseKinematicsOptions, inverse_kinematics
-from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.kinematics.jacobian import bodies_to, jacobian
 from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
 K = 5
+PI_2 = 0.5 * np.pi
 EXPRESSIONS = ('body', 'spatial', 'hybrid')
 PANDA_FILE = Path(__file__).resolve().parent.parent / 'urdf' / 'panda.urdf'
 
@@ -89,9 +92,6 @@ def swinging(q, times, seed=0, amplitude=0.25, orders=K):
         ],
         axis=-2,
     )
-
-
-PI_2 = 0.5 * np.pi
 
 
 def assert_orders_close(actual, expected, tolerances):
@@ -493,6 +493,61 @@ def test_joints_off_the_way_stay_and_mimic_joints_follow():
     assert_orders_close(result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9])
 
 
+# Random robots with enough joints on one path, away from singularities.
+# fmt: off
+ABLE = [
+,
+]
+# fmt: on
+
+
+@pytest.mark.parametrize('seed', ABLE)
+def test_random_trees_return_to_where_they_came_from(seed):
+    robot = random_trees.random_robot(seed, n_moving=6 + seed % 6)
+    model = RobotModel.from_urdf(robot.xml)
+    moved = {link: set(model.coordinate[bodies_to(model, link)]) for link in model.links}
+    link = max(moved, key=lambda name: len(moved[name]))
+    joints = sorted(moved[link])
+    motion = random_trees.random_motion(seed, model.n_joints, K)
+    still = [j for j in range(model.n_joints) if j not in joints]
+    motion[1:, still] = 0.0
+    task = ('rx', 'ry', 'rz', 'x', 'y', 'z') if len(joints) >= 6 else ('x', 'y', 'z')
+    J = jacobian(model, motion[:1], link, 'hybrid')[0][6 - len(task) :]
+    for free in itertools.combinations(joints, len(task)):
+        if np.linalg.svd(J[:, free], compute_uv=False)[-1] > 0.05:
+            break
+    else:
+        pytest.fail('no joints of this robot can fulfil the task here')
+    wanted = forward_kinematics(model, motion, link, 'hybrid')
+    result = inverse_kinematics(
+        model,
+        wanted,
+        link,
+        'hybrid',
+        guess=motion[0],
+        task=task,
+        redundancy=[
+            JointTask(model.joint_names[j], motion[:, j]) for j in joints if j not in free
+        ],
+        options=InverseKinematicsOptions(limits=False),
+    )
+    assert_orders_close(result.motion, motion, [1e-12, 1e-11, 1e-9, 1e-8, 1e-6])
+    result = inverse_kinematics(
+        model,
+        wanted,
+        link,
+        'hybrid',
+        guess=motion[0],
+        task=task,
+        options=InverseKinematicsOptions(limits=False),
+    )
+    actual = forward_kinematics(model, result.motion, link, 'hybrid').twist
+    scale = max(1.0, np.abs(wanted.twist).max())
+    np.testing.assert_allclose(
+        actual[:, 6 - len(task) :], wanted.twist[:, 6 - len(task) :], rtol=0, atol=1e-10 * scale
+    )
+
+
 def test_any_batch_shape_and_all_forms_of_guesses():
     model = six()
     motion = swinging(Q_SIX, np.linspace(0.0, 1.0, 24).reshape(2, 3, 4))
@@ -551,6 +606,7 @@ def test_bad_criteria_and_options_are_refused_with_the_reason():
         (LeastNorm(rate=-1.0, posture=Q_PANDA), 'no negative'),
         ([LeastNorm(), LeastNorm()], 'at most one LeastNorm'),
         (JointTask('panda_joint3', np.zeros(4)), 'as many orders as the joint motion'),
+        (JointTask({'panda_joint4': -2.0}, [-1.0, 0.0, 0.0]), "'panda_joint4' from 0.5 to 0.5"),
     ):
         with pytest.raises(HodynError, match=match):
             inverse_kinematics(model, wanted, guess=Q_PANDA, redundancy=criterion)
