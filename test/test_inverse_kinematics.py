@@ -493,12 +493,8 @@ def test_joints_off_the_way_stay_and_mimic_joints_follow():
     assert_orders_close(result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9])
 
 
-# Random robots with enough joints on one path, away from singularities.
-# fmt: off
-ABLE = [
-,
-]
-# fmt: on
+# Without those that have too few joints on one path, or are close to a singularity there.
+ABLE = sorted({*range(38)} - {0, 1, 6, 8, 13, 18, 19, 20, 25, 30, 31, 32, 33})
 
 
 @pytest.mark.parametrize('seed', ABLE)
