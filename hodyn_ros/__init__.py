@@ -5,10 +5,14 @@ and their derivatives, `forward_kinematics` for poses and twists, and `HodynErro
 wrong. The ROS 2 node lives in `hodyn_ros.ros`, which alone needs a ROS installation.
 """
 
+from hodyn_ros.dynamics.combined import inverse_dynamics_from_link_motion
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
+from hodyn_ros.kinematics.inverse import InverseKinematicsOptions, inverse_kinematics
+from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
 from hodyn_ros.model import friction
 from hodyn_ros.model.inertia import Inertia
 from hodyn_ros.model.robot import ModelWarning, RobotModel
@@ -17,6 +21,9 @@ from hodyn_ros.model.urdf_writer import to_urdf
 __all__ = [
     'HodynError',
     'Inertia',
+    'InverseKinematicsOptions',
+    'JointTask',
+    'LeastNorm',
     'LinkMotion',
     'ModelWarning',
     'RobotModel',
@@ -24,5 +31,8 @@ __all__ = [
     'forward_kinematics',
     'friction',
     'inverse_dynamics',
+    'inverse_dynamics_from_link_motion',
+    'inverse_kinematics',
+    'jacobian',
     'to_urdf',
 ]
