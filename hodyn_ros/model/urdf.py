@@ -206,7 +206,10 @@ def _link(link: Any, warnings: list[str]) -> Link:
     inertia_com = np.zeros((3, 3))
     if link.inertial.inertia is not None:
         inertia_com = np.array(link.inertial.inertia.to_matrix())
-    warnings.extend(check_inertia(owner, mass, frame[:3, 3], inertia_com))
+    try:
+        warnings.extend(check_inertia(owner, mass, frame[:3, 3], inertia_com))
+    except ModelError as error:
+        return Link(link.name, defect=str(error))
     M_body = transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
     return Link(link.name, mass, M_body)
 
