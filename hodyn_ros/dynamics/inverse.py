@@ -16,6 +16,7 @@ from hodyn_ros.kinematics.joints import (
     checked_motion,
     independent_efforts,
 )
+from hodyn_ros.model.friction import joint_friction
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -139,9 +140,10 @@ def add_friction_and_armature(model: RobotModel, coordinates: Array, efforts: Ar
     """
     if np.any(model.armature):
         efforts += model.armature * coordinates[:, 2:]
-    for name, law in model.friction.items():
-        i = model.body_names.index(name)
-        efforts[..., i] += law.effort(coordinates[:, 1:-1, i])
+    if model.friction:
+        laws = {model.body_names.index(name): law for name, law in model.friction.items()}
+        velocity = np.swapaxes(coordinates[:, 1:-1], -1, -2)
+        efforts += np.swapaxes(joint_friction(laws, velocity), -1, -2)
 
 
 def _formulation(algorithm: str, K: int) -> BodyEfforts:
