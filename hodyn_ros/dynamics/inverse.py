@@ -8,7 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.dynamics import body_fixed, hybrid, newton_euler, nth_order, spatial
+from hodyn_ros.dynamics import (
+    body_fixed,
+    closed_form,
+    hybrid,
+    lagrange,
+    newton_euler,
+    nth_order,
+    spatial,
+)
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
 from hodyn_ros.kinematics.joints import (
@@ -34,6 +42,8 @@ class Formulation(NamedTuple):
 
 FORMULATIONS = {
     'body_fixed': Formulation(body_fixed.body_efforts, 2),
+    'closed_form': Formulation(closed_form.body_efforts, None),
+    'lagrange': Formulation(lagrange.body_efforts, None),
     'nth_order': Formulation(nth_order.body_efforts, None),
     'spatial': Formulation(spatial.body_efforts, 2),
     'spatial_base_acceleration': Formulation(spatial.body_efforts_with_base_acceleration, 2),
