@@ -5,6 +5,8 @@ and their derivatives, `forward_kinematics` for poses and twists, and `HodynErro
 wrong. The ROS 2 node lives in `hodyn_ros.ros`, which alone needs a ROS installation.
 """
 
+from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
+from hodyn_ros.dynamics.closed_form import coriolis_matrix, gravity_effort, mass_matrix
 from hodyn_ros.dynamics.combined import inverse_dynamics_from_link_motion
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -28,11 +30,16 @@ __all__ = [
     'ModelWarning',
     'RobotModel',
     'Wrench',
+    'coriolis_matrix',
     'forward_kinematics',
     'friction',
+    'gravity_effort',
     'inverse_dynamics',
     'inverse_dynamics_from_link_motion',
     'inverse_kinematics',
     'jacobian',
+    'kinetic_energy',
+    'mass_matrix',
+    'potential_energy',
     'to_urdf',
 ]

@@ -193,6 +193,24 @@ def test_derivatives_of_the_effort_with_friction_are_those_of_its_values():
         fit = np.polynomial.chebyshev.chebder(fit)
 
 
+def test_many_joints_at_once_have_the_friction_of_each_by_itself():
+    n = 9
+    model = RobotModel.from_body_screws(
+        [[0, 0, 1, 0, 0, 0]] * n,
+        [np.eye(4)] * n,
+        inertias=[(1.0, (0.1, 0.0, 0.0), np.eye(3))] * n,
+    )
+    mixed = [*SMOOTH_LAWS[:4], Coulomb(1.5), Coulomb(0.5, 1e-3), Viscous(0.4) + Viscous(0.1)]
+    mixed += [Coulomb(1.0, 0.1) + Coulomb(2.0), SMOOTH_LAWS[-1] + Sigmoid(*PANDA[5])]
+    full = model.with_friction(dict(zip(model.joint_names, mixed)))
+    motion = random_motion(3, n, 5, (2, 3))
+    difference = inverse_dynamics(full, motion) - inverse_dynamics(model, motion)
+    for j, law in enumerate(mixed):
+        expected = law.effort(motion[..., 1:4, j])
+        scale = np.abs(inverse_dynamics(model, motion)).max()
+        np.testing.assert_allclose(difference[..., j], expected, rtol=1e-12, atol=1e-13 * scale)
+
+
 def test_friction_of_a_mimic_joint_adds_to_the_joint_that_it_follows():
     model = RobotModel.from_urdf(
         robot(

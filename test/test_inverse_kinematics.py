@@ -413,6 +413,32 @@ def test_planar_arm_of_three_joints_follows_a_path_with_its_angle():
     assert_positions_prove_derivatives(result.motion, at_middle)
 
 
+def test_scara_with_a_ball_screw_follows_position_and_angle():
+    # Axes along z through x = 0, 0.4 and 0.7; the last joint turns and moves along its axis.
+    Y = np.array(
+        [
+            [0, 0, 1, 0, 0, 0],
+            [0, 0, 1, 0, -0.4, 0],
+            [0, 0, 0, 0, 0, 1],
+            [0, 0, 1, 0, -0.7, 0.02],
+        ]
+    )
+    A = np.tile(np.eye(4), (4, 1, 1))
+    A[:, 0, 3] = 0.2, 0.6, 0.6, 0.7
+    model = RobotModel.from_screws(Y, A)
+    link = list(model.links)[-1]
+    q = np.array([0.3, 0.8, 0.1, -0.4])
+    motion = swinging(q, np.linspace(0, 1, 7))
+    result = inverse_kinematics(
+        model,
+        forward_kinematics(model, motion, link),
+        link,
+        guess=q,
+        task=('x', 'y', 'z', 'rz'),
+    )
+    assert_orders_close(result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9])
+
+
 def test_position_of_a_spatial_arm():
     model = RobotModel.from_urdf(chain(*SIX[:3]), tip_link='tool')
     motion = swinging(Q_SIX[:3], np.linspace(0, 1, 7))
