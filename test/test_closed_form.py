@@ -132,6 +132,8 @@ def test_helical_joints_match_the_recursive_formulation(seed):
 @pytest.mark.parametrize('K', [5, 6])
 def test_effort_is_what_the_public_matrices_make_of_it(K):
     model, motion = robot_and_motion('Panda with hand', K, (4,))
+    armature = np.random.default_rng(1).uniform(0.1, 2.0, model.n_bodies)
+    model = dataclasses.replace(model, armature=armature)
     effort = inverse_dynamics(model, motion)
     M = mass_matrix(model, motion)
     C = coriolis_matrix(model, motion)

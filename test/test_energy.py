@@ -1,5 +1,7 @@
 """Energies against their definitions and against the work of the joints."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from oracles import PinOracle
@@ -18,11 +20,17 @@ from hodyn_ros.errors import MotionError
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
-SOME = ('Panda', 'Panda with hand', 'tree 0', 'tree 3', 'tree 5', 'tree 11', 'helical')
+SOME = ('Panda', 'Panda with hand', 'tree 0', 'tree 3', 'tree 5', 'tree 11', 'helical', 'armature')
 
 
 def model_of(name):
-    return helical_model(0) if name == 'helical' else load(ROBOTS[name]().xml)
+    if name == 'helical':
+        return helical_model(0)
+    if name == 'armature':
+        model = load(ROBOTS['tree 3']().xml)
+        armature = np.random.default_rng(1).uniform(0.1, 2.0, model.n_bodies)
+        return dataclasses.replace(model, armature=armature)
+    return load(ROBOTS[name]().xml)
 
 
 def smooth_motion(n, t):

@@ -188,6 +188,18 @@ def test_limits_are_kept_and_can_be_switched_off():
         inverse_kinematics(model, wanted, guess=Q_SIX)
 
 
+def test_joints_turn_fully_into_their_limits_but_not_along_a_trajectory():
+    model = six()  # limits of 6.2 rad, a little less than a full turn
+    motion = np.repeat(Q_SIX[None, None], 9, axis=0)
+    motion[:, 0, 5] = np.linspace(5.9, 6.5, 9)
+    wanted = forward_kinematics(model, motion)
+    with pytest.raises(InverseKinematicsError, match=r'sample 5.* joint6 at the limits'):
+        inverse_kinematics(model, wanted, guess=motion[0, 0])
+    alone = inverse_kinematics(model, wanted, guess=motion[:, 0])
+    motion[5:, 0, 5] -= 2 * np.pi
+    np.testing.assert_allclose(alone.motion, motion, atol=1e-12)
+
+
 def test_unreachable_pose_is_named():
     model = six()
     wanted = forward_kinematics(model, swinging(Q_SIX, np.linspace(0, 1, 4)))
@@ -350,6 +362,30 @@ def one_hot(n, first, second):
     coefficients = np.zeros(n)
     coefficients[first], coefficients[second] = 1.0, 0.3
     return coefficients
+
+
+def test_unit_of_length_changes_nothing():
+    results = []
+    for unit in (1.0, 1000.0):
+
+        def scaled(text, unit=unit):
+            return ' '.join(str(float(number) * unit) for number in text.split())
+
+        rows = [(row[0], row[1], scaled(row[2]), row[3], (-1e4, 1e4)) for row in (*RAILS, *SIX)]
+        xml = chain(*rows).replace('0.1 0.02 0.05', scaled('0.1 0.02 0.05'))
+        model = RobotModel.from_urdf(xml, tip_link='tool')
+        q = np.concatenate([[0.2 * unit, -0.1 * unit], Q_SIX])
+        motion = swinging(q, np.array(0.3))
+        motion[..., 1:, :2] *= unit
+        motion[..., 0, :2] = q[:2]
+        result = inverse_kinematics(model, forward_kinematics(model, motion), guess=motion[0])
+        results.append(result)
+    metres, millimetres = results
+    np.testing.assert_allclose(millimetres.singular_value, metres.singular_value, rtol=1e-12)
+    np.testing.assert_allclose(millimetres.manipulability, metres.manipulability, rtol=1e-12)
+    rescaled = millimetres.motion.copy()
+    rescaled[..., :2] /= 1000.0
+    np.testing.assert_allclose(rescaled, metres.motion, rtol=1e-9, atol=1e-9)
 
 
 def test_least_norm_without_times_or_beyond_limits_is_refused():

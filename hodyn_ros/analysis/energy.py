@@ -41,7 +41,8 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
 
     Notes
     -----
-    Source: notes, eq. (36), T = 1/2 qd^T B qd, as the sum of 1/2 V_i^T M_i V_i over the bodies.
+    Source: notes, eq. (36), T = 1/2 qd^T B qd, as the sum of 1/2 V_i^T M_i V_i over the bodies;
+    the armature of the joints is part of it.
     """
     motion = checked_motion(model, motion, lowest_K=2)
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
@@ -51,6 +52,8 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
         energy = np.zeros((len(coordinates), K - 1))
         for V, M in zip(body_twists(model, coordinates, transforms), model.M_body):
             energy += 0.5 * leibniz.bilinear(_dot, V, V @ M)[..., 0]
+        qd = coordinates[:, 1:]
+        energy += 0.5 * leibniz.bilinear(_dot, qd, model.armature * qd)[..., 0]
     return _finite(energy, motion).reshape(*batch, K - 1)
 
 

@@ -51,7 +51,8 @@ def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
     ndarray, shape (..., K, n, n)
         `[..., m, :, :]` is the m-th time derivative, exactly symmetric. Entries are in
         [kg m^2/s^m] between revolute joints, [kg/s^m] between prismatic ones and [kg m/s^m]
-        between one of each. M itself is positive definite unless a joint moves no inertia.
+        between one of each. M itself is positive definite unless a joint moves no inertia. The
+        armature of the joints is part of it.
 
     Raises
     ------
@@ -63,9 +64,12 @@ def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
     Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
     and (39).
     """
+    selection = _selection(model)
+    armature = selection.T @ (model.armature[:, None] * selection)
 
     def matrices(system: SystemSeries) -> list[Array]:
-        return [_symmetric(M) for M in system.mass_matrices(len(system.J))]
+        M = [_symmetric(M) for M in system.mass_matrices(len(system.J))]
+        return [M[0] + armature, *M[1:]]
 
     return _along(model, motion, 1, matrices)
 
@@ -149,8 +153,7 @@ def _along(
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     coordinates = body_coordinates(model, motion.reshape(-1, K, n))
     # Motions and efforts of the bodies' joints are those of the independent ones times constants.
-    selection = np.zeros((model.n_bodies, n))
-    selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
+    selection = _selection(model)
     results = []
     with np.errstate(over='ignore', invalid='ignore'):
         for block in _blocks(model, len(coordinates)):
@@ -164,6 +167,13 @@ def _along(
             f'(largest {np.abs(motion).max():.3g}).'
         )
     return result.reshape(*batch, *result.shape[1:])
+
+
+def _selection(model: RobotModel) -> Array:
+    """Constant matrix of the velocities of all bodies' joints by those of the independent ones."""
+    selection = np.zeros((model.n_bodies, model.n_joints))
+    selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
+    return selection
 
 
 # --- Inverse dynamics ---------------------------------------------------------------------------
