@@ -59,7 +59,9 @@ setup(
         'plot': ['matplotlib>=3.5'],
         # colcon test runs pytest only if this extra lists it.
         'test': [
+            'casadi>=3.6',
             'catkin-pkg>=1.0',
+            'example-robot-data>=4.1',
             'hypothesis>=6.0',
             'matplotlib>=3.5',
             'mypy>=1.8',

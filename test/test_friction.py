@@ -9,6 +9,7 @@ import pytest
 import robots
 from random_trees import random_motion
 from robots import joint, link, robot
+from test_screws import derivatives_for
 
 from hodyn_ros import RobotModel, friction, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
@@ -155,12 +156,13 @@ def test_every_algorithm_includes_friction_and_armature(algorithm):
     model = panda_like()
     law = Sigmoid(*PANDA[0]) + Viscous(0.1)
     full = model.with_friction({'elbow': law}).with_armature({'shoulder': 0.6, 'elbow': 0.2})
-    motion = random_motion(0, 2, 5, (300,))  # more than one block
+    orders = derivatives_for(algorithm)
+    motion = random_motion(0, 2, orders, (300,))  # more than one block
     difference = inverse_dynamics(full, motion, algorithm=algorithm) - inverse_dynamics(
         model, motion, algorithm=algorithm
     )
     expected = motion[:, 2:] * [0.6, 0.2]
-    expected[..., 1] += law.effort(motion[:, 1:4, 1])
+    expected[..., 1] += law.effort(motion[:, 1:-1, 1])
     np.testing.assert_allclose(difference, expected, atol=1e-12)
     assert not model.friction
     np.testing.assert_array_equal(model.armature, [0, 0])
@@ -189,6 +191,24 @@ def test_derivatives_of_the_effort_with_friction_are_those_of_its_values():
         derivative = np.polynomial.chebyshev.chebval(0.0, fit) / 0.4**order
         np.testing.assert_allclose(exact[order], derivative, rtol=1e-10, atol=1e-10)
         fit = np.polynomial.chebyshev.chebder(fit)
+
+
+def test_many_joints_at_once_have_the_friction_of_each_by_itself():
+    n = 9
+    model = RobotModel.from_body_screws(
+        [[0, 0, 1, 0, 0, 0]] * n,
+        [np.eye(4)] * n,
+        inertias=[(1.0, (0.1, 0.0, 0.0), np.eye(3))] * n,
+    )
+    mixed = [*SMOOTH_LAWS[:4], Coulomb(1.5), Coulomb(0.5, 1e-3), Viscous(0.4) + Viscous(0.1)]
+    mixed += [Coulomb(1.0, 0.1) + Coulomb(2.0), SMOOTH_LAWS[-1] + Sigmoid(*PANDA[5])]
+    full = model.with_friction(dict(zip(model.joint_names, mixed)))
+    motion = random_motion(3, n, 5, (2, 3))
+    difference = inverse_dynamics(full, motion) - inverse_dynamics(model, motion)
+    for j, law in enumerate(mixed):
+        expected = law.effort(motion[..., 1:4, j])
+        scale = np.abs(inverse_dynamics(model, motion)).max()
+        np.testing.assert_allclose(difference[..., j], expected, rtol=1e-12, atol=1e-13 * scale)
 
 
 def test_friction_of_a_mimic_joint_adds_to_the_joint_that_it_follows():
@@ -276,7 +296,12 @@ def test_friction_of_a_urdf_is_used_only_if_asked_for():
 
 
 def test_bad_friction_of_a_urdf_matters_only_if_asked_for():
-    for text in ('<dynamics damping="-0.5"/>', '<dynamics friction="nan"/>'):
+    for text in (
+        '<dynamics damping="-0.5"/>',
+        '<dynamics friction="nan"/>',
+        '<dynamics damping=""/>',
+        '<dynamics damping="1"/><dynamics damping="2"/>',
+    ):
         xml = with_dynamics(text)
         RobotModel.from_urdf(xml)
         with pytest.raises(ModelError, match='Joint .x.: damping'):

@@ -35,6 +35,8 @@ SEEDS = range(30)
 ALGORITHMS = (
     'auto',
     'body_fixed',
+    'closed_form',
+    'lagrange',
     'nth_order',
     'spatial',
     'spatial_base_acceleration',

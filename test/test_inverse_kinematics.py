@@ -1,9 +1,11 @@
 """Inverse kinematics: round trips, and derivatives of the returned positions by interpolation."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
+import random_trees
 import robots
 
 from hodyn_ros import HodynError, RobotModel, Wrench, forward_kinematics, inverse_dynamics
@@ -16,12 +18,13 @@ from hodyn_ros.errors import (
     SingularityError,
 )
 from hodyn_ros.kinematics.inverse import InverseKinematicsOptions, inverse_kinematics
-from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.kinematics.jacobian import bodies_to, jacobian
 from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
 K = 5
+PI_2 = 0.5 * np.pi
 EXPRESSIONS = ('body', 'spatial', 'hybrid')
 PANDA_FILE = Path(__file__).resolve().parent.parent / 'urdf' / 'panda.urdf'
 
@@ -89,9 +92,6 @@ def swinging(q, times, seed=0, amplitude=0.25, orders=K):
         ],
         axis=-2,
     )
-
-
-PI_2 = 0.5 * np.pi
 
 
 def assert_orders_close(actual, expected, tolerances):
@@ -186,6 +186,18 @@ def test_limits_are_kept_and_can_be_switched_off():
     model = RobotModel.from_urdf(chain(*narrow), tip_link='tool')
     with pytest.raises(InverseKinematicsError, match='joint3.* at the limits'):
         inverse_kinematics(model, wanted, guess=Q_SIX)
+
+
+def test_joints_turn_fully_into_their_limits_but_not_along_a_trajectory():
+    model = six()  # limits of 6.2 rad, a little less than a full turn
+    motion = np.repeat(Q_SIX[None, None], 9, axis=0)
+    motion[:, 0, 5] = np.linspace(5.9, 6.5, 9)
+    wanted = forward_kinematics(model, motion)
+    with pytest.raises(InverseKinematicsError, match=r'sample 5.* joint6 at the limits'):
+        inverse_kinematics(model, wanted, guess=motion[0, 0])
+    alone = inverse_kinematics(model, wanted, guess=motion[:, 0])
+    motion[5:, 0, 5] -= 2 * np.pi
+    np.testing.assert_allclose(alone.motion, motion, atol=1e-12)
 
 
 def test_unreachable_pose_is_named():
@@ -352,6 +364,30 @@ def one_hot(n, first, second):
     return coefficients
 
 
+def test_unit_of_length_changes_nothing():
+    results = []
+    for unit in (1.0, 1000.0):
+
+        def scaled(text, unit=unit):
+            return ' '.join(str(float(number) * unit) for number in text.split())
+
+        rows = [(row[0], row[1], scaled(row[2]), row[3], (-1e4, 1e4)) for row in (*RAILS, *SIX)]
+        xml = chain(*rows).replace('0.1 0.02 0.05', scaled('0.1 0.02 0.05'))
+        model = RobotModel.from_urdf(xml, tip_link='tool')
+        q = np.concatenate([[0.2 * unit, -0.1 * unit], Q_SIX])
+        motion = swinging(q, np.array(0.3))
+        motion[..., 1:, :2] *= unit
+        motion[..., 0, :2] = q[:2]
+        result = inverse_kinematics(model, forward_kinematics(model, motion), guess=motion[0])
+        results.append(result)
+    metres, millimetres = results
+    np.testing.assert_allclose(millimetres.singular_value, metres.singular_value, rtol=1e-12)
+    np.testing.assert_allclose(millimetres.manipulability, metres.manipulability, rtol=1e-12)
+    rescaled = millimetres.motion.copy()
+    rescaled[..., :2] /= 1000.0
+    np.testing.assert_allclose(rescaled, metres.motion, rtol=1e-9, atol=1e-9)
+
+
 def test_least_norm_without_times_or_beyond_limits_is_refused():
     model = panda()
     times = np.linspace(0.0, 1.0, 5)
@@ -411,6 +447,32 @@ def test_planar_arm_of_three_joints_follows_a_path_with_its_angle():
         model, wanted, guess=[0.4, 1.1, -0.5], task=('x', 'y'), times=times
     )
     assert_positions_prove_derivatives(result.motion, at_middle)
+
+
+def test_scara_with_a_ball_screw_follows_position_and_angle():
+    # Axes along z through x = 0, 0.4 and 0.7; the last joint turns and moves along its axis.
+    Y = np.array(
+        [
+            [0, 0, 1, 0, 0, 0],
+            [0, 0, 1, 0, -0.4, 0],
+            [0, 0, 0, 0, 0, 1],
+            [0, 0, 1, 0, -0.7, 0.02],
+        ]
+    )
+    A = np.tile(np.eye(4), (4, 1, 1))
+    A[:, 0, 3] = 0.2, 0.6, 0.6, 0.7
+    model = RobotModel.from_screws(Y, A)
+    link = list(model.links)[-1]
+    q = np.array([0.3, 0.8, 0.1, -0.4])
+    motion = swinging(q, np.linspace(0, 1, 7))
+    result = inverse_kinematics(
+        model,
+        forward_kinematics(model, motion, link),
+        link,
+        guess=q,
+        task=('x', 'y', 'z', 'rz'),
+    )
+    assert_orders_close(result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9])
 
 
 def test_position_of_a_spatial_arm():
@@ -493,6 +555,57 @@ def test_joints_off_the_way_stay_and_mimic_joints_follow():
     assert_orders_close(result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9])
 
 
+# Without those that have too few joints on one path, or are close to a singularity there.
+ABLE = sorted({*range(38)} - {0, 1, 6, 8, 13, 18, 19, 20, 25, 30, 31, 32, 33})
+
+
+@pytest.mark.parametrize('seed', ABLE)
+def test_random_trees_return_to_where_they_came_from(seed):
+    robot = random_trees.random_robot(seed, n_moving=6 + seed % 6)
+    model = RobotModel.from_urdf(robot.xml)
+    moved = {link: set(model.coordinate[bodies_to(model, link)]) for link in model.links}
+    link = max(moved, key=lambda name: len(moved[name]))
+    joints = sorted(moved[link])
+    motion = random_trees.random_motion(seed, model.n_joints, K)
+    still = [j for j in range(model.n_joints) if j not in joints]
+    motion[1:, still] = 0.0
+    task = ('rx', 'ry', 'rz', 'x', 'y', 'z') if len(joints) >= 6 else ('x', 'y', 'z')
+    J = jacobian(model, motion[:1], link, 'hybrid')[0][6 - len(task) :]
+    for free in itertools.combinations(joints, len(task)):
+        if np.linalg.svd(J[:, free], compute_uv=False)[-1] > 0.05:
+            break
+    else:
+        pytest.fail('no joints of this robot can fulfil the task here')
+    wanted = forward_kinematics(model, motion, link, 'hybrid')
+    result = inverse_kinematics(
+        model,
+        wanted,
+        link,
+        'hybrid',
+        guess=motion[0],
+        task=task,
+        redundancy=[
+            JointTask(model.joint_names[j], motion[:, j]) for j in joints if j not in free
+        ],
+        options=InverseKinematicsOptions(limits=False),
+    )
+    assert_orders_close(result.motion, motion, [1e-12, 1e-11, 1e-9, 1e-8, 1e-6])
+    result = inverse_kinematics(
+        model,
+        wanted,
+        link,
+        'hybrid',
+        guess=motion[0],
+        task=task,
+        options=InverseKinematicsOptions(limits=False),
+    )
+    actual = forward_kinematics(model, result.motion, link, 'hybrid').twist
+    scale = max(1.0, np.abs(wanted.twist).max())
+    np.testing.assert_allclose(
+        actual[:, 6 - len(task) :], wanted.twist[:, 6 - len(task) :], rtol=0, atol=1e-10 * scale
+    )
+
+
 def test_any_batch_shape_and_all_forms_of_guesses():
     model = six()
     motion = swinging(Q_SIX, np.linspace(0.0, 1.0, 24).reshape(2, 3, 4))
@@ -551,6 +664,7 @@ def test_bad_criteria_and_options_are_refused_with_the_reason():
         (LeastNorm(rate=-1.0, posture=Q_PANDA), 'no negative'),
         ([LeastNorm(), LeastNorm()], 'at most one LeastNorm'),
         (JointTask('panda_joint3', np.zeros(4)), 'as many orders as the joint motion'),
+        (JointTask({'panda_joint4': -2.0}, [-1.0, 0.0, 0.0]), "'panda_joint4' from 0.5 to 0.5"),
     ):
         with pytest.raises(HodynError, match=match):
             inverse_kinematics(model, wanted, guess=Q_PANDA, redundancy=criterion)

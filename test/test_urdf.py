@@ -183,6 +183,26 @@ def test_inertia_beyond_the_triangle_inequality_is_used_with_a_warning():
     assert model.warnings
 
 
+@pytest.mark.parametrize('mass', ['-1.0', 'nan'])
+def test_bad_inertia_of_a_link_that_does_not_move_is_left_alone_with_a_warning(mass):
+    text = robot(
+        link('a', mass),
+        link('b'),
+        link('c', mass),
+        joint('x', 'a', 'b'),
+        joint('f', 'a', 'c', kind='fixed'),
+    )
+    with pytest.warns(ModelWarning, match='does not move'):
+        model = RobotModel.from_urdf(text)
+    assert len(model.warnings) == 2
+    assert np.all(np.isfinite(model.M_body))
+
+
+def test_rounding_of_a_vanishing_inertia_is_legal():
+    inertia = 'ixx="0" ixy="2e-35" ixz="0" iyy="0" iyz="0" izz="0"'
+    RobotModel.from_urdf(robot(link('a'), link('b', 1.0, inertia), joint('x', 'a', 'b')))
+
+
 def test_point_mass_is_legal():
     inertia = 'ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"'
     RobotModel.from_urdf(robot(link('a'), link('b', 1.0, inertia), joint('x', 'a', 'b')))

@@ -8,7 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.dynamics import body_fixed, hybrid, newton_euler, nth_order, spatial
+from hodyn_ros.dynamics import (
+    body_fixed,
+    closed_form,
+    hybrid,
+    lagrange,
+    newton_euler,
+    nth_order,
+    spatial,
+)
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
 from hodyn_ros.kinematics.joints import (
@@ -16,6 +24,7 @@ from hodyn_ros.kinematics.joints import (
     checked_motion,
     independent_efforts,
 )
+from hodyn_ros.model.friction import joint_friction
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -33,6 +42,8 @@ class Formulation(NamedTuple):
 
 FORMULATIONS = {
     'body_fixed': Formulation(body_fixed.body_efforts, 2),
+    'closed_form': Formulation(closed_form.body_efforts, None),
+    'lagrange': Formulation(lagrange.body_efforts, None),
     'nth_order': Formulation(nth_order.body_efforts, None),
     'spatial': Formulation(spatial.body_efforts, 2),
     'spatial_base_acceleration': Formulation(spatial.body_efforts_with_base_acceleration, 2),
@@ -139,9 +150,10 @@ def add_friction_and_armature(model: RobotModel, coordinates: Array, efforts: Ar
     """
     if np.any(model.armature):
         efforts += model.armature * coordinates[:, 2:]
-    for name, law in model.friction.items():
-        i = model.body_names.index(name)
-        efforts[..., i] += law.effort(coordinates[:, 1:-1, i])
+    if model.friction:
+        laws = {model.body_names.index(name): law for name, law in model.friction.items()}
+        velocity = np.swapaxes(coordinates[:, 1:-1], -1, -2)
+        efforts += np.swapaxes(joint_friction(laws, velocity), -1, -2)
 
 
 def _formulation(algorithm: str, K: int) -> BodyEfforts:

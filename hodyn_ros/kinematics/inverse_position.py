@@ -147,9 +147,7 @@ def within(
     return np.where(periodic, np.clip(q + turn * turns, lower, upper), q)
 
 
-def _linearised(
-    system: TaskSystem, C: Array, c: Array, q: Array
-) -> tuple[Array, Array, Array]:
+def _linearised(system: TaskSystem, C: Array, c: Array, q: Array) -> tuple[Array, Array, Array]:
     """Twist to the wanted pose, right-hand side and matrix of the linear equations."""
     pose, J = system.chain.pose_and_jacobian(q[None])
     rotation = so3.log(C[:3, :3] @ pose[0, :3, :3].T)

@@ -187,6 +187,12 @@ class Assembly:
                 self._leave_out(joint)
                 continue
             self.frames[joint.child] = frame
+        for name, frame in self.frames.items():
+            defect = self.links[name].defect
+            if defect and frame.body != BASE:
+                raise ModelError(defect)
+            if defect:
+                self.warnings.append(f'{defect} It is not used, since the link does not move.')
         if not self.bodies:
             raise ModelError(
                 f'The robot has no moving joints from link {self.base_link!r}'

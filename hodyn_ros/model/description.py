@@ -52,6 +52,8 @@ class Link:
     name: str
     mass: float = 0.0
     M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
+    defect: str = ''
+    """Why the given inertia cannot be used. It matters only if the link moves."""
 
 
 @dataclass(frozen=True)

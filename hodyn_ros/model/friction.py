@@ -8,6 +8,7 @@ Efforts are those that the actuator must supply, so they have the sign of the ve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -46,7 +47,20 @@ class FrictionLaw(ABC):
 
 
 class _NumberedLaw(FrictionLaw):
-    """A law whose parameters are finite numbers."""
+    """A law whose parameters are finite numbers; several of a kind are evaluated at once."""
+
+    @staticmethod
+    @abstractmethod
+    def efforts(velocity: Array, *parameters: Array) -> Array:
+        """Efforts of laws of this kind, with parameters of the shape of velocity[..., 0]."""
+
+    def effort(self, velocity: Array) -> Array:
+        """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
+        return self.efforts(velocity, *np.array(self.parameters()))
+
+    def parameters(self) -> tuple[float, ...]:
+        """Parameters in the order of the constructor."""
+        return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
@@ -74,9 +88,11 @@ class Viscous(_NumberedLaw):
 
     coefficient: float
 
-    def effort(self, velocity: Array) -> Array:
-        """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
-        return self.coefficient * velocity
+    @staticmethod
+    def efforts(velocity: Array, *parameters: Array) -> Array:
+        """Efforts of several such laws."""
+        (coefficient,) = parameters
+        return coefficient[..., None] * velocity
 
 
 @dataclass(frozen=True)
@@ -107,17 +123,22 @@ class Coulomb(_NumberedLaw):
         if self.smoothing < 0.0:
             raise ModelError(f'Coulomb: smoothing is {self.smoothing}, expected zero or more.')
 
-    def effort(self, velocity: Array) -> Array:
-        """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
-        if self.smoothing == 0.0:
-            effort = np.zeros_like(velocity)
-            effort[..., 0] = self.level * np.sign(velocity[..., 0])
+    @staticmethod
+    def efforts(velocity: Array, *parameters: Array) -> Array:
+        """Efforts of several such laws."""
+        level, smoothing = parameters
+        sharp = smoothing == 0.0
+        effort = np.zeros_like(velocity)
+        if np.all(sharp):
+            effort[..., 0] = level * np.sign(velocity[..., 0])
             return effort
         with np.errstate(over='ignore'):
-            scaled = velocity / self.smoothing
+            scaled = velocity / np.where(sharp, 1.0, smoothing)[..., None]
             # tanh(x) = 2 / (1 + exp(-2 x)) - 1; the difference would lose digits for small x.
-            effort = 2.0 * self.level * _logistic(2.0 * scaled)
-            effort[..., 0] = self.level * np.tanh(scaled[..., 0])
+            rates = 2.0 * level[..., None] * _logistic(2.0 * scaled)[..., 1:]
+        effort[..., 1:] = np.where(sharp[..., None], 0.0, rates)
+        shape = np.where(sharp, np.sign(velocity[..., 0]), np.tanh(scaled[..., 0]))
+        effort[..., 0] = level * shape
         return effort
 
 
@@ -143,13 +164,15 @@ class Sigmoid(_NumberedLaw):
     phi2: float
     phi3: float
 
-    def effort(self, velocity: Array) -> Array:
-        """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
+    @staticmethod
+    def efforts(velocity: Array, *parameters: Array) -> Array:
+        """Efforts of several such laws."""
+        phi1, phi2, phi3 = parameters
         with np.errstate(over='ignore'):
-            exponent = self.phi2 * velocity
-            exponent[..., 0] = self.phi2 * (velocity[..., 0] + self.phi3)
-            effort = self.phi1 * _logistic(exponent)
-        effort[..., 0] -= self.phi1 * expit(self.phi2 * self.phi3)
+            exponent = phi2[..., None] * velocity
+            exponent[..., 0] = phi2 * (velocity[..., 0] + phi3)
+            effort = phi1[..., None] * _logistic(exponent)
+        effort[..., 0] -= phi1 * expit(phi2 * phi3)
         return effort
 
 
@@ -165,10 +188,11 @@ class Offset(_NumberedLaw):
 
     value: float
 
-    def effort(self, velocity: Array) -> Array:
-        """Effort and its time derivatives; see `FrictionLaw.effort`."""
+    @staticmethod
+    def efforts(velocity: Array, *parameters: Array) -> Array:
+        """Efforts of several such laws."""
         effort = np.zeros_like(velocity)
-        effort[..., 0] = self.value
+        effort[..., 0] = parameters[0]
         return effort
 
 
@@ -186,6 +210,39 @@ class Sum(FrictionLaw):
     def effort(self, velocity: Array) -> Array:
         """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
         return sum((law.effort(velocity) for law in self.laws), np.zeros_like(velocity))
+
+
+def joint_friction(laws: Mapping[int, FrictionLaw], velocity: Array) -> Array:
+    """Friction efforts of several joints and their time derivatives.
+
+    Parameters
+    ----------
+    laws : mapping of int to FrictionLaw
+        By the index of the joint.
+    velocity : ndarray, shape (..., n_joints, K)
+        Entry k is the k-th time derivative of the joint velocity.
+
+    Returns
+    -------
+    ndarray, shape (..., n_joints, K)
+    """
+    effort = np.zeros_like(velocity)
+    kinds: dict[type[_NumberedLaw], list[tuple[int, _NumberedLaw]]] = {}
+    for joint, law in laws.items():
+        for term in _terms(law):
+            # A derived class may have overridden effort().
+            if isinstance(term, _NumberedLaw) and type(term).effort is _NumberedLaw.effort:
+                kinds.setdefault(type(term), []).append((joint, term))
+            else:
+                effort[..., joint, :] += term.effort(velocity[..., joint, :])
+    # NumPy's cost is in the number of calls: one for all joints with the same kind of law.
+    for kind, found in kinds.items():
+        joints = [joint for joint, _ in found]
+        parameters = np.array([law.parameters() for _, law in found]).T
+        values = kind.efforts(velocity[..., joints, :], *parameters)
+        for i, joint in enumerate(joints):  # a sum may hold two laws of a kind
+            effort[..., joint, :] += values[..., i, :]
+    return effort
 
 
 def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 # leave the cone of physical ones by such a rounding and is still meant well.
 TRIANGLE_TOLERANCE = 1e-6
 DEFINITENESS_TOLERANCE = 1e-9
+# The inertia of a mass at this distance [m] is rounding as well.
+_NEGLIGIBLE_RADIUS = 1e-6
 SYMMETRY_TOLERANCE = 1e-9
 
 
@@ -111,7 +113,7 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
         raise ModelError(f'{owner} has a negative mass ({mass} kg); expected zero or more.')
     moments = np.linalg.eigvalsh(inertia_com)
     scale = float(np.abs(moments).max())
-    if moments[0] < -DEFINITENESS_TOLERANCE * scale:
+    if moments[0] < -DEFINITENESS_TOLERANCE * scale - mass * _NEGLIGIBLE_RADIUS**2:
         values = ', '.join(f'{value:.6g}' for value in moments)
         raise ModelError(
             f'{owner} has an inertia tensor that is not positive semi-definite (principal moments '

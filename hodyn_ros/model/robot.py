@@ -567,8 +567,8 @@ def _described_friction(
         damping, friction = joint.dynamics
         if not (np.isfinite(damping) and np.isfinite(friction) and min(joint.dynamics) >= 0.0):
             raise ModelError(
-                f'Joint {joint.name!r}: damping {damping} and friction {friction} must be finite '
-                'and not negative.'
+                f'Joint {joint.name!r}: damping {damping} and friction {friction}, expected one '
+                'element <dynamics> with finite numbers that are not negative.'
             )
         laws[joint.name] = Viscous(damping) + Coulomb(friction)
     return laws

@@ -9,6 +9,7 @@ specification, and what it lets pass (NaN, document types, several inertias) is 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -45,12 +46,11 @@ _READ_ATTRIBUTES = {
     'child': ('link',),
     'limit': ('lower', 'upper', 'velocity', 'effort'),
     'mimic': ('joint', 'multiplier', 'offset'),
-    'dynamics': ('damping', 'friction'),
 }
 _READ_CHILDREN = {
     'link': ('inertial',),
     'inertial': ('origin', 'mass', 'inertia'),
-    'joint': ('origin', 'axis', 'parent', 'child', 'limit', 'mimic', 'dynamics'),
+    'joint': ('origin', 'axis', 'parent', 'child', 'limit', 'mimic'),
 }
 _MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic')
 _KNOWN_JOINT_TYPES = (*_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
@@ -89,10 +89,13 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
             + ('; run it through xacro first.' if 'xacro' in root.tag else '.')
         )
     joint_types: dict[str | None, str] = {}
+    dynamics: dict[str | None, Dynamics] = {}
     cleaned = ElementTree.Element('robot', name=root.get('name', 'robot'))
     for element in root:
         if element.tag in ('link', 'joint'):
             cleaned.append(_cleaned(element))
+            if element.tag == 'joint':
+                dynamics[element.get('name')] = _dynamics(element)
         elif isinstance(element.tag, str) and 'xacro' in element.tag:
             raise ModelError(
                 'The robot description contains xacro macros; run it through xacro first.'
@@ -110,7 +113,12 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
 
     warnings: list[str] = []
     links = tuple(_link(link, warnings) for link in robot.links)
-    joints = tuple(_joint(joint, joint_types[joint.name], warnings) for joint in robot.joints)
+    joints = tuple(
+        replace(
+            _joint(joint, joint_types[joint.name], warnings), dynamics=dynamics[joint.name]
+        )
+        for joint in robot.joints
+    )
     return RobotDescription(robot.name, links, joints, tuple(warnings))
 
 
@@ -198,7 +206,10 @@ def _link(link: Any, warnings: list[str]) -> Link:
     inertia_com = np.zeros((3, 3))
     if link.inertial.inertia is not None:
         inertia_com = np.array(link.inertial.inertia.to_matrix())
-    warnings.extend(check_inertia(owner, mass, frame[:3, 3], inertia_com))
+    try:
+        warnings.extend(check_inertia(owner, mass, frame[:3, 3], inertia_com))
+    except ModelError as error:
+        return Link(link.name, defect=str(error))
     M_body = transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
     return Link(link.name, mass, M_body)
 
@@ -233,7 +244,6 @@ def _joint(joint: Any, given_type: str, warnings: list[str]) -> Joint:
         axis,
         mimic,
         _limits(owner, joint),
-        dynamics=_dynamics(joint),
     )
 
 
@@ -249,8 +259,20 @@ def _limits(owner: str, joint: Any) -> Limits:
     return limits
 
 
-def _dynamics(joint: Any) -> Dynamics:
-    if joint.dynamics is None:
-        return Dynamics()
-    # Checked only when they are used: most descriptions hold settings of a simulator here.
-    return Dynamics(joint.dynamics.damping or 0.0, joint.dynamics.friction or 0.0)
+def _dynamics(joint: ElementTree.Element) -> Dynamics:
+    """Friction as it is written; what is not a number becomes NaN.
+
+    Most descriptions hold settings of a simulator here, and nobody may ever ask for them: so they
+    stay out of the parser, where they could make it fail, and are checked when they are used.
+    """
+    elements = joint.findall('dynamics')
+    if len(elements) > 1:
+        return Dynamics(np.nan, np.nan)
+    values = []
+    for name in Dynamics._fields:
+        text = elements[0].get(name, '0') if elements else '0'
+        try:
+            values.append(float(text))
+        except ValueError:
+            values.append(np.nan)
+    return Dynamics(*values)

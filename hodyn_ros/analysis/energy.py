@@ -1,0 +1,118 @@
+"""Kinetic and potential energy of a robot along a motion, with time derivatives of any order.
+
+Source: notes on Lagrangian dynamics, eqs. (36) and (38), in body-fixed twists; derivatives by
+Leibniz's rule, O(n) in the bodies. Without wrenches and friction the power of the joints is the
+rate of their sum: qd^T Q = d/dt (T + U).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import MotionError
+from hodyn_ros.kinematics.body import body_poses, body_twists
+from hodyn_ros.kinematics.joints import JointTransforms, body_coordinates, checked_motion
+from hodyn_ros.lie import leibniz
+from hodyn_ros.lie.so3 import cross
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+
+def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
+    """Kinetic energy of the robot and its time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 2.
+
+    Returns
+    -------
+    ndarray, shape (..., K-1)
+        `[..., m]` is the m-th time derivative [J/s^m].
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    Source: notes, eq. (36), T = 1/2 qd^T B qd, as the sum of 1/2 V_i^T M_i V_i over the bodies;
+    the armature of the joints is part of it.
+    """
+    motion = checked_motion(model, motion, lowest_K=2)
+    batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
+    with np.errstate(over='ignore', invalid='ignore'):
+        coordinates = body_coordinates(model, motion.reshape(-1, K, n))
+        transforms = JointTransforms(model, coordinates[:, :-1])
+        energy = np.zeros((len(coordinates), K - 1))
+        for V, M in zip(body_twists(model, coordinates, transforms), model.M_body):
+            energy += 0.5 * leibniz.bilinear(_dot, V, V @ M)[..., 0]
+        qd = coordinates[:, 1:]
+        energy += 0.5 * leibniz.bilinear(_dot, qd, model.armature * qd)[..., 0]
+    return _finite(energy, motion).reshape(*batch, K - 1)
+
+
+def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
+    """Potential energy of the robot in gravity and its time derivatives.
+
+    It is zero for a centre of mass in the origin of the base link. What is rigidly attached to
+    the base does not count.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
+
+    Returns
+    -------
+    ndarray, shape (..., K)
+        `[..., m]` is the m-th time derivative [J/s^m].
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    Source: notes, eq. (38), U = -sum_i m_i g^T p_i; its rate is -sum_i g^T h_i with the linear
+    momenta h_i.
+    """
+    motion = checked_motion(model, motion, lowest_K=1)
+    batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
+    with np.errstate(over='ignore', invalid='ignore'):
+        coordinates = body_coordinates(model, motion.reshape(-1, K, n))
+        poses = body_poses(model, coordinates[:, 0])
+        energy = np.zeros((len(coordinates), K))
+        for pose, M in zip(poses, model.M_body):
+            # M = [[Theta, m c~], [-m c~, m 1]]: mass and mass times centre of mass.
+            mass, first_moment = M[5, 5], M[[2, 0, 1], [4, 5, 3]]
+            p = mass * pose[:, :3, 3] + pose[:, :3, :3] @ first_moment
+            energy[:, 0] -= p @ model.gravity
+        if K > 1:
+            twists = body_twists(model, coordinates, JointTransforms(model, coordinates[:, :-1]))
+            for pose, M, V in zip(poses, model.M_body, twists):
+                # The linear momentum in body axes and its derivatives in a frame at rest.
+                h = leibniz.from_moving_frame((V @ M)[..., 3:], V[..., :3], cross)
+                g = model.gravity @ pose[:, :3, :3]
+                energy[:, 1:] -= (h @ g[..., None])[..., 0]
+    return _finite(energy, motion).reshape(*batch, K)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray((a * b).sum(axis=-1, keepdims=True))
+
+
+def _finite(energy: Array, motion: Array) -> Array:
+    if not np.all(np.isfinite(energy)):
+        raise MotionError(
+            'The energy overflows: the motion holds values that are too large '
+            f'(largest {np.abs(motion).max():.3g}).'
+        )
+    return energy

@@ -1,0 +1,574 @@
+"""Equations of motion in closed form, Q = M q2d + C qd + Q_grav + Q_ext, with time derivatives.
+
+Source: Mueller and Kumar 2021, "Closed-form time derivatives of the equations of motion of rigid
+body systems", eqs. (8) to (57), whose numbers are quoted below, extended from chains to trees. All
+bodies are stacked: a system matrix has one block of 6 rows for each body. Orders up to 2 are
+written out as in the paper (`written_out`), any order follows from Leibniz's rule (`series`). The
+cost grows with the cube of the number of bodies; the recursive formulations are the fast ones.
+
+Trees: the block (i, j) of A is Ad_{C_i,j} where body j lies on the way from body i to the base (or
+is i itself) and zero elsewhere, so that A = (I - D)^-1 with the block (i, p(i)) of D equal to
+Ad_{C_i,p(i)}. With dD/dt = -a D, eq. (18) and all that follows from it hold unchanged. (In the
+sentence before eq. (19), "Ad_{C_i,-1}" means Ad_{C_i,i-1}.) Nothing here depends on the type of
+the joint screws X: revolute, prismatic or helical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import MotionError
+from hodyn_ros.kinematics.body import body_poses
+from hodyn_ros.kinematics.joints import body_coordinates, checked_motion
+from hodyn_ros.lie import leibniz, se3
+from hodyn_ros.model.robot import BASE, RobotModel
+
+Array = NDArray[np.float64]
+
+# Numbers in one system matrix for all samples that are computed together: small enough for the
+# two dozen matrices of an evaluation to stay in the cache.
+_NUMBERS_IN_BLOCK = 2**15
+
+
+# --- Public matrices of the equations of motion -------------------------------------------------
+
+
+def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
+    """Generalized mass matrix M(q) of the independent joints and its time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n, n)
+        `[..., m, :, :]` is the m-th time derivative, exactly symmetric. Entries are in
+        [kg m^2/s^m] between revolute joints, [kg/s^m] between prismatic ones and [kg m/s^m]
+        between one of each. M itself is positive definite unless a joint moves no inertia. The
+        armature of the joints is part of it.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
+    and (39).
+    """
+    selection = _selection(model)
+    armature = selection.T @ (model.armature[:, None] * selection)
+
+    def matrices(system: SystemSeries) -> list[Array]:
+        M = [_symmetric(M) for M in system.mass_matrices(len(system.J))]
+        return [M[0] + armature, *M[1:]]
+
+    return _along(model, motion, 1, matrices)
+
+
+def coriolis_matrix(model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True) -> Array:
+    """Generalized Coriolis matrix of the independent joints and its time derivatives.
+
+    The Coriolis and centrifugal efforts C qd are the same for every choice of C, the matrix
+    itself is not.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 2.
+    skew_symmetric : bool
+        Which matrix. True: C-bar of eq. (54), with which dM/dt - 2 C is skew symmetric, as proofs
+        of passivity need it; so are the time derivatives of that difference. False: C of eq. (20),
+        with which only qd^T (dM/dt - 2 C) qd = 0 holds.
+
+    Returns
+    -------
+    ndarray, shape (..., K-1, n, n)
+        `[..., m, :, :]` is the m-th time derivative, in the units of the mass matrix times
+        [1/s^(m+1)].
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    A third one has Christoffel symbols for entries, see `lagrange`; its difference is skew
+    symmetric too, and it is what Pinocchio's `computeCoriolisMatrix` returns.
+    Source: Mueller and Kumar 2021, eqs. (20), (22), (54), by Leibniz's rule; equal to (31)
+    and (45).
+    """
+
+    def matrices(system: SystemSeries) -> list[Array]:
+        return system.coriolis_matrices(len(system.C), skew_symmetric)
+
+    return _along(model, motion, 2, matrices)
+
+
+def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
+    """Efforts of the independent joints that hold the robot against gravity, with derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n)
+        `[..., m, :]` is the m-th time derivative of the torques [N m/s^m] or forces [N/s^m].
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    Source: Mueller and Kumar 2021, Q_grav = J^T M U G, eq. (25), by Leibniz's rule; equal to (36)
+    and (52).
+    """
+    return _along(model, motion, 1, lambda system: system.gravity_efforts(len(system.J)))
+
+
+def _along(
+    model: RobotModel,
+    motion: ArrayLike,
+    lowest_K: int,
+    quantities: Callable[[SystemSeries], list[Array]],
+) -> Array:
+    """Quantities of the independent joints along a motion; the orders become an axis."""
+    motion = checked_motion(model, motion, lowest_K)
+    batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
+    coordinates = body_coordinates(model, motion.reshape(-1, K, n))
+    # Motions and efforts of the bodies' joints are those of the independent ones times constants.
+    selection = _selection(model)
+    results = []
+    with np.errstate(over='ignore', invalid='ignore'):
+        for block in _blocks(model, len(coordinates)):
+            system = series(model, coordinates[block])
+            system = system._replace(J=[J @ selection for J in system.J])
+            results.append(np.stack(quantities(system), axis=1))
+    result = np.concatenate(results)
+    if not np.all(np.isfinite(result)):
+        raise MotionError(
+            'The result overflows: the motion holds values that are too large '
+            f'(largest {np.abs(motion).max():.3g}).'
+        )
+    return result.reshape(*batch, *result.shape[1:])
+
+
+def _selection(model: RobotModel) -> Array:
+    """Constant matrix of the velocities of all bodies' joints by those of the independent ones."""
+    selection = np.zeros((model.n_bodies, model.n_joints))
+    selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
+    return selection
+
+
+# --- Inverse dynamics ---------------------------------------------------------------------------
+
+
+def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+    """Efforts of all bodies' joints and their time derivatives.
+
+    Orders up to 2 are those that the paper writes out; if more are asked for, all follow from
+    Leibniz's rule.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 3.
+    applied : mapping of int to ndarray, shape (N, K-2, 6)
+        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
+        frame, and its componentwise derivatives.
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n_bodies)
+    """
+    N, K, n_bodies = coordinates.shape
+    efforts = written_out_efforts if K <= 5 else leibniz_efforts
+    results = np.empty((N, K - 2, n_bodies))
+    for block in _blocks(model, N):
+        W = np.zeros((len(coordinates[block]), K - 2, n_bodies, 6))
+        for body, wrench in applied.items():
+            W[:, :, body] = wrench[block]
+        results[block] = efforts(model, coordinates[block], W.reshape(len(W), K - 2, 6 * n_bodies))
+    return results
+
+
+def written_out_efforts(model: RobotModel, coordinates: Array, W: Array) -> Array:
+    """Efforts and their first and second derivatives from the printed expressions.
+
+    Source: Mueller and Kumar 2021, eqs. (1), (28) and (38).
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, 3 <= K <= 5.
+    W : ndarray, shape (N, K-2, 6 n_bodies)
+        System wrench of eq. (27): the wrenches that the bodies exert on the environment.
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n_bodies)
+    """
+    orders = coordinates.shape[1] - 2
+    system = written_out(model, coordinates)
+    J_transposed = _transpose(system.J)
+
+    def reduced(matrix: Array) -> Array:
+        return J_transposed @ matrix @ system.J
+
+    _, qd, q2d, *higher = np.moveaxis(coordinates, 1, 0)[..., None]
+    UG = system.U @ _gravity_screw(model)
+    W0, *W_higher = np.moveaxis(W, 1, 0)[..., None]
+
+    M, C = reduced(system.M), reduced(system.C)
+    Q_grav = J_transposed @ system.M @ UG  # (25)
+    Q_ext = J_transposed @ W0  # (27)
+    efforts = [M @ q2d + C @ qd + Q_grav + Q_ext]  # (1)
+    if orders > 1:
+        q3d, Wd = higher[0], W_higher[0]
+        Md, Cd = reduced(system.M1), reduced(system.C1)  # (29), (31)
+        Qd_grav = J_transposed @ system.M1 @ UG  # (36)
+        Qd_ext = J_transposed @ (Wd - _transpose(system.Aa) @ W0)  # (37)
+        efforts.append(M @ q3d + (Md + C) @ q2d + Cd @ qd + Qd_grav + Qd_ext)  # (28)
+    if orders > 2:
+        q4d, W2d = higher[1], W_higher[1]
+        M2d, C2d = reduced(system.M2), reduced(system.C2)  # (40), (45)
+        Q2d_grav = J_transposed @ system.M2 @ UG  # (52)
+        factor = 2.0 * system.Aa @ system.Aa - system.Aad - system.Aaa
+        Q2d_ext = J_transposed @ (
+            W2d - 2.0 * _transpose(system.Aa) @ Wd + _transpose(factor) @ W0
+        )  # (53)
+        efforts.append(
+            M @ q4d + (2.0 * Md + C) @ q3d + (M2d + 2.0 * Cd) @ q2d + C2d @ qd + Q2d_grav + Q2d_ext
+        )  # (38)
+    return np.stack(efforts, axis=1)[..., 0]
+
+
+def leibniz_efforts(model: RobotModel, coordinates: Array, W: Array) -> Array:
+    """Efforts and their derivatives of any order by Leibniz's rule, applied to eq. (1).
+
+    Q^(k) = sum_j binomial(k, j) (M^(j) q^(k-j+2) + C^(j) q^(k-j+1)) + Q_grav^(k) + Q_ext^(k).
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 3.
+    W : ndarray, shape (N, K-2, 6 n_bodies)
+        System wrench of eq. (27): the wrenches that the bodies exert on the environment.
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n_bodies)
+    """
+    orders = coordinates.shape[1] - 2
+    q = list(np.moveaxis(coordinates, 1, 0)[..., None])
+    system = series(model, coordinates[:, :-1])
+    terms = (
+        _product(system.mass_matrices(orders), q[2:], orders),
+        _product(system.coriolis_matrices(orders, skew_symmetric=False), q[1:], orders),
+        [effort[..., None] for effort in system.gravity_efforts(orders)],
+        _product(_transposes(system.J), list(np.moveaxis(W, 1, 0)[..., None]), orders),
+    )
+    return np.stack([sum(order) for order in zip(*terms)], axis=1)[..., 0]
+
+
+# --- System matrices ----------------------------------------------------------------------------
+
+
+class SystemMatrices(NamedTuple):
+    """Matrices of all bodies at one position."""
+
+    A: Array
+    """Transforms of twists between bodies, eq. (10), shape (N, 6 n_bodies, 6 n_bodies)."""
+    X: Array
+    """Joint screws, eq. (10), shape (6 n_bodies, n_bodies)."""
+    M: Array
+    """Inertias of the bodies, eq. (21), shape (6 n_bodies, 6 n_bodies)."""
+    U: Array
+    """Transforms of twists from the base to the bodies, eq. (26), shape (N, 6 n_bodies, 6)."""
+
+
+def system_matrices(model: RobotModel, positions: Array) -> SystemMatrices:
+    """System matrices that depend on the position of the joints alone.
+
+    Parameters
+    ----------
+    model : RobotModel
+    positions : ndarray, shape (N, n_bodies)
+        Joint positions of the bodies.
+
+    Returns
+    -------
+    SystemMatrices
+    """
+    N, n_bodies = positions.shape
+    poses = body_poses(model, positions)
+    A = np.zeros((N, n_bodies, 6, n_bodies, 6))
+    U = np.empty((N, n_bodies, 6, 6))
+    X = np.zeros((n_bodies, 6, n_bodies))
+    for i, p in enumerate(model.parent):
+        U[:, i] = se3.Ad(se3.inverse(poses[i]))
+        A[:, i, :, i] = np.eye(6)
+        X[i, :, i] = model.X[i]
+        # The bodies before i on its way to the base: those before p, and p.
+        j = p
+        while j != BASE:
+            A[:, i, :, j] = se3.Ad(se3.inverse(poses[i]) @ poses[j])
+            j = model.parent[j]
+    size = 6 * n_bodies
+    return SystemMatrices(
+        A.reshape(N, size, size),
+        X.reshape(size, n_bodies),
+        _block_diagonal(model.M_body),
+        U.reshape(N, size, 6),
+    )
+
+
+def matrix_a(model: RobotModel, rates: Array) -> Array:
+    """Matrix a = diag(qd_i ad_X_i), eq. (13); of higher derivatives of q, its time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    rates : ndarray, shape (N, n_bodies)
+        The derivative of order k + 1 of the bodies' joint positions gives that of order k of a.
+
+    Returns
+    -------
+    ndarray, shape (N, 6 n_bodies, 6 n_bodies)
+    """
+    return _block_diagonal(rates[..., None, None] * se3.ad(model.X))
+
+
+def matrix_b(V: Array) -> Array:
+    """Matrix b = diag(ad_V_i), eq. (23); of derivatives of the twists, its time derivatives.
+
+    Parameters
+    ----------
+    V : ndarray, shape (N, 6 n_bodies, 1)
+        System twist, eq. (8), or a derivative of it.
+
+    Returns
+    -------
+    ndarray, shape (N, 6 n_bodies, 6 n_bodies)
+    """
+    return _block_diagonal(se3.ad(V.reshape(len(V), V.shape[1] // 6, 6)))
+
+
+class WrittenOut(NamedTuple):
+    """System matrices with the derivatives that the paper writes out.
+
+    The generalized matrices are d^k M/dt^k = J^T Mk J and d^k C/dt^k = J^T Ck J. What needs more
+    derivatives of the motion than are given is zero.
+    """
+
+    J: Array
+    """System Jacobian, eq. (9), shape (N, 6 n_bodies, n_bodies)."""
+    U: Array
+    """Transforms of twists from the base to the bodies, eq. (26), shape (N, 6 n_bodies, 6)."""
+    Aa: Array
+    """The products A a, A da/dt and A a a."""
+    Aad: Array
+    Aaa: Array
+    M: Array
+    """Inertias, shape (6 n_bodies, 6 n_bodies); the matrices below are one such a sample."""
+    M1: Array
+    M2: Array
+    C: Array
+    C1: Array
+    C2: Array
+
+
+def written_out(model: RobotModel, coordinates: Array) -> WrittenOut:
+    """System matrices with the first and second derivatives that the paper writes out.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, 3 <= K <= 5.
+
+    Returns
+    -------
+    WrittenOut
+    """
+    orders = coordinates.shape[1] - 2
+    q, qd, q2d, *higher = np.moveaxis(coordinates, 1, 0)
+    A, X, M, U = system_matrices(model, q)
+    J = A @ X  # (9)
+    V = J @ qd[..., None]  # (8)
+    a = matrix_a(model, qd)
+    Aa = A @ a
+    MAa = M @ Aa
+    C = -MAa - _transpose(matrix_b(V)) @ M  # (22)
+    none = np.zeros_like(A)
+    if orders == 1:
+        return WrittenOut(J, U, Aa, none, none, M, none, none, C, none, none)
+
+    Aad = A @ matrix_a(model, q2d)
+    Aaa = Aa @ a
+    MAaa = M @ Aaa
+    MAaAa = MAa @ Aa
+    M1 = -MAa - _transpose(MAa)  # (30)
+    Vd = J @ q2d[..., None] - Aa @ V  # (15)
+    # The paper's C(q, q2d, Vd): eq. (22) with accelerations in the place of velocities.
+    C_of_accelerations = -M @ Aad - _transpose(matrix_b(Vd)) @ M
+    CAa = C @ Aa
+    AaTC = _transpose(Aa) @ C
+    C1 = C_of_accelerations + MAaAa - MAaa - CAa - AaTC  # (34)
+    if orders == 2:
+        return WrittenOut(J, U, Aa, Aad, Aaa, M, M1, none, C, C1, none)
+
+    # (43), whose first term is misprinted: it is M^(1)(q, q2d), not M^(1)(q, qd); see (42), (44).
+    MAad = M @ Aad
+    M1_of_accelerations = -MAad - _transpose(MAad)
+    M1Aa = M1 @ Aa
+    M2 = M1_of_accelerations + _twice_symmetric(MAaAa - MAaa) - _twice_symmetric(M1Aa)
+
+    # Differentiating (15) with dJ/dt = -A a J (12) and dA/dt = A a - A a A (19).
+    q3d = higher[0]
+    V2d = J @ q3d[..., None] - 2.0 * Aa @ (J @ q2d[..., None]) + (2.0 * Aa @ Aa - Aaa - Aad) @ V
+    C_of_jerks = -M @ A @ matrix_a(model, q3d) - _transpose(matrix_b(V2d)) @ M
+    C2 = (
+        C_of_jerks
+        - 2.0 * C1 @ Aa
+        - 2.0 * _transpose(Aa) @ C1
+        - C @ Aad
+        - _transpose(Aad) @ C
+        - 2.0 * AaTC @ Aa
+        - C @ Aaa
+        - _transpose(Aaa) @ C
+        + MAad @ Aa
+        + 2.0 * MAa @ Aad
+        - 2.0 * MAaAa @ Aa
+        + 2.0 * MAa @ Aaa
+        - 3.0 * MAa @ matrix_a(model, q2d)
+        - MAaa @ a
+        + MAaa @ Aa
+    )  # (50)
+    return WrittenOut(J, U, Aa, Aad, Aaa, M, M1, M2, C, C1, C2)
+
+
+class SystemSeries(NamedTuple):
+    """System matrices along a motion; entry k of a list is the k-th time derivative."""
+
+    M: Array
+    """Inertias, eq. (21), shape (6 n_bodies, 6 n_bodies)."""
+    G: Array
+    """Acceleration of the base that stands for gravity, eq. (26), shape (6, 1)."""
+    J: list[Array]
+    """System Jacobian, eq. (9), K entries of shape (N, 6 n_bodies, n)."""
+    U: list[Array]
+    """From the base to the bodies, eq. (26), K entries of shape (N, 6 n_bodies, 6)."""
+    C: list[Array]
+    """System matrix of Coriolis terms, eq. (22), K-1 entries, (N, 6 n_bodies, 6 n_bodies)."""
+    Mb: list[Array]
+    """What eq. (54) adds to it, K-1 entries of the same shape."""
+
+    def mass_matrices(self, orders: int) -> list[Array]:
+        """Generalized mass matrix, eq. (20), and its derivatives, each of shape (N, n, n)."""
+        return _product(_transposes(self.J), [self.M @ J for J in self.J], orders)
+
+    def coriolis_matrices(self, orders: int, skew_symmetric: bool) -> list[Array]:
+        """Coriolis matrix C-bar of eq. (54) or C of (20), and derivatives, of shape (N, n, n)."""
+        C = [C + Mb for C, Mb in zip(self.C, self.Mb)] if skew_symmetric else self.C
+        return _product(_transposes(self.J), _product(C, self.J, orders), orders)
+
+    def gravity_efforts(self, orders: int) -> list[Array]:
+        """Q_grav of eq. (25) and its derivatives, each of shape (N, n)."""
+        weights = [self.M @ (U @ self.G) for U in self.U]
+        return [Q[..., 0] for Q in _product(_transposes(self.J), weights, orders)]
+
+
+def series(model: RobotModel, coordinates: Array) -> SystemSeries:
+    """System matrices and their time derivatives of any order, by Leibniz's rule.
+
+    A^(k+1) = (A a - A a A)^(k), eq. (19); J^(k) = A^(k) X; V^(k) = (J qd)^(k), eq. (8);
+    C^(k) = -M (A a)^(k) - b^(k)^T M, eq. (22); U^(k+1) = -(A a U)^(k), below eq. (36).
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 1.
+
+    Returns
+    -------
+    SystemSeries
+    """
+    q, *rates = np.moveaxis(coordinates, 1, 0)
+    A0, X, M, U0 = system_matrices(model, q)
+    a = [matrix_a(model, rate) for rate in rates]
+    A, U, Aa = [A0], [U0], list[Array]()
+    for k in range(len(rates)):
+        Aa.append(_product(A, a, k + 1, first=k)[0])
+        A.append(Aa[k] - _product(Aa, A, k + 1, first=k)[0])
+        U.append(-_product(Aa, U, k + 1, first=k)[0])
+    J = [Ak @ X for Ak in A]
+    V = _product(J, [rate[..., None] for rate in rates], len(rates))
+    b = [matrix_b(Vk) for Vk in V]
+    C = [-M @ Aak - _transpose(bk) @ M for Aak, bk in zip(Aa, b)]
+    return SystemSeries(M, _gravity_screw(model), J, U, C, [M @ bk for bk in b])
+
+
+def _product(f: Sequence[Array], g: Sequence[Array], orders: int, first: int = 0) -> list[Array]:
+    """Time derivatives of the matrix product f g, from the order `first` on, below `orders`."""
+    table = leibniz.binomials(orders)
+    return [
+        np.asarray(sum(table[m, j] * (f[j] @ g[m - j]) for j in range(m + 1)))
+        for m in range(first, orders)
+    ]
+
+
+def _transpose(matrix: Array) -> Array:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _transposes(matrices: Sequence[Array]) -> list[Array]:
+    return [_transpose(matrix) for matrix in matrices]
+
+
+def _twice_symmetric(matrix: Array) -> Array:
+    return matrix + _transpose(matrix)
+
+
+def _symmetric(matrix: Array) -> Array:
+    return 0.5 * _twice_symmetric(matrix)
+
+
+def _block_diagonal(blocks: Array) -> Array:
+    """Square matrix with 6x6 blocks, shape (..., n_bodies, 6, 6), on its diagonal."""
+    n_bodies = blocks.shape[-3]
+    matrix = np.zeros((*blocks.shape[:-3], n_bodies, 6, n_bodies, 6))
+    for i in range(n_bodies):
+        matrix[..., i, :, i, :] = blocks[..., i, :, :]
+    return matrix.reshape(*blocks.shape[:-3], 6 * n_bodies, 6 * n_bodies)
+
+
+def _gravity_screw(model: RobotModel) -> Array:
+    return np.concatenate([np.zeros(3), -model.gravity])[:, None]
+
+
+def _blocks(model: RobotModel, N: int) -> Iterator[slice]:
+    """Slices of the samples, at least one."""
+    step = max(1, _NUMBERS_IN_BLOCK // (6 * model.n_bodies) ** 2)
+    for start in range(0, max(N, 1), step):
+        yield slice(start, start + step)

@@ -1,0 +1,52 @@
+"""Robots that people own: those of the PyPI package example-robot-data, against Pinocchio."""
+
+import re
+import warnings
+from importlib import metadata
+from pathlib import Path
+
+import example_robots
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
+try:
+    ROBOTS = example_robots.descriptions()
+except metadata.PackageNotFoundError:
+    pytest.skip('example-robot-data is not installed', allow_module_level=True)
+
+# Descriptions that are refused, and why.
+REFUSED = {
+    'alex_description/urdf/alex_psyonic_hands.urdf': "mimics 'index_q1', which does not exist",
+    'hector_description/robots/quadrotor_base.urdf': 'no moving joints',
+    'iris_description/robots/iris_simple.urdf': 'no moving joints',
+    'romeo_description/urdf/romeo_laas_small.urdf': "'LHipPitch_link' has an inertia tensor that is",
+    'ur_description/urdf/ur3.urdf': 'no links',
+}
+
+TOLERANCE = 1e-12  # relative to the largest effort of the order
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_robot_agrees_with_pinocchio_or_is_refused_with_the_reason(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        outcome = example_robots.compare(ROBOTS[name])
+    if name in REFUSED:
+        assert REFUSED[name] in outcome.reason
+    else:
+        assert outcome.reason == ''
+        assert outcome.errors[0] <= TOLERANCE
+        assert outcome.errors[1] <= TOLERANCE
+
+
+def test_there_are_many_robots():
+    assert len(ROBOTS) >= 60
+    assert len(REFUSED) <= 5
+
+
+def test_table_in_the_documentation_is_complete():
+    page = (ROOT / 'doc' / 'example_robots.rst').read_text(encoding='utf-8')
+    listed = set(re.findall(r'^   \* - ``(.+)``$', page, flags=re.MULTILINE))
+    assert listed == set(ROBOTS)
