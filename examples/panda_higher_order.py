@@ -2,8 +2,9 @@
 
 Source: S. Kumar, A. Mueller, "Nth Order Analytical Time Derivatives of Inverse Dynamics in
 Recursive and Closed Forms", IEEE ICRA, 2021, section IV-A with figures 2 to 5, which show orders
-up to three. Motion and wrench are those of `panda_second_order`. The torques alone, computed by
-the Newton-Euler algorithm, which knows no derivatives, are interpolated and differentiated.
+up to three. Motion and wrench are those of `panda_second_order`. As there, the recursive and the
+closed form are compared with each other and with numerical differentiation: the torques alone,
+computed by the Newton-Euler algorithm, which knows no derivatives, are interpolated.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import numpy as np
 from panda_second_order import efforts
 
 from hodyn_ros import RobotModel
+from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.resources import share_file
 
 ORDERS = 7
 # Relative to the largest value of the order. The numerical derivatives are the limit: each
 # differentiation of the interpolation polynomial amplifies its rounding.
 TOLERANCES = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 5e-8)
+FORMULATIONS_TOLERANCE = 1e-13
 
 
 class Result(NamedTuple):
@@ -31,6 +34,9 @@ class Result(NamedTuple):
 
     times: np.ndarray
     computed: np.ndarray
+    """By the recursive formulation, nth_order."""
+    others: dict[str, np.ndarray]
+    """By the other formulations of any order."""
     numerical: np.ndarray
 
 
@@ -41,7 +47,12 @@ def compute(samples: int) -> Result:
     numerical = tools.differentiated(
         lambda t: efforts(model, t, 1, 'newton_euler')[:, 0], times, ORDERS
     )
-    return Result(times, efforts(model, times, ORDERS, 'nth_order'), numerical)
+    computed = {
+        name: efforts(model, times, ORDERS, name)
+        for name, formulation in FORMULATIONS.items()
+        if formulation.highest_order is None
+    }
+    return Result(times, computed.pop('nth_order'), computed, numerical)
 
 
 def draw(result: Result, path: Path) -> None:
@@ -56,12 +67,16 @@ def draw(result: Result, path: Path) -> None:
             axis.ticklabel_format(axis='y', style='sci', scilimits=(0, 0), useMathText=True)
     panels[ORDERS].remove()
     last = figure.add_subplot(4, 2, 8)
-    last.semilogy(
-        range(ORDERS), tools.relative_errors(result.numerical, result.computed), 'o-', color='C7'
-    )
+    compared = {**result.others, 'numerical': result.numerical}
+    for number, (name, values) in enumerate(reversed(compared.items())):
+        errors = tools.relative_errors(values, result.computed)
+        # Black and colours that no joint has.
+        color = ('black', 'C8', 'C9')[number % 3]
+        last.semilogy(errors, marker='o^s'[number % 3], ms=4, lw=1.0, color=color, label=name)
+    last.legend(loc='upper left', fontsize='small')
     last.grid(alpha=0.3)
     last.set_xlabel('order of the derivative')
-    last.set_ylabel('numerical derivatives:\nrelative difference')
+    last.set_ylabel('difference to\nnth_order, relative')
     panels[ORDERS - 2].set_xlabel('time [s]')
     panels[ORDERS - 2].tick_params(labelbottom=True)
     tools.legend(figure, lines, 'numerical')
@@ -74,14 +89,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = tools.arguments(__doc__, 501, argv)
     result = compute(arguments.samples)
     errors = tools.relative_errors(result.numerical, result.computed)
-    print('Panda: numerical differentiation, difference relative to the largest value')
-    print(f'  {"order":6}{"largest":>12}{"difference":>13}')
-    for order, error in enumerate(errors):
+    formulations = {
+        name: tools.relative_errors(values, result.computed)
+        for name, values in result.others.items()
+    }
+    print('Panda: largest values, and differences to nth_order relative to them')
+    columns = {**formulations, 'numerical': errors}
+    print(f'  {"order":6}{"largest":>12}' + ''.join(f'{name:>13}' for name in columns))
+    for order in range(ORDERS):
         largest = np.abs(result.computed[:, order]).max()
-        print(f'  {order:<6}{largest:12.4g}{error:13.1e}')
+        differences = ''.join(f'{column[order]:13.1e}' for column in columns.values())
+        print(f'  {order:<6}{largest:12.4g}{differences}')
     if arguments.picture:
         draw(result, arguments.picture)
-    return int(not np.all(errors <= TOLERANCES))
+    agree = all(np.all(other <= FORMULATIONS_TOLERANCE) for other in formulations.values())
+    return int(not agree or not np.all(errors <= TOLERANCES))
 
 
 if __name__ == '__main__':
