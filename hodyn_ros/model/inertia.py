@@ -113,14 +113,15 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
         raise ModelError(f'{owner} has a negative mass ({mass} kg); expected zero or more.')
     moments = np.linalg.eigvalsh(inertia_com)
     scale = float(np.abs(moments).max())
-    if moments[0] < -DEFINITENESS_TOLERANCE * scale - mass * _NEGLIGIBLE_RADIUS**2:
+    negligible = mass * _NEGLIGIBLE_RADIUS**2
+    if moments[0] < -DEFINITENESS_TOLERANCE * scale - negligible:
         values = ', '.join(f'{value:.6g}' for value in moments)
         raise ModelError(
             f'{owner} has an inertia tensor that is not positive semi-definite (principal moments '
             f'{values} kg m^2); check the signs and the order ixx ixy ixz iyy iyz izz.'
         )
     warnings = []
-    if moments[0] + moments[1] < moments[2] * (1.0 - TRIANGLE_TOLERANCE):
+    if moments[0] + moments[1] < moments[2] * (1.0 - TRIANGLE_TOLERANCE) - negligible:
         values = ', '.join(f'{value:.6g}' for value in moments)
         warnings.append(
             f'{owner}: the principal moments of inertia {values} kg m^2 violate the triangle '
