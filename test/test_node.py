@@ -184,6 +184,9 @@ def test_description_parameter_is_used_and_can_be_changed(start):
     assert not refused.successful
     assert 'no links' in refused.reason
     np.testing.assert_allclose(efforts_of(answered(harness, joint_motion())), expected)
+    # Other joints bring other limits, which are parameters themselves.
+    assert set_description(robots.OTHER_JOINTS).successful
+    assert harness.node.get_parameter('limits.rail.jerk').value == math.inf
 
 
 def test_changed_description_changes_the_efforts(harness):
