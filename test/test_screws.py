@@ -172,7 +172,7 @@ def test_urdf_keeps_names_limits_and_mimic_factors():
 
 
 def test_urdf_of_a_model_reads_the_same_in_pinocchio():
-    import pinocchio as pin
+    pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
 
     rng = np.random.default_rng(5)
     X = random_screws(rng, 6)

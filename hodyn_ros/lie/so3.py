@@ -87,6 +87,8 @@ def log(R: ArrayLike) -> Array:
         [rad]; at exactly pi one of the two opposite vectors.
     """
     R = np.asarray(R, dtype=np.float64)
+    if R.size == 0:
+        return np.zeros(R.shape[:-1])  # SciPy before 1.9 does not take empty arrays
     vectors = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_rotvec()
     return np.asarray(vectors, dtype=np.float64).reshape(*R.shape[:-2], 3)
 
