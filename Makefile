@@ -27,6 +27,7 @@ files_of = $(shell find $(1) -name __pycache__ -prune -o -print 2>/dev/null)
 MSGS_SOURCES := $(call files_of,hodyn_msgs)
 PACKAGE_SOURCES := $(call files_of,hodyn_ros launch config urdf resource) \
   package.xml setup.py setup.cfg pyproject.toml
+EXAMPLES := two_link_arm iiwa panda_second_order panda_higher_order
 
 ##@ Targets
 
@@ -54,6 +55,12 @@ test-long: venv ## Set up and run the long tests, which make test leaves out
 .PHONY: demo
 demo: venv ## Set up, run the Panda node on real topics and draw build/demo/panda_efforts.png
 	$(VENV)/bin/python examples/panda_demo.py
+
+.PHONY: examples
+examples: venv ## Set up, recompute examples of the papers and draw them into build/examples
+	for name in $(EXAMPLES); do \
+	  $(VENV)/bin/python examples/$$name.py --picture build/examples/$$name.png || exit; \
+	done
 
 .PHONY: colcon
 colcon: $(COLCON_VENV)/ready.stamp ## Build and test both packages with colcon, in an environment of its own

@@ -1,7 +1,6 @@
 """Jacobians and their derivatives against Pinocchio, forward kinematics and interpolation."""
 
 import numpy as np
-import pinocchio as pin
 import pytest
 import random_trees
 import robots
@@ -10,6 +9,8 @@ from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
 from hodyn_ros.lie import leibniz
+
+pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 

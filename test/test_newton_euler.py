@@ -178,6 +178,6 @@ def test_inertias_about_centres_of_mass_are_those_of_the_description():
         np.testing.assert_allclose(I_C[i], link.I_C, rtol=0, atol=1e-16)
 
 
-def test_derivatives_are_refused_with_a_way_out():
-    with pytest.raises(HodynError, match='newton_euler computes orders up to 0.*nth_order'):
+def test_derivatives_are_refused():
+    with pytest.raises(HodynError, match='newton_euler computes orders up to 0'):
         inverse_dynamics(RobotModel.from_urdf(PANDA), np.zeros((4, 7)), algorithm='newton_euler')

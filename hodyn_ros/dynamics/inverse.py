@@ -17,13 +17,10 @@ from hodyn_ros.dynamics import (
     nth_order,
     spatial,
 )
-from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
-from hodyn_ros.errors import HodynError, MotionError, WrenchError
-from hodyn_ros.kinematics.joints import (
-    body_coordinates,
-    checked_motion,
-    independent_efforts,
-)
+from hodyn_ros.dynamics.samples import over_samples
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import HodynError
+from hodyn_ros.kinematics.joints import checked_motion, independent_efforts
 from hodyn_ros.model.friction import joint_friction
 from hodyn_ros.model.robot import RobotModel
 
@@ -51,10 +48,6 @@ FORMULATIONS = {
     'newton_euler': Formulation(newton_euler.body_efforts, 0),
 }
 
-# Samples that are computed together: large enough to hide the cost of Python, small enough for the
-# intermediate arrays to stay in the cache.
-_BLOCK = 256
-
 
 def inverse_dynamics(
     model: RobotModel,
@@ -73,8 +66,8 @@ def inverse_dynamics(
     wrench : Wrench or sequence of Wrench, optional
         Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
     algorithm : str
-        'auto' or the name of a formulation, one of `FORMULATIONS`. They agree to rounding; all but
-        nth_order need K <= 5, newton_euler K = 3.
+        'auto' or the name of a formulation, a key of `FORMULATIONS`. They agree to rounding and
+        differ in cost and in the highest order that they compute.
 
     Returns
     -------
@@ -100,41 +93,14 @@ def inverse_dynamics(
     """
     motion = checked_motion(model, motion)
     K = motion.shape[-2]
-    wrenches = checked_wrenches(model, wrench, K - 2)
     body_efforts = _formulation(algorithm, K)
 
-    batch = motion.shape[:-2]
-    for item in wrenches:
-        shape = np.shape(item.values)[:-2]
-        try:
-            batch = np.broadcast_shapes(batch, shape)
-        except ValueError:
-            raise WrenchError(
-                f'Wrench on {item.link!r}: the leading axes {shape} of its values do not '
-                f'broadcast with the leading axes {motion.shape[:-2]} of the motion.'
-            ) from None
-    samples = np.broadcast_to(motion, (*batch, *motion.shape[-2:])).reshape(-1, *motion.shape[-2:])
-    values = [
-        np.broadcast_to(item.values, (*batch, K - 2, 6)).reshape(-1, K - 2, 6) for item in wrenches
-    ]
-    effort = np.empty((len(samples), K - 2, model.n_joints))
-    # Overflow shows in the result, which is checked; it needs no warning on the way.
-    with np.errstate(over='ignore', invalid='ignore'):
-        for start in range(0, len(samples), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            coordinates = body_coordinates(model, samples[block])
-            applied = wrenches_on_bodies(
-                model, coordinates, [(item, v[block]) for item, v in zip(wrenches, values)]
-            )
-            joint_efforts = body_efforts(model, coordinates, applied)
-            add_friction_and_armature(model, coordinates, joint_efforts)
-            effort[block] = independent_efforts(model, joint_efforts)
-    if not np.all(np.isfinite(effort)):
-        raise MotionError(
-            'The efforts overflow: the motion or a wrench holds values that are too large '
-            f'(largest in the motion {np.abs(motion).max():.3g}).'
-        )
-    return effort.reshape(*batch, K - 2, model.n_joints)
+    def efforts(coordinates: Array, applied: Mapping[int, Array]) -> Array:
+        joint_efforts = body_efforts(model, coordinates, applied)
+        add_friction_and_armature(model, coordinates, joint_efforts)
+        return independent_efforts(model, joint_efforts)
+
+    return over_samples(model, motion, wrench, efforts, (K - 2, model.n_joints))
 
 
 def add_friction_and_armature(model: RobotModel, coordinates: Array, efforts: Array) -> None:
@@ -168,6 +134,6 @@ def _formulation(algorithm: str, K: int) -> BodyEfforts:
     if formulation.highest_order is not None and K - 3 > formulation.highest_order:
         raise HodynError(
             f'The algorithm {algorithm} computes orders up to {formulation.highest_order}, the '
-            f'motion has K = {K} for order {K - 3}; use nth_order.'
+            f'motion has K = {K} for order {K - 3}; use auto.'
         )
     return formulation.body_efforts

@@ -24,18 +24,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
-from hodyn_ros.errors import HodynError, MotionError, WrenchError
-from hodyn_ros.kinematics.joints import body_coordinates, checked_motion
+from hodyn_ros.dynamics.samples import over_samples
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import HodynError
+from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.kinematics.spatial import SpatialKinematics, spatial_kinematics
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import bracket, coadjoint
 from hodyn_ros.model.robot import BASE, RobotModel
 
 Array = NDArray[np.float64]
-
-# Samples that are computed together, which bounds the memory of the intermediate arrays.
-_BLOCK = 256
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
@@ -135,38 +133,12 @@ def inter_body_wrenches(
         raise HodynError(
             f'Inter-body wrenches have derivatives up to order 2, K <= 5; the motion has K = {K}.'
         )
-    wrenches = checked_wrenches(model, wrench, K - 2)
-    batch = motion.shape[:-2]
-    for item in wrenches:
-        shape = np.shape(item.values)[:-2]
-        try:
-            batch = np.broadcast_shapes(batch, shape)
-        except ValueError:
-            raise WrenchError(
-                f'Wrench on {item.link!r}: the leading axes {shape} of its values do not '
-                f'broadcast with the leading axes {motion.shape[:-2]} of the motion.'
-            ) from None
-    samples = np.broadcast_to(motion, (*batch, *motion.shape[-2:])).reshape(-1, *motion.shape[-2:])
-    values = [
-        np.broadcast_to(item.values, (*batch, K - 2, 6)).reshape(-1, K - 2, 6) for item in wrenches
-    ]
-    result = np.empty((len(samples), K - 2, model.n_bodies, 6))
-    # Overflow shows in the result, which is checked; it needs no warning on the way.
-    with np.errstate(over='ignore', invalid='ignore'):
-        for start in range(0, len(samples), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            coordinates = body_coordinates(model, samples[block])
-            applied = wrenches_on_bodies(
-                model, coordinates, [(item, v[block]) for item, v in zip(wrenches, values)]
-            )
-            _, W = _inter_body(model, coordinates, applied)
-            result[block] = np.moveaxis(W, 0, 1)[:, : K - 2]
-    if not np.all(np.isfinite(result)):
-        raise MotionError(
-            'The inter-body wrenches overflow: the motion or a wrench holds values that are too '
-            f'large (largest in the motion {np.abs(motion).max():.3g}).'
-        )
-    return result.reshape(*batch, K - 2, model.n_bodies, 6)
+
+    def transmitted(coordinates: Array, applied: Mapping[int, Array]) -> Array:
+        _, W = _inter_body(model, coordinates, applied)
+        return np.moveaxis(W, 0, 1)[:, : K - 2]
+
+    return over_samples(model, motion, wrench, transmitted, (K - 2, model.n_bodies, 6))
 
 
 def _inter_body(

@@ -76,11 +76,11 @@ def jacobian(
 
     coordinates = body_coordinates(model, samples)
     poses = body_poses(model, coordinates[:, 0])
-    twists = [np.zeros((N, 0, 6))] * model.n_bodies
+    twists: list[Array] = [np.zeros((N, 0, 6))] * model.n_bodies
     if K > 1:
         transforms = JointTransforms(model, coordinates[:, :-1])
         twists = body_twists(model, coordinates, transforms)
-    columns = np.empty((N, len(path), K, 6))
+    columns: Array = np.empty((N, len(path), K, 6))
     for column, i in enumerate(path):
         X = np.zeros((N, K, 6))
         X[:, 0] = model.X[i]

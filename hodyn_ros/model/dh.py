@@ -109,7 +109,7 @@ def dh_screws(
             continue
         # Joint i acts along the z axis: of frame i-1 in the standard convention, of frame i in
         # the modified one, where the variable comes last in the transform.
-        along_z = np.zeros(6)
+        along_z: Array = np.zeros(6)
         along_z[2 if kind == 'revolute' else 5] = 1.0
         if convention == 'standard':
             along_z = se3.Ad(se3.inverse(pose)) @ along_z
