@@ -61,6 +61,7 @@ setup(
         'test': [
             'casadi>=3.6',
             'catkin-pkg>=1.0',
+            'docutils>=0.17',
             'example-robot-data>=4.1',
             'hypothesis>=6.0',
             'matplotlib>=3.5',

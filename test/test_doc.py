@@ -1,0 +1,129 @@
+"""What the documentation shows runs, what it names exists, and every page of it can be found."""
+
+import importlib
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from hodyn_ros.dynamics.inverse import FORMULATIONS
+
+ROOT = Path(__file__).resolve().parent.parent
+DOC = ROOT / 'doc'
+PAGES = {str(path.relative_to(DOC)): path for path in sorted(DOC.rglob('*.rst'))}
+TEXTS = {page: path.read_text(encoding='utf-8') for page, path in PAGES.items()}
+
+EXAMPLE = re.compile(r'^\.\. code-block:: python\n\n((?: {3}.*\n|\n)+)', re.MULTILINE)
+TOCTREE = re.compile(r'^\.\. toctree::\n((?: {3}.*\n|\n)+)', re.MULTILINE)
+DIRECTORIES = 'config|doc|examples|hodyn_msgs|hodyn_ros|launch|test|urdf'
+
+
+def examples(page):
+    return [textwrap.dedent(example) for example in EXAMPLE.findall(TEXTS[page])]
+
+
+def page_named(name, page):
+    """Name in PAGES of what `page` calls `name`."""
+    return str((PAGES[page].parent / f'{name}.rst').resolve().relative_to(DOC))
+
+
+def listed_pages(page):
+    lines = [line.strip() for part in TOCTREE.findall(TEXTS[page]) for line in part.splitlines()]
+    return [page_named(line, page) for line in lines if line and not line.startswith(':')]
+
+
+def test_every_page_is_reached_from_the_index():
+    reached, to_visit = set(), ['index.rst']
+    while to_visit:
+        page = to_visit.pop()
+        assert page in PAGES, f'{page} is listed but does not exist'
+        assert page not in reached, f'{page} is listed twice'
+        reached.add(page)
+        to_visit += listed_pages(page)
+    assert reached == set(PAGES)
+
+
+@pytest.mark.parametrize('page', [page for page in PAGES if examples(page)])
+def test_examples_run_in_their_order(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {}
+    for number, example in enumerate(examples(page), start=1):
+        exec(compile(example, f'{page}, example {number}', 'exec'), names)  # noqa: S102
+
+
+def test_every_page_on_a_formulation_has_an_example():
+    pages = {'conventions.rst', 'forward_kinematics.rst', 'inverse_kinematics.rst'}
+    pages |= {'friction.rst', 'trajectories.rst'}
+    pages |= {page for page in PAGES if page.startswith('formulations/')}
+    assert [page for page in sorted(pages) if not examples(page)] == []
+
+
+def test_index_of_formulations_lists_each_with_its_orders():
+    rows = re.findall(
+        r"\* - ``'(\w+)'``\n +- :doc:`(\w+)`\n +- (.+)\n", TEXTS['formulations/index.rst']
+    )
+    assert sorted(name for name, _, _ in rows) == sorted(FORMULATIONS)
+    for name, page, orders in rows:
+        highest = FORMULATIONS[name].highest_order
+        expected = {None: 'any', 0: '0'}.get(highest, f'0 to {highest}')
+        assert orders == expected, name
+        assert f"'{name}'" in TEXTS[f'formulations/{page}.rst']
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_files_that_are_named_exist(page):
+    for path in re.findall(rf'``((?:{DIRECTORIES})/[\w./-]+)``', TEXTS[page]):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_objects_that_are_named_exist(page):
+    for name in re.findall(r'``(hodyn_ros(?:\.\w+)+)``', TEXTS[page]):
+        module, attribute = name.rsplit('.', 1)
+        assert hasattr(importlib.import_module(module), attribute), name
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_links_lead_to_pages(page):
+    for name in re.findall(r':doc:`(?:[^`<]*<)?([^`<>]+)>?`', TEXTS[page]):
+        assert page_named(name, page) in PAGES, name
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_docutils_parses_without_complaint(page):
+    core = pytest.importorskip('docutils.core')
+    from docutils import nodes
+    from docutils.parsers.rst import Directive, directives, roles
+
+    class Toctree(Directive):
+        """Stands in for the directive of Sphinx."""
+
+        has_content = True
+
+        def run(self):
+            return []
+
+    def doc(name, rawtext, text, lineno, inliner, options=None, content=()):
+        return [nodes.literal(rawtext, text)], []
+
+    directives.register_directive('toctree', Toctree)
+    roles.register_local_role('doc', doc)
+    document = core.publish_doctree(
+        TEXTS[page],
+        source_path=str(PAGES[page]),
+        settings_overrides={
+            'report_level': 5,
+            'halt_level': 5,
+            'syntax_highlight': 'none',
+            'file_insertion_enabled': False,
+            'raw_enabled': False,
+        },
+    )
+    complaints = [
+        message.astext()
+        for message in [*document.parse_messages, *document.transform_messages]
+        if message['level'] > 1
+    ]
+    assert complaints == []
+    assert document.get('title'), 'the page has no title'
