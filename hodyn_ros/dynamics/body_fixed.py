@@ -1,7 +1,8 @@
 """Recursive inverse dynamics of orders 0, 1 and 2 in body-fixed twists, written out.
 
-Source: Mueller 2021, Appendix B, with gravity as an acceleration of the base. Readable beside the
-paper; `nth_order` computes the same for any order. Symbols: A transforms twists from the parent to
+Source: Mueller 2021, Appendix B, with gravity as an acceleration of the base. The paper prints
+twists and wrenches up to the first derivative; what follows is their derivative by the product
+rule. `nth_order` computes the same for any order. Symbols: A transforms twists from the parent to
 the body, x is the joint screw in the body frame, q to q4d are derivatives of the joint position.
 """
 

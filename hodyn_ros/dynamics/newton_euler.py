@@ -2,7 +2,7 @@
 
 Source: the notes "Iterative General Dynamic Model for Serial-Link Manipulators", section 7,
 equations (170) to (187), after Craig, Introduction to Robotics, chapter 6. Readable beside them;
-(172) is meant with vd_i as its last term, as in its derivation (104).
+in the derivation, the last term of (106) is misprinted: it is vd_i.
 
 The notes have two kinds of joints in frames whose z axis is the joint axis. Here a joint is any
 screw X = (e, eta) in the frame of its body: relative to the parent the body turns with e qd and

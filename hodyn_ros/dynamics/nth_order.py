@@ -1,7 +1,8 @@
 """Recursive inverse dynamics of any order in body-fixed twists.
 
-Source: Kumar and Mueller 2021, sections II-D and II-E, with eq. (13) for one body. Instead of
-writing each order out, every quantity is a series (its time derivatives along one axis) and
+Source: Kumar and Mueller 2021, section II, with eq. (13) for one body. Like the paper, no order is
+written out; unlike it, which differentiates the joint screws, (14) to (18), the transforms between
+neighbours are differentiated. Every quantity is a series (its time derivatives along one axis) and
 products follow Leibniz's rule: O(n) in the bodies, O(r^2) in the order r for each of them.
 """
 

@@ -1,8 +1,7 @@
 """Body-fixed twists of all bodies and their time derivatives, and the poses of the bodies.
 
-Forward recursion V_i = A_i V_p(i) + X_i qd_i and its derivatives of any order. Sources: Mueller
-2021, Appendix B (orders up to three); Kumar and Mueller 2021, eq. (4), and Leibniz's rule for any
-order, see `joints`.
+Forward recursion V_i = A_i V_p(i) + X_i qd_i and its derivatives of any order. Source: Kumar
+and Mueller 2021, eq. (4), and Leibniz's rule for the derivatives, see `joints`.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def forward_kinematics(
 
     Notes
     -----
-    Gravity has no part in it: the base does not accelerate. Source: Mueller 2021, section 2 and
-    Appendix B; conversions by the product rule.
+    Gravity has no part in it: the base does not accelerate. Source: Kumar and Mueller
+    2021, section II-A; conversions between expressions by the product rule.
     """
     motion = checked_motion(model, motion, lowest_K=1)
     if expressed_in not in EXPRESSIONS:

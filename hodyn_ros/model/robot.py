@@ -188,7 +188,7 @@ class RobotModel:
     ) -> RobotModel:
         """Make a robot from joint screws and body poses in the base frame at q = 0.
 
-        Source: Mueller 2021, section 2 (spatial representation of the product of exponentials).
+        Source: Mueller 2021, section II (spatial representation of the product of exponentials).
 
         Parameters
         ----------

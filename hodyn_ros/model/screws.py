@@ -1,7 +1,7 @@
 """Joint screws: (e, x cross e) turns about the unit axis e through x, (0, e) moves along e.
 
 A helical joint does both: (e, x cross e + h e) with the pitch h. With the zero poses of the bodies
-they are all that a model needs of its kinematics. Source: Mueller 2021, section 2.
+they are all that a model needs of its kinematics. Source: Mueller 2021, section II.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ def body_fixed_from_spatial(
 ) -> tuple[Array, Array]:
     """Body-fixed screws and relative zero poses from spatial screws and absolute zero poses.
 
-    Source: Mueller 2021, section 2: X_i = Ad_{A_i}^-1 Y_i and B_i = A_p(i)^-1 A_i.
+    X_i = Ad_{A_i}^-1 Y_i and B_i = A_p(i)^-1 A_i, from the two forms of the product of
+    exponentials (Mueller 2021, section II; Kumar and Mueller 2021, section II-A).
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
 
 
 def evaluate_jtc(waypoints: Waypoints, t: ArrayLike) -> Array:
-    """Motion of joint_trajectory_controller through waypoints (interpolation method spline).
+    """Motion of joint_trajectory_controller through waypoints (interpolation method splines).
 
     Between two points that both have velocities and accelerations it is of degree 5, if both have
     velocities but not both have accelerations of degree 3, otherwise of degree 1. At the very end
