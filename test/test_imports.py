@@ -17,7 +17,7 @@ LAYERS = [
     {'analysis', 'actuators'},
     {'dynamics', 'kinematics', 'engine'},
     {'model', 'trajectory'},
-    {'lie', 'resources', 'errors'},
+    {'lie', 'resources', 'names', 'errors'},
 ]
 HEIGHT = {part: -number for number, layer in enumerate(LAYERS) for part in layer}
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.description import MOVING_JOINT_TYPES, Joint, Mimic, RobotDescription
 from hodyn_ros.model.inertia import transform_inertia
+from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
 
@@ -312,8 +313,3 @@ def frozen_index(values: list[int]) -> NDArray[np.intp]:
     array = np.array(values, dtype=np.intp)
     array.setflags(write=False)
     return array
-
-
-def listed(names: object) -> str:
-    """Names for a message."""
-    return ', '.join(map(str, names)) or 'none'  # type: ignore[call-overload]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import JointNameError, ModelError
+from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import (
     BASE,
@@ -23,7 +23,6 @@ from hodyn_ros.model.assembly import (
     JointLimits,
     LinkFrame,
     frozen,
-    listed,
     massless_joints,
 )
 from hodyn_ros.model.description import Limits, Link, RobotDescription
@@ -42,6 +41,7 @@ from hodyn_ros.model.screws import (
     screw_description,
 )
 from hodyn_ros.model.urdf import read_urdf
+from hodyn_ros.names import joint_order, listed
 
 Array = NDArray[np.float64]
 
@@ -538,22 +538,7 @@ class RobotModel:
         JointNameError
             If a name is unknown, missing or repeated.
         """
-        given = list(names)
-        repeated = sorted({name for name in given if given.count(name) > 1})
-        unknown = [name for name in given if name not in self.joint_names]
-        missing = [name for name in self.joint_names if name not in given]
-        problems = [
-            f'{what}: {listed(which)}'
-            for what, which in (('repeated', repeated), ('unknown', unknown), ('missing', missing))
-            if which
-        ]
-        if problems:
-            raise JointNameError(
-                f'Joint names do not fit the model ({"; ".join(problems)}); expected each of '
-                f'{listed(self.joint_names)} once, in any order.'
-            )
-        position = {name: index for index, name in enumerate(given)}
-        return np.array([position[name] for name in self.joint_names], dtype=np.intp)
+        return np.array(joint_order(names, self.joint_names), dtype=np.intp)
 
 
 def _described_friction(

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import JointNameError, TrajectoryError
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline
 from hodyn_ros.trajectory.timeline import (
     checked_positions,
@@ -89,22 +90,8 @@ def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Wayp
     JointNameError
         If a name of the waypoints is repeated, or unknown, or one of `joint_names` is missing.
     """
-    given, wanted = waypoints.joint_names, tuple(joint_names)
-    problems = [
-        f'{what}: {", ".join(names)}'
-        for what, names in (
-            ('repeated', sorted({name for name in given if given.count(name) > 1})),
-            ('unknown', [name for name in given if name not in wanted]),
-            ('missing', [name for name in wanted if name not in given]),
-        )
-        if names
-    ]
-    if problems:
-        raise JointNameError(
-            f'The joints of the waypoints do not fit ({"; ".join(problems)}); expected each of '
-            f'{", ".join(wanted)} once, in any order.'
-        )
-    order = [given.index(name) for name in wanted]
+    wanted = tuple(joint_names)
+    order = joint_order(waypoints.joint_names, wanted)
     return Waypoints(
         wanted,
         waypoints.times,

@@ -1,0 +1,58 @@
+"""Names of joints and links: listing them in messages and matching them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from hodyn_ros.errors import JointNameError
+
+# A message with more names helps nobody.
+_MOST_LISTED = 40
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names for a message."""
+    texts = [str(name) for name in names]
+    shown = ', '.join(texts[:_MOST_LISTED]) or 'none'
+    left_out = len(texts) - _MOST_LISTED
+    return f'{shown} and {left_out} more' if left_out > 0 else shown
+
+
+def joint_order(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Find the indices that bring values in the order `given` into the order `wanted`.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Names in the order of some values.
+    wanted : sequence of str
+        The same names in another order, each once.
+
+    Returns
+    -------
+    list of int
+        For each wanted name its place among the given ones.
+
+    Raises
+    ------
+    JointNameError
+        If a name is repeated, unknown or missing.
+    """
+    place = {name: index for index, name in enumerate(given)}
+    known = set(wanted)
+    problems = [
+        f'{what}: {listed(which)}'
+        for what, which in (
+            ('repeated', [name for name, count in Counter(given).items() if count > 1]),
+            ('unknown', [name for name in given if name not in known]),
+            ('missing', [name for name in wanted if name not in place]),
+        )
+        if which
+    ]
+    if problems:
+        raise JointNameError(
+            f'Joint names do not fit ({"; ".join(problems)}); expected each of {listed(wanted)} '
+            'once, in any order.'
+        )
+    return [place[name] for name in wanted]
