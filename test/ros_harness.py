@@ -10,6 +10,7 @@ import itertools
 import os
 import threading
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +50,9 @@ class Harness:
         self._arrived = threading.Condition()
         self.context = Context()
         rclpy.init(context=self.context, domain_id=next_domain())
-        self.client = Node('client', context=self.context)
+        # Also in the same domain, another test process uses other names.
+        self.namespace = f'test_{uuid.uuid4().hex}'
+        self.client = Node('client', context=self.context, namespace=self.namespace)
         self.publishers = {
             'robot_description': self.client.create_publisher(
                 String, 'robot_description', qos.ROBOT_DESCRIPTION
@@ -63,19 +66,21 @@ class Harness:
             ),
         }
         for topic, kind, profile in (
-            ('/hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
-            ('/hodyn_node/effort_trajectory', JointEffortTrajectory, qos.EFFORT_TRAJECTORY),
+            ('hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
+            ('hodyn_node/effort_trajectory', JointEffortTrajectory, qos.EFFORT_TRAJECTORY),
             ('/diagnostics', DiagnosticArray, qos.OUTPUT),
         ):
             self.client.create_subscription(kind, topic, self._keeper(topic), profile)
         self.service = self.client.create_client(
-            ComputeInverseDynamics, '/hodyn_node/compute_inverse_dynamics'
+            ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics'
         )
         if description_first is not None:
             self.describe(description_first)
         values = {'diagnostics_period': 0.1, **(parameters or {})}
         overrides = [Parameter(name, value=value) for name, value in values.items()]
-        self.node = HodynNode(context=self.context, parameter_overrides=overrides)
+        self.node = HodynNode(
+            context=self.context, namespace=self.namespace, parameter_overrides=overrides
+        )
         self._executors = [
             SingleThreadedExecutor(context=self.context),
             MultiThreadedExecutor(num_threads=4, context=self.context),
@@ -89,7 +94,7 @@ class Harness:
             self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'match {name}')
         assert self.service.wait_for_service(TIMEOUT)
         self.wait(
-            lambda: self.node.count_subscribers('/hodyn_node/joint_effort') > 0, 'match outputs'
+            lambda: self.node._effort_publisher.get_subscription_count() > 0, 'match outputs'
         )
 
     def _keeper(self, topic: str) -> Callable[[Any], None]:
@@ -124,7 +129,7 @@ class Harness:
 
     def received(self, topic: str, count: int = 1) -> list[Any]:
         """Wait for messages on an output."""
-        name = f'/hodyn_node/{topic}'
+        name = f'hodyn_node/{topic}'
         self.wait(lambda: len(self.messages[name]) >= count, f'{count} messages on {name}')
         return self.messages[name]
 
@@ -147,7 +152,7 @@ class Harness:
         def find() -> DiagnosticStatus | None:
             for message in self.messages['/diagnostics']:
                 for status in message.status:
-                    if status.name == f'hodyn_node: {part}' and condition(status):
+                    if status.name == f'{self.namespace}/hodyn_node: {part}' and condition(status):
                         return status
             return None
 

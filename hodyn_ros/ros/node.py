@@ -229,9 +229,10 @@ class HodynNode(Node):
             return
         planned, stamp = due
         robot = self._robot
-        if planned.joint_names != robot.model.joint_names:
-            return  # the model has just changed; the stream is being cleared
         try:
+            if planned.joint_names != robot.model.joint_names:
+                self._stream.clear()
+                raise TrajectoryError('The trajectory is for a robot that has been replaced.')
             self._publish_effort(
                 robot, planned.at(stamp), stamp, JointEffort.SOURCE_JOINT_TRAJECTORY
             )
