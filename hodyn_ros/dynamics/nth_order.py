@@ -40,12 +40,13 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
     N, K, n_bodies = coordinates.shape
     transforms = JointTransforms(model, coordinates[:, :-1])
     twists = body_twists(model, coordinates, transforms, base_acceleration=-model.gravity)
-    wrenches: list[Array] = []
-    for i, V in enumerate(twists):
-        # N^(m) = Pi^(m+1) - sum_j binomial(m, j) ad_{V^(j)}^T Pi^(m-j), Pi = M V.
-        Pi = (V.reshape(-1, 6) @ model.M_body[i]).reshape(V.shape)
-        W = Pi[:, 1:] - leibniz.bilinear(se3.coadjoint, V, Pi, K - 2)
-        wrenches.append(W + applied[i] if i in applied else W)
+    # All bodies at once: N^(m) = Pi^(m+1) - sum_j binomial(m, j) ad_{V^(j)}^T Pi^(m-j), Pi = M V.
+    V = np.stack(twists, axis=1)
+    Pi = V @ model.M_body
+    inertial = Pi[:, :, 1:] - leibniz.bilinear(se3.coadjoint, V, Pi, K - 2)
+    wrenches = [
+        inertial[:, i] + applied[i] if i in applied else inertial[:, i] for i in range(n_bodies)
+    ]
     efforts = np.empty((N, K - 2, n_bodies))
     for i in reversed(range(n_bodies)):
         efforts[..., i] = wrenches[i] @ model.X[i]

@@ -19,6 +19,8 @@ Leibniz's rule, at a cost that grows with the square of the order.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -118,9 +120,8 @@ class JointTransforms:
         series = np.swapaxes(coordinates, -1, -2)
         N, n_bodies, self.K = series.shape
         sine, cosine = leibniz.sin_cos(series)
-        turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5  # unit axis or none
-        pitch = pitches(model.X)
-        self._terms = 5 if np.any(pitch) else 3
+        turns, self._to_body, self._to_parent = _constants(model)
+        self._terms = self._to_body.shape[-1] // 6
         f = np.zeros((N, n_bodies, self.K, self._terms))
         f[..., 0, 0] = 1.0
         f[..., 1] = np.where(turns[:, None], -sine, -series)
@@ -135,22 +136,6 @@ class JointTransforms:
         self._series = (
             f[..., np.maximum(m - j, 0), :] * leibniz.binomials(self.K)[..., None]
         ).reshape(N, n_bodies, self.K, self._terms * self.K)
-
-        along_axis = np.zeros((n_bodies, 6))
-        along_axis[:, 3:] = pitch[:, None] * model.X[:, :3]
-        P, D = se3.ad(model.X - along_axis), se3.ad(along_axis)
-        K0 = se3.Ad(se3.inverse(model.B))
-        K1 = P @ K0
-        matrices = [K0, K1, P @ K1]
-        if self._terms == 5:
-            matrices += [D @ K0, P @ D @ K0]
-        basis = np.stack(matrices, axis=1)  # (n_bodies, terms, 6, 6)
-        self._to_body = np.ascontiguousarray(
-            basis.transpose(0, 3, 1, 2).reshape(n_bodies, 6, 6 * self._terms)
-        )
-        self._to_parent = np.ascontiguousarray(
-            basis.transpose(0, 2, 1, 3).reshape(n_bodies, 6, 6 * self._terms)
-        )
 
     def to_body(self, i: int, V: Array) -> Array:
         """Series of A V for a series of twists V of the parent of body i.
@@ -185,3 +170,28 @@ class JointTransforms:
         images = (y.reshape(-1, 6) @ basis).reshape(N, self._terms * K, 6)
         product: Array = self._series[:, i, :K, : self._terms * K] @ images
         return product
+
+
+# A controller asks for the same robot a thousand times a second.
+@lru_cache(maxsize=16)
+def _constants(model: RobotModel) -> tuple[NDArray[np.bool_], Array, Array]:
+    """Which joints turn, and the matrices K_b of all bodies side by side, for twists and wrenches.
+
+    Shapes (n_bodies,), (n_bodies, 6, 6 terms) and the same, for products with rows from the left.
+    """
+    turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5  # unit axis or none
+    pitch = pitches(model.X)
+    along_axis = np.zeros((model.n_bodies, 6))
+    along_axis[:, 3:] = pitch[:, None] * model.X[:, :3]
+    P, D = se3.ad(model.X - along_axis), se3.ad(along_axis)
+    K0 = se3.Ad(se3.inverse(model.B))
+    K1 = P @ K0
+    matrices = [K0, K1, P @ K1]
+    if np.any(pitch):
+        matrices += [D @ K0, P @ D @ K0]
+    basis = np.stack(matrices, axis=1)  # (n_bodies, terms, 6, 6)
+    to_body, to_parent = (
+        np.ascontiguousarray(basis.transpose(axes).reshape(model.n_bodies, 6, -1))
+        for axes in ((0, 3, 1, 2), (0, 2, 1, 3))
+    )
+    return turns, to_body, to_parent
