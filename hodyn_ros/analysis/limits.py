@@ -125,16 +125,11 @@ def find_violations(
         series['effort_dot'] = (effort[:, 1], -limits.effort_dot, limits.effort_dot)
     found = []
     for quantity, (values, lower, upper) in series.items():
-        if not len(values):
-            continue
-        scale = np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0
         excess = np.maximum(values - upper, lower - values)
-        worst = excess.argmax(axis=0)
-        for j, sample in enumerate(worst):
-            if excess[sample, j] > _ROUNDING * scale[j]:
-                value = float(values[sample, j])
-                limit = float(upper[j] if value > upper[j] else lower[j])
-                found.append(
-                    Violation(quantity, model.joint_names[j], value, limit, int(sample))
-                )
+        slack = _ROUNDING * (np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0)
+        for j in np.flatnonzero((excess > slack).any(axis=0)):
+            sample = int(excess[:, j].argmax())
+            value = float(values[sample, j])
+            limit = float(upper[j] if value > upper[j] else lower[j])
+            found.append(Violation(quantity, model.joint_names[j], value, limit, sample))
     return tuple(found)
