@@ -21,7 +21,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.context import Context
-from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import String
@@ -83,7 +83,7 @@ class Harness:
         )
         self._executors = [
             SingleThreadedExecutor(context=self.context),
-            MultiThreadedExecutor(num_threads=4, context=self.context),
+            SingleThreadedExecutor(context=self.context),
         ]
         self._threads = []
         for executor, node in zip(self._executors, (self.client, self.node)):

@@ -21,6 +21,7 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from ros_harness import TIMEOUT, Harness, dict_of, next_domain
+from rosgraph_msgs.msg import Clock
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
@@ -225,7 +226,7 @@ def test_changed_description_changes_the_efforts(harness):
             ),
             'loop',
         ),
-        (robots.TWO_LINK.replace('"revolute"', '"spherical"'), "'spherical'"),
+        (robots.TWO_LINK.replace('"revolute"', '"spherical"'), 'spherical (not a joint type'),
         (robots.TWO_LINK.replace('axis xyz="0 1 0"', 'axis xyz="0 0 0"'), 'axis is zero'),
         (robots.TWO_LINK.replace('value="0.7"', 'value="-0.7"'), 'negative mass'),
         (robots.TWO_LINK.replace('ixx="0.01"', 'ixx="-0.01"'), 'not positive semi-definite'),
@@ -251,6 +252,89 @@ def test_input_before_any_description_is_refused_with_the_reason(start):
     assert (response.success, response.error_code) == (False, Response.NO_MODEL)
     assert 'robot_description' in response.message
     assert not harness.messages['hodyn_node/joint_effort']
+
+
+def test_whole_numbers_are_numbers_and_unused_limits_are_named(start, capfd):
+    harness = start(
+        {
+            'robot_description': robots.TWO_LINK,
+            'publish_rate': 50,
+            'limits.elbow.jerk': 7,
+            'limits.elbwo.jerk': 7.0,
+        }
+    )
+    assert harness.node._settings.publish_rate == 50.0
+    assert harness.node._robot.limits.jerk[1] == 7.0
+    output = capfd.readouterr().err
+    assert 'Parameter limits.elbwo.jerk limits nothing' in output
+    assert 'limits.elbow.jerk limits nothing' not in output
+
+
+def test_limits_cannot_be_changed_without_being_heeded(start):
+    harness = start({'robot_description': robots.TWO_LINK})
+    (result,) = harness.node.set_parameters([Parameter('limits.elbow.jerk', value=1.0)])
+    assert not result.successful
+
+
+def test_messages_at_a_high_rate_are_all_answered(start):
+    harness = start({'robot_description': robots.TWO_LINK, 'input_timeout': 0.0})
+    messages = [joint_motion() for _ in range(500)]
+    for index, message in enumerate(messages):
+        message.header.stamp = stamp(10**9 + index)
+        harness.publishers['joint_motion'].publish(message)
+    answers = harness.received('joint_effort', 500)
+    assert [m.header.stamp.nanosec for m in answers] == list(range(500))
+
+
+@pytest.mark.parametrize(
+    'bad', [Time(sec=1, nanosec=4_000_000_000), Time(sec=-5), Time(sec=2**31 - 1)]
+)
+def test_time_that_is_none_is_refused(harness, bad):
+    message, waypoints = joint_motion(), trajectory()
+    message.header.stamp = waypoints.header.stamp = bad
+    harness.publishers['joint_motion'].publish(message)
+    harness.publishers['joint_trajectory'].publish(waypoints)
+    for topic in ('joint_motion', 'joint_trajectory'):
+        harness.status(topic, lambda s: 'The stamp is' in dict_of(s)['last error'])
+    response = harness.call(request(trajectory=waypoints))
+    assert (response.error_code, response.success) == (Response.INVALID_MOTION, False)
+    assert not harness.messages['hodyn_node/joint_effort']
+
+
+def test_jump_back_of_time_stops_a_trajectory_for_good(start):
+    harness = start({'robot_description': robots.TWO_LINK, 'use_sim_time': True})
+    clock = harness.client.create_publisher(Clock, '/clock', 10)
+    harness.wait(lambda: clock.get_subscription_count() > 0, 'match the clock')
+
+    def at(seconds):
+        clock.publish(Clock(clock=stamp(round(seconds * 1e9))))
+        harness.wait(
+            lambda: harness.node.get_clock().now().nanoseconds == round(seconds * 1e9), 'the time'
+        )
+
+    at(100.0)
+    sent = trajectory(times=(0.0, 5.0, 10.0))
+    sent.header.stamp = stamp(101 * 10**9)
+    harness.publishers['joint_trajectory'].publish(sent)
+    harness.received('effort_trajectory')
+    at(102.0)
+    harness.received('joint_effort')
+    at(50.0)
+    assert harness.node._stream.sample(105 * 10**9) is None
+
+
+def test_every_refused_trajectory_is_logged(harness, capfd):
+    for _ in range(3):
+        harness.publishers['wrench_motion'].publish(wrench_motion(link='hand'))
+        harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 0.2, 0.2)))
+    harness.status('joint_trajectory', lambda s: 'increas' in dict_of(s)['last error'])
+    logged = []
+
+    def count():
+        logged.append(capfd.readouterr().err)
+        return ''.join(logged).count('joint_trajectory refused') == 3
+
+    harness.wait(count, 'three messages in the log')
 
 
 def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):
@@ -761,7 +845,9 @@ def test_second_interrupt_does_not_cut_the_end_short():
     ('argument', 'reason'),
     [
         ('publish_rate:=-1.0', 'publish_rate'),
+        ('publish_rate:=true', 'expected a number'),
         ('gravity:=[0.0, 1.0]', 'gravity'),
+        ('publish_rate', 'cannot start'),
         ('tip_link:=3', 'tip_link'),
     ],
 )

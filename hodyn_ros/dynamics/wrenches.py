@@ -67,7 +67,10 @@ class Wrench:
                     f'{", ".join(choices)}.'
                 )
         try:
-            values = np.array(self.values, dtype=np.float64)
+            values = np.array(self.values)
+            if values.dtype.kind not in 'fiu':
+                raise TypeError(f'elements of type {values.dtype}')
+            values = values.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise WrenchError(
                 f'Wrench on {self.link!r}: the values are not an array of numbers: {error}'
@@ -94,7 +97,12 @@ def checked_wrenches(
     """
     if wrenches is None:
         return ()
-    listed = (wrenches,) if isinstance(wrenches, Wrench) else tuple(wrenches)
+    try:
+        listed = (wrenches,) if isinstance(wrenches, Wrench) else tuple(wrenches)
+    except TypeError:
+        raise WrenchError(
+            f'wrench is {wrenches!r}, expected hodyn_ros.Wrench or a sequence of them.'
+        ) from None
     for wrench in listed:
         if not isinstance(wrench, Wrench):
             raise WrenchError(

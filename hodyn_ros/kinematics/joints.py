@@ -28,6 +28,7 @@ from hodyn_ros.errors import MotionError
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.screws import pitches
+from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
 
@@ -46,8 +47,18 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
     ------
     MotionError
     """
+    if not isinstance(model, RobotModel):
+        raise MotionError(
+            f'The model is of type {type(model).__name__}, expected a RobotModel, for example '
+            'from RobotModel.from_urdf.'
+        )
     expected = f'(..., K, {model.n_joints}) with K >= {lowest_K}'
-    array = np.asarray(motion)
+    try:
+        array = np.asarray(motion)
+    except ValueError as error:
+        raise MotionError(
+            f'The motion is not an array of numbers ({error}); expected shape {expected}.'
+        ) from error
     if array.dtype.kind not in 'fiu':
         raise MotionError(
             f'The motion has elements of type {array.dtype}, expected real numbers of shape '
@@ -56,8 +67,9 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
     array = np.asarray(array, dtype=np.float64)
     if array.ndim < 2 or array.shape[-1] != model.n_joints or array.shape[-2] < lowest_K:
         raise MotionError(
-            f'The motion has shape {array.shape}, expected {expected}: time derivatives of the '
-            f'{model.n_joints} joints {", ".join(model.joint_names)}.'
+            f'The motion has shape {array.shape}, expected {expected}: positions, velocities, '
+            'accelerations and so on along the axis before the last, the joints '
+            f'{listed(model.joint_names)} along the last.'
         )
     if not np.all(np.isfinite(array)):
         where = tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])

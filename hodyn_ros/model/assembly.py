@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.description import MOVING_JOINT_TYPES, Joint, Mimic, RobotDescription
+from hodyn_ros.model.description import (
+    MOVING_JOINT_TYPES,
+    URDF_MOVING_JOINT_TYPES,
+    Joint,
+    Mimic,
+    RobotDescription,
+)
 from hodyn_ros.model.inertia import transform_inertia
 from hodyn_ros.names import listed
 
@@ -181,8 +187,8 @@ class Assembly:
             elif self._is_wanted(joint):
                 raise ModelError(
                     f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
-                    f'{listed(MOVING_JOINT_TYPES)} and fixed. Choose base_link and tip_link such '
-                    'that it lies outside the chain.'
+                    f'{listed(URDF_MOVING_JOINT_TYPES)} and fixed. Other joints may only lie '
+                    'outside the chain from base_link to tip_link.'
                 )
             else:
                 self._leave_out(joint)
@@ -198,7 +204,7 @@ class Assembly:
             raise ModelError(
                 f'The robot has no moving joints from link {self.base_link!r}'
                 + (f' to {self.tip_link!r}' if self.tip_link else ' on')
-                + f'; expected at least one of type {listed(MOVING_JOINT_TYPES)}.'
+                + f'; expected at least one of type {listed(URDF_MOVING_JOINT_TYPES)}.'
             )
 
     def _is_wanted(self, joint: Joint) -> bool:

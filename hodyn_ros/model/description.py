@@ -12,7 +12,10 @@ from hodyn_ros.errors import ModelError
 
 Array = NDArray[np.float64]
 
-MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'helical')
+# What URDF knows; helical joints come from screws only.
+URDF_MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic')
+URDF_JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
+MOVING_JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'helical')
 
 
 class Mimic(NamedTuple):

@@ -22,14 +22,21 @@ SYMMETRY_TOLERANCE = 1e-9
 
 
 class Inertia(NamedTuple):
-    """Inertia of a rigid body."""
+    """Inertia of a rigid body.
+
+    Attributes
+    ----------
+    mass : float
+        [kg]
+    com : array-like, shape (3,)
+        Centre of mass in the body frame [m].
+    inertia_com : array-like, shape (3, 3)
+        Tensor about the centre of mass in the axes of the body frame [kg m^2].
+    """
 
     mass: float
-    """[kg]"""
     com: ArrayLike = (0.0, 0.0, 0.0)
-    """Centre of mass in the body frame, shape (3,) [m]."""
     inertia_com: ArrayLike = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-    """Tensor about the centre of mass in the axes of the body frame, shape (3, 3) [kg m^2]."""
 
 
 # None stands for a massless body, an array for the 6x6 matrix about the origin of the body frame.

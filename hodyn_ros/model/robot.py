@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import ModelError
+from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import (
     BASE,
@@ -45,6 +45,7 @@ from hodyn_ros.names import joint_order, listed
 
 Array = NDArray[np.float64]
 
+
 class ModelWarning(UserWarning):
     """A robot description with doubtful values that is used all the same."""
 
@@ -53,47 +54,74 @@ class ModelWarning(UserWarning):
 class RobotModel:
     """Kinematic tree and inertias of a robot; immutable.
 
-    Make one with `from_urdf`, `from_screws`, `from_body_screws` or `from_dh`. The first group of
-    attributes is what users need, the second is the tree of n_bodies moving bodies that the
+    Make one with `from_urdf`, `from_screws`, `from_body_screws` or `from_dh`. The first attributes
+    are what users need; from `body_names` on they are the tree of n_bodies moving bodies that the
     algorithms work on.
+
+    Attributes
+    ----------
+    name : str
+    joint_names : tuple of str
+        The n independent joints, in model order. Mimic joints are not among them.
+    joint_types : tuple of str
+        Type of each independent joint: revolute, continuous, prismatic or helical.
+    base_link : str
+    tip_link : str or None
+        Tip of a chain; None for a whole tree.
+    gravity : ndarray, shape (3,)
+        Gravitational acceleration in base link axes [m/s^2].
+    limits : JointLimits
+        Limits of the independent joints.
+    links : mapping of str to LinkFrame
+        All links by name, those without motion and those merged into a body included.
+    warnings : tuple of str
+        Remarks on doubtful values in the description.
+    body_names : tuple of str
+        Name of the joint that moves each body.
+    parent : ndarray of int, shape (n_bodies,)
+        Index of the parent body, `BASE` for the base.
+    coordinate : ndarray of int, shape (n_bodies,)
+        Index of the independent joint that moves the body.
+    multiplier, offset : ndarray, shape (n_bodies,)
+        Joint position of a body = multiplier * q[coordinate] + offset.
+    B : ndarray, shape (n_bodies, 4, 4)
+        Pose of each body in its parent at zero joint position.
+    X : ndarray, shape (n_bodies, 6)
+        Joint screw of each body in its own frame.
+    M_body : ndarray, shape (n_bodies, 6, 6)
+        Inertia of each body about the origin of its frame.
+    friction : mapping of str to FrictionLaw
+        Friction laws by the name of the joint, see `with_friction`.
+    armature : ndarray, shape (n_bodies,)
+        Rotor inertia that each body's joint sees [kg m^2] or [kg], see `with_armature`.
     """
 
     name: str
     joint_names: tuple[str, ...]
-    """The n independent joints, in model order. Mimic joints are not among them."""
     joint_types: tuple[str, ...]
-    """Type of each independent joint: revolute, continuous, prismatic or helical."""
     base_link: str
     tip_link: str | None
-    """Tip of a chain; None for a whole tree."""
     gravity: Array
-    """Gravitational acceleration in base link axes, shape (3,) [m/s^2]."""
     limits: JointLimits
     links: Mapping[str, LinkFrame]
-    """All links by name, those without motion and those merged into a body included."""
     warnings: tuple[str, ...]
-    """Remarks on doubtful values in the description."""
-
     body_names: tuple[str, ...]
-    """Name of the joint that moves each body, shape (n_bodies,)."""
     parent: NDArray[np.intp]
-    """Index of the parent body, `BASE` for the base, shape (n_bodies,)."""
     coordinate: NDArray[np.intp]
-    """Index of the independent joint that moves the body, shape (n_bodies,)."""
     multiplier: Array
-    """Joint position of a body = multiplier * q[coordinate] + offset, shape (n_bodies,)."""
     offset: Array
     B: Array
-    """Pose of each body in its parent at zero joint position, shape (n_bodies, 4, 4)."""
     X: Array
-    """Joint screw of each body in its own frame, shape (n_bodies, 6)."""
     M_body: Array
-    """Inertia of each body about the origin of its frame, shape (n_bodies, 6, 6)."""
-
     friction: Mapping[str, FrictionLaw]
-    """Friction laws by the name of the joint, see `with_friction`; joints without are left out."""
     armature: Array
-    """Rotor inertia that each body's joint sees, shape (n_bodies,) [kg m^2] or [kg]."""
+
+    def __repr__(self) -> str:
+        remarks = f', {len(self.warnings)} warnings' if self.warnings else ''
+        return (
+            f'<RobotModel {self.name!r}: {self.n_joints} joints, {self.n_bodies} bodies, '
+            f'base {self.base_link!r}, tip {self.tip_link!r}{remarks}>'
+        )
 
     @property
     def n_joints(self) -> int:
@@ -437,6 +465,10 @@ class RobotModel:
         ModelError
             If a joint does not exist or what is given is not a friction law.
         """
+        if not isinstance(laws, Mapping):
+            raise ModelError(
+                f'The friction laws are {laws!r}, expected a mapping of joint names to laws.'
+            )
         friction = dict(self.friction)
         for name, law in laws.items():
             self._moving_joint(name)
@@ -473,6 +505,10 @@ class RobotModel:
         ModelError
             If a joint does not exist, or a value is negative or not finite.
         """
+        if not isinstance(armature, Mapping):
+            raise ModelError(
+                f'The armature is {armature!r}, expected a mapping of joint names to values.'
+            )
         values = self.armature.copy()
         for name, value in armature.items():
             index = self._moving_joint(name)
@@ -538,6 +574,8 @@ class RobotModel:
         JointNameError
             If a name is unknown, missing or repeated.
         """
+        if isinstance(names, str):
+            raise JointNameError(f'The joint names are {names!r}, expected a sequence of names.')
         return np.array(joint_order(names, self.joint_names), dtype=np.intp)
 
 

@@ -22,6 +22,8 @@ from urdf_parser_py import urdf as urdfdom
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.description import (
+    URDF_JOINT_TYPES,
+    URDF_MOVING_JOINT_TYPES,
     Dynamics,
     Joint,
     Limits,
@@ -52,8 +54,6 @@ _READ_CHILDREN = {
     'inertial': ('origin', 'mass', 'inertia'),
     'joint': ('origin', 'axis', 'parent', 'child', 'limit', 'mimic'),
 }
-_MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic')
-_KNOWN_JOINT_TYPES = (*_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
 
 
 def read_urdf(xml_or_path: str | bytes | os.PathLike[str]) -> RobotDescription:
@@ -74,7 +74,11 @@ def read_urdf(xml_or_path: str | bytes | os.PathLike[str]) -> RobotDescription:
         If it is not XML, contains a document type declaration, is not a URDF, or holds values that
         no robot can have.
     """
-    return parse_urdf(_xml_text(xml_or_path))
+    text, source = _xml_text(xml_or_path)
+    try:
+        return parse_urdf(text)
+    except ModelError as error:
+        raise ModelError(f'{source}{error}') from error
 
 
 def parse_urdf(xml: str | bytes) -> RobotDescription:
@@ -88,6 +92,10 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
             f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
             + ('; run it through xacro first.' if 'xacro' in root.tag else '.')
         )
+    if any(isinstance(element.tag, str) and 'xacro}' in element.tag for element in root.iter()):
+        raise ModelError(
+            'The robot description contains xacro macros; run it through xacro first.'
+        )
     joint_types: dict[str | None, str] = {}
     dynamics: dict[str | None, Dynamics] = {}
     cleaned = ElementTree.Element('robot', name=root.get('name', 'robot'))
@@ -96,15 +104,12 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
             cleaned.append(_cleaned(element))
             if element.tag == 'joint':
                 dynamics[element.get('name')] = _dynamics(element)
-        elif isinstance(element.tag, str) and 'xacro' in element.tag:
-            raise ModelError(
-                'The robot description contains xacro macros; run it through xacro first.'
-            )
     for element in cleaned.iter('joint'):
         given_type = element.get('type', '')
-        if given_type and given_type not in _KNOWN_JOINT_TYPES:
+        if given_type and given_type not in URDF_JOINT_TYPES:
             # The parser would refuse it wherever it stands; whether it matters is decided later.
             element.set('type', 'unknown')
+            given_type += ' (not a joint type of URDF)'
         joint_types[element.get('name')] = given_type
     try:
         robot = urdfdom.URDF.from_xml_string(ElementTree.tostring(cleaned))
@@ -122,11 +127,12 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
     return RobotDescription(robot.name, links, joints, tuple(warnings))
 
 
-def _xml_text(xml_or_path: str | bytes | os.PathLike[str]) -> str | bytes:
+def _xml_text(xml_or_path: str | bytes | os.PathLike[str]) -> tuple[str | bytes, str]:
+    """XML text, and what a message says of where it comes from."""
     if isinstance(xml_or_path, bytes):
-        return xml_or_path
+        return xml_or_path, ''
     if isinstance(xml_or_path, str) and xml_or_path.lstrip('\ufeff \t\r\n').startswith('<'):
-        return xml_or_path
+        return xml_or_path, ''
     if not isinstance(xml_or_path, (str, os.PathLike)):
         raise ModelError(
             f'The robot description is of type {type(xml_or_path).__name__}, expected XML text or '
@@ -134,12 +140,12 @@ def _xml_text(xml_or_path: str | bytes | os.PathLike[str]) -> str | bytes:
         )
     if isinstance(xml_or_path, str) and not xml_or_path.strip():
         raise ModelError('The robot description is empty, expected XML text or a path.')
+    shown = repr(os.fspath(xml_or_path))[:120]
     try:
-        return Path(xml_or_path).read_bytes()
+        return Path(xml_or_path).read_bytes(), f'File {shown}: '
     except (OSError, ValueError) as error:
-        shown = repr(os.fspath(xml_or_path))
         raise ModelError(
-            f'The robot description {shown[:80]} is neither XML text nor a readable file: {error}'
+            f'The robot description {shown} is neither XML text nor a readable file: {error}'
         ) from error
 
 
@@ -168,7 +174,9 @@ def _parse_xml(text: bytes) -> ElementTree.Element:
     except (expat.ExpatError, ElementTree.ParseError, LookupError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f'The robot description is not XML: {error}') from error
+        start = text.lstrip()[:1]
+        hint = '' if start in (b'<', b'') else ' Expected the text of a URDF, which starts with <.'
+        raise ModelError(f'The robot description is not XML: {error}.{hint}') from error
 
 
 def _cleaned(element: ElementTree.Element) -> ElementTree.Element:
@@ -217,7 +225,7 @@ def _link(link: Any, warnings: list[str]) -> Link:
 def _joint(joint: Any, given_type: str, warnings: list[str]) -> Joint:
     owner = f'Joint {joint.name!r}'
     axis = np.array([1.0, 0.0, 0.0] if joint.axis is None else joint.axis)
-    if joint.type in _MOVING_JOINT_TYPES:
+    if joint.type in URDF_MOVING_JOINT_TYPES:
         norm = float(np.linalg.norm(axis))
         if not np.isfinite(norm):
             raise ModelError(f'{owner}: the axis {axis.tolist()} is not finite.')

@@ -99,14 +99,18 @@ def sample_times(spline: MotionSpline, period: float, max_samples: int) -> Array
         If there would be more than `max_samples`.
     """
     intervals = int(np.ceil(min(spline.duration / period * (1.0 - 1e-9), 1e15)))
-    if intervals + 1 > max_samples:
-        raise RequestError(
-            f'{intervals + 1} samples at a distance of {period} s over {spline.duration} s are '
-            f'more than max_samples ({max_samples}); choose a longer sample period.'
-        )
+    _check_count(intervals + 1, max_samples)
     times = spline.start_time + period * np.arange(intervals + 1)
     times[-1] = spline.end_time
     return times
+
+
+def _check_count(count: int, max_samples: int) -> None:
+    if count > max_samples:
+        raise RequestError(
+            f'The answer would have {count} samples, more than max_samples ({max_samples}); '
+            'choose a longer sample period, or split the motion.'
+        )
 
 
 def effort_trajectory(
@@ -185,6 +189,7 @@ def _requested(
                 'sample_period and sample_times hold for a trajectory; motion samples are '
                 'computed as they are, leave both empty.'
             )
+        _check_count(len(request.motion), max_samples)
         times, motion, stamp = _motion_samples(robot.model, request.motion)
         remarks = ()
         source = JointEffort.SOURCE_JOINT_MOTION
@@ -205,6 +210,7 @@ def _requested_times(
         return sample_times(spline, period or sample_period, max_samples)
     if request.sample_period:
         raise RequestError('Give sample_period or sample_times, not both.')
+    _check_count(len(request.sample_times), max_samples)
     times = np.asarray(request.sample_times, dtype=np.float64)
     if not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
         raise RequestError('sample_times must be finite and increasing.')

@@ -42,9 +42,25 @@ _EXPRESSIONS = {
 _ACTINGS = {WrenchMotion.ON_ENVIRONMENT: 'on_environment', WrenchMotion.ON_ROBOT: 'on_robot'}
 
 
+# Beyond it a motion of any length would leave the range of time messages (the year 2038).
+_LATEST = (2**31 - 1 - 10**6) * NANOSECONDS
+
+
 def nanoseconds(time: Time) -> int:
-    """Time message as integer nanoseconds."""
-    return int(time.sec) * NANOSECONDS + int(time.nanosec)
+    """Time message as integer nanoseconds.
+
+    Raises
+    ------
+    MotionError
+        If the message is not a valid time, or one too late to be followed by a motion.
+    """
+    value = int(time.sec) * NANOSECONDS + int(time.nanosec)
+    if not (time.nanosec < NANOSECONDS and 0 <= value <= _LATEST):
+        raise MotionError(
+            f'The stamp is {time.sec} s and {time.nanosec} ns; expected nanoseconds below 10^9 '
+            f'and a time from 0 to {_LATEST // NANOSECONDS} s.'
+        )
+    return value
 
 
 def time_message(nanoseconds: int) -> Time:

@@ -1,33 +1,38 @@
 """The node: topics and services on one side, models, motions and efforts on the other.
 
-Wiring only. Four callback groups keep the work apart: the stream (joint_motion, wrenches and the
-timer of a running trajectory), planning (whole trajectories), the service, and the model.
+Wiring only. The callbacks of topics and timers run in the one thread of the executor and are
+short; what takes long, whole trajectories and the service, has a thread each, so that nothing else
+waits. (The executor of rclpy with several threads loses messages from a few hundred a second on.)
 """
 
 from __future__ import annotations
 
+import math
 import sys
-import threading
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from diagnostic_msgs.msg import DiagnosticArray
 from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from numpy.typing import NDArray
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.clock import Clock, ClockType
+from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.analysis.limits import find_violations
+from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, find_violations
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError, ModelError, MotionError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
+from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import Robot, answer, effort_trajectory, fit_waypoints, sample_times
 from hodyn_ros.ros.conversions import (
@@ -39,11 +44,18 @@ from hodyn_ros.ros.conversions import (
     wrench_from_message,
 )
 from hodyn_ros.ros.diagnostics import Diagnostics
-from hodyn_ros.ros.parameters import declare_robot_description, declare_settings, read_limits
+from hodyn_ros.ros.parameters import (
+    declare_robot_description,
+    declare_settings,
+    read_limits,
+    unused_limits,
+)
 from hodyn_ros.ros.process import run
+from hodyn_ros.ros.service_thread import ServiceThread
 from hodyn_ros.ros.stream import LatestWrenches, PlannedMotion, TrajectoryStream
 
-THREADS = 4  # one for each callback group
+LOG_PERIOD = 1.0  # s
+STREAMS = ('joint_motion', 'wrench_motion', 'joint_effort')
 
 
 class HodynNode(Node):
@@ -51,10 +63,12 @@ class HodynNode(Node):
 
     def __init__(self, **node_options: object) -> None:
         super().__init__('hodyn_node', **node_options)
+        self._service: ServiceThread | None = None
+        self._planning = ThreadPoolExecutor(1, thread_name_prefix='planning')
         self._settings = declare_settings(self)
         self._robot: Robot | None = None
-        self._model_lock = threading.Lock()
         self._description_error = ''
+        self._last_logged: dict[str, float] = {}
         self._stream = TrajectoryStream()
         self._wrenches = LatestWrenches(self._settings.wrench_timeout)
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
@@ -74,45 +88,45 @@ class HodynNode(Node):
             self._take_description(description)
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
-        stream, planning, service, model = (MutuallyExclusiveCallbackGroup() for _ in range(4))
         self.create_subscription(
-            String,
-            'robot_description',
-            self._on_robot_description,
-            qos.ROBOT_DESCRIPTION,
-            callback_group=model,
+            String, 'robot_description', self._on_robot_description, qos.ROBOT_DESCRIPTION
         )
+        for topic, kind, take in (
+            ('joint_motion', JointMotion, self._take_joint_motion),
+            ('wrench_motion', WrenchMotion, self._take_wrench_motion),
+        ):
+            self.create_subscription(kind, topic, partial(self._take, topic, take), qos.INPUT)
         self.create_subscription(
-            JointMotion, 'joint_motion', self._on_joint_motion, qos.INPUT, callback_group=stream
+            JointTrajectory, 'joint_trajectory', self._on_joint_trajectory, qos.INPUT
         )
-        self.create_subscription(
-            WrenchMotion, 'wrench_motion', self._on_wrench_motion, qos.INPUT, callback_group=stream
-        )
-        self.create_subscription(
-            JointTrajectory,
-            'joint_trajectory',
-            self._on_joint_trajectory,
-            qos.INPUT,
-            callback_group=planning,
-        )
-        self.create_service(
+        self._service = ServiceThread(
+            self,
             ComputeInverseDynamics,
             '~/compute_inverse_dynamics',
             self._on_compute_inverse_dynamics,
-            callback_group=service,
         )
-        self.create_timer(
-            1.0 / self._settings.publish_rate, self._on_stream_timer, callback_group=stream
-        )
+        self.create_timer(1.0 / self._settings.publish_rate, self._on_stream_timer)
         # Health is reported in real time, also while simulated time stands still.
         self.create_timer(
             self._settings.diagnostics_period,
             self._on_diagnostics_timer,
-            callback_group=model,
             clock=Clock(clock_type=ClockType.STEADY_TIME),
+        )
+        self._jump_handle = self.get_clock().create_jump_callback(
+            JumpThreshold(
+                min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
+            ),
+            post_callback=self._on_time_jump,
         )
         if self._robot is None:
             self.get_logger().info('Waiting for a robot description.')
+
+    def destroy_node(self) -> None:
+        """Finish what the workers have begun, drop what waits for them, and destroy the node."""
+        if self._service is not None:
+            self._service.close()
+        self._planning.shutdown(cancel_futures=True)
+        super().destroy_node()
 
     # Model
 
@@ -129,10 +143,6 @@ class HodynNode(Node):
 
     def _take_description(self, xml: str) -> bool:
         """Build the model anew; a description that cannot be used leaves the old one."""
-        with self._model_lock:
-            return self._take_description_locked(xml)
-
-    def _take_description_locked(self, xml: str) -> bool:
         if self._robot is not None and xml == self._robot.description:
             self._description_error = ''
             return True
@@ -160,6 +170,12 @@ class HodynNode(Node):
             )
         for warning in robot.model.warnings:
             self.get_logger().warning(warning)
+        for name in unused_limits(self._parameter_overrides, robot.model):
+            self.get_logger().warning(
+                f'Parameter {name} limits nothing: expected limits.<joint>.<quantity> with one of '
+                f'the joints {listed(robot.model.joint_names)} and one of the quantities '
+                f'{listed(EXTRA_QUANTITIES)}.'
+            )
         self.get_logger().info(
             f'Model {robot.model.name!r} is ready: joints {", ".join(robot.model.joint_names)}.'
         )
@@ -182,18 +198,26 @@ class HodynNode(Node):
 
     # Streams
 
-    def _on_joint_motion(self, message: JointMotion) -> None:
+    def _take(self, topic: str, take: Callable[[object], None], message: object) -> None:
+        """Let a message be taken; one that cannot be is refused, whatever the reason."""
         try:
-            robot = self._ready_robot()
-            motion = motion_from_message(robot.model, message)
-            stamp = self._checked_stamp(nanoseconds(message.header.stamp))
+            take(message)
+        except HodynError as error:
+            self._refuse(topic, error)
+        except Exception as error:  # a fault of ours must not end the node
+            self.get_logger().error(traceback.format_exc(), throttle_duration_sec=1.0)
+            self._refuse(topic, error)
+        else:
+            self._diagnostics.received(topic)
+
+    def _take_joint_motion(self, message: JointMotion) -> None:
+        robot = self._ready_robot()
+        motion = motion_from_message(robot.model, message)
+        stamp = self._checked_stamp(nanoseconds(message.header.stamp))
+        try:
             self._publish_effort(robot, motion, stamp, JointEffort.SOURCE_JOINT_MOTION)
         except WrenchError as error:
             self._hold_back(error)
-        except HodynError as error:
-            self._refuse('joint_motion', error)
-        else:
-            self._diagnostics.received('joint_motion')
 
     def _checked_stamp(self, stamp: int) -> int:
         now = self.get_clock().now().nanoseconds
@@ -203,25 +227,26 @@ class HodynNode(Node):
         if timeout and now - stamp > timeout * NANOSECONDS:
             raise MotionError(
                 f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
-                f'input_timeout ({timeout} s). For recorded data set use_sim_time and play the '
+                f'input_timeout ({timeout} s). For recorded data, set use_sim_time and play the '
                 'clock, or set input_timeout to 0.'
             )
         return stamp
 
-    def _on_wrench_motion(self, message: WrenchMotion) -> None:
-        try:
-            link, expressed_in, acting, values = wrench_from_message(message)
-            if link not in self._ready_robot().model.links:
-                raise WrenchError(
-                    f'Wrench on an unknown link: frame_id is {link!r}, the links are '
-                    f'{", ".join(self._ready_robot().model.links)}.'
-                )
-            stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
-            self._wrenches.update(link, expressed_in, acting, values, stamp)
-        except HodynError as error:
-            self._refuse('wrench_motion', error)
-        else:
-            self._diagnostics.received('wrench_motion')
+    def _take_wrench_motion(self, message: WrenchMotion) -> None:
+        link, expressed_in, acting, values = wrench_from_message(message)
+        if link not in self._ready_robot().model.links:
+            raise WrenchError(
+                f'Wrench on an unknown link: frame_id is {link!r}, the links are '
+                f'{listed(self._ready_robot().model.links)}.'
+            )
+        stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
+        self._wrenches.update(link, expressed_in, acting, values, stamp)
+
+    def _on_time_jump(self, jump: TimeJump) -> None:
+        """After a jump back (a recording starts again) nothing of before is true any more."""
+        self._wrenches.clear()
+        if self._stream.clear():
+            self.get_logger().error('The running trajectory is stopped: time jumped back.')
 
     def _on_stream_timer(self) -> None:
         due = self._stream.sample(self.get_clock().now().nanoseconds)
@@ -256,27 +281,26 @@ class HodynNode(Node):
 
     def _on_joint_trajectory(self, message: JointTrajectory) -> None:
         now = self.get_clock().now().nanoseconds
-        try:
-            robot = self._ready_robot()
-            spline, remarks = fit_waypoints(robot.model, waypoints_from_message(message))
-            start = nanoseconds(message.header.stamp) or now
-            planned = PlannedMotion(robot.model.joint_names, spline, start)
-            if planned.last <= now:
-                raise TrajectoryError(
-                    f'The trajectory ended {(now - planned.last) / NANOSECONDS:.3f} s ago; set '
-                    'the stamp to the time at which it starts, or to zero for now.'
-                )
-            times = sample_times(
-                spline, self._settings.trajectory_sample_period, self._settings.max_samples
+        take = partial(self._take_joint_trajectory, now)
+        self._planning.submit(self._take, 'joint_trajectory', take, message)
+
+    def _take_joint_trajectory(self, now: int, message: JointTrajectory) -> None:
+        robot = self._ready_robot()
+        spline, remarks = fit_waypoints(robot.model, waypoints_from_message(message))
+        start = nanoseconds(message.header.stamp) or now
+        planned = PlannedMotion(robot.model.joint_names, spline, start)
+        if planned.last <= now:
+            raise TrajectoryError(
+                f'The trajectory ended {(now - planned.last) / NANOSECONDS:.3f} s ago; set the '
+                'stamp to the time at which it starts, or to zero for now.'
             )
-            # The whole answer first: a motion whose efforts cannot be computed never starts.
-            whole = effort_trajectory(
-                robot, times, spline(times), (), start, JointEffort.SOURCE_JOINT_TRAJECTORY
-            )
-        except HodynError as error:
-            self._refuse('joint_trajectory', error)
-            return
-        self._diagnostics.received('joint_trajectory')
+        times = sample_times(
+            spline, self._settings.trajectory_sample_period, self._settings.max_samples
+        )
+        # The whole answer first: a motion whose efforts cannot be computed never starts.
+        whole = effort_trajectory(
+            robot, times, spline(times), (), start, JointEffort.SOURCE_JOINT_TRAJECTORY
+        )
         self._stream.start(planned, now)
         self._trajectory_publisher.publish(whole)
         for remark in remarks:
@@ -303,7 +327,7 @@ class HodynNode(Node):
                 settings.max_samples,
             )
         except Exception as error:  # a fault of ours must not leave the client without an answer
-            self.get_logger().error(f'compute_inverse_dynamics failed: {error!r}')
+            self.get_logger().error(traceback.format_exc())
             response = ComputeInverseDynamics.Response(
                 success=False,
                 error_code=ComputeInverseDynamics.Response.INTERNAL_ERROR,
@@ -313,21 +337,28 @@ class HodynNode(Node):
             self._diagnostics.received('compute_inverse_dynamics')
         else:
             self._diagnostics.refused('compute_inverse_dynamics', response.message)
-            self.get_logger().error(
-                f'compute_inverse_dynamics refused: {response.message}',
-                throttle_duration_sec=1.0,
+            self._log_error(
+                'compute_inverse_dynamics', f'compute_inverse_dynamics refused: {response.message}'
             )
         return response
 
     # Health
 
-    def _refuse(self, topic: str, error: HodynError) -> None:
+    def _refuse(self, topic: str, error: Exception) -> None:
         self._diagnostics.refused(topic, str(error))
-        self.get_logger().error(f'{topic} refused: {error}', throttle_duration_sec=1.0)
+        self._log_error(topic, f'{topic} refused: {error}')
 
     def _hold_back(self, error: HodynError) -> None:
         self._diagnostics.stopped(str(error))
-        self.get_logger().error(f'No effort is published: {error}', throttle_duration_sec=1.0)
+        self._log_error('joint_effort', f'No effort is published: {error}')
+
+    def _log_error(self, subject: str, text: str) -> None:
+        """Log an error; of every stream no more than one in LOG_PERIOD."""
+        now = time.monotonic()
+        if subject in STREAMS and now - self._last_logged.get(subject, -math.inf) < LOG_PERIOD:
+            return
+        self._last_logged[subject] = now
+        self.get_logger().error(text)
 
     def _on_diagnostics_timer(self) -> None:
         message = self._diagnostics.report(self._robot, self._description_error)
@@ -337,7 +368,7 @@ class HodynNode(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node until it is interrupted."""
-    return run(HodynNode, args, THREADS)
+    return run(HodynNode, args)
 
 
 if __name__ == '__main__':

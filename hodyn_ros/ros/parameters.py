@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 
 from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, MotionLimits, motion_limits
@@ -54,12 +56,10 @@ def declare_settings(node: Node) -> Settings:
         return node.declare_parameter(name, '', descriptor).value or None
 
     def number(name: str, default: float, low: float, high: float, description: str) -> float:
-        descriptor = ParameterDescriptor(
-            description=description,
-            read_only=True,
-            floating_point_range=[FloatingPointRange(from_value=low, to_value=high)],
-        )
-        return float(node.declare_parameter(name, default, descriptor).value)
+        value = _declared_number(node, name, default, f'{description} {low:g} to {high:g}.')
+        if not low <= value <= high:
+            raise ValueError(f'Parameter {name} is {value}, expected {low:g} to {high:g}.')
+        return value
 
     gravity = node.declare_parameter(
         'gravity',
@@ -69,8 +69,8 @@ def declare_settings(node: Node) -> Settings:
             read_only=True,
         ),
     ).value
-    if len(gravity) != 3:
-        raise ValueError(f'Parameter gravity has {len(gravity)} values, expected 3.')
+    if gravity is None or len(gravity) != 3 or not all(math.isfinite(g) for g in gravity):
+        raise ValueError(f'Parameter gravity is {gravity}, expected three finite numbers.')
     max_samples = node.declare_parameter(
         'max_samples',
         100_000,
@@ -133,13 +133,36 @@ def read_limits(node: Node, model: RobotModel) -> MotionLimits:
         extra[joint] = {}
         for quantity in EXTRA_QUANTITIES:
             name = f'limits.{joint}.{quantity}'
-            if not node.has_parameter(name):
-                description = f'Limit of the {quantity} of joint {joint} [{_UNITS[quantity]}].'
-                try:
-                    node.declare_parameter(
-                        name, float('inf'), ParameterDescriptor(description=description)
-                    )
-                except Exception as error:  # rclpy raises several for a wrong type
-                    raise ModelError(f'Parameter {name}: {error}') from error
-            extra[joint][quantity] = float(node.get_parameter(name).value)
+            try:
+                extra[joint][quantity] = _declared_number(
+                    node,
+                    name,
+                    float('inf'),
+                    f'Limit of the {quantity} of joint {joint} [{_UNITS[quantity]}].',
+                )
+            except ValueError as error:
+                raise ModelError(str(error)) from error
     return motion_limits(model, extra)
+
+
+def unused_limits(given: Iterable[str], model: RobotModel) -> list[str]:
+    """Names of given parameters that look like limits but limit nothing of the model."""
+    known = {
+        f'limits.{joint}.{quantity}'
+        for joint in model.joint_names
+        for quantity in EXTRA_QUANTITIES
+    }
+    return sorted(name for name in given if name.startswith('limits.') and name not in known)
+
+
+def _declared_number(node: Node, name: str, default: float, description: str) -> float:
+    """Declare a parameter once and return its value; whole numbers need no decimal point."""
+    if not node.has_parameter(name):
+        descriptor = ParameterDescriptor(
+            description=description, read_only=True, dynamic_typing=True
+        )
+        node.declare_parameter(name, default, descriptor)
+    value = node.get_parameter(name).value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f'Parameter {name} is {value!r}, expected a number.')
+    return float(value)

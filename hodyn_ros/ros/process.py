@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Sequence
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 
-def run(make_node: Callable[[], Node], args: Sequence[str] | None, threads: int) -> int:
+def run(make_node: Callable[[], Node], args: Sequence[str] | None) -> int:
     """Spin a node until the process is interrupted.
 
     Parameters
@@ -21,8 +21,6 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None, threads: int)
         Makes the node once rclpy is initialised.
     args : sequence of str, optional
         Command line; by default that of the process.
-    threads : int
-        Threads that run callbacks.
 
     Returns
     -------
@@ -35,15 +33,15 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None, threads: int)
     # ask for the end, so that it happens in order.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     logger = rclpy.logging.get_logger('hodyn_ros')
     try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         node = make_node()
-    except Exception as error:  # parameters out of range or of a wrong type: many classes
+    except Exception as error:  # a bad command line, parameters out of range: many classes
         logger.fatal(f'The node cannot start: {error}')
-        rclpy.shutdown()
+        rclpy.try_shutdown()
         return 1
-    executor = MultiThreadedExecutor(num_threads=threads)
+    executor = SingleThreadedExecutor()
     executor.add_node(node)
     failures: list[Exception] = []
 
@@ -66,4 +64,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None, threads: int)
     spinning.join()
     node.destroy_node()
     rclpy.try_shutdown()
+    # While Python ends, it would take its own handlers back.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     return 1 if failures else 0

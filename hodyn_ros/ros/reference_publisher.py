@@ -80,7 +80,7 @@ class ReferencePublisher(Node):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node until it is interrupted."""
-    return run(ReferencePublisher, args, threads=1)
+    return run(ReferencePublisher, args)
 
 
 if __name__ == '__main__':

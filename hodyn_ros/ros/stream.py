@@ -111,6 +111,11 @@ class LatestWrenches:
             else:
                 self._latest.pop(link, None)
 
+    def clear(self) -> None:
+        """Forget all wrenches."""
+        with self._lock:
+            self._latest.clear()
+
     def keep_only(self, model: RobotModel) -> list[str]:
         """Forget wrenches on links that a model does not have; return these links."""
         with self._lock:
