@@ -62,6 +62,12 @@ examples: venv ## Set up, recompute examples of the papers and draw them into bu
 	  $(VENV)/bin/python examples/$$name.py --picture build/examples/$$name.png || exit; \
 	done
 
+.PHONY: doc
+doc: venv ## Set up and build the documentation into build/doc
+	$(VENV)/bin/pip install --quiet '.[doc]'
+	$(VENV)/bin/sphinx-build -q -W -b html doc build/doc
+	@echo 'Open build/doc/index.html'
+
 .PHONY: colcon
 colcon: $(COLCON_VENV)/ready.stamp ## Build and test both packages with colcon, in an environment of its own
 	$(call in_colcon_venv,colcon build --cmake-args $(COLCON_CMAKE_ARGS))

@@ -57,6 +57,7 @@ setup(
             'ros-trajectory-msgs~=5.5.1',
         ],
         'plot': ['matplotlib>=3.5'],
+        'doc': ['sphinx>=5.0'],
         # colcon test runs pytest only if this extra lists it.
         'test': [
             'casadi>=3.6',

@@ -195,7 +195,7 @@ def draw(
     for axis in axes[-1]:
         axis.set_xlabel('time [s]')
     figure.suptitle(
-        'Franka Panda: whole answer (blue), streamed messages (orange), limits nearby (red)'
+        'Franka Panda: whole answer (blue), streamed messages (orange), limit (red)'
     )
     figure.tight_layout(rect=(0, 0, 1, 0.985))
     PICTURE.parent.mkdir(parents=True, exist_ok=True)

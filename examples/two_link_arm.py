@@ -1,4 +1,4 @@
-"""The planar 2R arm of Kumar and Mueller against the expressions printed in their paper.
+"""The planar 2R arm of Mueller and Kumar against the expressions printed in their paper.
 
 Source: A. Mueller, S. Kumar, "Closed-form time derivatives of the equations of motion of rigid
 body systems", Multibody System Dynamics 53, 2021, section 6.1: joint screws, poses and the six

@@ -1,25 +1,63 @@
 """What the README shows runs."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import yaml
+from ros_harness import next_domain
 
+from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros import parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / 'README.md').read_text(encoding='utf-8')
+EXAMPLES = re.findall(r'```python\n(.*?)```', README, flags=re.DOTALL)
 
 
 def test_python_example_runs(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    (example,) = re.findall(r'```python\n(.*?)```', README, flags=re.DOTALL)
+    example, _ = EXAMPLES
     names = {}
     exec(compile(example, 'README.md', 'exec'), names)  # noqa: S102
     assert len(example.strip().splitlines()) <= 12
     assert all(np.shape(names[name]) == (7,) for name in ('Q', 'Qd', 'Q2d'))
     assert np.all(np.isfinite([names['Q'], names['Qd'], names['Q2d']]))
     assert capsys.readouterr().out.startswith('[[')
+
+
+def test_client_example_gets_the_torques_from_the_node(tmp_path):
+    urdf = (ROOT / 'urdf' / 'panda.urdf').read_text(encoding='utf-8')
+    parameters_file = tmp_path / 'panda.yaml'
+    parameters_file.write_text(
+        yaml.safe_dump({'/**': {'ros__parameters': {'robot_description': urdf}}})
+    )
+    environment = {**os.environ, 'ROS_DOMAIN_ID': str(next_domain())}
+    command = [sys.executable, '-m', 'hodyn_ros.ros.node', '--ros-args', '--params-file']
+    with subprocess.Popen([*command, str(parameters_file)], env=environment) as node:
+        try:
+            client = subprocess.run(
+                [sys.executable, '-c', '\n'.join(EXAMPLES)],
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=True,
+            )
+        finally:
+            node.send_signal(signal.SIGINT)
+    direct, answered = client.stdout.split('[[')[1:]
+    model = RobotModel.from_urdf(urdf)
+    motion = np.zeros((3, 7))
+    motion[0], motion[1] = [0.0, -0.3, 0.0, -1.7, 0.0, 1.7, 0.0], 0.5
+    received = np.fromstring(answered.replace(']', ' '), sep=' ')
+    np.testing.assert_allclose(received, inverse_dynamics(model, motion)[0], atol=1e-6)
+    assert direct
 
 
 def test_pictures_and_files_that_are_named_exist():

@@ -144,7 +144,7 @@ class RobotModel:
     ) -> RobotModel:
         """Read a robot from a URDF.
 
-        Without `tip_link` the model is the whole tree above `base_link` (or the root link). With
+        Without `tip_link` the model is the whole tree behind `base_link` (or the root link). With
         it, only the joints between base and tip move; links that are rigidly attached to the chain
         keep their inertia, also behind the tip, and side branches behind a moving joint are left
         out with a warning. Planar, floating and unknown joint types are only accepted in what is
