@@ -68,7 +68,7 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
     if array.ndim < 2 or array.shape[-1] != model.n_joints or array.shape[-2] < lowest_K:
         raise MotionError(
             f'The motion has shape {array.shape}, expected {expected}: positions, velocities, '
-            'accelerations and so on along the axis before the last, the joints '
+            f'accelerations and so on along the axis before the last, the {model.n_joints} joints '
             f'{listed(model.joint_names)} along the last.'
         )
     if not np.all(np.isfinite(array)):
