@@ -224,7 +224,8 @@ class Assembly:
 
     def _resolved_mimic(self, joint: Joint, moving: set[str]) -> Mimic:
         """Follow mimic joints of mimic joints to an independent one."""
-        seen = [joint.name]
+        name = joint.name
+        seen = {name: None}  # in order, and quick to search
         multiplier, offset = 1.0, 0.0
         while joint.mimic is not None:
             offset += multiplier * joint.mimic.offset
@@ -237,11 +238,11 @@ class Assembly:
                 )
             if followed in seen:
                 raise ModelError(f'Mimic joints follow each other: {listed([*seen, followed])}.')
-            seen.append(followed)
+            seen[followed] = None
             joint = self.joints[followed]
         if joint.name not in moving:
             raise ModelError(
-                f'Joint {seen[0]!r} mimics {joint.name!r}, which does not move or lies outside '
+                f'Joint {name!r} mimics {joint.name!r}, which does not move or lies outside '
                 'the chain; choose another tip_link or the whole tree.'
             )
         return Mimic(joint.name, multiplier, offset)
