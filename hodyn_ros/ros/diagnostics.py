@@ -42,6 +42,7 @@ class Diagnostics:
         self._limit_hits: Counter[str] = Counter()
         self._recent_limit_hits = 0
         self._stale = ''
+        self._hardware_id = ''
 
     def received(self, topic: str) -> None:
         """Count an input that was taken."""
@@ -88,6 +89,7 @@ class Diagnostics:
             now = time.monotonic()
             interval = max(now - self._last_report, 1e-9)
             self._last_report = now
+            self._hardware_id = robot.model.name if robot else ''
             statuses = [
                 self._model_status(robot, description_error),
                 *(
@@ -110,7 +112,6 @@ class Diagnostics:
         )
 
     def _model_status(self, robot: Robot | None, description_error: str) -> DiagnosticStatus:
-        self._hardware_id = robot.model.name if robot else ''
         values: dict[str, object] = {}
         level, message = DiagnosticStatus.OK, 'model loaded'
         if robot is None:
