@@ -21,7 +21,7 @@ GRAVITY = np.array([1.2, -2.9, -9.2])
 # Largest difference of two formulations, and of one of them and CasADi, relative to the largest
 # effort of the order among the joints.
 PAIRWISE = 1e-12
-AGAINST_CASADI = {0: 1e-12, 1: 1e-12, 2: 1e-12, 3: 1e-11, 4: 1e-11, 5: 1e-11, 6: 1e-11}
+AGAINST_CASADI = 1e-12
 
 
 def rotation(*rpy):
@@ -120,8 +120,7 @@ def test_formulations_agree_pairwise(robot, K, case):
         assert efforts.shape == (K - 2, model.n_joints)
         for other in by_name.values():
             for order in range(K - 2):
-                bound = PAIRWISE if order <= 2 else AGAINST_CASADI[order]
-                assert difference(efforts, other, order) <= bound, (name, order)
+                assert difference(efforts, other, order) <= PAIRWISE, (name, order)
 
 
 def check_against_casadi(robot, case, K):
@@ -140,7 +139,7 @@ def check_against_casadi(robot, case, K):
     for name, efforts in by_name.items():
         for order in range(K - 2):
             error = difference(expected, efforts, order)
-            assert error <= AGAINST_CASADI[order], (name, order, error)
+            assert error <= AGAINST_CASADI, (name, order, error)
 
 
 @pytest.mark.parametrize('case', CASES)
