@@ -10,9 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.body import body_poses, body_twists
-from hodyn_ros.kinematics.joints import JointTransforms, body_coordinates, checked_motion
+from hodyn_ros.kinematics.joints import (
+    JointTransforms,
+    body_coordinates,
+    checked_motion,
+    checked_result,
+)
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import RobotModel
@@ -41,8 +45,8 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
 
     Notes
     -----
-    Source: notes, eq. (36), T = 1/2 qd^T B qd, as the sum of 1/2 V_i^T M_i V_i over the bodies;
-    the armature of the joints is part of it.
+    Source: lecture notes on Lagrangian dynamics, eq. (36), T = 1/2 qd^T B qd, as the sum of
+    1/2 V_i^T M_i V_i over the bodies; the armature of the joints is part of it.
     """
     motion = checked_motion(model, motion, lowest_K=2)
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
@@ -54,7 +58,7 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
             energy += 0.5 * leibniz.bilinear(_dot, V, V @ M)[..., 0]
         qd = coordinates[:, 1:]
         energy += 0.5 * leibniz.bilinear(_dot, qd, model.armature * qd)[..., 0]
-    return _finite(energy, motion).reshape(*batch, K - 1)
+    return checked_result(energy, motion).reshape(*batch, K - 1)
 
 
 def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
@@ -81,8 +85,8 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
 
     Notes
     -----
-    Source: notes, eq. (38), U = -sum_i m_i g^T p_i; its rate is -sum_i g^T h_i with the linear
-    momenta h_i.
+    Source: lecture notes on Lagrangian dynamics, eq. (38), U = -sum_i m_i g^T p_i; its rate is
+    -sum_i g^T h_i with the linear momenta h_i.
     """
     motion = checked_motion(model, motion, lowest_K=1)
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
@@ -102,17 +106,8 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
                 h = leibniz.from_moving_frame((V @ M)[..., 3:], V[..., :3], cross)
                 g = model.gravity @ pose[:, :3, :3]
                 energy[:, 1:] -= (h @ g[..., None])[..., 0]
-    return _finite(energy, motion).reshape(*batch, K)
+    return checked_result(energy, motion).reshape(*batch, K)
 
 
 def _dot(a: Array, b: Array) -> Array:
     return np.asarray((a * b).sum(axis=-1, keepdims=True))
-
-
-def _finite(energy: Array, motion: Array) -> Array:
-    if not np.all(np.isfinite(energy)):
-        raise MotionError(
-            'The energy overflows: the motion holds values that are too large '
-            f'(largest {np.abs(motion).max():.3g}).'
-        )
-    return energy

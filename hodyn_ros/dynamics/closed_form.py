@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.body import body_poses
-from hodyn_ros.kinematics.joints import body_coordinates, checked_motion
+from hodyn_ros.kinematics.joints import body_coordinates, checked_motion, checked_result
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
 
@@ -160,12 +159,7 @@ def _along(
             system = series(model, coordinates[block])
             system = system._replace(J=[J @ selection for J in system.J])
             results.append(np.stack(quantities(system), axis=1))
-    result = np.concatenate(results)
-    if not np.all(np.isfinite(result)):
-        raise MotionError(
-            'The result overflows: the motion holds values that are too large '
-            f'(largest {np.abs(motion).max():.3g}).'
-        )
+    result = checked_result(np.concatenate(results), motion)
     return result.reshape(*batch, *result.shape[1:])
 
 

@@ -64,9 +64,9 @@ class Geometry(NamedTuple):
 def geometry(model: RobotModel, coordinates: Array) -> Geometry:
     """Jacobians and inertias of all links and their time derivatives.
 
-    Source: notes, eq. (35), with the velocity w_j that joint j gives the origin of its own frame
-    added, which is the direction of a prismatic joint and the pitch of a helical one:
-    J_Pj = w_j + z_j x (p_i - r_j), J_Oj = z_j.
+    Source: lecture notes on Lagrangian dynamics, eq. (35), with the velocity w_j that joint j
+    gives the origin of its own frame added, which is the direction of a prismatic joint and
+    the pitch of a helical one: J_Pj = w_j + z_j x (p_i - r_j), J_Oj = z_j.
 
     Parameters
     ----------
@@ -110,7 +110,8 @@ def geometry(model: RobotModel, coordinates: Array) -> Geometry:
 def inertia_matrix(links: Geometry) -> Array:
     """Inertia matrix B(q) of all bodies' joints, symmetric, with its time derivatives.
 
-    Source: notes, eq. (37), B = sum_i m_i J_P^T J_P + J_O^T R_i I_i R_i^T J_O.
+    Source: lecture notes on Lagrangian dynamics, eq. (37), B = sum_i m_i J_P^T J_P + J_O^T R_i
+    I_i R_i^T J_O.
 
     Parameters
     ----------
@@ -168,7 +169,8 @@ def inertia_gradient(links: Geometry) -> Array:
 def christoffel_symbols(gradient: Array) -> Array:
     """Christoffel symbols c_ijk of the inertia matrix.
 
-    Source: notes, eq. (46), c_ijk = (db_ij/dq_k + db_ik/dq_j - db_jk/dq_i) / 2.
+    Source: lecture notes on Lagrangian dynamics, eq. (46), c_ijk = (db_ij/dq_k + db_ik/dq_j -
+    db_jk/dq_i) / 2.
 
     Parameters
     ----------
@@ -189,7 +191,7 @@ def christoffel_symbols(gradient: Array) -> Array:
 def coriolis_matrix(symbols: Array, qd: Array) -> Array:
     """Coriolis matrix from Christoffel symbols, with which dB/dt - 2 C is skew symmetric.
 
-    Source: notes, eq. (45), C_ij = sum_k c_ijk qd_k.
+    Source: lecture notes on Lagrangian dynamics, eq. (45), C_ij = sum_k c_ijk qd_k.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ def coriolis_matrix(symbols: Array, qd: Array) -> Array:
 def gravity_term(links: Geometry, gravity: Array) -> Array:
     """Efforts that hold the links against gravity, with their time derivatives.
 
-    Source: notes, eq. (42), g_i = -sum_j m_j g^T J_Pi of link j.
+    Source: lecture notes on Lagrangian dynamics, eq. (42), g_i = -sum_j m_j g^T J_Pi of link j.
 
     Parameters
     ----------
@@ -253,7 +255,8 @@ def contact_term(links: Geometry, body: int, W: Array) -> Array:
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
     """Efforts of all bodies' joints, B q2d + C qd + g + J^T h, and their time derivatives.
 
-    Source: notes, eq. (50), without friction; derivatives by Leibniz's rule.
+    Source: lecture notes on Lagrangian dynamics, eq. (50), without friction; derivatives by
+    Leibniz's rule.
 
     Parameters
     ----------

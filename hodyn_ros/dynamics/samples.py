@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
-from hodyn_ros.errors import MotionError, WrenchError
-from hodyn_ros.kinematics.joints import body_coordinates
+from hodyn_ros.errors import WrenchError
+from hodyn_ros.kinematics.joints import body_coordinates, checked_result
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -78,9 +78,4 @@ def over_samples(
                 model, coordinates, [(item, v[block]) for item, v in zip(wrenches, values)]
             )
             results[block] = compute(coordinates, applied)
-    if not np.all(np.isfinite(results)):
-        raise MotionError(
-            'The result overflows: the motion or a wrench holds values that are too large '
-            f'(largest in the motion {np.abs(motion).max():.3g}).'
-        )
-    return results.reshape(*batch, *result)
+    return checked_result(results, motion).reshape(*batch, *result)

@@ -80,6 +80,21 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
     return array
 
 
+def checked_result(result: Array, motion: Array) -> Array:
+    """Return the result of a computation along a motion, or refuse it if it overflows.
+
+    Raises
+    ------
+    MotionError
+    """
+    if not np.all(np.isfinite(result)):
+        raise MotionError(
+            'The result overflows: the motion or a wrench holds values that are too large '
+            f'(largest in the motion {np.abs(motion).max():.3g}).'
+        )
+    return result
+
+
 def body_coordinates(model: RobotModel, motion: Array) -> Array:
     """Joint motion of every body from that of the independent joints.
 
