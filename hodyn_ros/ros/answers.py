@@ -16,6 +16,7 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import (
     HodynError,
     JointNameError,
+    ModelError,
     MotionError,
     RequestError,
     WrenchError,
@@ -47,6 +48,7 @@ Response = ComputeInverseDynamics.Response
 _LARGE_DEVIATION = 0.5
 
 _ERROR_CODES = (
+    (ModelError, Response.NO_MODEL),
     (JointNameError, Response.INVALID_JOINTS),
     (WrenchError, Response.INVALID_WRENCH),
     (RequestError, Response.INVALID_REQUEST),
@@ -60,6 +62,22 @@ class Robot(NamedTuple):
     model: RobotModel
     limits: MotionLimits
     description: str
+
+
+def ready(robot: Robot | None) -> Robot:
+    """Return the robot in use.
+
+    Raises
+    ------
+    ModelError
+        If there is none yet.
+    """
+    if robot is None:
+        raise ModelError(
+            'There is no robot model yet; publish a valid URDF on the topic robot_description or '
+            'set the parameter robot_description.'
+        )
+    return robot
 
 
 class FittedMotion(NamedTuple):
@@ -137,15 +155,8 @@ def answer(
     max_samples: int,
 ) -> ComputeInverseDynamics.Response:
     """Fill the response to a service request; bad requests are answered, never raised."""
-    if robot is None:
-        response.success = False
-        response.error_code = Response.NO_MODEL
-        response.message = (
-            'There is no robot model yet; publish a valid URDF on the topic robot_description or '
-            'set the parameter robot_description.'
-        )
-        return response
     try:
+        robot = ready(robot)
         response.effort_trajectory, remarks = _requested(
             robot, request, sample_period, max_samples
         )

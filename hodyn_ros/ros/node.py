@@ -29,12 +29,19 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, find_violations
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.errors import HodynError, ModelError, MotionError, TrajectoryError, WrenchError
+from hodyn_ros.errors import HodynError, MotionError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.answers import Robot, answer, effort_trajectory, fit_waypoints, sample_times
+from hodyn_ros.ros.answers import (
+    Robot,
+    answer,
+    effort_trajectory,
+    fit_waypoints,
+    ready,
+    sample_times,
+)
 from hodyn_ros.ros.conversions import (
     NANOSECONDS,
     joint_effort_message,
@@ -188,14 +195,6 @@ class HodynNode(Node):
         )
         return Robot(model, read_limits(self, model), xml)
 
-    def _ready_robot(self) -> Robot:
-        if self._robot is None:
-            raise ModelError(
-                'There is no robot model yet; publish a valid URDF on the topic '
-                'robot_description or set the parameter robot_description.'
-            )
-        return self._robot
-
     # Streams
 
     def _take(self, topic: str, take: Callable[[object], None], message: object) -> None:
@@ -211,7 +210,7 @@ class HodynNode(Node):
             self._diagnostics.received(topic)
 
     def _take_joint_motion(self, message: JointMotion) -> None:
-        robot = self._ready_robot()
+        robot = ready(self._robot)
         motion = motion_from_message(robot.model, message)
         stamp = self._checked_stamp(nanoseconds(message.header.stamp))
         try:
@@ -234,10 +233,10 @@ class HodynNode(Node):
 
     def _take_wrench_motion(self, message: WrenchMotion) -> None:
         link, expressed_in, acting, values = wrench_from_message(message)
-        if link not in self._ready_robot().model.links:
+        links = ready(self._robot).model.links
+        if link not in links:
             raise WrenchError(
-                f'Wrench on an unknown link: frame_id is {link!r}, the links are '
-                f'{listed(self._ready_robot().model.links)}.'
+                f'Wrench on an unknown link: frame_id is {link!r}, the links are {listed(links)}.'
             )
         stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
         self._wrenches.update(link, expressed_in, acting, values, stamp)
@@ -285,7 +284,7 @@ class HodynNode(Node):
         self._planning.submit(self._take, 'joint_trajectory', take, message)
 
     def _take_joint_trajectory(self, now: int, message: JointTrajectory) -> None:
-        robot = self._ready_robot()
+        robot = ready(self._robot)
         spline, remarks = fit_waypoints(robot.model, waypoints_from_message(message))
         start = nanoseconds(message.header.stamp) or now
         planned = PlannedMotion(robot.model.joint_names, spline, start)
