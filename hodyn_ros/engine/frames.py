@@ -1,0 +1,232 @@
+"""Frames along the joint axes, and inertial parameters in them.
+
+The frame of body i has its z axis along the joint axis. Its x axis is normal to this axis and to
+that of the first joint behind it, so that this joint's frame follows as in the modified
+Denavit-Hartenberg convention, by a turn about x and a turn about z; behind further joints of a
+branching body one more turn about z comes first:
+
+    R = Rz(gamma) Rx(alpha) Rz(offset + q),   gamma = 0 for the first joint.
+
+Inertial parameters are regrouped: mass that lies on the axis of a revolute joint moves with the
+parent as well as with the body, so it is counted with the parent. This changes the loads in the
+joints but not the efforts, and leaves zeros in place of m, h_z and J_zz. Source: Gautier and Khalil
+1990, "Direct calculation of minimum set of inertial parameters of serial robots".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.engine.formulation import Body, Joint
+from hodyn_ros.lie import se3
+from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.screws import pitches
+
+Array = NDArray[np.float64]
+
+# Entries of a rotation, or of a vector relative to the robot's size, that are this small are
+# rounding of the frame changes, and are zero in truth.
+ROUNDING = 4.0 * float(np.finfo(float).eps)
+# Where two axes are closer to parallel, the foot of their common normal is not used.
+PARALLEL = 1e-2
+
+
+class Frames(NamedTuple):
+    """Constants of all bodies for the engine.
+
+    Attributes
+    ----------
+    joints : list of Joint
+    bodies : list of Body
+    poses : ndarray, shape (n_bodies, 4, 4)
+        Pose of each frame in the body's own frame of the model.
+    gravity : ndarray, shape (3,)
+        In the axes of the frame that serves as base.
+    base : ndarray, shape (4, 4)
+        Pose of that frame in the base of the model.
+    simple : ndarray of bool, shape (n_bodies,)
+        Revolute joints with gamma = 0.
+    """
+
+    joints: list[Joint]
+    bodies: list[Body]
+    poses: Array
+    gravity: Array
+    base: Array
+    simple: NDArray[np.bool_]
+
+
+def frames(model: RobotModel, regroup: bool = True) -> Frames:
+    """Constants of all bodies of a robot.
+
+    Parameters
+    ----------
+    model : RobotModel
+    regroup : bool
+        Whether mass on the axis of a revolute joint is counted with the parent.
+
+    Returns
+    -------
+    Frames
+    """
+    poses, base = _poses(model)
+    n = model.n_bodies
+    turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5
+    pitch = pitches(model.X)
+    relative = np.array(
+        [
+            se3.inverse(base if p == BASE else poses[p]) @ model.B[i] @ poses[i]
+            for i, p in enumerate(model.parent)
+        ]
+    ).reshape(n, 4, 4)
+    size = np.abs(relative[:, :3, 3]).max(initial=0.0)
+    d = _without_rounding(relative[:, :3, 3], size)
+    angles = [_angles(C[:3, :3]) for C in relative]
+    masses = [_mass_matrix(model.M_body[i], poses[i]) for i in range(n)]
+    if regroup:
+        for i in reversed(range(n)):
+            if turns[i] and pitch[i] == 0.0:
+                axis = relative[i, :3, 2]
+                _move_to_parent(masses, i, int(model.parent[i]), axis, d[i])
+    joints = []
+    for i in range(n):
+        turn = 1.0 if turns[i] else 0.0
+        slide = float(pitch[i]) if turns[i] else 1.0
+        joints.append(Joint(*angles[i], _vector(d[i]), turn, 1.0 - turn, slide))
+    simple = np.array(
+        [j.turn == 1.0 and j.slide == 0.0 and j.sin_gamma == 0.0 for j in joints], dtype=bool
+    )
+    gravity = base[:3, :3].T @ model.gravity
+    gravity = _without_rounding(gravity, np.abs(gravity).max())
+    return Frames(joints, [_body(m) for m in masses], poses, gravity, base, simple)
+
+
+def _poses(model: RobotModel) -> tuple[Array, Array]:
+    """Poses of the frames in the bodies, and of the base frame in the base of the model."""
+    n = model.n_bodies
+    first_child: dict[int, int] = {}
+    for i, p in enumerate(model.parent):
+        first_child.setdefault(int(p), i)
+    poses = np.empty((n, 4, 4))
+    for i in range(n):
+        e, point = _axis(model.X[i])
+        x = _perpendicular(e)
+        child = first_child.get(i)
+        if child is not None:
+            child_e, child_point = _axis(model.X[child])
+            child_e = model.B[child, :3, :3] @ child_e
+            child_point = model.B[child, :3, :3] @ child_point + model.B[child, :3, 3]
+            x, point = _normal(e, point, child_e, child_point)
+        poses[i] = np.eye(4)
+        poses[i, :3, :3] = np.stack([x, np.cross(e, x), e], axis=1)
+        poses[i, :3, 3] = point
+    base = np.eye(4)
+    if n:
+        # Seen from the base, the first frame is not turned at q = 0.
+        base = model.B[0] @ poses[0]
+    return poses, base
+
+
+def _axis(X: Array) -> tuple[Array, Array]:
+    """Direction of a joint axis and a point of it."""
+    if np.linalg.norm(X[:3]) > 0.5:
+        return X[:3], np.cross(X[:3], X[3:])
+    return X[3:], np.zeros(3)
+
+
+def _perpendicular(e: Array) -> Array:
+    """Unit vector at right angles to e: an axis of the body's frame if one is."""
+    smallest = int(np.argmin(np.abs(e)))
+    x = np.eye(3)[smallest]
+    x -= (e @ x) * e
+    unit: Array = x / np.linalg.norm(x)
+    return unit
+
+
+def _normal(e: Array, point: Array, other: Array, other_point: Array) -> tuple[Array, Array]:
+    """Unit vector normal to two lines, and the foot of their common normal on the first one."""
+    across = np.cross(e, other)
+    sine = np.linalg.norm(across)
+    between = other_point - point
+    if sine > ROUNDING:
+        x = across / sine
+    else:
+        x = between - (between @ e) * e
+        if np.linalg.norm(x) <= ROUNDING * np.linalg.norm(between):
+            x = _perpendicular(e)
+    x = x - (x @ e) * e
+    x /= np.linalg.norm(x)
+    if sine > PARALLEL:
+        # Distance along e to the foot: between x other . (e x other) / sine^2.
+        point = point + (np.cross(between, other) @ across / sine**2) * e
+    else:
+        point = point + (between @ e) * e
+    return x, point
+
+
+def _angles(R: Array) -> tuple[float, float, float, float, float, float]:
+    """Cosines and sines of gamma, alpha and offset with R = Rz(gamma) Rx(alpha) Rz(offset)."""
+    # The third column is (sin gamma sin alpha, -cos gamma sin alpha, cos alpha).
+    if abs(R[0, 2]) <= ROUNDING:
+        cos_gamma, sin_gamma = 1.0, 0.0
+        cos_alpha, sin_alpha = _unit(R[2, 2], -R[1, 2])
+    else:
+        cos_gamma, sin_gamma = _unit(-R[1, 2], R[0, 2])
+        cos_alpha, sin_alpha = _unit(R[2, 2], float(np.hypot(R[0, 2], R[1, 2])))
+    first = cos_gamma * R[0] + sin_gamma * R[1]
+    cos_offset, sin_offset = _unit(first[0], -first[1])
+    return cos_gamma, sin_gamma, cos_alpha, sin_alpha, cos_offset, sin_offset
+
+
+def _unit(cosine: float, sine: float) -> tuple[float, float]:
+    length = float(np.hypot(cosine, sine))
+    cosine, sine = float(cosine) / length, float(sine) / length
+    if abs(sine) <= ROUNDING:
+        return float(np.sign(cosine)), 0.0
+    if abs(cosine) <= ROUNDING:
+        return 0.0, float(np.sign(sine))
+    return cosine, sine
+
+
+def _mass_matrix(M_body: Array, pose: Array) -> Array:
+    """Pseudo-inertia matrix [[J, h], [h, m]] in a frame at a pose in the body."""
+    M = se3.Ad(pose).T @ M_body @ se3.Ad(pose)
+    theta = M[:3, :3]
+    pseudo = np.empty((4, 4))
+    pseudo[:3, :3] = 0.5 * np.trace(theta) * np.eye(3) - theta
+    # M[:3, 3:] = [h].
+    pseudo[:3, 3] = pseudo[3, :3] = M[2, 4], M[0, 5], M[1, 3]
+    pseudo[3, 3] = M[5, 5]
+    return 0.5 * (pseudo + pseudo.T)
+
+
+def _move_to_parent(masses: list[Array], i: int, parent: int, axis: Array, d: Array) -> None:
+    """Count the mass on the axis of a revolute joint with the parent."""
+    own = masses[i]
+    on_axis = np.array([[own[2, 2], own[2, 3]], [own[2, 3], own[3, 3]]])
+    own[2, 2] = own[2, 3] = own[3, 2] = own[3, 3] = 0.0
+    if parent != BASE:
+        line = np.zeros((4, 2))
+        line[:3, 0] = axis
+        line[:3, 1] = d
+        line[3, 1] = 1.0
+        masses[parent] = masses[parent] + line @ on_axis @ line.T
+
+
+def _body(pseudo: Array) -> Body:
+    J = _without_rounding(pseudo[:3, :3], np.abs(pseudo[:3, :3]).max())
+    h = _without_rounding(pseudo[:3, 3], np.abs(pseudo[:3, 3]).max())
+    upper = tuple(float(J[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
+    return Body(float(pseudo[3, 3]), _vector(h), upper)  # type: ignore[arg-type]
+
+
+def _without_rounding(values: Array, size: float) -> Array:
+    cleaned: Array = np.where(np.abs(values) <= ROUNDING * size, 0.0, values)
+    return cleaned
+
+
+def _vector(v: Array) -> tuple[float, float, float]:
+    return (float(v[0]), float(v[1]), float(v[2]))

@@ -1,0 +1,216 @@
+"""Straight-line programs, recorded from formulas that are written over abstract scalars.
+
+A formula is a Python function that adds, subtracts and multiplies whatever it is given. Given
+`Scalar` objects of a `Recorder`, it leaves behind a `Program`: the operations that remain after
+folding constants, removing zero and unit factors, sharing equal terms and dropping what no output
+needs. The back-ends of the engine turn programs into machine code, C and Python.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Union
+
+
+class Operation(NamedTuple):
+    """One step of a program.
+
+    The kind says what the operands are: 'input': array name, index; 'constant': value, None;
+    'add', 'subtract', 'multiply': two earlier steps; 'negate': an earlier step, None.
+    """
+
+    kind: str
+    a: int | float | str
+    b: int | None
+
+
+class Output(NamedTuple):
+    """The value of a step that a program writes into an array."""
+
+    array: str
+    index: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """A straight-line program.
+
+    Attributes
+    ----------
+    operations : tuple of Operation
+        Every operand is an earlier step.
+    outputs : tuple of Output
+    """
+
+    operations: tuple[Operation, ...]
+    outputs: tuple[Output, ...]
+
+    def counts(self) -> dict[str, int]:
+        """Number of operations of each kind."""
+        return dict(Counter(operation.kind for operation in self.operations))
+
+    @property
+    def flops(self) -> int:
+        """Number of additions, subtractions and multiplications."""
+        counts = self.counts()
+        return sum(counts.get(kind, 0) for kind in ('add', 'subtract', 'multiply'))
+
+
+class Scalar:
+    """A number that a recorder follows: a step of its program, with a sign.
+
+    The sign makes negation free; it is written out only where an output is negative.
+    """
+
+    __slots__ = ('negative', 'recorder', 'step')
+    # Leave products with NumPy numbers to this class.
+    __array_ufunc__ = None
+
+    def __init__(self, recorder: Recorder, step: int, negative: bool = False) -> None:
+        self.recorder = recorder
+        self.step = step
+        self.negative = negative
+
+    def __neg__(self) -> Scalar:
+        return Scalar(self.recorder, self.step, not self.negative)
+
+    def __add__(self, other: Number) -> Number:
+        return self.recorder.sum(self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Number) -> Number:
+        return self.recorder.sum(self, -other)
+
+    def __rsub__(self, other: Number) -> Number:
+        return self.recorder.sum(-self, other)
+
+    def __mul__(self, other: Number) -> Number:
+        return self.recorder.product(self, other)
+
+    __rmul__ = __mul__
+
+
+Number = Union[float, Scalar]
+
+
+class Recorder:
+    """Records a program; makes its inputs and takes its outputs."""
+
+    def __init__(self) -> None:
+        self._steps: dict[Operation, int] = {}
+        self._outputs: dict[tuple[str, int], Number] = {}
+
+    def inputs(self, array: str, count: int) -> list[Scalar]:
+        """Scalars that stand for the first elements of an array."""
+        return [self.input(array, index) for index in range(count)]
+
+    def input(self, array: str, index: int) -> Scalar:
+        """Scalar that stands for an element of an array."""
+        return Scalar(self, self._step('input', array, index))
+
+    def output(self, array: str, index: int, value: Number) -> None:
+        """Have a value written into an array."""
+        self._outputs[array, index] = value
+
+    def outputs(self, array: str, values: Iterable[Number]) -> None:
+        """Have values written into the first elements of an array."""
+        for index, value in enumerate(values):
+            self.output(array, index, value)
+
+    def program(self) -> Program:
+        """Program of all outputs, without the steps that none of them needs."""
+        ends = [(array, index, self._end(v)) for (array, index), v in self._outputs.items()]
+        operations = list(self._steps)
+        needed = [False] * len(operations)
+        for _, _, step in ends:
+            needed[step] = True
+        for step in reversed(range(len(operations))):
+            if needed[step]:
+                for operand in _operands(operations[step]):
+                    needed[operand] = True
+        renumbered: dict[int, int] = {}
+        kept = []
+        for step, operation in enumerate(operations):
+            if needed[step]:
+                renumbered[step] = len(kept)
+                kept.append(_renumber(operation, renumbered))
+        return Program(
+            tuple(kept), tuple(Output(array, index, renumbered[step]) for array, index, step in ends)
+        )
+
+    def sum(self, a: Number, b: Number) -> Number:
+        """Record a + b."""
+        if not isinstance(a, Scalar) or not isinstance(b, Scalar):
+            if _is_number(a, 0.0):
+                return b
+            if _is_number(b, 0.0):
+                return a
+            a, b = self._scalar(a), self._scalar(b)
+        if a.negative == b.negative:
+            first, second = sorted((a.step, b.step))
+            return Scalar(self, self._step('add', first, second), a.negative)
+        if a.step == b.step:
+            return 0.0
+        # a - b with the earlier step first, so that b - a is found again.
+        positive, negative = (b.step, a.step) if a.negative else (a.step, b.step)
+        if positive < negative:
+            return Scalar(self, self._step('subtract', positive, negative))
+        return Scalar(self, self._step('subtract', negative, positive), True)
+
+    def product(self, a: Number, b: Number) -> Number:
+        """Record a b."""
+        for x, y in ((a, b), (b, a)):
+            if not isinstance(x, Scalar):
+                x = float(x)
+                if x == 0.0:
+                    return 0.0
+                if x == 1.0:
+                    return y
+                if x == -1.0:
+                    return -y
+        a, b = self._scalar(a), self._scalar(b)
+        first, second = sorted((a.step, b.step))
+        return Scalar(self, self._step('multiply', first, second), a.negative != b.negative)
+
+    def _scalar(self, value: Number) -> Scalar:
+        if isinstance(value, Scalar):
+            return value
+        value = float(value)
+        return Scalar(self, self._step('constant', abs(value), None), value < 0.0)
+
+    def _end(self, value: Number) -> int:
+        if not isinstance(value, Scalar):
+            return self._step('constant', float(value), None)
+        return self._step('negate', value.step, None) if value.negative else value.step
+
+    def _step(self, kind: str, a: int | float | str, b: int | None) -> int:
+        return self._steps.setdefault(Operation(kind, a, b), len(self._steps))
+
+
+def total(terms: Sequence[Number]) -> Number:
+    """Sum of some numbers, from the left: each product can be fused with the addition."""
+    result: Number = 0.0
+    for term in terms:
+        result = result + term
+    return result
+
+
+def _is_number(value: Number, number: float) -> bool:
+    return not isinstance(value, Scalar) and value == number
+
+
+def _operands(operation: Operation) -> tuple[int, ...]:
+    if operation.kind in ('add', 'subtract', 'multiply'):
+        return (operation.a, operation.b)  # type: ignore[return-value]
+    return (operation.a,) if operation.kind == 'negate' else ()  # type: ignore[return-value]
+
+
+def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
+    operands = [renumbered[operand] for operand in _operands(operation)]
+    if len(operands) == 2:
+        return Operation(operation.kind, operands[0], operands[1])
+    return Operation(operation.kind, operands[0], None) if operands else operation
