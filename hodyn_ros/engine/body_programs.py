@@ -1,0 +1,203 @@
+"""Programs of one body with its constants as inputs, for loops over the bodies of any robot."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.engine import formulation
+from hodyn_ros.engine.formulation import Body, Joint, Load, Motion, Passage
+from hodyn_ros.engine.frames import Frames
+from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.engine.robot_program import base_motion, wrench_load
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+SIMPLE, BRANCH, GENERAL = range(3)
+"""Kinds of joints: revolute with gamma = 0, revolute, any."""
+
+N_CONSTANTS = 24
+
+
+class BodyPrograms(NamedTuple):
+    """Programs of one body for both directions along the tree.
+
+    Both have the inputs 'constants' (see `constants`), 'sine', 'cosine' and 'position' of the
+    joint, 'motion' (entry k the k-th derivative of the coordinate), 'own' and 'parent', the states
+    of the body and its parent. `forward` writes 'own'; `backward` adds to the load in 'parent' and
+    writes 'effort' (entry k the k-th derivative of the coordinate's effort). With a wrench,
+    `forward` reads it from 'wrench', for each derivative (moment, force).
+    """
+
+    forward: Program
+    backward: Program
+
+
+class StateLayout:
+    """Places of the motion, the load and the passage of a body in its state."""
+
+    def __init__(self, order: int) -> None:
+        self.order = order
+        self.omega = 0
+        self.p = self.omega + 3 * (order + 2)
+        self.A = self.p + 3 * (order + 1)
+        self.load = self.A + 9 * (order + 1)
+        self.axis = self.load + 6 * (order + 1)
+        self.slide = self.axis + 3 * order
+        self.arm = self.slide + 3 * (order + 1)
+        self.turn = self.arm + 3 * order
+        self.size = self.turn + 2
+
+
+def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
+    """Programs of a body.
+
+    Parameters
+    ----------
+    order : int
+        0, 1 or 2.
+    kind : int
+        SIMPLE, BRANCH or GENERAL.
+    loaded : bool
+        Whether the body carries a wrench.
+
+    Returns
+    -------
+    BodyPrograms
+    """
+    layout = StateLayout(order)
+    orders = order + 1
+
+    recorder = Recorder()
+    joint, body, multiplier, _ = _constants(recorder, kind)
+    parent = Motion(
+        _vectors(recorder, 'parent', layout.omega, order + 2),
+        _vectors(recorder, 'parent', layout.p, orders),
+        [
+            tuple(_vectors(recorder, 'parent', layout.A + 9 * k, 3))  # type: ignore[misc]
+            for k in range(orders)
+        ],
+    )
+    q = [multiplier * x for x in recorder.inputs('motion', order + 3)]
+    q[0] = recorder.input('position', 0)
+    motion, passage = formulation.forward(
+        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q, parent, order
+    )
+    load = formulation.inertial_load(body, motion, order)
+    if loaded:
+        applied = wrench_load(list(recorder.inputs('wrench', 6 * orders)), order)
+        load = formulation.sum_loads(load, formulation.applied_load(applied, motion, order))
+    _write(recorder, 'own', layout.omega, motion.omega)
+    _write(recorder, 'own', layout.p, motion.p)
+    for k, A in enumerate(motion.A):
+        _write(recorder, 'own', layout.A + 9 * k, list(A))
+    _write(recorder, 'own', layout.load, [*load.n, *load.f])
+    _write(recorder, 'own', layout.axis, passage.axis[1:])
+    _write(recorder, 'own', layout.slide, passage.slide)
+    _write(recorder, 'own', layout.arm, passage.arm[1:])
+    recorder.output('own', layout.turn, passage.sine)
+    recorder.output('own', layout.turn + 1, passage.cosine)
+    forward = recorder.program()
+
+    recorder = Recorder()
+    joint, body, multiplier, armature = _constants(recorder, kind)
+    load = _load(recorder, 'own', layout)
+    passage = Passage(
+        recorder.input('own', layout.turn),
+        recorder.input('own', layout.turn + 1),
+        [formulation.AXIS, *_vectors(recorder, 'own', layout.axis, order)],
+        _vectors(recorder, 'own', layout.slide, orders) if kind == GENERAL else [],
+        [joint.d, *_vectors(recorder, 'own', layout.arm, order)],
+    )
+    efforts = formulation.effort(joint, load, passage, order)
+    q = recorder.inputs('motion', order + 3)
+    for k, value in enumerate(efforts):
+        value = multiplier * (value + armature * (multiplier * q[k + 2]))
+        recorder.output('effort', k, recorder.input('effort', k) + value)
+    passed = formulation.sum_loads(
+        _load(recorder, 'parent', layout), formulation.backward(joint, load, passage, order)
+    )
+    _write(recorder, 'parent', layout.load, [*passed.n, *passed.f])
+    return BodyPrograms(forward, recorder.program())
+
+
+def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int64]]:
+    """Constants of all bodies and their kinds.
+
+    Parameters
+    ----------
+    model : RobotModel
+    frames : Frames
+
+    Returns
+    -------
+    constants : ndarray, shape (n_bodies, N_CONSTANTS)
+    kinds : ndarray of int64, shape (n_bodies,)
+    """
+    rows, kinds = [], []
+    for i, (joint, body) in enumerate(zip(frames.joints, frames.bodies)):
+        multiplier = float(model.multiplier[i])
+        rows.append(
+            [
+                *joint[:6], *joint.d, *joint[7:], body.mass, *body.h, *body.J, multiplier,
+                float(model.armature[i]),
+            ]
+        )  # fmt: skip
+        on_axis = (body.mass, body.h[2], body.J[5])
+        turns = joint.turn == 1.0 and joint.slide == 0.0
+        if multiplier != 1.0 or not turns or any(on_axis):
+            kinds.append(GENERAL)
+        else:
+            kinds.append(BRANCH if joint.sin_gamma else SIMPLE)
+    return np.array(rows).reshape(-1, N_CONSTANTS), np.array(kinds, dtype=np.int64)
+
+
+def base_state(frames: Frames, order: int) -> Array:
+    """State of the base.
+
+    Returns
+    -------
+    ndarray, shape (StateLayout(order).size,)
+    """
+    layout = StateLayout(order)
+    state = np.zeros(layout.size)
+    motion = base_motion(tuple(-frames.gravity), order)
+    state[layout.p : layout.p + 3] = motion.p[0]
+    return state
+
+
+def _constants(recorder: Recorder, kind: int) -> tuple[Joint, Body, Number, Number]:
+    values: list[Number] = list(recorder.inputs('constants', N_CONSTANTS))
+    if kind != GENERAL:
+        values[9:12] = [1.0, 0.0, 0.0]  # turn, still, slide
+        for on_axis in (12, 15, 21):
+            values[on_axis] = 0.0
+        values[22] = 1.0
+    if kind == SIMPLE:
+        values[:2] = [1.0, 0.0]
+    joint = Joint(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[arg-type]
+    body = Body(values[12], tuple(values[13:16]), tuple(values[16:22]))  # type: ignore[arg-type]
+    return joint, body, values[22], values[23]
+
+
+def _vectors(recorder: Recorder, array: str, start: int, count: int) -> list[formulation.Vector]:
+    return [
+        tuple(recorder.input(array, start + 3 * i + j) for j in range(3))  # type: ignore[misc]
+        for i in range(count)
+    ]
+
+
+def _load(recorder: Recorder, array: str, layout: StateLayout) -> Load:
+    vectors = _vectors(recorder, array, layout.load, 2 * (layout.order + 1))
+    return Load(vectors[: layout.order + 1], vectors[layout.order + 1 :])
+
+
+def _write(
+    recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]
+) -> None:
+    for i, vector in enumerate(vectors):
+        for j, value in enumerate(vector):
+            recorder.output(array, start + 3 * i + j, value)

@@ -1,0 +1,226 @@
+"""Functions in LLVM's intermediate representation that evaluate one robot, or any robot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from llvmlite import ir
+
+from hodyn_ros.engine.body_programs import (
+    BRANCH,
+    GENERAL,
+    N_CONSTANTS,
+    SIMPLE,
+    StateLayout,
+    body_programs,
+)
+from hodyn_ros.engine.frames import Frames
+from hodyn_ros.engine.llvm import (
+    DOUBLE,
+    INTEGER,
+    Block,
+    Elements,
+    Trigonometry,
+    Writer,
+    evaluate_function,
+    loop,
+)
+from hodyn_ros.engine.robot_program import robot_program
+from hodyn_ros.model.robot import RobotModel
+
+
+def _whole(value: int) -> ir.Constant:
+    return ir.Constant(INTEGER, value)
+
+
+def padded(count: int, width: int) -> int:
+    """Count rounded up to whole chunks of a width."""
+    return -(-count // width) * width
+
+
+def robot_module(
+    model: RobotModel, frames: Frames, order: int, loaded: Collection[int], lanes: int, width: int
+) -> ir.Module:
+    """Module with the function 'evaluate' of one robot, all constants folded in.
+
+    Parameters
+    ----------
+    model : RobotModel
+    frames : Frames
+    order : int
+    loaded : collection of int
+        Bodies that carry a wrench; the function expects theirs in ascending order.
+    lanes : int
+        Samples in a block.
+    width : int
+        Numbers that the machine computes at once.
+
+    Returns
+    -------
+    ir.Module
+    """
+    program = robot_program(model, frames, order, loaded)
+    module = ir.Module('robot')
+    trigonometry = Trigonometry(module, width)
+    n, n_bodies = model.n_joints, model.n_bodies
+    room = padded(n_bodies * lanes, width)
+
+    def body(block: Block) -> None:
+        writer, builder = block.writer, block.writer.builder
+        position, sine, cosine = (writer.at(block.scratch, k * room) for k in range(3))
+        for i in range(n_bodies):
+            value = writer.load(Elements(block.motion, True), int(model.coordinate[i]))
+            multiplier, offset = float(model.multiplier[i]), float(model.offset[i])
+            # Rounded as `kinematics.joints.body_coordinates` rounds it.
+            if multiplier != 1.0:
+                value = builder.fmul(value, writer.number(multiplier))
+            if offset != 0.0:
+                value = builder.fadd(value, writer.number(offset))
+            writer.store_lanes(value, writer.at(position, i * lanes))
+        for i in range(n_bodies * lanes, room):
+            builder.store(ir.Constant(DOUBLE, 0.0), writer.at(position, i), align=8)
+        trigonometry.write(builder, _whole(n_bodies * lanes), position, sine, cosine)
+        writer.run(
+            program,
+            {
+                'motion': Elements(block.motion, True),
+                'sine': Elements(sine, True),
+                'cosine': Elements(cosine, True),
+                'wrench': Elements(block.wrench, True),
+                'effort': Elements(block.effort, True),
+            },
+        )
+
+    sizes = (n * (order + 3), 6 * (order + 1) * len(set(loaded)), n * (order + 1))
+    evaluate_function(
+        module,
+        'evaluate',
+        lanes,
+        lambda builder, integers: (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2])),
+        body,
+    )
+    return module
+
+
+def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
+    """Module with the function 'evaluate' of any robot, its model given as data.
+
+    The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
+    constants the state of the base and `body_programs.constants` with the offsets behind them.
+
+    Parameters
+    ----------
+    order : int
+    loaded : bool
+        Whether every body carries a wrench.
+    lanes, width : int
+        See `robot_module`.
+
+    Returns
+    -------
+    ir.Module
+    """
+    module = ir.Module('tree')
+    trigonometry = Trigonometry(module, width)
+    layout = StateLayout(order)
+    kinds = [(kind, body_programs(order, kind, loaded)) for kind in (SIMPLE, BRANCH, GENERAL)]
+
+    def entry(writer: Writer, integers: ir.Value, index: int | ir.Value) -> ir.Value:
+        return writer.builder.load(writer.at(integers, index), align=8)
+
+    def sizes(builder: ir.IRBuilder, integers: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        writer = Writer(builder, 1)
+        n, n_bodies = entry(writer, integers, 0), entry(writer, integers, 1)
+        return (
+            builder.mul(n, _whole(order + 3)),
+            builder.mul(n_bodies, _whole(6 * (order + 1) if loaded else 0)),
+            builder.mul(n, _whole(order + 1)),
+        )
+
+    def body(block: Block) -> None:
+        writer, builder, integers = block.writer, block.writer.builder, block.integers
+        n, n_bodies = entry(writer, integers, 0), entry(writer, integers, 1)
+        per_block = _whole(writer.lanes)
+
+        def part(pointer: ir.Value, i: ir.Value, size: int | ir.Value) -> ir.Value:
+            """Pointer to the i-th part of an array of parts for each lane."""
+            size = _whole(size) if isinstance(size, int) else size
+            return writer.at(pointer, builder.mul(builder.mul(i, size), per_block))
+
+        chunk = _whole(width)
+        room = builder.mul(n_bodies, per_block)
+        room = builder.mul(builder.sdiv(builder.add(room, _whole(width - 1)), chunk), chunk)
+        position = block.scratch
+        sine = writer.at(position, room)
+        cosine = writer.at(sine, room)
+        states = writer.at(cosine, room)
+        bodies = writer.at(block.constants, layout.size)
+        offsets = writer.at(bodies, builder.mul(n_bodies, _whole(N_CONSTANTS)))
+
+        def about(i: ir.Value) -> list[ir.Value]:
+            """Kind, parent + 1 and coordinate of a body."""
+            first = builder.add(_whole(2), builder.mul(i, _whole(3)))
+            return [entry(writer, integers, builder.add(first, _whole(k))) for k in range(3)]
+
+        with loop(builder, n_bodies) as i:
+            coordinate = about(i)[2]
+            value = writer.load_lanes(part(block.motion, coordinate, 1))
+            constants = writer.at(bodies, builder.mul(i, _whole(N_CONSTANTS)))
+            multiplier = writer.load(Elements(constants, False), N_CONSTANTS - 2)
+            offset = writer.load(Elements(writer.at(offsets, i), False), 0)
+            # Rounded as `kinematics.joints.body_coordinates` rounds it.
+            value = builder.fadd(builder.fmul(value, multiplier), offset)
+            writer.store_lanes(value, part(position, i, 1))
+        trigonometry.write(builder, builder.mul(n_bodies, per_block), position, sine, cosine)
+        for k in range(layout.size):
+            value = writer.load(Elements(block.constants, False), k)
+            writer.store_lanes(value, writer.at(states, k * writer.lanes))
+        with loop(builder, builder.mul(n, _whole(order + 1))) as i:
+            writer.store_lanes(writer.number(0.0), part(block.effort, i, 1))
+
+        for backward in (False, True):
+            with loop(builder, n_bodies, backward) as i:
+                kind, parent, coordinate = about(i)
+                arrays = {
+                    'constants': Elements(
+                        writer.at(bodies, builder.mul(i, _whole(N_CONSTANTS))), False
+                    ),
+                    'position': Elements(part(position, i, 1), True),
+                    'sine': Elements(part(sine, i, 1), True),
+                    'cosine': Elements(part(cosine, i, 1), True),
+                    'own': Elements(part(states, builder.add(i, _whole(1)), layout.size), True),
+                    'parent': Elements(part(states, parent, layout.size), True),
+                    'wrench': Elements(part(block.wrench, i, 6 * (order + 1)), True),
+                }
+                strided = {
+                    name: (part(pointer, coordinate, 1), builder.mul(n, per_block))
+                    for name, pointer in (('motion', block.motion), ('effort', block.effort))
+                }
+                end = builder.append_basic_block('next')
+                unknown = builder.append_basic_block('unknown')
+                choice = builder.switch(kind, unknown)
+                for number, programs in kinds:
+                    case = builder.append_basic_block('case')
+                    choice.add_case(_whole(number), case)
+                    builder.position_at_end(case)
+                    program = programs.backward if backward else programs.forward
+                    writer.run(program, arrays, strided)
+                    builder.branch(end)
+                builder.position_at_end(unknown)
+                builder.unreachable()
+                builder.position_at_end(end)
+
+    evaluate_function(module, 'evaluate', lanes, sizes, body)
+    return module
+
+
+def robot_scratch(model: RobotModel, order: int, loaded: int, lanes: int, width: int) -> int:
+    """Doubles of workspace that a function of `robot_module` needs."""
+    transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * loaded
+    return lanes * transposed + 3 * padded(model.n_bodies * lanes, width)
+
+
+def tree_scratch(model: RobotModel, order: int, lanes: int, width: int) -> int:
+    """Doubles of workspace that a function of `tree_module` needs."""
+    states = (model.n_bodies + 1) * StateLayout(order).size * lanes
+    return robot_scratch(model, order, model.n_bodies, lanes, width) + states
