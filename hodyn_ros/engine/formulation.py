@@ -71,6 +71,13 @@ class Motion(NamedTuple):
     A: list[Matrix]
 
 
+class Place(NamedTuple):
+    """Where a body is: the base's axes in its frame, and position and velocity of its origin."""
+
+    axes: tuple[Vector, Vector, Vector]
+    p: Series
+
+
 class Load(NamedTuple):
     """Moment about the origin and force, and their derivatives."""
 
@@ -221,14 +228,11 @@ def forward(
     s = joint.turn * sine
     cosine = c * joint.cos_offset - s * joint.sin_offset
     sine = s * joint.cos_offset + c * joint.sin_offset
-
-    def into_body(v: Vector) -> Vector:
-        v = _turn_z(v, joint.cos_gamma, joint.sin_gamma)
-        v = _turn_x(v, joint.cos_alpha, joint.sin_alpha)
-        return _turn_z(v, cosine, sine)
-
-    omega = [into_body(w) for w in parent.omega]
-    p = [into_body(plus_product(pk, A, joint.d)) for pk, A in zip(parent.p, parent.A)]
+    omega = [_into_body(joint, sine, cosine, w) for w in parent.omega]
+    p = [
+        _into_body(joint, sine, cosine, plus_product(pk, A, joint.d))
+        for pk, A in zip(parent.p, parent.A)
+    ]
     arm = [joint.d, plus_cross(ZERO, parent.omega[0], joint.d)]
     if order >= 2:
         arm.append(plus_product(ZERO, parent.A[0], joint.d))
@@ -249,6 +253,31 @@ def forward(
     omega = [plus(w, _along(axis, rate, k)) for k, w in enumerate(omega)]
     motion = Motion(omega, p, fixed_vector_derivatives(omega, order))
     return motion, Passage(sine, cosine, axis[: order + 1], slide[: order + 1], arm[: order + 1])
+
+
+def forward_place(joint: Joint, passage: Passage, parent: Place) -> Place:
+    """Place of a body from that of its parent; the velocity only for an order above 0.
+
+    Parameters
+    ----------
+    joint : Joint
+    passage : Passage
+        From `forward`.
+    parent : Place
+
+    Returns
+    -------
+    Place
+    """
+
+    def into_body(v: Vector) -> Vector:
+        return _into_body(joint, passage.sine, passage.cosine, v)
+
+    x, y, z = (into_body(axis) for axis in parent.axes)
+    p = [into_body(plus(pk, arm)) for pk, arm in zip(parent.p, passage.arm)]
+    if passage.slide:
+        p = [plus(pk, slide) for pk, slide in zip(p, passage.slide)]
+    return Place((x, y, z), p)
 
 
 def inertial_load(body: Body, motion: Motion, order: int) -> Load:
@@ -324,6 +353,47 @@ def applied_load(wrench: Load, motion: Motion, order: int) -> Load:
     return Load(seen_at_rest(wrench.n), seen_at_rest(wrench.f))
 
 
+def placed_load(wrench: Load, place: Place) -> Load:
+    """Load of a wrench in the base's axes, where its derivatives are those of its coordinates.
+
+    Parameters
+    ----------
+    wrench : Load
+    place : Place
+        Of the body on which the wrench acts.
+
+    Returns
+    -------
+    Load
+        The same wrench, about the same point, in the body's axes.
+    """
+
+    def resolved(v: Vector) -> Vector:
+        result = ZERO
+        for coordinate, axis in zip(v, place.axes):
+            result = plus_scaled(result, coordinate, axis)
+        return result
+
+    return Load([resolved(v) for v in wrench.n], [resolved(v) for v in wrench.f])
+
+
+def load_about_origin(load: Load, arm: Series, order: int) -> Load:
+    """Load about the origin of the frame, from the load about the point to which an arm leads.
+
+    Parameters
+    ----------
+    load : Load
+    arm : list of Vector
+        With its derivatives up to the order.
+    order : int
+
+    Returns
+    -------
+    Load
+    """
+    return Load(_shifted(load.n, arm, load.f, order), load.f)
+
+
 def sum_loads(a: Load, b: Load) -> Load:
     """Sum of two loads."""
     return Load(
@@ -374,16 +444,13 @@ def backward(joint: Joint, load: Load, passage: Passage, order: int) -> Load:
     Load
     """
 
-    def into_parent(v: Vector) -> Vector:
-        v = _turn_z(v, passage.cosine, -passage.sine)
-        v = _turn_x(v, joint.cos_alpha, -joint.sin_alpha)
-        return _turn_z(v, joint.cos_gamma, -joint.sin_gamma)
-
-    n = load.n
     if passage.slide:
-        n = _shifted(n, passage.slide, load.f, order)
-    f = [into_parent(v) for v in load.f]
-    return Load(_shifted([into_parent(v) for v in n], passage.arm, f, order), f)
+        load = load_about_origin(load, passage.slide, order)
+    turned = Load(
+        [_into_parent(joint, passage, v) for v in load.n],
+        [_into_parent(joint, passage, v) for v in load.f],
+    )
+    return load_about_origin(turned, passage.arm, order)
 
 
 def total(first: Number, *others: Number) -> Number:
@@ -410,6 +477,20 @@ def _along(axis: Series, length: Sequence[Number], k: int) -> Vector:
     for j in range(k + 1):
         result = plus_scaled(result, float(comb(k, j)) * length[k - j], axis[j])
     return result
+
+
+def _into_body(joint: Joint, sine: Number, cosine: Number, v: Vector) -> Vector:
+    """Coordinates in a body's axes from those in its parent's."""
+    v = _turn_z(v, joint.cos_gamma, joint.sin_gamma)
+    v = _turn_x(v, joint.cos_alpha, joint.sin_alpha)
+    return _turn_z(v, cosine, sine)
+
+
+def _into_parent(joint: Joint, passage: Passage, v: Vector) -> Vector:
+    """Coordinates in the parent's axes from those in the body's."""
+    v = _turn_z(v, passage.cosine, -passage.sine)
+    v = _turn_x(v, joint.cos_alpha, -joint.sin_alpha)
+    return _turn_z(v, joint.cos_gamma, -joint.sin_gamma)
 
 
 def _turn_z(v: Vector, cosine: Number, sine: Number) -> Vector:

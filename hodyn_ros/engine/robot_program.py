@@ -1,20 +1,33 @@
-"""Programs: of one robot, its constants folded in, and of one body, for loops over any robot."""
+"""Programs of one robot: all constants folded in."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import Body, Joint, Load, Motion, Passage
-from hodyn_ros.engine.frames import Frames
-from hodyn_ros.engine.program import Number, Program, Recorder, Scalar
+from hodyn_ros.engine.formulation import Load, Motion, Passage, Place, Vector
+from hodyn_ros.engine.frames import Frames, without_rounding
+from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
+
+Array = NDArray[np.float64]
+
+
+
+class Attachment(NamedTuple):
+    """A wrench that a program takes: its link and the expression of `dynamics.Wrench`."""
+
+    link: str
+    expressed_in: str
 
 
 def robot_program(
-    model: RobotModel, frames: Frames, order: int, loaded: Collection[int] = ()
+    model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
 ) -> Program:
     """Program of a robot's inverse dynamics.
 
@@ -24,16 +37,15 @@ def robot_program(
     frames : Frames
     order : int
         0, 1 or 2.
-    loaded : collection of int
-        Bodies that carry a wrench.
+    wrenches : sequence of Attachment
 
     Returns
     -------
     Program
         Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of
-        the positions of the bodies' joints; 'wrench', for the l-th loaded body in ascending order
-        at (l (order + 1) + k) 6 the k-th derivative of (moment, force) in its frame. Output:
-        'effort', derivative k of independent joint j at k n + j.
+        the positions of the bodies' joints; 'wrench', for the w-th wrench at 6 (w (order + 1) + k)
+        the k-th derivative of the moment and force that the link exerts on the environment.
+        Output: 'effort', derivative k of independent joint j at k n + j.
     """
     recorder = Recorder()
     n = model.n_joints
@@ -46,32 +58,50 @@ def robot_program(
     ]
     for i in range(model.n_bodies):
         q[i][0] = q[i][0] + float(model.offset[i])
-    base = base_motion(tuple(-float(g) for g in frames.gravity), order)
+    gravity = _vector(frames.gravity)
+    base = base_motion(formulation.scaled(-1.0, gravity), order)
+    base_place = Place(
+        tuple(_vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
+        [_vector(frames.base[:3, :3].T @ frames.base[:3, 3]), formulation.ZERO][: order + 1],
+    )
     motions: list[Motion] = []
+    places: list[Place] = []
     passages: list[Passage] = []
     loads: list[Load] = []
-    slots = {body: slot for slot, body in enumerate(sorted(loaded))}
     for i in range(model.n_bodies):
         p = int(model.parent[i])
+        joint = frames.joints[i]
         motion, passage = formulation.forward(
-            frames.joints[i],
+            joint,
             recorder.input('sine', i),
             recorder.input('cosine', i),
             q[i],
             base if p == BASE else motions[p],
             order,
         )
+        place = formulation.forward_place(joint, passage, base_place if p == BASE else places[p])
         load = formulation.inertial_load(frames.bodies[i], motion, order)
-        if i in slots:
-            values = [
-                recorder.input('wrench', slots[i] * 6 * (order + 1) + j)
-                for j in range(6 * (order + 1))
-            ]
-            applied = formulation.applied_load(wrench_load(values, order), motion, order)
-            load = formulation.sum_loads(load, applied)
         motions.append(motion)
+        places.append(place)
         passages.append(passage)
         loads.append(load)
+    for w, wrench in enumerate(wrenches):
+        start = 6 * w * (order + 1)
+        values = [recorder.input('wrench', start + j) for j in range(6 * (order + 1))]
+        i, pose = model.link(wrench.link)
+        if i == BASE:
+            continue
+        pose = se3.inverse(frames.poses[i]) @ pose
+        applied = _applied_load(
+            wrench_load(values, order),
+            wrench,
+            pose,
+            motions[i],
+            places[i],
+            _vector(model.gravity),
+            order,
+        )
+        loads[i] = formulation.sum_loads(loads[i], applied)
     efforts: list[list[Number]] = [[0.0] * n for _ in range(order + 1)]
     for i in reversed(range(model.n_bodies)):
         own = formulation.effort(frames.joints[i], loads[i], passages[i], order)
@@ -88,6 +118,41 @@ def robot_program(
     return recorder.program()
 
 
+def _applied_load(
+    values: Load,
+    wrench: Attachment,
+    pose: Array,
+    motion: Motion,
+    place: Place,
+    gravity: Vector,
+    order: int,
+) -> Load:
+    """Load of a wrench on a link that has a pose in the body's frame."""
+    r = _vector(without_rounding(pose[:3, 3], np.abs(pose[:3, 3]).max()))
+    w = motion.omega[0]
+    if wrench.expressed_in == 'body':
+        axes = [_vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
+
+        def turned(v: Vector) -> Vector:
+            x, y, z = (formulation.dot(axis, v) for axis in axes)
+            return (x, y, z)
+
+        load = Load([turned(v) for v in values.n], [turned(v) for v in values.f])
+        load = formulation.load_about_origin(load, [r] + [formulation.ZERO] * order, order)
+        return formulation.applied_load(load, motion, order)
+    load = formulation.placed_load(values, place)
+    if wrench.expressed_in == 'hybrid':
+        arm = [r, formulation.plus_cross(formulation.ZERO, w, r)]
+        arm.append(formulation.plus_product(formulation.ZERO, motion.A[0], r))
+        return formulation.load_about_origin(load, arm[: order + 1], order)
+    # From the base's origin: the arm leads there from the body's, and p'' is carried less gravity.
+    arm = [formulation.scaled(-1.0, p) for p in place.p]
+    if order == 2:
+        weight = formulation.placed_load(Load([], [gravity]), place).f[0]
+        arm.append(formulation.scaled(-1.0, formulation.plus(motion.p[0], weight)))
+    return formulation.load_about_origin(load, arm, order)
+
+
 def base_motion(p: tuple[Number, Number, Number], order: int) -> Motion:
     """Motion of a base at rest whose acceleration p stands for gravity."""
     zero = formulation.ZERO
@@ -102,3 +167,7 @@ def wrench_load(values: list[Number], order: int) -> Load:
     return Load(
         [(row[0], row[1], row[2]) for row in rows], [(row[3], row[4], row[5]) for row in rows]
     )
+
+
+def _vector(values: Array) -> Vector:
+    return (float(values[0]), float(values[1]), float(values[2]))
