@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import Load, Motion, Passage, Place, Vector
+from hodyn_ros.engine.formulation import Load, Motion, Place, Turn, Vector
 from hodyn_ros.engine.frames import Frames, without_rounding
 from hodyn_ros.engine.program import Number, Program, Recorder
 from hodyn_ros.lie import se3
@@ -49,6 +49,7 @@ def robot_program(
     """
     recorder = Recorder()
     n = model.n_joints
+    placed = any(wrench.expressed_in != 'body' for wrench in wrenches)
     q = [
         [
             float(model.multiplier[i]) * recorder.input('motion', k * n + int(model.coordinate[i]))
@@ -58,33 +59,28 @@ def robot_program(
     ]
     for i in range(model.n_bodies):
         q[i][0] = q[i][0] + float(model.offset[i])
-    gravity = _vector(frames.gravity)
-    base = base_motion(formulation.scaled(-1.0, gravity), order)
+    base = base_motion(formulation.scaled(-1.0, _vector(frames.gravity)), order)
     base_place = Place(
         tuple(_vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
-        [_vector(frames.base[:3, :3].T @ frames.base[:3, 3]), formulation.ZERO][: order + 1],
+        [_vector(frames.base[:3, :3].T @ frames.base[:3, 3]), *[formulation.ZERO] * order],
     )
     motions: list[Motion] = []
     places: list[Place] = []
-    passages: list[Passage] = []
+    turns: list[Turn] = []
     loads: list[Load] = []
     for i in range(model.n_bodies):
         p = int(model.parent[i])
         joint = frames.joints[i]
-        motion, passage = formulation.forward(
-            joint,
-            recorder.input('sine', i),
-            recorder.input('cosine', i),
-            q[i],
-            base if p == BASE else motions[p],
-            order,
+        turn = formulation.turn_of(
+            joint, recorder.input('sine', i), recorder.input('cosine', i), q[i]
         )
-        place = formulation.forward_place(joint, passage, base_place if p == BASE else places[p])
-        load = formulation.inertial_load(frames.bodies[i], motion, order)
+        motion = formulation.forward(joint, turn, q[i], base if p == BASE else motions[p])
         motions.append(motion)
-        places.append(place)
-        passages.append(passage)
-        loads.append(load)
+        turns.append(turn)
+        if placed:
+            parent = base_place if p == BASE else places[p]
+            places.append(formulation.forward_place(joint, turn, q[i], parent))
+        loads.append(formulation.inertial_load(frames.bodies[i], motion))
     for w, wrench in enumerate(wrenches):
         start = 6 * w * (order + 1)
         values = [recorder.input('wrench', start + j) for j in range(6 * (order + 1))]
@@ -92,19 +88,21 @@ def robot_program(
         if i == BASE:
             continue
         pose = se3.inverse(frames.poses[i]) @ pose
-        applied = _applied_load(
-            wrench_load(values, order),
-            wrench,
-            pose,
-            motions[i],
-            places[i],
-            _vector(model.gravity),
-            order,
-        )
+        if wrench.expressed_in == 'body':
+            applied = _load_in_link_axes(wrench_load(values, order), pose)
+        else:
+            applied = formulation.load_from_base(
+                wrench_load(values, order), places[i], motions[i]
+            )
+            # From the link's origin or the base's; the arm leads there from the body's.
+            arm = [formulation.scaled(-1.0, p) for p in places[i].p]
+            if wrench.expressed_in == 'hybrid':
+                arm = [_position(pose)]
+            applied = formulation.load_about_origin(applied, arm)
         loads[i] = formulation.sum_loads(loads[i], applied)
     efforts: list[list[Number]] = [[0.0] * n for _ in range(order + 1)]
     for i in reversed(range(model.n_bodies)):
-        own = formulation.effort(frames.joints[i], loads[i], passages[i], order)
+        own = formulation.effort(frames.joints[i], loads[i])
         armature, multiplier = float(model.armature[i]), float(model.multiplier[i])
         for k in range(order + 1):
             value = own[k] + armature * q[i][k + 2]
@@ -112,45 +110,26 @@ def robot_program(
             efforts[k][j] = efforts[k][j] + multiplier * value
         p = int(model.parent[i])
         if p != BASE:
-            passed = formulation.backward(frames.joints[i], loads[i], passages[i], order)
+            passed = formulation.backward(frames.joints[i], turns[i], q[i], loads[i])
             loads[p] = formulation.sum_loads(loads[p], passed)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return recorder.program()
 
 
-def _applied_load(
-    values: Load,
-    wrench: Attachment,
-    pose: Array,
-    motion: Motion,
-    place: Place,
-    gravity: Vector,
-    order: int,
-) -> Load:
-    """Load of a wrench on a link that has a pose in the body's frame."""
-    r = _vector(without_rounding(pose[:3, 3], np.abs(pose[:3, 3]).max()))
-    w = motion.omega[0]
-    if wrench.expressed_in == 'body':
-        axes = [_vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
+def _load_in_link_axes(values: Load, pose: Array) -> Load:
+    """Load of a wrench in the axes of a link that has a pose in the body's frame."""
+    axes = [_vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
 
-        def turned(v: Vector) -> Vector:
-            x, y, z = (formulation.dot(axis, v) for axis in axes)
-            return (x, y, z)
+    def turned(v: Vector) -> Vector:
+        x, y, z = (formulation.dot(axis, v) for axis in axes)
+        return (x, y, z)
 
-        load = Load([turned(v) for v in values.n], [turned(v) for v in values.f])
-        load = formulation.load_about_origin(load, [r] + [formulation.ZERO] * order, order)
-        return formulation.applied_load(load, motion, order)
-    load = formulation.placed_load(values, place)
-    if wrench.expressed_in == 'hybrid':
-        arm = [r, formulation.plus_cross(formulation.ZERO, w, r)]
-        arm.append(formulation.plus_product(formulation.ZERO, motion.A[0], r))
-        return formulation.load_about_origin(load, arm[: order + 1], order)
-    # From the base's origin: the arm leads there from the body's, and p'' is carried less gravity.
-    arm = [formulation.scaled(-1.0, p) for p in place.p]
-    if order == 2:
-        weight = formulation.placed_load(Load([], [gravity]), place).f[0]
-        arm.append(formulation.scaled(-1.0, formulation.plus(motion.p[0], weight)))
-    return formulation.load_about_origin(load, arm, order)
+    load = Load([turned(v) for v in values.n], [turned(v) for v in values.f])
+    return formulation.load_about_origin(load, [_position(pose)])
+
+
+def _position(pose: Array) -> Vector:
+    return _vector(without_rounding(pose[:3, 3], float(np.abs(pose[:3, 3]).max())))
 
 
 def base_motion(p: tuple[Number, Number, Number], order: int) -> Motion:
