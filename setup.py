@@ -40,6 +40,7 @@ setup(
     # Only names that a ROS installation knows as well: there the packages of package.xml provide
     # them, and scripts that still go through pkg_resources insist on every name listed here.
     install_requires=[
+        'numba>=0.55',
         'numpy>=1.21',
         'scipy>=1.8',
         'urdfdom-py>=1.2',

@@ -23,7 +23,7 @@ COMPILED_BLOCK = 2**16
 
 
 def compiled_efforts(model: RobotModel, kernel: Kernel, num_threads: int) -> Compute:
-    """Computation of samples by a kernel, friction added.
+    """Return the computation of samples by a kernel, with friction added.
 
     Parameters
     ----------

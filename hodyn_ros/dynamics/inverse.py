@@ -77,9 +77,9 @@ def inverse_dynamics(
     wrench : Wrench or sequence of Wrench, optional
         Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
     algorithm : str
-        'auto', the name of a formulation, a key of `FORMULATIONS`, or one of `COMPILED`. They agree
-        to rounding and differ in cost and in the highest order that they compute. 'auto' runs
-        compiled code for K <= 5 as soon as there is some, see `RobotModel.warm_up`, and NumPy
+        'auto', the name of a formulation, a key of `FORMULATIONS`, or one of `COMPILED`. They
+        agree to rounding and differ in cost and in the highest order that they compute. 'auto'
+        runs compiled code for K <= 5 as soon as there is some, see `RobotModel.warm_up`, and NumPy
         otherwise; `chosen_algorithm` says which. The names of `COMPILED` wait for the compiler.
     out : ndarray of float64, shape (..., K-2, n), optional
         Where to write the result, contiguous in C order.
@@ -176,9 +176,7 @@ def _choose(
             kernel = engine.kernel(order, links, 0 if ask else samples.N)
         else:
             _check_order(algorithm, HIGHEST_ORDER, order)
-            folded = engine.folds_constants if algorithm == 'compiled' else (
-                algorithm == 'compiled_robot'
-            )  # fmt: skip
+            folded = None if algorithm == 'compiled' else algorithm == 'compiled_robot'
             kernel = engine.prepare(order, links, folded)
         if kernel is None:
             algorithm = 'nth_order'

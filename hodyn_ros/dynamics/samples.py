@@ -145,7 +145,7 @@ class Samples:
 def on_bodies(
     model: RobotModel, compute: Callable[[Array, Mapping[int, Array]], Array]
 ) -> Compute:
-    """Computation of samples from one that takes bodies.
+    """Make a computation of samples from one that takes bodies.
 
     Parameters
     ----------

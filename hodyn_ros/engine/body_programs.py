@@ -168,7 +168,7 @@ def _constants(recorder: Recorder, kind: int) -> tuple[Joint, Body, Number, Numb
         values[22] = 1.0
     if kind == SIMPLE:
         values[:2] = [1.0, 0.0]
-    joint = Joint(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[arg-type]
+    joint = Joint(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[call-arg,arg-type]
     body = Body(values[12], tuple(values[13:16]), tuple(values[16:22]))  # type: ignore[arg-type]
     return joint, body, values[22], values[23]
 

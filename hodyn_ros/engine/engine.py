@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-from hodyn_ros.engine.robot_program import Attachment
+from hodyn_ros.engine.frames import frames_of
+from hodyn_ros.engine.robot_program import Attachment, robot_program
 from hodyn_ros.errors import HodynError
 from hodyn_ros.model.preparation import on_warm_up
 from hodyn_ros.model.robot import RobotModel
@@ -19,14 +20,18 @@ if TYPE_CHECKING:
 
 HIGHEST_ORDER = 2
 
-# Straight-line code for more bodies is too long for the caches of a processor.
-LARGEST_ROBOT_PROGRAM = 14
+# Longer straight-line code does not fit the processor's instruction cache: loops are faster.
+LARGEST_ROBOT_PROGRAM = 4000
+# Robots with more bodies have longer ones for certain.
+MOST_BODIES = 24
 
 # Samples that slower code answers before it is worth compiling: a control loop gets there at once,
 # a script that wants a few numbers does not start a compiler.
 SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
+
+Key = tuple[int, tuple[Attachment, ...], bool | None]
 
 _logger = logging.getLogger('hodyn_ros')
 
@@ -53,11 +58,10 @@ class Engine:
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
-        self._kernels: dict[tuple[Any, ...], Kernel] = {}
-        self._samples: dict[tuple[Any, ...], int] = {}
-        self._pending: dict[tuple[Any, ...], Future[None]] = {}
+        self._kernels: dict[Key, Kernel] = {}
+        self._samples: dict[Key, int] = {}
+        self._pending: set[Key] = set()
         self._lock = threading.RLock()
-        self.folds_constants = model.n_bodies <= LARGEST_ROBOT_PROGRAM
 
     def kernel(
         self, order: int, wrenches: tuple[Attachment, ...] = (), samples: int = 1
@@ -68,7 +72,6 @@ class Engine:
         ----------
         order : int
         wrenches : tuple of Attachment
-            Without `folds_constants` it only matters whether there are any.
         samples : int
             How many are to be computed now.
 
@@ -76,20 +79,20 @@ class Engine:
         -------
         Kernel or None
         """
-        key = self._key(order, wrenches)
+        key = (order, wrenches, None)
         ready = self._kernels.get(key)
         if ready is not None or order > HIGHEST_ORDER:
             return ready
         count = self._samples[key] = self._samples.get(key, 0) + samples
+        # A failed attempt stays pending: it would fail again.
         if count < SAMPLES_BEFORE_COMPILING or key in self._pending or unavailable():
-            # Also a failed attempt stays pending: it would fail again.
-            return self._kernels.get(key)
+            return None
+        self._pending.add(key)
         if samples >= SAMPLES_WORTH_WAITING:
-            return self.prepare(order, wrenches)
-        with self._lock:
-            if key not in self._pending:
-                self._pending[key] = _background().submit(self._try, order, wrenches)
-        return None
+            self._try(order, wrenches)
+        else:
+            _background().submit(self._try, order, wrenches)
+        return self._kernels.get(key)
 
     def prepare(
         self, order: int, wrenches: tuple[Attachment, ...] = (), folded: bool | None = None
@@ -117,27 +120,32 @@ class Engine:
             raise HodynError(f'There is no compiler for dynamics: {reason}.')
         from hodyn_ros.engine import kernels
 
-        folded = self.folds_constants if folded is None else folded
-        key = self._key(order, wrenches, folded)
+        key = (order, wrenches, folded)
         with self._lock:
             if key not in self._kernels:
-                if folded:
+                if self._folds_constants if folded is None else folded:
                     kernel = kernels.robot_kernel(self._model, order, wrenches)
                 else:
                     kernel = kernels.tree_kernel(self._model, order, bool(wrenches))
                 self._kernels[key] = kernel
-                if not wrenches and folded == self.folds_constants and not self._model.friction:
+                if not wrenches and folded is None and not self._model.friction:
                     self._offer_single(kernel)
             return self._kernels[key]
+
+    @cached_property
+    def _folds_constants(self) -> bool:
+        if self._model.n_bodies > MOST_BODIES:
+            return False
+        program = robot_program(self._model, frames_of(self._model), HIGHEST_ORDER)
+        return program.flops <= LARGEST_ROBOT_PROGRAM
 
     def _offer_single(self, kernel: Kernel) -> None:
         """Leave what a call with a single sample needs where it is found in least time."""
         from hodyn_ros.engine.numba_call import single
 
         n, order = self._model.n_joints, kernel.order
-        self._model.derived[order + 3, n] = (
-            (order + 1, n), single, int(kernel.single_table.ctypes.data)
-        )  # fmt: skip
+        table = int(kernel.single_table.ctypes.data)
+        self._model.derived[order + 3, n] = ((order + 1, n), single, table)
 
     def _try(self, order: int, wrenches: tuple[Attachment, ...]) -> None:
         try:
@@ -146,12 +154,6 @@ class Engine:
             _logger.exception(
                 'Compiling the dynamics of %s failed; slower code is used.', self._model.name
             )
-
-    def _key(
-        self, order: int, wrenches: tuple[Attachment, ...], folded: bool | None = None
-    ) -> tuple[Any, ...]:
-        folded = self.folds_constants if folded is None else folded
-        return (order, folded, wrenches if folded else bool(wrenches))
 
 
 def engine_of(model: RobotModel) -> Engine:

@@ -104,7 +104,7 @@ def plus(a: Vector, b: Vector) -> Vector:
 
 
 def plus_scaled(a: Vector, scale: Number, b: Vector) -> Vector:
-    """a + scale b."""
+    """Add a multiple: a + scale b."""
     return (a[0] + scale * b[0], a[1] + scale * b[1], a[2] + scale * b[2])
 
 
@@ -114,7 +114,7 @@ def scaled(scale: Number, a: Vector) -> Vector:
 
 
 def plus_cross(c: Vector, a: Vector, b: Vector) -> Vector:
-    """c + a x b."""
+    """Add a vector product: c + a x b."""
     return (
         c[0] + a[1] * b[2] - a[2] * b[1],
         c[1] + a[2] * b[0] - a[0] * b[2],
@@ -123,8 +123,8 @@ def plus_cross(c: Vector, a: Vector, b: Vector) -> Vector:
 
 
 def plus_product(c: Vector, A: Matrix, b: Vector) -> Vector:
-    """c + A b."""
-    return tuple(  # type: ignore[return-value]
+    """Add a product: c + A b."""
+    return tuple(
         c[i] + A[i][0] * b[0] + A[i][1] * b[1] + A[i][2] * b[2] for i in range(3)
     )
 
@@ -155,7 +155,7 @@ def acceleration_matrices(w: Series) -> list[Matrix]:
         for j in range(k // 2 + 1):
             left, right = scaled(float(comb(k, j)), w[j]), w[k - j]
             both = 2 * j != k
-            diagonal = tuple(  # type: ignore[assignment]
+            diagonal = tuple(
                 diagonal[i] + (2.0 if both else 1.0) * (left[i] * right[i]) for i in range(3)
             )
             mixed = []
@@ -396,7 +396,7 @@ def _turned(series: Series, turn: Turn, direction: float) -> Series:
 
 
 def _differentiated(turned: Series, rate: Any) -> Series:
-    """Derivatives of components in axes that turn.
+    """Differentiate components in axes that turn.
 
     With v_j the components of the j-th derivative in the axes from which it comes, turned into the
     new ones, D v_j = v_{j+1} + O v_j for a matrix O of the angular velocity. So
@@ -472,7 +472,7 @@ def _turn_x(v: Vector, cosine: Number, sine: Number) -> Vector:
 
 
 def _plus_vee(c: Vector, A: Matrix, J: Sequence[Number]) -> Vector:
-    """c + the axis of A J - (A J)^T for a symmetric J."""
+    """Add to c the axis of A J - (A J)^T for a symmetric J."""
     xx, xy, xz, yy, yz, zz = J
     (a, b, d), (e, f, g), (h, i, j) = A
     return (

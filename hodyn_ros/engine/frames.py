@@ -9,8 +9,8 @@ branching body one more turn about z comes first:
 
 Inertial parameters are regrouped: mass that lies on the axis of a revolute joint moves with the
 parent as well as with the body, so it is counted with the parent. This changes the loads in the
-joints but not the efforts, and leaves zeros in place of m, h_z and J_zz. Source: Gautier and Khalil
-1990, "Direct calculation of minimum set of inertial parameters of serial robots".
+joints but not the efforts, and leaves zeros in place of m, h_z and J_zz. Source: Gautier and
+Khalil 1990, "Direct calculation of minimum set of inertial parameters of serial robots".
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _axis(X: Array) -> tuple[Array, Array]:
 
 
 def _perpendicular(e: Array) -> Array:
-    """Unit vector at right angles to e: an axis of the body's frame if one is."""
+    """Find a unit vector at right angles to e: an axis of the body's frame if one is."""
     smallest = int(np.argmin(np.abs(e)))
     x = np.eye(3)[smallest]
     x -= (e @ x) * e
@@ -153,7 +153,7 @@ def _perpendicular(e: Array) -> Array:
 
 
 def _normal(e: Array, point: Array, other: Array, other_point: Array) -> tuple[Array, Array]:
-    """Unit vector normal to two lines, and the foot of their common normal on the first one."""
+    """Find a unit vector normal to two lines, and the foot of their normal on the first one."""
     across = np.cross(e, other)
     sine = np.linalg.norm(across)
     between = other_point - point

@@ -46,7 +46,7 @@ def robot_module(
     lanes: int,
     width: int,
 ) -> ir.Module:
-    """Module with the function 'evaluate' of one robot, all constants folded in.
+    """Write a module with the function 'evaluate' of one robot, all constants folded in.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def robot_module(
 
 
 def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
-    """Module with the function 'evaluate' of any robot, its model given as data.
+    """Write a module with the function 'evaluate' of any robot, its model given as data.
 
     The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
     constants the state of the base and `body_programs.constants` with the offsets behind them.

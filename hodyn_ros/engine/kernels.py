@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,7 +187,7 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _tree_addresses(order: int, loaded: bool) -> tuple[int, int]:
     width = vector_width()
     single, together = (
@@ -197,6 +197,6 @@ def _tree_addresses(order: int, loaded: bool) -> tuple[int, int]:
     return single, together
 
 
-@lru_cache(maxsize=None)
+@cache
 def _threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix='hodyn_engine')

@@ -1,8 +1,8 @@
 """Programs as functions in LLVM's intermediate representation, for one sample or several lanes.
 
 Every function has the signature of `EVALUATE`: it computes whole blocks of samples, one for each
-lane of the vector registers, and says whether everything was finite. A block's motion is transposed
-inside the cache, so that users keep their arrays in the order of samples.
+lane of the vector registers, and says whether everything was finite. A block's motion is
+transposed inside the cache, so that users keep their arrays in the order of samples.
 """
 
 from __future__ import annotations
@@ -108,15 +108,15 @@ class Writer:
         return self.builder.shuffle_vector(first, undefined, mask)
 
     def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """a + b, which may be fused with a product."""
+        """Add; the sum may be fused with a product."""
         return self.builder.fadd(a, b, flags=FLAGS)
 
     def subtract(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """a - b, which may be fused with a product."""
+        """Subtract; the difference may be fused with a product."""
         return self.builder.fsub(a, b, flags=FLAGS)
 
     def multiply(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """a b, which may be fused with a sum."""
+        """Multiply; the product may be fused with a sum."""
         return self.builder.fmul(a, b, flags=FLAGS)
 
     def run(
@@ -232,7 +232,7 @@ def loop(
     builder.position_at_end(head)
     step = builder.phi(INTEGER)
     step.add_incoming(ir.Constant(INTEGER, 0), before)
-    kept = []
+    kept: list[ir.Value] = []
     if carried is not None:
         value = builder.phi(carried.type)
         value.add_incoming(carried, before)
@@ -407,7 +407,7 @@ def evaluate_function(
         else:
             for array, place, count in zip(arrays[:2], places, counts):
                 _transpose(writer, array, place, count)
-        body(Block(writer, integers, constants, *places, work))
+        body(Block(writer, integers, constants, places[0], places[1], places[2], work))
         if lanes > 1:
             _transpose_back(writer, places[2], arrays[2], counts[2])
         wrong = found

@@ -1,8 +1,8 @@
 """Machine code: LLVM modules compiled for this processor, loaded, and kept on disk.
 
-Compiling takes a tenth of a second or two, so the cache on disk is a convenience. An entry is named
-by the hash of what it was made from (the module's text, the processor, the compiler), so it is
-never out of date, and starts with the hash of its content, so a damaged one is not run.
+Compiling takes a tenth of a second or two, so the cache on disk is a convenience. An entry is
+named by the hash of what it was made from (the module's text, the processor, the compiler), so it
+is never out of date, and starts with the hash of its content, so a damaged one is not run.
 """
 
 from __future__ import annotations

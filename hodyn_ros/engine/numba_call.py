@@ -36,7 +36,8 @@ def _evaluate(_context: Any, _arguments: Any, _motion: Any, _effort: Any) -> Any
 
 
 def _single(arguments: int, motion: Array, effort: Array) -> int:
-    status: int = _evaluate(arguments, np.int64(motion.ctypes.data), np.int64(effort.ctypes.data))
+    source, target = np.int64(motion.ctypes.data), np.int64(effort.ctypes.data)
+    status: int = _evaluate(arguments, source, target)  # type: ignore[call-arg]
     return status
 
 

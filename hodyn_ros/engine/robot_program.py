@@ -140,7 +140,7 @@ def base_motion(p: tuple[Number, Number, Number], order: int) -> Motion:
     )
 
 
-def wrench_load(values: list[Number], order: int) -> Load:
+def wrench_load(values: Sequence[Number], order: int) -> Load:
     """Load from numbers: for each derivative moment and force."""
     rows = [values[6 * k : 6 * k + 6] for k in range(order + 1)]
     return Load(
