@@ -13,7 +13,9 @@ ONE_THREAD = {
     'OMP_NUM_THREADS': '1',
     'OPENBLAS_NUM_THREADS': '1',
     'JAX_PLATFORMS': 'cpu',
-    'XLA_FLAGS': '--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1',
+    'NPROC': '1',
+    'PJRT_NPROC': '1',
+    'XLA_FLAGS': '--xla_cpu_multi_thread_eigen=false',
 }
 
 for _name, _value in ONE_THREAD.items():
