@@ -79,7 +79,7 @@ class Case:
     @property
     def n(self) -> int:
         """Number of joints."""
-        return self.motion.shape[-1]
+        return int(self.motion.shape[-1])
 
     @cached_property
     def reference(self) -> Array:
@@ -110,8 +110,8 @@ class Case:
         samples, orders = min(len(efforts), self.checked), efforts.shape[1]
         expected = self.reference[:samples, :orders]
         difference = np.abs(efforts[:samples] - expected).max(axis=(0, 2))
-        relative: Array = difference / np.abs(expected).max(axis=(0, 2))
-        return relative.tolist()
+        relative = difference / np.abs(expected).max(axis=(0, 2))
+        return [float(error) for error in relative]
 
 
 def panda(samples: int, checked: int = 100) -> Case:

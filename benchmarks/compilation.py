@@ -84,6 +84,6 @@ def _compiler(language: str) -> str:
 
 @cache
 def _target(compiler: str) -> str:
-    """What the compiler says of itself and of the processor."""
+    """Ask the compiler what it defines: its version, and what the processor can do."""
     command = [compiler, '-march=native', '-dM', '-E', '-x', 'c', os.devnull]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -9,7 +9,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from benchmarks.cases import Body
@@ -19,7 +19,7 @@ Vector = list[Any]
 
 def efforts(
     bodies: Sequence[Body],
-    gravity: Sequence[float],
+    gravity: Iterable[float],
     q: Sequence[Any],
     qd: Sequence[Any],
     q2d: Sequence[Any],
@@ -72,8 +72,10 @@ def efforts(
     return results
 
 
-def _turned_into(body, q, sin, cos):  # type: ignore[no-untyped-def]
-    """What takes components in the axes of the parent to those of the body."""
+def _turned_into(
+    body: Body, q: Any, sin: Callable[[Any], Any], cos: Callable[[Any], Any]
+) -> Callable[[Vector], Vector]:
+    """Return what takes components in the axes of the parent to those of the body."""
     if body.slides:
         return lambda v: _times(body.rotation.T, v)
     s, c = sin(q), cos(q)
@@ -85,7 +87,10 @@ def _turned_into(body, q, sin, cos):  # type: ignore[no-untyped-def]
     return turned
 
 
-def _turned_out(body, q, sin, cos):  # type: ignore[no-untyped-def]
+def _turned_out(
+    body: Body, q: Any, sin: Callable[[Any], Any], cos: Callable[[Any], Any]
+) -> Callable[[Vector], Vector]:
+    """Return what takes components in the axes of the body to those of the parent."""
     if body.slides:
         return lambda v: _times(body.rotation, v)
     s, c = sin(q), cos(q)

@@ -56,7 +56,7 @@ def table_text(table: Table) -> str:
 
 
 def scaling_text(tables: Sequence[Table]) -> str:
-    """Times over the number of joints, with the ratios to the yardstick."""
+    """Format the times over the number of joints, with the ratios to the yardstick."""
     names = list(dict.fromkeys(row.name for table in tables for row in table.rows))
     lines = [['µs (ratio)', *(f'n = {table.n}' for table in tables)]]
     for name in names:
@@ -69,7 +69,7 @@ def scaling_text(tables: Sequence[Table]) -> str:
 
 
 def grid(lines: Sequence[Sequence[str]]) -> str:
-    """Simple table of reStructuredText, the first line as header."""
+    """Format a simple table of reStructuredText, the first line as header."""
     # The first column of a simple table must not be empty, or its row continues the one before.
     cells = [[cell or ('\\' if i == 0 else '') for i, cell in enumerate(line)] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cells)]

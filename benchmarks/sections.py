@@ -131,14 +131,16 @@ class Section:
     scaling: bool = False
 
 
-PINOCCHIO: dict[str, Maker] = {'Pinocchio C++': pinocchio_cpp.contestants}
+PINOCCHIO: dict[str, Maker] = {
+    'Pinocchio C++': pinocchio_cpp.contestants,
+    'Pinocchio from Python': pinocchio_python.contestants,
+}
 COMPILED: dict[str, Maker] = {
     **PINOCCHIO,
     'CasADi': casadi_derivatives.contestants,
     'MuJoCo C': mujoco_inverse.in_c,
 }
 FROM_PYTHON: dict[str, Maker] = {
-    'Pinocchio from Python': pinocchio_python.contestants,
     'MuJoCo from Python': mujoco_inverse.from_python,
     'hodyn_ros from Python': ours.from_python,
     'hodyn_ros from Python, out=': ours.from_python_out,

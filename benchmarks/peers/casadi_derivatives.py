@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import tempfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,8 +87,8 @@ class _Single:
         self.efforts = np.empty((len(self.motion), 3, case.n))
         self._bound = [function.buffer() for _ in self.motion]
         for (buffer, _), sample, result in zip(self._bound, self.motion, self.efforts):
-            buffer.set_arg(0, memoryview(sample))
-            buffer.set_res(0, memoryview(result))
+            buffer.set_arg(0, sample.data)
+            buffer.set_res(0, result.data)
         self._calls = [call for _, call in self._bound]
 
     def run(self) -> None:
@@ -98,7 +97,7 @@ class _Single:
             call()
 
 
-def _casadi() -> ModuleType:
+def _casadi() -> Any:
     try:
         import casadi
     except ImportError:
@@ -110,16 +109,9 @@ def _compiled(ca: Any, case: Case) -> Compiled:
     K, n = case.motion.shape[1:]
     motion = ca.SX.sym('motion', K * n)
     q = [motion[k * n : (k + 1) * n] for k in range(K)]
-    efforts = ca.vertcat(
-        *newton_euler.efforts(
-            case.bodies,
-            case.model.gravity,
-            *(ca.vertsplit(values) for values in q[:3]),
-            ca.sin,
-            ca.cos,
-        )
-    )
-    derivatives = [efforts]
+    joints = [ca.vertsplit(values) for values in q[:3]]
+    efforts = newton_euler.efforts(case.bodies, case.model.gravity, *joints, ca.sin, ca.cos)
+    derivatives = [ca.vertcat(*efforts)]
     for order in range(1, 3):
         state, rates = ca.vertcat(*q[: 2 + order]), ca.vertcat(*q[1 : 3 + order])
         derivatives.append(ca.jtimes(derivatives[-1], state, rates))

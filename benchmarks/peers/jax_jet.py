@@ -66,9 +66,12 @@ def contestants(case: Case) -> list[Contestant]:
 
 
 def _rnea(jnp: Any, case: Case, q: Any, qd: Any, q2d: Any) -> Any:
-    """Efforts; the equations are those of `newton_euler.efforts`."""
+    """Compute efforts; the equations are those of `newton_euler.efforts`."""
     z = np.array([0.0, 0.0, 1.0])
-    rotations, positions, motions, loads = [], [], [], []
+    rotations: list[Any] = []
+    positions: list[Any] = []
+    motions: list[tuple[Any, ...]] = []
+    loads: list[tuple[Any, ...]] = []
     for body in case.bodies:
         i = body.coordinate
         if body.parent < 0:

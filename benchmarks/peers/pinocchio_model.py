@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ Array = NDArray[np.float64]
 STEP = 2e-4
 
 
-def pinocchio() -> ModuleType:
+def pinocchio() -> Any:
     """Import Pinocchio; raises NotInstalled."""
     try:
         import pinocchio

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,15 +25,15 @@ def contestants(case: Case) -> list[Contestant]:
     motion = pin.motion[:SAMPLES]
     samples = len(motion)
     rows = [(sample[0], sample[1], sample[2]) for sample in motion]
-    latest: dict[str, list[Array]] = {}
+    latest: dict[str, list[Any]] = {}
 
     def efforts() -> None:
         latest['efforts'] = [rnea(model, data, q, qd, q2d) for q, qd, q2d in rows]
 
     def differences() -> None:
         latest['differences'] = results = []
-        for q, qd, q2d, q3d, q4d in motion:
-            results.append(_differences(model, data, rnea, q, qd, q2d, q3d, q4d))
+        for sample in motion:
+            results.append(_differences(model, data, rnea, *sample))
 
     return [
         Contestant(
@@ -50,7 +53,10 @@ def contestants(case: Case) -> list[Contestant]:
     ]
 
 
-def _differences(model, data, rnea, q, qd, q2d, q3d, q4d):  # type: ignore[no-untyped-def]
+def _differences(
+    model: Any, data: Any, rnea: Callable[..., Array], *motion: Array
+) -> tuple[Array, Array, Array]:
+    q, qd, q2d, q3d, q4d = motion
     at = []
     for t in (-STEP, STEP):
         position = q + t * (qd + t / 2 * (q2d + t / 3 * (q3d + t / 4 * q4d)))
