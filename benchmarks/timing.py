@@ -2,7 +2,7 @@
 
 The contestants take turns in short bursts, in a new random order each round. What disturbs the
 machine for longer than a burst then disturbs all of them, and the median over the bursts forgets
-what disturbs a few.
+what disturbs a few. Bursts in which the process had to wait for a processor do not count.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+
+LEAST_BURSTS = 3
+# Below this share of a processor something else has run in between.
+UNDISTURBED = 0.97
 
 
 class NotInstalled(Exception):
@@ -76,9 +82,16 @@ class Effort:
     longest: float
 
 
+class Burst(NamedTuple):
+    """Time per sample [s], and how many processors were busy."""
+
+    per_sample: float
+    processors: float
+
+
 @dataclass(frozen=True)
 class Timing:
-    """Times per sample [s] over the bursts, and how many processors were busy."""
+    """Times per sample [s] over the bursts that count, and how many processors were busy."""
 
     median: float
     lower_quartile: float
@@ -103,9 +116,8 @@ def race(contestants: Sequence[Contestant], effort: Effort, seed: int = 0) -> di
         By the name of the contestant.
     """
     calls = {entry.name: _calls_per_burst(entry, effort.burst) for entry in contestants}
-    bursts: dict[str, list[float]] = {entry.name: [] for entry in contestants}
+    bursts: dict[str, list[Burst]] = {entry.name: [] for entry in contestants}
     elapsed = dict.fromkeys(bursts, 0.0)
-    busy = dict.fromkeys(bursts, 0.0)
     shuffled, generator = list(contestants), random.Random(seed)
     collecting = gc.isenabled()
     gc.disable()
@@ -113,32 +125,33 @@ def race(contestants: Sequence[Contestant], effort: Effort, seed: int = 0) -> di
         for turn in range(effort.rounds):
             generator.shuffle(shuffled)
             for entry in shuffled:
-                if turn >= 3 and elapsed[entry.name] > effort.longest:
+                if turn >= LEAST_BURSTS and elapsed[entry.name] > effort.longest:
                     continue
                 run, repetitions = entry.run, range(calls[entry.name])
                 processor_start, start = time.process_time(), time.perf_counter()
                 for _ in repetitions:
                     run()
                 duration = time.perf_counter() - start
-                busy[entry.name] += time.process_time() - processor_start
+                processors = (time.process_time() - processor_start) / max(duration, 1e-9)
                 elapsed[entry.name] += duration
-                bursts[entry.name].append(duration / (calls[entry.name] * entry.samples))
+                per_sample = duration / (calls[entry.name] * entry.samples)
+                bursts[entry.name].append(Burst(per_sample, processors))
             gc.collect()
     finally:
         if collecting:
             gc.enable()
-    return {
-        name: _timing(values, busy[name] / max(elapsed[name], 1e-9))
-        for name, values in bursts.items()
-    }
+    return {entry.name: _timing(bursts[entry.name], entry.threads) for entry in contestants}
 
 
-def _timing(bursts: list[float], processors: float) -> Timing:
-    if len(bursts) > 1:
-        lower, _, upper = quantiles(bursts, n=4, method='inclusive')
-    else:
-        lower = upper = bursts[0]
-    return Timing(median(bursts), lower, upper, len(bursts), processors)
+def _timing(bursts: list[Burst], threads: int) -> Timing:
+    counted = sorted(bursts, key=lambda burst: -burst.processors)
+    if threads == 1:
+        undisturbed = sum(burst.processors >= UNDISTURBED for burst in counted)
+        counted = counted[: max(LEAST_BURSTS, undisturbed)]
+    times = [burst.per_sample for burst in counted]
+    lower, _, upper = quantiles(times, n=4, method='inclusive')
+    processors = median(burst.processors for burst in counted)
+    return Timing(median(times), lower, upper, len(times), processors)
 
 
 def _calls_per_burst(entry: Contestant, burst: float) -> int:

@@ -1,13 +1,17 @@
 """CasADi: the recursive Newton-Euler algorithm, differentiated automatically, as compiled C code.
 
-The time derivatives are directional derivatives along the motion, taken twice. Common
-subexpressions are merged before C code is generated.
+The time derivatives are directional derivatives along the motion, taken twice. Of builds that
+compute the same, one may take 1.5 times as long as another, depending on the robot; so several are
+made, and the fastest takes part.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +27,22 @@ Array = NDArray[np.float64]
 # Straight-line code grows with the robot; beyond this the compiler takes minutes.
 LARGEST = 28
 SAMPLES_FROM_PYTHON = 200
-# That sin and cos may leave errno alone makes some robots 1.6 times as fast, and none slower.
-FLAGS = ('-fno-math-errno', '-lm')
+MANY_BUILDS_UP_TO = 14
+
+
+class Build(NamedTuple):
+    """A way from expressions to machine code."""
+
+    merges: bool
+    """Whether CasADi merges common subexpressions before it generates code."""
+    flags: tuple[str, ...]
+
+
+BUILDS = (
+    Build(True, ('-fno-math-errno', '-lm')),
+    Build(False, ('-fno-math-errno', '-lm')),
+    Build(True, ('-fno-math-errno', '-fno-tree-slp-vectorize', '-lm')),
+)
 
 # The generated function knows nothing of a batch.
 LOOP = """
@@ -45,6 +63,7 @@ class Compiled(NamedTuple):
 
     instructions: int
     path: Path
+    loop: Any
 
 
 def contestants(case: Case) -> list[Contestant]:
@@ -52,20 +71,20 @@ def contestants(case: Case) -> list[Contestant]:
     ca = _casadi()
     if case.n > LARGEST:
         raise NotInstalled(f'the code for more than {LARGEST} joints takes too long to compile')
-    compiled = _compiled(ca, case)
-    loop = compilation.load(compiled.path).loop
-    loop.restype = None
-    loop.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 2]
     samples, K, n = case.motion.shape
     efforts = np.empty((samples, K - 2, n))
 
-    def batch() -> None:
-        loop(samples, K * n, 3 * n, case.motion.ctypes.data, efforts.ctypes.data)
+    def batch_of(compiled: Compiled) -> None:
+        compiled.loop(samples, K * n, 3 * n, case.motion.ctypes.data, efforts.ctypes.data)
 
+    builds = BUILDS if n <= MANY_BUILDS_UP_TO else BUILDS[:1]
+    compiled = _fastest([_compiled(ca, case, build) for build in builds], batch_of)
     single = _Single(ca.external('efforts_function', str(compiled.path)), case)
     note = f'{compiled.instructions} instructions'
     return [
-        Contestant('CasADi C loop', 2, samples, batch, lambda: efforts, note=note),
+        Contestant(
+            'CasADi C loop', 2, samples, lambda: batch_of(compiled), lambda: efforts, note=note
+        ),
         Contestant(
             'CasADi C from Python, bound buffers',
             2,
@@ -105,7 +124,17 @@ def _casadi() -> Any:
     return casadi
 
 
-def _compiled(ca: Any, case: Case) -> Compiled:
+def _fastest(candidates: list[Compiled], run: Callable[[Compiled], None]) -> Compiled:
+    shortest = [math.inf] * len(candidates)
+    for _ in range(5):
+        for i, candidate in enumerate(candidates):
+            start = time.perf_counter()
+            run(candidate)
+            shortest[i] = min(shortest[i], time.perf_counter() - start)
+    return candidates[shortest.index(min(shortest))]
+
+
+def _compiled(ca: Any, case: Case, build: Build) -> Compiled:
     K, n = case.motion.shape[1:]
     motion = ca.SX.sym('motion', K * n)
     q = [motion[k * n : (k + 1) * n] for k in range(K)]
@@ -115,7 +144,9 @@ def _compiled(ca: Any, case: Case) -> Compiled:
     for order in range(1, 3):
         state, rates = ca.vertcat(*q[: 2 + order]), ca.vertcat(*q[1 : 3 + order])
         derivatives.append(ca.jtimes(derivatives[-1], state, rates))
-    result = ca.cse(ca.vertcat(*derivatives))
+    result = ca.vertcat(*derivatives)
+    if build.merges:
+        result = ca.cse(result)
     function = ca.Function('efforts_function', [motion], [result])
 
     generator = ca.CodeGenerator('efforts.c')
@@ -133,5 +164,8 @@ def _compiled(ca: Any, case: Case) -> Compiled:
     for name, size in sizes.items():
         loop = loop.replace(f'[{name}]', f'[{max(size, 1)}]')
     name = f'casadi_{case.n}'
-    path = compilation.library(name, source + loop, 'c', FLAGS)
-    return Compiled(function.n_instructions(), path)
+    path = compilation.library(name, source + loop, 'c', build.flags)
+    function_of_batch = compilation.load(path).loop
+    function_of_batch.restype = None
+    function_of_batch.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 2]
+    return Compiled(function.n_instructions(), path, function_of_batch)
