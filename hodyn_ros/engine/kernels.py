@@ -29,8 +29,8 @@ class Kernel:
     Attributes
     ----------
     order : int
-    folded : bool
-        Whether the constants of the robot are folded in.
+    name : str
+        'compiled_robot' or 'compiled_tree'.
     wrench_size : int
         Numbers that a sample has in the wrenches.
     single_table : ndarray
@@ -46,10 +46,10 @@ class Kernel:
         numbers: Array,
         addresses: tuple[int, int],
         scratch_sizes: tuple[int, int],
-        folded: bool,
+        name: str,
     ) -> None:
         self.order = order
-        self.folded = folded
+        self.name = name
         self.wrench_size = wrench_size
         self._integers, self._numbers = integers, numbers
         self._addresses, self._scratch_sizes = addresses, scratch_sizes
@@ -144,7 +144,7 @@ def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] =
         np.zeros(0),
         (addresses[0], addresses[1]),
         (sizes[0], sizes[1]),
-        folded=True,
+        name='compiled_robot',
     )
 
 
@@ -183,7 +183,7 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
         numbers,
         _tree_addresses(order, loaded),
         (sizes[0], sizes[1]),
-        folded=False,
+        name='compiled_tree',
     )
 
 
