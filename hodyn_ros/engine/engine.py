@@ -38,7 +38,7 @@ SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
 
-Key = tuple[int, tuple[Attachment, ...], bool | None]
+Key = tuple[int, tuple[Attachment, ...], str | None]
 
 _logger = logging.getLogger('hodyn_ros')
 
