@@ -1,4 +1,4 @@
-"""What the tests of the engine share: forms of kernels and errors relative to the largest effort."""
+"""What tests of the engine share: forms of kernels, errors relative to the largest effort."""
 
 import warnings
 
