@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.engine.c_parts import in_parts, names_in
 from hodyn_ros.engine.c_statements import string_literal
 from hodyn_ros.engine.code import (
     FLAGS,
@@ -106,24 +107,46 @@ def _header(code: Code) -> list[str]:
     return [*lines, '', '#ifdef __cplusplus', '}', '#endif', '', '#endif']
 
 
+def _function(code: Code, order: int, loaded: bool, function: str) -> list[str]:
+    real = code.precision.type
+    body = function_body(
+        code,
+        order,
+        loaded,
+        _functions(code),
+        {'motion': 'motion[{index}]', 'wrench': 'wrench[{index}]'},
+    )
+    assignments = [f'effort[{i}] = {value};' for i, value in enumerate(body.efforts)]
+    parts, n_kept = in_parts(body.definitions, assignments, real)
+    arguments = ['motion', *(['wrench'] if loaded else []), 'effort']
+    declaration = _declaration(code, order, loaded, function)
+    if len(parts) == 1:
+        return ['', *declaration, *_braced(parts[0], arguments)]
+    lines = []
+    for number, part in enumerate(parts):
+        first, second = _declaration(code, order, loaded, f'{function}_part_{number}')
+        lines += ['', f'static {first}', f'{second[:-1]}, {real} kept[{n_kept}])']
+        lines += _braced(part, [*arguments, 'kept'])
+    calls = [
+        f'{function}_part_{number}({", ".join(arguments)}, kept);' for number in range(len(parts))
+    ]
+    return [*lines, '', *declaration, *_braced([f'{real} kept[{n_kept}];', *calls], arguments)]
+
+
+def _braced(lines: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    used = names_in(lines)
+    unused = [f'    (void){argument};' for argument in arguments if argument not in used]
+    return ['{', *[f'    {line}' for line in lines], *unused, '}']
+
+
+def _functions(code: Code) -> Functions:
+    return Functions('', code.precision.suffix, f'({code.precision.type})({{}})')
+
+
 def _source(code: Code) -> list[str]:
-    functions = Functions('', code.precision.suffix, f'({code.precision.type})({{}})')
-    lines, calls_slope = [], False
-    for order, loaded, function in _variants(code):
-        body = function_body(
-            code,
-            order,
-            loaded,
-            functions,
-            {'motion': 'motion[{index}]', 'wrench': 'wrench[{index}]'},
-        )
-        calls_slope |= 'slope' in body.uses
-        lines += ['', *_declaration(code, order, loaded, function), '{']
-        lines += [f'    {line}' for line in body.lines]
-        lines += [f'    effort[{i}] = {value};' for i, value in enumerate(body.efforts)]
-        unused = {'motion', *(['wrench'] if loaded else [])} - body.uses
-        lines += [f'    (void){argument};' for argument in sorted(unused)]
-        lines.append('}')
+    functions = _functions(code)
+    lines = [line for variant in _variants(code) for line in _function(code, *variant)]
+    calls_slope = 'slope' in names_in(lines)
     slope = ['', *slope_function(code, functions)] if calls_slope else []
     gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
     constants = [

@@ -86,12 +86,12 @@ class Statements:
 
     def __init__(self, precision: Precision) -> None:
         self.precision = precision
-        self.lines: list[str] = []
+        self.definitions: list[tuple[str, str]] = []
         self._count = 0
 
     def define(self, name: str, value: str) -> None:
-        """Write the definition of a constant."""
-        self.lines.append(f'const {self.precision.type} {name} = {value};')
+        """Define a constant."""
+        self.definitions.append((name, value))
 
     def run(
         self, program: Program, name_of_input: Callable[[str, int], str]

@@ -97,21 +97,18 @@ class Functions(NamedTuple):
 
 
 class Body(NamedTuple):
-    """Statements that compute efforts.
+    """What a function computes.
 
     Attributes
     ----------
-    lines : list of str
+    definitions : list of (str, str)
+        Constants of the function: names and expressions.
     efforts : list of str
         Expression of derivative k of joint j at k n + j.
-    uses : set of str
-        Which of 'motion', 'wrench' and the function 'slope' are used. Wrenches on the base need no
-        effort, massless robots no motion.
     """
 
-    lines: list[str]
+    definitions: list[tuple[str, str]]
     efforts: list[str]
-    uses: set[str]
 
 
 def function_body(
@@ -167,9 +164,7 @@ def function_body(
             statements.define(f'{array}{index}', value)
     efforts = statements.run(programs.efforts, element)
     return Body(
-        statements.lines,
-        [efforts['effort', i].text for i in range((order + 1) * n)],
-        {array for array, _ in needed} | ({'motion'} if programs.arguments.operations else set()),
+        statements.definitions, [efforts['effort', i].text for i in range((order + 1) * n)]
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.engine.c_parts import in_parts, names_in
 from hodyn_ros.engine.c_statements import string_literal
 from hodyn_ros.engine.code import (
     FLAGS,
@@ -116,28 +117,52 @@ def _header(code: Code) -> list[str]:
     return [*lines, '', f'}}  // namespace {code.unit}', '', '#endif']
 
 
-def _source(code: Code) -> list[str]:
-    functions = Functions('std::', '', 'static_cast<Real>({})')
+FUNCTIONS = Functions('std::', '', 'static_cast<Real>({})')
+
+
+def _function(code: Code, order: int, loaded: bool) -> list[str]:
     n = code.model.n_joints
-    lines, calls_slope = [], False
-    for order, loaded in _variants(code):
-        body = function_body(
-            code,
-            order,
-            loaded,
-            functions,
-            {'motion': 'motion[{k}][{j}]', 'wrench': 'wrench[{k}][{l}][{i}]'},
-        )
-        calls_slope |= 'slope' in body.uses
-        lines += ['', *_declaration(order, loaded), '{']
-        lines += [f'  {line}' for line in body.lines]
-        lines.append(f'  Joints<{order + 1}> effort;')
-        for i, value in enumerate(body.efforts):
-            lines.append(f'  effort[{i // n}][{i % n}] = {value};')
-        unused = {'motion', *(['wrench'] if loaded else [])} - body.uses
-        lines += [f'  static_cast<void>({argument});' for argument in sorted(unused)]
-        lines += ['  return effort;', '}']
-    slope = ['', *slope_function(code, functions)] if calls_slope else []
+    body = function_body(
+        code,
+        order,
+        loaded,
+        FUNCTIONS,
+        {'motion': 'motion[{k}][{j}]', 'wrench': 'wrench[{k}][{l}][{i}]'},
+    )
+    assignments = [
+        f'effort[{i // n}][{i % n}] = {value};' for i, value in enumerate(body.efforts)
+    ]
+    parts, n_kept = in_parts(body.definitions, assignments, 'Real')
+    arguments = ['motion', *(['wrench'] if loaded else [])]
+    first, second = _declaration(order, loaded)
+    result = f'Joints<{order + 1}> effort;'
+    if len(parts) == 1:
+        return ['', first, second, *_braced([result, *parts[0], 'return effort;'], arguments)]
+    lines: list[str] = []
+    end = f', Joints<{order + 1}> & effort, std::array<Real, {n_kept}> & kept) noexcept'
+    title = f'part_of_order_{order}{"_with_wrenches" if loaded else ""}'
+    for number, part in enumerate(parts):
+        lines += ['', f'static void {title}_{number}(']
+        lines += [second.replace(') noexcept', end)]
+        lines += _braced(part, [*arguments, 'effort', 'kept'])
+    calls = [
+        f'{title}_{number}({", ".join(arguments)}, effort, kept);' for number in range(len(parts))
+    ]
+    kept = f'std::array<Real, {n_kept}> kept;'
+    lines += ['', first, second]
+    return [*lines, *_braced([result, kept, *calls, 'return effort;'], arguments)]
+
+
+def _braced(lines: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    used = names_in(lines)
+    unused = [f'  static_cast<void>({name});' for name in arguments if name not in used]
+    return ['{', *unused, *[f'  {line}' for line in lines], '}']
+
+
+def _source(code: Code) -> list[str]:
+    lines = [line for variant in _variants(code) for line in _function(code, *variant)]
+    calls_slope = 'slope' in names_in(lines)
+    slope = ['', *slope_function(code, FUNCTIONS)] if calls_slope else []
     return [
         *comment([f'{code.mark} {code.version}. Do not edit.']),
         f'#include "{code.unit}.hpp"',

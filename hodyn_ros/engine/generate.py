@@ -79,20 +79,17 @@ def generate_code(
     WrenchError
         If a link does not exist or is named twice.
     ModelError
-        If the robot has no joints, a friction law of one's own, or numbers beyond the precision.
+        If the robot has a friction law of one's own, or numbers beyond the precision.
 
     Notes
     -----
-    The length of the code grows in proportion to the number of joints, and compilers take a long
-    time for long functions: a function of order 2 takes gcc 12 about a second for 7 joints and
-    10 seconds for 28.
+    The length of the code grows in proportion to the number of joints, and so does the time that
+    compilers take for it, since long functions are divided into parts.
     """
     if not isinstance(model, RobotModel):
         raise RequestError(f'The model is {model!r}, expected a RobotModel.')
     write = _chosen('language', language, LANGUAGES)
     numbers = _chosen('precision', precision, PRECISIONS)
-    if model.n_joints == 0:
-        raise RequestError(f'The robot {model.name!r} has no joints, so there is no code for it.')
     wanted = _checked_orders(orders)
     links = _checked_wrench_links(model, wrench_links)
     if name is None:
@@ -117,8 +114,9 @@ def _chosen(what: str, value: object, choices: Mapping[str, object]):  # type: i
 
 def _checked_orders(orders: int | Sequence[int]) -> tuple[int, ...]:
     possible = range(HIGHEST_ORDER + 1)
+    up_to = isinstance(orders, (int, np.integer))
     try:
-        given = list(range(orders + 1)) if isinstance(orders, int) else list(orders)
+        given = [orders] if up_to else list(orders)  # type: ignore[arg-type]
     except TypeError:
         given = []
     if not given or any(isinstance(order, bool) or order not in possible for order in given):
@@ -126,7 +124,8 @@ def _checked_orders(orders: int | Sequence[int]) -> tuple[int, ...]:
             f'orders is {orders!r}, expected a number from 0 to {HIGHEST_ORDER} or a sequence of '
             'such numbers.'
         )
-    return tuple(sorted({int(order) for order in given}))
+    chosen = {int(order) for order in given}  # type: ignore[arg-type]
+    return tuple(range(max(chosen) + 1)) if up_to else tuple(sorted(chosen))
 
 
 def _checked_wrench_links(model: RobotModel, wrench_links: Sequence[str]) -> tuple[str, ...]:
@@ -158,7 +157,8 @@ def _reference(
     loaded = inverse_dynamics(model, motion, wrenches, algorithm='nth_order')
     scale = np.maximum(np.abs(effort), np.abs(loaded)).max(axis=(0, 2))
     # Where all efforts vanish, their rounding errors need not.
-    scale = np.maximum(scale, 1e-3 * np.abs(model.M_body).max())
+    scale = np.maximum(scale, 1e-3 * np.abs(model.M_body).max(initial=0.0))
+    scale[scale == 0.0] = 1.0
     return Reference(motion, effort, wrench, loaded, scale)
 
 
