@@ -17,12 +17,21 @@ from hodyn_ros.dynamics import (
     nth_order,
     spatial,
 )
-from hodyn_ros.dynamics.samples import over_samples
+from hodyn_ros.dynamics.additions import add_friction_and_armature
+from hodyn_ros.dynamics.compiled import COMPILED_BLOCK, compiled_efforts
+from hodyn_ros.dynamics.samples import BLOCK, Compute, Samples, on_bodies
 from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.engine.engine import (
+    COMPILED_ROBOT,
+    COMPILED_TREE,
+    HIGHEST_ORDER,
+    STRAIGHT_LINE,
+    engine_of,
+)
+from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.joints import checked_motion, independent_efforts
-from hodyn_ros.model.friction import joint_friction
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.kinematics.joints import independent_efforts
+from hodyn_ros.model.robot import BASE, RobotModel
 
 Array = NDArray[np.float64]
 
@@ -49,11 +58,23 @@ FORMULATIONS = {
 }
 
 
+ENGINE = {
+    'engine': None,
+    'compiled_robot': COMPILED_ROBOT,
+    'compiled_tree': COMPILED_TREE,
+    'straight_line': STRAIGHT_LINE,
+}
+"""Names of the engine's kernels: the one that suits the robot and the machine, and each form."""
+
+
 def inverse_dynamics(
     model: RobotModel,
     motion: ArrayLike,
     wrench: Wrench | Sequence[Wrench] | None = None,
     algorithm: str = 'auto',
+    *,
+    out: Array | None = None,
+    num_threads: int = 1,
 ) -> Array:
     """Joint efforts of a motion and their exact time derivatives.
 
@@ -62,12 +83,19 @@ def inverse_dynamics(
     model : RobotModel
     motion : array-like, shape (..., K, n)
         `motion[..., k, :]` is the k-th time derivative of the joint positions in model order
-        [rad/s^k] or [m/s^k], K >= 3.
+        [rad/s^k] or [m/s^k], K >= 3. All types of real numbers are computed in float64, in
+        blocks, so that arrays in files (numpy.memmap) may be larger than the memory.
     wrench : Wrench or sequence of Wrench, optional
         Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
     algorithm : str
-        'auto' or the name of a formulation, a key of `FORMULATIONS`. They agree to rounding and
-        differ in cost and in the highest order that they compute.
+        'auto', the name of a formulation, a key of `FORMULATIONS`, or of `ENGINE`. They
+        agree to rounding and differ in cost and in the highest order that they compute. 'auto'
+        runs compiled code for K <= 5 as soon as there is some, see `RobotModel.warm_up`, and NumPy
+        otherwise; `chosen_algorithm` says which. The names of `ENGINE` wait for the compiler.
+    out : ndarray of float64, shape (..., K-2, n), optional
+        Where to write the result, contiguous in C order.
+    num_threads : int
+        Threads that share a large batch among them; compiled code only.
 
     Returns
     -------
@@ -78,11 +106,12 @@ def inverse_dynamics(
     Raises
     ------
     MotionError
-        If the motion has a wrong shape or holds NaN or infinite values.
+        If the motion has a wrong shape or holds NaN or infinite values, or a result overflows.
     WrenchError
         If a wrench does not fit the model or the motion.
     HodynError
-        If the algorithm is unknown or cannot compute the order, or a result overflows.
+        If the algorithm is unknown, cannot compute the order or needs a compiler that is missing,
+        or if `out` or `num_threads` cannot be used.
 
     Notes
     -----
@@ -91,49 +120,99 @@ def inverse_dynamics(
     "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators
     using Spatial Representation of Twists", and the papers named in the formulations.
     """
-    motion = checked_motion(model, motion)
-    K = motion.shape[-2]
-    body_efforts = _formulation(algorithm, K)
+    if wrench is None and algorithm == 'auto':
+        # One sample in a control loop: the compiled call checks the rest of its arguments.
+        try:
+            shape, single, robot = model.derived[motion.shape]  # type: ignore[union-attr]
+            if out is None:
+                effort = np.empty(shape)
+                if single(robot, motion, effort) == 0:
+                    return effort
+            elif out.shape == shape and single(robot, motion, out) == 0:
+                return out
+        except (AttributeError, KeyError, TypeError):
+            pass
+    samples = Samples(model, motion, wrench)
+    if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
+        raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
+    _, compute, block = _choose(model, algorithm, samples, int(num_threads))
+    return samples.compute(compute, (samples.K - 2, model.n_joints), out, block)
 
-    def efforts(coordinates: Array, applied: Mapping[int, Array]) -> Array:
-        joint_efforts = body_efforts(model, coordinates, applied)
-        add_friction_and_armature(model, coordinates, joint_efforts)
-        return independent_efforts(model, joint_efforts)
 
-    return over_samples(model, motion, wrench, efforts, (K - 2, model.n_joints))
-
-
-def add_friction_and_armature(model: RobotModel, coordinates: Array, efforts: Array) -> None:
-    """Add what the joints need beside the rigid bodies: armature * q2d + friction(qd).
+def chosen_algorithm(
+    model: RobotModel,
+    motion: ArrayLike,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    algorithm: str = 'auto',
+) -> str:
+    """Name of the algorithm that `inverse_dynamics` would use for these arguments at this moment.
 
     Parameters
     ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies.
-    efforts : ndarray, shape (N, K-2, n_bodies)
-        Efforts of the bodies' joints and their time derivatives; changed in place.
+    model, motion, wrench, algorithm
+        See `inverse_dynamics`.
+
+    Returns
+    -------
+    str
+        A key of `FORMULATIONS`, or a form of `ENGINE`.
+
+    Raises
+    ------
+    MotionError, WrenchError, HodynError
+        See `inverse_dynamics`.
     """
-    if np.any(model.armature):
-        efforts += model.armature * coordinates[:, 2:]
-    if model.friction:
-        laws = {model.body_names.index(name): law for name, law in model.friction.items()}
-        velocity = np.swapaxes(coordinates[:, 1:-1], -1, -2)
-        efforts += np.swapaxes(joint_friction(laws, velocity), -1, -2)
+    return _choose(model, algorithm, Samples(model, motion, wrench), 1, ask=True).name
 
 
-def _formulation(algorithm: str, K: int) -> BodyEfforts:
-    if algorithm == 'auto':
-        return nth_order.body_efforts
+class _Choice(NamedTuple):
+    name: str
+    compute: Compute
+    block: int
+
+
+def _choose(
+    model: RobotModel, algorithm: str, samples: Samples, num_threads: int, ask: bool = False
+) -> _Choice:
+    """Algorithm for some samples; if only asked for, nothing is compiled for `auto`."""
+    order = samples.K - 3
+    if algorithm == 'auto' or algorithm in ENGINE:
+        links = tuple(
+            Attachment(item.link, item.expressed_in)
+            for item in samples.wrenches
+            if model.link(item.link).body != BASE
+        )
+        engine = engine_of(model)
+        if algorithm == 'auto':
+            kernel = engine.kernel(order, links, 0 if ask else samples.N)
+        else:
+            _check_order(algorithm, HIGHEST_ORDER, order)
+            kernel = engine.prepare(order, links, ENGINE[algorithm])
+        if kernel is None:
+            algorithm = 'nth_order'
+        else:
+            compute = compiled_efforts(model, kernel, num_threads)
+            return _Choice(kernel.name, compute, COMPILED_BLOCK)
     if algorithm not in FORMULATIONS:
         raise HodynError(
             f'The algorithm {algorithm!r} is unknown; choose one of auto, '
-            f'{", ".join(FORMULATIONS)}.'
+            f'{", ".join((*FORMULATIONS, *ENGINE))}.'
         )
     formulation = FORMULATIONS[algorithm]
-    if formulation.highest_order is not None and K - 3 > formulation.highest_order:
+    if formulation.highest_order is not None:
+        _check_order(algorithm, formulation.highest_order, order)
+
+    def efforts(coordinates: Array, applied: Mapping[int, Array]) -> Array:
+        joint_efforts = formulation.body_efforts(model, coordinates, applied)
+        add_friction_and_armature(model, coordinates, joint_efforts)
+        return independent_efforts(model, joint_efforts)
+
+    return _Choice(algorithm, on_bodies(model, efforts), BLOCK)
+
+
+def _check_order(algorithm: str, highest: int, order: int) -> None:
+    if order > highest:
         raise HodynError(
-            f'The algorithm {algorithm} computes orders up to {formulation.highest_order}, the '
-            f'motion has K = {K} for order {K - 3}; use auto.'
+            f'The algorithm {algorithm} computes orders up to {highest}, the motion has '
+            f'K = {order + 3} for order {order}; use auto.'
         )
-    return formulation.body_efforts

@@ -24,10 +24,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.dynamics.samples import over_samples
+from hodyn_ros.dynamics.samples import Samples, on_bodies
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.kinematics.spatial import SpatialKinematics, spatial_kinematics
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import bracket, coadjoint
@@ -127,8 +126,8 @@ def inter_body_wrenches(
     -----
     Source: Mueller 2021, eq. (30), and Algorithm 3.
     """
-    motion = checked_motion(model, motion)
-    K = motion.shape[-2]
+    samples = Samples(model, motion, wrench)
+    K = samples.K
     if K > 5:
         raise HodynError(
             f'Inter-body wrenches have derivatives up to order 2, K <= 5; the motion has K = {K}.'
@@ -138,7 +137,7 @@ def inter_body_wrenches(
         _, W = _inter_body(model, coordinates, applied)
         return np.moveaxis(W, 0, 1)[:, : K - 2]
 
-    return over_samples(model, motion, wrench, transmitted, (K - 2, model.n_bodies, 6))
+    return samples.compute(on_bodies(model, transmitted), (K - 2, model.n_bodies, 6))
 
 
 def _inter_body(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import Body, Joint, Load, Motion, Passage
+from hodyn_ros.engine.formulation import Body, Joint, Load, Motion, Turn
 from hodyn_ros.engine.frames import Frames
 from hodyn_ros.engine.program import Number, Program, Recorder
 from hodyn_ros.engine.robot_program import base_motion, wrench_load
@@ -37,18 +37,15 @@ class BodyPrograms(NamedTuple):
 
 
 class StateLayout:
-    """Places of the motion, the load and the passage of a body in its state."""
+    """Places of the motion, the load and the turn of a body in its state."""
 
     def __init__(self, order: int) -> None:
         self.order = order
-        self.omega = 0
-        self.p = self.omega + 3 * (order + 2)
-        self.A = self.p + 3 * (order + 1)
-        self.load = self.A + 9 * (order + 1)
-        self.axis = self.load + 6 * (order + 1)
-        self.slide = self.axis + 3 * order
-        self.arm = self.slide + 3 * (order + 1)
-        self.turn = self.arm + 3 * order
+        self.w = 0
+        self.a = self.w + 3 * (order + 2)
+        self.B = self.a + 3 * (order + 1)
+        self.load = self.B + 9 * (order + 1)
+        self.turn = self.load + 6 * (order + 1)
         self.size = self.turn + 2
 
 
@@ -58,7 +55,6 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     Parameters
     ----------
     order : int
-        0, 1 or 2.
     kind : int
         SIMPLE, BRANCH or GENERAL.
     loaded : bool
@@ -74,51 +70,45 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     recorder = Recorder()
     joint, body, multiplier, _ = _constants(recorder, kind)
     parent = Motion(
-        _vectors(recorder, 'parent', layout.omega, order + 2),
-        _vectors(recorder, 'parent', layout.p, orders),
+        _vectors(recorder, 'parent', layout.w, order + 2),
+        _vectors(recorder, 'parent', layout.a, orders),
         [
-            tuple(_vectors(recorder, 'parent', layout.A + 9 * k, 3))  # type: ignore[misc]
+            tuple(_vectors(recorder, 'parent', layout.B + 9 * k, 3))  # type: ignore[misc]
             for k in range(orders)
         ],
     )
-    q = [multiplier * x for x in recorder.inputs('motion', order + 3)]
-    q[0] = recorder.input('position', 0)
-    motion, passage = formulation.forward(
-        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q, parent, order
+    q = _coordinate(recorder, multiplier, order)
+    turn = formulation.turn_of(
+        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
     )
-    load = formulation.inertial_load(body, motion, order)
+    motion = formulation.forward(joint, turn, q, parent)
+    load = formulation.inertial_load(body, motion)
     if loaded:
         applied = wrench_load(list(recorder.inputs('wrench', 6 * orders)), order)
-        load = formulation.sum_loads(load, formulation.applied_load(applied, motion, order))
-    _write(recorder, 'own', layout.omega, motion.omega)
-    _write(recorder, 'own', layout.p, motion.p)
-    for k, A in enumerate(motion.A):
-        _write(recorder, 'own', layout.A + 9 * k, list(A))
+        load = formulation.sum_loads(load, applied)
+    _write(recorder, 'own', layout.w, motion.w)
+    _write(recorder, 'own', layout.a, motion.a)
+    for k, B in enumerate(motion.B):
+        _write(recorder, 'own', layout.B + 9 * k, list(B))
     _write(recorder, 'own', layout.load, [*load.n, *load.f])
-    _write(recorder, 'own', layout.axis, passage.axis[1:])
-    _write(recorder, 'own', layout.slide, passage.slide)
-    _write(recorder, 'own', layout.arm, passage.arm[1:])
-    recorder.output('own', layout.turn, passage.sine)
-    recorder.output('own', layout.turn + 1, passage.cosine)
+    recorder.output('own', layout.turn, turn.sine)
+    recorder.output('own', layout.turn + 1, turn.cosine)
     forward = recorder.program()
 
     recorder = Recorder()
     joint, body, multiplier, armature = _constants(recorder, kind)
+    q = _coordinate(recorder, multiplier, order)
     load = _load(recorder, 'own', layout)
-    passage = Passage(
+    turn = Turn(
         recorder.input('own', layout.turn),
         recorder.input('own', layout.turn + 1),
-        [formulation.AXIS, *_vectors(recorder, 'own', layout.axis, order)],
-        _vectors(recorder, 'own', layout.slide, orders) if kind == GENERAL else [],
-        [joint.d, *_vectors(recorder, 'own', layout.arm, order)],
+        [joint.turn * x for x in q[1:]],
     )
-    efforts = formulation.effort(joint, load, passage, order)
-    q = recorder.inputs('motion', order + 3)
-    for k, value in enumerate(efforts):
-        value = multiplier * (value + armature * (multiplier * q[k + 2]))
+    for k, value in enumerate(formulation.effort(joint, load)):
+        value = multiplier * (value + armature * q[k + 2])
         recorder.output('effort', k, recorder.input('effort', k) + value)
     passed = formulation.sum_loads(
-        _load(recorder, 'parent', layout), formulation.backward(joint, load, passage, order)
+        _load(recorder, 'parent', layout), formulation.backward(joint, turn, q, load)
     )
     _write(recorder, 'parent', layout.load, [*passed.n, *passed.f])
     return BodyPrograms(forward, recorder.program())
@@ -165,7 +155,7 @@ def base_state(frames: Frames, order: int) -> Array:
     layout = StateLayout(order)
     state = np.zeros(layout.size)
     motion = base_motion(tuple(-frames.gravity), order)
-    state[layout.p : layout.p + 3] = motion.p[0]
+    state[layout.a : layout.a + 3] = motion.a[0]
     return state
 
 
@@ -178,9 +168,16 @@ def _constants(recorder: Recorder, kind: int) -> tuple[Joint, Body, Number, Numb
         values[22] = 1.0
     if kind == SIMPLE:
         values[:2] = [1.0, 0.0]
-    joint = Joint(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[arg-type]
+    joint = Joint(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[call-arg,arg-type]
     body = Body(values[12], tuple(values[13:16]), tuple(values[16:22]))  # type: ignore[arg-type]
     return joint, body, values[22], values[23]
+
+
+def _coordinate(recorder: Recorder, multiplier: Number, order: int) -> list[Number]:
+    """Joint position of the body and its derivatives."""
+    q = [multiplier * x for x in recorder.inputs('motion', order + 3)]
+    q[0] = recorder.input('position', 0)
+    return q
 
 
 def _vectors(recorder: Recorder, array: str, start: int, count: int) -> list[formulation.Vector]:

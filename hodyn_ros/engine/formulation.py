@@ -1,24 +1,29 @@
-"""Inverse dynamics of order 0, 1 and 2 over abstract scalars, one body at a time.
+"""Inverse dynamics of any order over abstract scalars, one body at a time.
 
-Every body has a frame whose z axis is its joint axis. Vectors are resolved in it, but the time
-derivatives that they carry are those of the vectors themselves, as an observer at rest sees them.
-A change of frames is then a rotation, the same for all derivatives. A body needs
+Every body has a frame whose z axis is its joint axis. Vectors are resolved in it, and their
+derivatives are those of their components, D = d/dt of what stands in the array: what is fixed in
+the body is constant, so nothing of it is ever differentiated. For an effort with r derivatives a
+body carries
 
-    omega, its derivatives up to the order r + 1, and p, the derivatives 2 to r + 2 of the position
-    of its origin; linear velocity and position never appear, so that the second derivative -g of
-    the base's position stands for gravity exactly,
+    w, the components of its angular velocity, with derivatives up to the order r + 1, and
+    a, those of the acceleration of its origin, with derivatives up to the order r. Velocity and
+    position never appear, so that the acceleration -g of the base stands for gravity exactly.
 
-and with A_k, d^k/dt^k of a vector that is fixed in the body = A_k times the vector, the loads are
+The acceleration of a point e of the body is a + B e, and with e the second derivatives follow from
 
-    f^(k) = m p^(k+2) + A_{k+2} h,   h the first moment of mass,
-    n     = h x p'' + vee(A_2 J),    J = integral of r r^T dm,   vee(A) = axis of A - A^T,
+    B = w w^T - w^2 1 + [dw],   D^k B = sum_j binomial(k, j) D^j w D^(k-j) w^T - its trace 1
+                                        + [D^(k+1) w],
 
-with derivatives by the product rule, where dJ/dt = A_1 J + J A_1^T: products of two equal
-derivatives of r cancel. All functions work with whatever adds, subtracts and multiplies: numbers,
-arrays, or the scalars of `program.Recorder`.
+the loads, about the origin, from constant first and second moments of mass h and J,
 
-Source: the equations of motion of a rigid body about a moving point, differentiated; joints as in
-Kumar and Mueller 2021, section II.
+    f = m a + B h,   n = h x a + vee(B J),   vee(A) = axis of A - A^T,
+
+and their derivatives by differentiating a and B only. Frames of neighbours differ by a constant
+rotation, d, and a turn by q about z, which is where derivatives of q come in, see `_turned`.
+
+All functions work with whatever adds, subtracts and multiplies: numbers, arrays, or the scalars of
+`program.Recorder`. Source: the equations of motion of a rigid body about a moving point, in
+components; joints as in Kumar and Mueller 2021, section II.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ Number = Any
 Vector = tuple[Number, Number, Number]
 Matrix = tuple[Vector, Vector, Vector]
 Series = list[Vector]
-"""A vector and its time derivatives."""
+"""A vector's components and their time derivatives."""
 
 ZERO: Vector = (0.0, 0.0, 0.0)
 AXIS: Vector = (0.0, 0.0, 1.0)
@@ -61,35 +66,36 @@ class Body(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """Motion of a body.
+    """Motion of a body: derivatives of w up to r + 1, of a and B up to r."""
 
-    omega: derivatives 0 to r + 1; p: derivatives 2 to r + 2; A: the matrices A_2 to A_{r+2}.
+    w: Series
+    a: Series
+    B: list[Matrix]
+
+
+class Place(NamedTuple):
+    """Where a body is: the base's axes in its frame, and the position of its origin.
+
+    The position, seen from the base, has derivatives up to the order r.
     """
 
-    omega: Series
+    axes: tuple[Vector, Vector, Vector]
     p: Series
-    A: list[Matrix]
 
 
 class Load(NamedTuple):
-    """Moment about the origin and force, and their derivatives."""
+    """Moment about the origin and force, with derivatives up to r."""
 
     n: Series
     f: Series
 
 
-class Passage(NamedTuple):
-    """What carries loads back from a body to its parent.
-
-    sine, cosine: of the rotation about z; axis: derivatives of the joint axis in the body's frame;
-    slide: derivatives of the displacement along it; arm: those of d in the parent's frame.
-    """
+class Turn(NamedTuple):
+    """Turn of a body about its joint axis: sine, cosine, and derivatives of the angle from 1."""
 
     sine: Number
     cosine: Number
-    axis: Series
-    slide: Series
-    arm: Series
+    rates: list[Number]
 
 
 def plus(a: Vector, b: Vector) -> Vector:
@@ -98,7 +104,7 @@ def plus(a: Vector, b: Vector) -> Vector:
 
 
 def plus_scaled(a: Vector, scale: Number, b: Vector) -> Vector:
-    """a + scale b."""
+    """Add a multiple: a + scale b."""
     return (a[0] + scale * b[0], a[1] + scale * b[1], a[2] + scale * b[2])
 
 
@@ -108,7 +114,7 @@ def scaled(scale: Number, a: Vector) -> Vector:
 
 
 def plus_cross(c: Vector, a: Vector, b: Vector) -> Vector:
-    """c + a x b."""
+    """Add a vector product: c + a x b."""
     return (
         c[0] + a[1] * b[2] - a[2] * b[1],
         c[1] + a[2] * b[0] - a[0] * b[2],
@@ -117,8 +123,8 @@ def plus_cross(c: Vector, a: Vector, b: Vector) -> Vector:
 
 
 def plus_product(c: Vector, A: Matrix, b: Vector) -> Vector:
-    """c + A b."""
-    return tuple(  # type: ignore[return-value]
+    """Add a product: c + A b."""
+    return tuple(
         c[i] + A[i][0] * b[0] + A[i][1] * b[1] + A[i][2] * b[2] for i in range(3)
     )
 
@@ -128,78 +134,49 @@ def dot(a: Vector, b: Vector) -> Number:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def fixed_vector_derivatives(omega: Series, order: int) -> list[Matrix]:
-    """Matrices A_2 to A_{order+2} of a body that turns: A_k e = d^k e/dt^k for an e fixed in it.
-
-    Products of cross product matrices are written as [a][b] = b a^T - (a . b) 1.
+def acceleration_matrices(w: Series) -> list[Matrix]:
+    """Matrix B and its derivatives, one fewer than w has.
 
     Parameters
     ----------
-    omega : list of Vector
-        Angular velocity and its derivatives up to order + 1.
-    order : int
-        0, 1 or 2.
+    w : list of Vector
+        Angular velocity and its derivatives.
 
     Returns
     -------
     list of Matrix
     """
-    w, w1 = omega[0], omega[1]
-    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
-    diagonal = (-(yy + zz), -(xx + zz), -(xx + yy))
-    mixed = (w[1] * w[2], w[2] * w[0], w[0] * w[1])
-    matrices = [_matrix(diagonal, mixed, mixed, w1)]
-    if order >= 1:
-        # A_3 = 2 w w1^T + w1 w^T - 3 (w . w1) 1 + [w2 - w^2 w]
-        w2 = omega[2]
-        square = total(xx, yy, zz)
-        v = plus_scaled(w2, -square, w)
-        products = (w[0] * w1[0], w[1] * w1[1], w[2] * w1[2])
-        upper = (w[1] * w1[2], w[2] * w1[0], w[0] * w1[1])
-        lower = (w[2] * w1[1], w[0] * w1[2], w[1] * w1[0])
-        diagonal = (
-            -3.0 * (products[1] + products[2]),
-            -3.0 * (products[0] + products[2]),
-            -3.0 * (products[0] + products[1]),
-        )
+    matrices = []
+    for k in range(len(w) - 1):
+        # Symmetric part: each pair of equal terms of Leibniz's sum once, with twice the factor.
+        diagonal: Vector = ZERO
+        upper: Vector = ZERO  # yz, zx, xy
+        lower: Vector = ZERO  # zy, xz, yx
+        for j in range(k // 2 + 1):
+            left, right = scaled(float(comb(k, j)), w[j]), w[k - j]
+            both = 2 * j != k
+            diagonal = tuple(
+                diagonal[i] + (2.0 if both else 1.0) * (left[i] * right[i]) for i in range(3)
+            )
+            mixed = []
+            for i, m in ((1, 2), (2, 0), (0, 1)):
+                product = left[i] * right[m]
+                mixed.append(product + left[m] * right[i] if both else product)
+            upper = plus(upper, (mixed[0], mixed[1], mixed[2]))
+        lower = upper
+        x, y, z = w[k + 1]
         matrices.append(
-            _matrix(
-                diagonal,
-                tuple(l + 2.0 * u for u, l in zip(upper, lower)),  # type: ignore[arg-type]
-                tuple(u + 2.0 * l for u, l in zip(upper, lower)),  # type: ignore[arg-type]
-                v,
+            (
+                (-(diagonal[1] + diagonal[2]), upper[2] - z, lower[1] + y),
+                (lower[2] + z, -(diagonal[0] + diagonal[2]), upper[0] - x),
+                (upper[1] - y, lower[0] + x, -(diagonal[0] + diagonal[1])),
             )
         )
-    if order >= 2:
-        # A_4 = w (3 w2)^T + u w^T + 3 w1 w1^T + (w^4 - 4 w . w2 - 3 w1^2) 1
-        #       + [w3 - 3 (w . w1) w - 3 w^2 w1],   u = w2 - w^2 w + 2 w1 x w
-        w3 = omega[3]
-        twist = (lower[0] - upper[0], lower[1] - upper[1], lower[2] - upper[2])  # w1 x w
-        u = plus_scaled(v, 2.0, twist)
-        triple, triple1 = scaled(3.0, w2), scaled(3.0, w1)
-        inner = total(*products)
-        common = square * square - 4.0 * dot(w, w2) - dot(triple1, w1)
-        turn = plus_scaled(plus_scaled(w3, -3.0 * inner, w), -square, triple1)
-        diagonal = tuple(  # type: ignore[assignment]
-            common + w[i] * (triple[i] + u[i]) + triple1[i] * w1[i] for i in range(3)
-        )
-        symmetric = (triple1[1] * w1[2], triple1[2] * w1[0], triple1[0] * w1[1])
-        above = tuple(
-            symmetric[i] + w[j] * triple[k] + u[j] * w[k]
-            for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1))
-        )
-        below = tuple(
-            symmetric[i] + w[k] * triple[j] + u[k] * w[j]
-            for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1))
-        )
-        matrices.append(_matrix(diagonal, above, below, turn))  # type: ignore[arg-type]
     return matrices
 
 
-def forward(
-    joint: Joint, sine: Number, cosine: Number, q: Sequence[Number], parent: Motion, order: int
-) -> tuple[Motion, Passage]:
-    """Motion of a body from that of its parent.
+def turn_of(joint: Joint, sine: Number, cosine: Number, q: Sequence[Number]) -> Turn:
+    """Turn that a joint makes.
 
     Parameters
     ----------
@@ -207,121 +184,137 @@ def forward(
     sine, cosine : Number
         Of the joint position.
     q : sequence of Number
-        Joint position and its derivatives up to order + 2; the position is used only by joints
-        that slide.
-    parent : Motion
-    order : int
-        0, 1 or 2: the highest derivative of the efforts.
+        Joint position and its derivatives.
 
     Returns
     -------
-    Motion, Passage
+    Turn
     """
     c = joint.turn * cosine + joint.still
     s = joint.turn * sine
-    cosine = c * joint.cos_offset - s * joint.sin_offset
-    sine = s * joint.cos_offset + c * joint.sin_offset
-
-    def into_body(v: Vector) -> Vector:
-        v = _turn_z(v, joint.cos_gamma, joint.sin_gamma)
-        v = _turn_x(v, joint.cos_alpha, joint.sin_alpha)
-        return _turn_z(v, cosine, sine)
-
-    omega = [into_body(w) for w in parent.omega]
-    p = [into_body(plus_product(pk, A, joint.d)) for pk, A in zip(parent.p, parent.A)]
-    arm = [joint.d, plus_cross(ZERO, parent.omega[0], joint.d)]
-    if order >= 2:
-        arm.append(plus_product(ZERO, parent.A[0], joint.d))
-    # The derivatives of the axis are the same whether it is seen as fixed in body or parent.
-    axis = [AXIS]
-    slides = not _is_zero(joint.slide)
-    for k in range(order + 2 if slides else order + 1):
-        derivative = ZERO
-        for j in range(k + 1):
-            derivative = plus_cross(derivative, scaled(float(comb(k, j)), omega[k - j]), axis[j])
-        axis.append(derivative)
-    slide = []
-    if slides:
-        length = [joint.slide * x for x in q]
-        slide = [_along(axis, length, k) for k in range(order + 3)]
-        p = [plus(pk, slide[k + 2]) for k, pk in enumerate(p)]
-    rate = [joint.turn * x for x in q[1:]]
-    omega = [plus(w, _along(axis, rate, k)) for k, w in enumerate(omega)]
-    motion = Motion(omega, p, fixed_vector_derivatives(omega, order))
-    return motion, Passage(sine, cosine, axis[: order + 1], slide[: order + 1], arm[: order + 1])
+    return Turn(
+        s * joint.cos_offset + c * joint.sin_offset,
+        c * joint.cos_offset - s * joint.sin_offset,
+        [joint.turn * x for x in q[1:]],
+    )
 
 
-def inertial_load(body: Body, motion: Motion, order: int) -> Load:
-    """Load that moves a body: rate of its momentum and of its moment, and their derivatives.
+def forward(joint: Joint, turn: Turn, q: Sequence[Number], parent: Motion) -> Motion:
+    """Motion of a body from that of its parent.
+
+    Parameters
+    ----------
+    joint : Joint
+    turn : Turn
+    q : sequence of Number
+        Joint position and its derivatives up to the order r + 2; the position is used only by
+        joints that slide.
+    parent : Motion
+
+    Returns
+    -------
+    Motion
+    """
+    w = [_constant_turn(joint, x) for x in parent.w]
+    a = [
+        _constant_turn(joint, plus_product(x, B, joint.d)) for x, B in zip(parent.a, parent.B)
+    ]
+    if slides(joint):
+        a = _slid(joint, q, w, a)
+    w = _turned(w, turn, -1.0)
+    w = [(x[0], x[1], x[2] + rate) for x, rate in zip(w, turn.rates)]
+    return Motion(w, _turned(a, turn, -1.0), acceleration_matrices(w))
+
+
+def forward_place(joint: Joint, turn: Turn, q: Sequence[Number], parent: Place) -> Place:
+    """Place of a body from that of its parent.
+
+    Parameters
+    ----------
+    joint : Joint
+    turn : Turn
+    q : sequence of Number
+        Joint position and its derivatives up to the order r.
+    parent : Place
+
+    Returns
+    -------
+    Place
+    """
+    x, y, z = (_turned([_constant_turn(joint, axis)], turn, -1.0)[0] for axis in parent.axes)
+    p = [plus(parent.p[0], joint.d), *parent.p[1:]]
+    p = [plus_scaled(_constant_turn(joint, v), joint.slide * s, AXIS) for v, s in zip(p, q)]
+    return Place((x, y, z), _turned(p, turn, -1.0))
+
+
+def inertial_load(body: Body, motion: Motion) -> Load:
+    """Load that moves a body: rates of its momentum and of its moment, with derivatives.
 
     Parameters
     ----------
     body : Body
     motion : Motion
-    order : int
 
     Returns
     -------
     Load
     """
-    h = [body.h, plus_cross(ZERO, motion.omega[0], body.h)]
-    h.append(plus_product(ZERO, motion.A[0], body.h))
-    f = []
-    for k in range(order + 1):
-        moved = h[2] if k == 0 else plus_product(ZERO, motion.A[k], body.h)
-        f.append(plus_scaled(moved, body.mass, motion.p[k]))
-    n = []
-    xx, xy, xz, yy, yz, zz = body.J
-    J: Matrix = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
-    w = motion.omega[0]
-    # J A_1^T; the rows of A_1 = [w] are (0, -w_z, w_y), (w_z, 0, -w_x) and (-w_y, w_x, 0).
-    turned: Matrix = tuple(  # type: ignore[assignment]
-        (
-            row[2] * w[1] - row[1] * w[2],
-            row[0] * w[2] - row[2] * w[0],
-            row[1] * w[0] - row[0] * w[1],
-        )
-        for row in J
-    )
-    for k in range(order + 1):
-        moment = _plus_vee_symmetric(ZERO, motion.A[k], body.J)
-        if k >= 1:
-            vee = _plus_vee(ZERO, motion.A[k - 1], turned)
-            moment = plus_scaled(moment, float(k), vee)
-        for j in range(k + 1):
-            moment = plus_cross(moment, scaled(float(comb(k, j)), h[j]), motion.p[k - j])
-        n.append(moment)
+    n, f = [], []
+    for a, B in zip(motion.a, motion.B):
+        f.append(plus_scaled(plus_product(ZERO, B, body.h), body.mass, a))
+        n.append(_plus_vee(plus_cross(ZERO, body.h, a), B, body.J))
     return Load(n, f)
 
 
-def applied_load(wrench: Load, motion: Motion, order: int) -> Load:
-    """Load of a wrench whose derivatives are those of its coordinates in the body's frame.
+def load_from_base(wrench: Load, place: Place, motion: Motion) -> Load:
+    """Load of a wrench in the base's axes, with the derivatives of its components there.
 
-    y' = dy/dt + omega x y for each of the two vectors, and once more for the second derivative.
+    With v the components turned into the body's axes, D v = the derivatives turned - w x v.
 
     Parameters
     ----------
     wrench : Load
-        What the body exerts on the environment, about the origin of the body's frame.
+    place : Place
+        Of the body on which the wrench acts.
     motion : Motion
-    order : int
+
+    Returns
+    -------
+    Load
+        The same wrench, about the same point, in the body's axes.
+    """
+
+    def moving(series: Series) -> Series:
+        turned = []
+        for v in series:
+            result = ZERO
+            for coordinate, axis in zip(v, place.axes):
+                result = plus_scaled(result, coordinate, axis)
+            turned.append(result)
+        return _differentiated(turned, lambda k, v: plus_cross(ZERO, v, motion.w[k]))
+
+    return Load(moving(wrench.n), moving(wrench.f))
+
+
+def load_about_origin(load: Load, arm: Series) -> Load:
+    """Load about the origin of the frame, from the load about the point to which an arm leads.
+
+    Parameters
+    ----------
+    load : Load
+    arm : list of Vector
+        With derivatives up to r; fewer if the others are zero.
 
     Returns
     -------
     Load
     """
-    w = motion.omega[0]
-
-    def seen_at_rest(y: Series) -> Series:
-        series = [y[0]]
-        if order >= 1:
-            series.append(plus_cross(y[1], w, y[0]))
-        if order >= 2:
-            turning = plus_cross(y[2], scaled(2.0, w), y[1])
-            series.append(plus_product(turning, motion.A[0], y[0]))
-        return series
-
-    return Load(seen_at_rest(wrench.n), seen_at_rest(wrench.f))
+    n = []
+    for k, moment in enumerate(load.n):
+        for j in range(min(k + 1, len(arm))):
+            moment = plus_cross(moment, scaled(float(comb(k, j)), arm[j]), load.f[k - j])
+        n.append(moment)
+    return Load(n, load.f)
 
 
 def sum_loads(a: Load, b: Load) -> Load:
@@ -331,85 +324,141 @@ def sum_loads(a: Load, b: Load) -> Load:
     )
 
 
-def effort(joint: Joint, load: Load, passage: Passage, order: int) -> list[Number]:
+def effort(joint: Joint, load: Load) -> list[Number]:
     """Effort of a joint that carries a load, and its derivatives: z . (turn n + slide f).
 
     Parameters
     ----------
     joint : Joint
     load : Load
-    passage : Passage
-    order : int
 
     Returns
     -------
     list of Number
     """
-    felt = [
-        plus_scaled(scaled(joint.turn, n), joint.slide, f) for n, f in zip(load.n, load.f)
-    ]
-    efforts = []
-    for k in range(order + 1):
-        value: Number = 0.0
-        for j in range(k + 1):
-            scale = float(comb(k, j))
-            for x, y in zip(scaled(scale, passage.axis[j]), felt[k - j]):
-                value = value + x * y
-        efforts.append(value)
-    return efforts
+    return [joint.turn * n[2] + joint.slide * f[2] for n, f in zip(load.n, load.f)]
 
 
-def backward(joint: Joint, load: Load, passage: Passage, order: int) -> Load:
+def backward(joint: Joint, turn: Turn, q: Sequence[Number], load: Load) -> Load:
     """Load on the parent that a load on a body makes, about the origin of the parent's frame.
 
     Parameters
     ----------
     joint : Joint
+    turn : Turn
+    q : sequence of Number
+        Joint position and its derivatives up to the order r; used only by joints that slide.
     load : Load
-    passage : Passage
-    order : int
 
     Returns
     -------
     Load
     """
-
-    def into_parent(v: Vector) -> Vector:
-        v = _turn_z(v, passage.cosine, -passage.sine)
-        v = _turn_x(v, joint.cos_alpha, -joint.sin_alpha)
-        return _turn_z(v, joint.cos_gamma, -joint.sin_gamma)
-
-    n = load.n
-    if passage.slide:
-        n = _shifted(n, passage.slide, load.f, order)
-    f = [into_parent(v) for v in load.f]
-    return Load(_shifted([into_parent(v) for v in n], passage.arm, f, order), f)
+    if slides(joint):
+        load = load_about_origin(load, [scaled(joint.slide * x, AXIS) for x in q[: len(load.n)]])
+    turned = Load(
+        [_constant_turn_back(joint, v) for v in _turned(load.n, turn, 1.0)],
+        [_constant_turn_back(joint, v) for v in _turned(load.f, turn, 1.0)],
+    )
+    return load_about_origin(turned, [joint.d])
 
 
-def total(first: Number, *others: Number) -> Number:
-    """Sum, from the left."""
-    for other in others:
-        first = first + other
-    return first
+def slides(joint: Joint) -> bool:
+    """Whether a joint moves along its axis, or may."""
+    return not (isinstance(joint.slide, float) and joint.slide == 0.0)
 
 
-def _shifted(n: Series, arm: Series, f: Series, order: int) -> Series:
-    """Derivatives of n + arm x f."""
-    shifted = []
-    for k in range(order + 1):
-        moment = n[k]
+def _turned(series: Series, turn: Turn, direction: float) -> Series:
+    """Components in axes that turn about z, with their derivatives.
+
+    Parameters
+    ----------
+    series : list of Vector
+    turn : Turn
+    direction : float
+        -1 from the axes before the turn into those behind it, 1 back.
+
+    Returns
+    -------
+    list of Vector
+    """
+    sine, cosine = turn.sine, turn.cosine
+    if direction > 0.0:
+        sine = -sine
+    turned = [_turn_z(v, cosine, sine) for v in series]
+
+    def rate(k: int, v: Vector) -> Vector:
+        # direction z x v times the (k+1)-th derivative of the angle
+        x, y = turn.rates[k] * v[1], turn.rates[k] * v[0]
+        return (x, -y, 0.0) if direction < 0.0 else (-x, y, 0.0)
+
+    return _differentiated(turned, rate)
+
+
+def _differentiated(turned: Series, rate: Any) -> Series:
+    """Differentiate components in axes that turn.
+
+    With v_j the components of the j-th derivative in the axes from which it comes, turned into the
+    new ones, D v_j = v_{j+1} + O v_j for a matrix O of the angular velocity. So
+
+        D^k v_j = D^(k-1) v_{j+1} + sum_i binomial(k-1, i) (D^i O) D^(k-1-i) v_j,
+
+    and collecting all terms with the same D^i O leaves one product with each.
+
+    Parameters
+    ----------
+    turned : list of Vector
+        The v_j.
+    rate : callable
+        From i and a vector, D^i O times the vector.
+
+    Returns
+    -------
+    list of Vector
+        D^k v_0.
+    """
+    table = [[v] for v in turned]  # [j][k] is D^k v_j
+    for k in range(1, len(turned)):
+        for j in range(len(turned) - k):
+            value = turned[j + k]
+            for i in range(k):
+                collected = ZERO
+                for m in range(k - i):
+                    factor = float(comb(k - 1 - m, i))
+                    collected = plus_scaled(collected, factor, table[j + m][k - 1 - m - i])
+                value = plus(value, rate(i, collected))
+            table[j].append(value)
+    return table[0]
+
+
+def _slid(joint: Joint, q: Sequence[Number], w: Series, a: Series) -> Series:
+    """Acceleration of the origin of a body that has moved by s along z, in axes of the parent.
+
+    a + s B z + 2 ds w x z + d2s z, and its derivatives.
+    """
+    s = [joint.slide * x for x in q]
+    along = [(B[0][2], B[1][2], B[2][2]) for B in acceleration_matrices(w)]
+    across = [(v[1], -v[0], 0.0) for v in w]
+    result = []
+    for k, value in enumerate(a):
         for j in range(k + 1):
-            moment = plus_cross(moment, scaled(float(comb(k, j)), arm[j]), f[k - j])
-        shifted.append(moment)
-    return shifted
-
-
-def _along(axis: Series, length: Sequence[Number], k: int) -> Vector:
-    """k-th derivative of axis times length."""
-    result = ZERO
-    for j in range(k + 1):
-        result = plus_scaled(result, float(comb(k, j)) * length[k - j], axis[j])
+            factor = float(comb(k, j))
+            value = plus_scaled(value, factor * s[j], along[k - j])
+            value = plus_scaled(value, 2.0 * factor * s[j + 1], across[k - j])
+        result.append((value[0], value[1], value[2] + s[k + 2]))
     return result
+
+
+def _constant_turn(joint: Joint, v: Vector) -> Vector:
+    """Coordinates in a body's axes, before it turns, from those in its parent's."""
+    v = _turn_z(v, joint.cos_gamma, joint.sin_gamma)
+    return _turn_x(v, joint.cos_alpha, joint.sin_alpha)
+
+
+def _constant_turn_back(joint: Joint, v: Vector) -> Vector:
+    """Inverse of `_constant_turn`."""
+    v = _turn_x(v, joint.cos_alpha, -joint.sin_alpha)
+    return _turn_z(v, joint.cos_gamma, -joint.sin_gamma)
 
 
 def _turn_z(v: Vector, cosine: Number, sine: Number) -> Vector:
@@ -422,17 +471,8 @@ def _turn_x(v: Vector, cosine: Number, sine: Number) -> Vector:
     return (v[0], cosine * v[1] + sine * v[2], cosine * v[2] - sine * v[1])
 
 
-def _matrix(diagonal: Vector, upper: Vector, lower: Vector, turn: Vector) -> Matrix:
-    """Matrix with (yz, zx, xy) and (zy, xz, yx) off its diagonal, plus [turn]."""
-    return (
-        (diagonal[0], upper[2] - turn[2], lower[1] + turn[1]),
-        (lower[2] + turn[2], diagonal[1], upper[0] - turn[0]),
-        (upper[1] - turn[1], lower[0] + turn[0], diagonal[2]),
-    )
-
-
-def _plus_vee_symmetric(c: Vector, A: Matrix, J: Sequence[Number]) -> Vector:
-    """c + the axis of A J - (A J)^T for a symmetric J."""
+def _plus_vee(c: Vector, A: Matrix, J: Sequence[Number]) -> Vector:
+    """Add to c the axis of A J - (A J)^T for a symmetric J."""
     xx, xy, xz, yy, yz, zz = J
     (a, b, d), (e, f, g), (h, i, j) = A
     return (
@@ -440,17 +480,3 @@ def _plus_vee_symmetric(c: Vector, A: Matrix, J: Sequence[Number]) -> Vector:
         c[1] + (a - j) * xz + b * yz - i * xy + d * zz - h * xx,
         c[2] + (f - a) * xy + g * xz - d * yz + e * xx - b * yy,
     )
-
-
-def _plus_vee(c: Vector, A: Matrix, G: Matrix) -> Vector:
-    """c + the axis of A G - (A G)^T."""
-    result = list(c)
-    for i, j, k in ((0, 2, 1), (1, 0, 2), (2, 1, 0)):
-        for m in range(3):
-            result[i] = result[i] + A[j][m] * G[m][k]
-            result[i] = result[i] - A[k][m] * G[m][j]
-    return (result[0], result[1], result[2])
-
-
-def _is_zero(value: Number) -> bool:
-    return isinstance(value, float) and value == 0.0

@@ -9,8 +9,8 @@ branching body one more turn about z comes first:
 
 Inertial parameters are regrouped: mass that lies on the axis of a revolute joint moves with the
 parent as well as with the body, so it is counted with the parent. This changes the loads in the
-joints but not the efforts, and leaves zeros in place of m, h_z and J_zz. Source: Gautier and Khalil
-1990, "Direct calculation of minimum set of inertial parameters of serial robots".
+joints but not the efforts, and leaves zeros in place of m, h_z and J_zz. Source: Gautier and
+Khalil 1990, "Direct calculation of minimum set of inertial parameters of serial robots".
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ class Frames(NamedTuple):
     simple: NDArray[np.bool_]
 
 
+def frames_of(model: RobotModel) -> Frames:
+    """Return the constants of a robot, computed once."""
+    known: Frames | None = model.derived.get('frames')
+    return known or model.derived.setdefault('frames', frames(model))
+
+
 def frames(model: RobotModel, regroup: bool = True) -> Frames:
     """Constants of all bodies of a robot.
 
@@ -83,7 +89,7 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
         ]
     ).reshape(n, 4, 4)
     size = np.abs(relative[:, :3, 3]).max(initial=0.0)
-    d = _without_rounding(relative[:, :3, 3], size)
+    d = without_rounding(relative[:, :3, 3], size)
     angles = [_angles(C[:3, :3]) for C in relative]
     masses = [_mass_matrix(model.M_body[i], poses[i]) for i in range(n)]
     if regroup:
@@ -100,7 +106,7 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
         [j.turn == 1.0 and j.slide == 0.0 and j.sin_gamma == 0.0 for j in joints], dtype=bool
     )
     gravity = base[:3, :3].T @ model.gravity
-    gravity = _without_rounding(gravity, np.abs(gravity).max())
+    gravity = without_rounding(gravity, np.abs(gravity).max())
     return Frames(joints, [_body(m) for m in masses], poses, gravity, base, simple)
 
 
@@ -138,7 +144,7 @@ def _axis(X: Array) -> tuple[Array, Array]:
 
 
 def _perpendicular(e: Array) -> Array:
-    """Unit vector at right angles to e: an axis of the body's frame if one is."""
+    """Find a unit vector at right angles to e: an axis of the body's frame if one is."""
     smallest = int(np.argmin(np.abs(e)))
     x = np.eye(3)[smallest]
     x -= (e @ x) * e
@@ -147,7 +153,7 @@ def _perpendicular(e: Array) -> Array:
 
 
 def _normal(e: Array, point: Array, other: Array, other_point: Array) -> tuple[Array, Array]:
-    """Unit vector normal to two lines, and the foot of their common normal on the first one."""
+    """Find a unit vector normal to two lines, and the foot of their normal on the first one."""
     across = np.cross(e, other)
     sine = np.linalg.norm(across)
     between = other_point - point
@@ -217,13 +223,14 @@ def _move_to_parent(masses: list[Array], i: int, parent: int, axis: Array, d: Ar
 
 
 def _body(pseudo: Array) -> Body:
-    J = _without_rounding(pseudo[:3, :3], np.abs(pseudo[:3, :3]).max())
-    h = _without_rounding(pseudo[:3, 3], np.abs(pseudo[:3, 3]).max())
+    J = without_rounding(pseudo[:3, :3], np.abs(pseudo[:3, :3]).max())
+    h = without_rounding(pseudo[:3, 3], np.abs(pseudo[:3, 3]).max())
     upper = tuple(float(J[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
     return Body(float(pseudo[3, 3]), _vector(h), upper)  # type: ignore[arg-type]
 
 
-def _without_rounding(values: Array, size: float) -> Array:
+def without_rounding(values: Array, size: float) -> Array:
+    """Zero in place of values that are rounding beside values of a size."""
     cleaned: Array = np.where(np.abs(values) <= ROUNDING * size, 0.0, values)
     return cleaned
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from llvmlite import ir
 
@@ -25,7 +25,7 @@ from hodyn_ros.engine.llvm import (
     evaluate_function,
     loop,
 )
-from hodyn_ros.engine.robot_program import robot_program
+from hodyn_ros.engine.robot_program import Attachment, robot_program
 from hodyn_ros.model.robot import RobotModel
 
 
@@ -39,17 +39,21 @@ def padded(count: int, width: int) -> int:
 
 
 def robot_module(
-    model: RobotModel, frames: Frames, order: int, loaded: Collection[int], lanes: int, width: int
+    model: RobotModel,
+    frames: Frames,
+    order: int,
+    wrenches: Sequence[Attachment],
+    lanes: int,
+    width: int,
 ) -> ir.Module:
-    """Module with the function 'evaluate' of one robot, all constants folded in.
+    """Write a module with the function 'evaluate' of one robot, all constants folded in.
 
     Parameters
     ----------
     model : RobotModel
     frames : Frames
     order : int
-    loaded : collection of int
-        Bodies that carry a wrench; the function expects theirs in ascending order.
+    wrenches : sequence of Attachment
     lanes : int
         Samples in a block.
     width : int
@@ -59,7 +63,7 @@ def robot_module(
     -------
     ir.Module
     """
-    program = robot_program(model, frames, order, loaded)
+    program = robot_program(model, frames, order, wrenches)
     module = ir.Module('robot')
     trigonometry = Trigonometry(module, width)
     n, n_bodies = model.n_joints, model.n_bodies
@@ -91,11 +95,11 @@ def robot_module(
             },
         )
 
-    sizes = (n * (order + 3), 6 * (order + 1) * len(set(loaded)), n * (order + 1))
+    sizes = (n * (order + 3), 6 * (order + 1) * len(wrenches), n * (order + 1))
     evaluate_function(
         module,
-        'evaluate',
         lanes,
+        width,
         lambda builder, integers: (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2])),
         body,
     )
@@ -103,7 +107,7 @@ def robot_module(
 
 
 def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
-    """Module with the function 'evaluate' of any robot, its model given as data.
+    """Write a module with the function 'evaluate' of any robot, its model given as data.
 
     The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
     constants the state of the base and `body_programs.constants` with the offsets behind them.
@@ -179,7 +183,7 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
             writer.store_lanes(writer.number(0.0), part(block.effort, i, 1))
 
         for backward in (False, True):
-            with loop(builder, n_bodies, backward) as i:
+            with loop(builder, n_bodies, backward=backward) as i:
                 kind, parent, coordinate = about(i)
                 arrays = {
                     'constants': Elements(
@@ -210,13 +214,13 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
                 builder.unreachable()
                 builder.position_at_end(end)
 
-    evaluate_function(module, 'evaluate', lanes, sizes, body)
+    evaluate_function(module, lanes, width, sizes, body)
     return module
 
 
-def robot_scratch(model: RobotModel, order: int, loaded: int, lanes: int, width: int) -> int:
+def robot_scratch(model: RobotModel, order: int, wrenches: int, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `robot_module` needs."""
-    transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * loaded
+    transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * wrenches
     return lanes * transposed + 3 * padded(model.n_bodies * lanes, width)
 
 

@@ -1,8 +1,8 @@
 """Programs as functions in LLVM's intermediate representation, for one sample or several lanes.
 
 Every function has the signature of `EVALUATE`: it computes whole blocks of samples, one for each
-lane of the vector registers, and says whether everything was finite. A block's motion is transposed
-inside the cache, so that users keep their arrays in the order of samples.
+lane of the vector registers, and says whether everything was finite. A block's motion is
+transposed inside the cache, so that users keep their arrays in the order of samples.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import factorial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from hodyn_ros.engine.program import Program
+
+ENTRY = 'evaluate'
 
 DOUBLE = ir.DoubleType()
 INTEGER = ir.IntType(64)
@@ -106,15 +108,15 @@ class Writer:
         return self.builder.shuffle_vector(first, undefined, mask)
 
     def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """a + b, which may be fused with a product."""
+        """Add; the sum may be fused with a product."""
         return self.builder.fadd(a, b, flags=FLAGS)
 
     def subtract(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """a - b, which may be fused with a product."""
+        """Subtract; the difference may be fused with a product."""
         return self.builder.fsub(a, b, flags=FLAGS)
 
     def multiply(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """a b, which may be fused with a sum."""
+        """Multiply; the product may be fused with a sum."""
         return self.builder.fmul(a, b, flags=FLAGS)
 
     def run(
@@ -213,29 +215,37 @@ HALF_PI = _half_pi()
 
 @contextmanager
 def loop(
-    builder: ir.IRBuilder, count: ir.Value, backward: bool = False
-) -> Iterator[ir.Value]:
-    """Write a loop over 0, 1, ..., count - 1, or in the other direction; gives the index."""
+    builder: ir.IRBuilder,
+    count: ir.Value,
+    carried: ir.Value | None = None,
+    backward: bool = False,
+) -> Iterator[Any]:
+    """Write a loop over 0, 1, ..., count - 1, or in the other direction.
+
+    Gives the index, and if a value is carried from one turn to the next also this value and a
+    function that takes its next one. After the loop the value is what the last turn left.
+    """
     function = builder.function
-    head = function.append_basic_block('head')
-    body = function.append_basic_block('body')
-    end = function.append_basic_block('end')
+    head, body, end = (function.append_basic_block(name) for name in ('head', 'body', 'end'))
     before = builder.block
     builder.branch(head)
     builder.position_at_end(head)
     step = builder.phi(INTEGER)
     step.add_incoming(ir.Constant(INTEGER, 0), before)
+    kept: list[ir.Value] = []
+    if carried is not None:
+        value = builder.phi(carried.type)
+        value.add_incoming(carried, before)
     builder.cbranch(builder.icmp_signed('<', step, count), body, end)
     builder.position_at_end(body)
     one = ir.Constant(INTEGER, 1)
     index = builder.sub(builder.sub(count, one), step) if backward else step
-    yield index
+    yield index if carried is None else (index, value, kept.append)
     step.add_incoming(builder.add(step, one), builder.block)
+    if carried is not None:
+        value.add_incoming(kept[0], builder.block)
     builder.branch(head)
     builder.position_at_end(end)
-
-
-Body = Callable[['Block'], None]
 
 
 class Block(NamedTuple):
@@ -310,91 +320,129 @@ class Trigonometry:
         builder.call(self.function, [chunks, *pointers])
 
 
-def evaluate_function(
-    module: ir.Module,
-    name: str,
-    lanes: int,
-    sizes: Callable[[ir.IRBuilder, ir.Value], tuple[ir.Value, ir.Value, ir.Value]],
-    body: Body,
-) -> None:
-    """Add a function that computes blocks of samples.
+class Inspection:
+    """Adds to a module a function that says whether all numbers of an array are finite.
 
     Parameters
     ----------
     module : ir.Module
-    name : str
+    width : int
+        Numbers that the machine computes at once.
+    """
+
+    def __init__(self, module: ir.Module, width: int) -> None:
+        self.function = ir.Function(
+            module, ir.FunctionType(INTEGER, [DOUBLES, INTEGER]), 'inspection'
+        )
+        self.function.linkage = 'internal'
+        pointer, count = self.function.args
+        builder = ir.IRBuilder(self.function.append_basic_block())
+        result = ir.Constant(INTEGER, 0)
+        start = ir.Constant(INTEGER, 0)
+        for lanes in (width, 1):
+            writer = Writer(builder, lanes)
+            step = ir.Constant(INTEGER, lanes)
+            flags = ir.IntType(1) if lanes == 1 else ir.VectorType(ir.IntType(1), lanes)
+            chunks = builder.sdiv(builder.sub(count, start), step)
+            place = writer.at(pointer, start)
+            with loop(builder, chunks, ir.Constant(flags, None)) as (chunk, found, next_found):
+                value = writer.load_lanes(writer.at(place, builder.mul(chunk, step)))
+                # Zero, but not if the number is not finite.
+                zero = builder.fsub(value, value)
+                next_found(builder.or_(found, builder.fcmp_unordered('uno', zero, zero)))
+            bits = builder.bitcast(found, ir.IntType(lanes))
+            result = builder.or_(result, builder.zext(bits, INTEGER))
+            start = builder.mul(chunks, step)
+        builder.ret(result)
+
+    def write(self, builder: ir.IRBuilder, pointer: ir.Value, count: ir.Value) -> ir.Value:
+        """Write a call; gives an integer that is zero if all numbers are finite."""
+        return builder.call(self.function, [pointer, count])
+
+
+def evaluate_function(
+    module: ir.Module,
+    lanes: int,
+    width: int,
+    sizes: Callable[[ir.IRBuilder, ir.Value], tuple[ir.Value, ir.Value, ir.Value]],
+    body: Callable[[Block], None],
+) -> None:
+    """Add the function `ENTRY`, which computes blocks of samples.
+
+    Parameters
+    ----------
+    module : ir.Module
     lanes : int
         Samples in a block.
+    width : int
+        Numbers that the machine computes at once.
     sizes : callable
         From the builder and the pointer to the integers, numbers of doubles in the motion, wrench
         and efforts of one sample.
     body : callable
-        Writes the code for one block. With several lanes its motion and efforts have one number
-        for each lane in each element.
+        Writes the code for one block. With several lanes its motion, wrench and efforts have one
+        number for each lane in each element.
     """
-    function = ir.Function(module, EVALUATE, name)
+    inspection = Inspection(module, width)
+    function = ir.Function(module, EVALUATE, ENTRY)
     integers, constants, scratch, blocks, motion, wrench, effort = function.args
-    for argument in (scratch, effort):
-        argument.add_attribute('noalias')
     builder = ir.IRBuilder(function.append_basic_block())
     writer = Writer(builder, lanes)
-    motion_size, wrench_size, effort_size = sizes(builder, integers)
-    suspect = builder.alloca(writer.type)
-    builder.store(writer.number(0.0), suspect)
-
-    def inspect(value: ir.Value) -> None:
-        # Zero times a number is not zero if the number is not finite.
-        zero = builder.fmul(value, writer.number(0.0))
-        builder.store(builder.fadd(builder.load(suspect), zero), suspect)
-
     per_block = ir.Constant(INTEGER, lanes)
+    counts = [builder.mul(size, per_block) for size in sizes(builder, integers)]
     # In scratch: the transposed motion, wrench and effort of a block, then the body's own.
     work = scratch
+    places = []
     if lanes > 1:
-        places = []
-        for size in (motion_size, wrench_size, effort_size):
+        for count in counts:
             places.append(work)
-            work = writer.at(work, builder.mul(size, per_block))
-    with loop(builder, blocks) as block:
-        sources = []
-        for array, size in ((motion, motion_size), (wrench, wrench_size), (effort, effort_size)):
-            sources.append(writer.at(array, builder.mul(builder.mul(block, per_block), size)))
+            work = writer.at(work, count)
+    with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, found, next_found):
+        arrays = [
+            writer.at(array, builder.mul(block, count))
+            for array, count in zip((motion, wrench, effort), counts)
+        ]
         if lanes == 1:
-            for pointer, size in zip(sources[:2], (motion_size, wrench_size)):
-                with loop(builder, size) as i:
-                    inspect(writer.load_lanes(writer.at(pointer, i)))
-            body(Block(writer, integers, constants, *sources, work))
-            with loop(builder, effort_size) as i:
-                inspect(writer.load_lanes(writer.at(sources[2], i)))
+            places = arrays
         else:
-            for source, place, size in zip(sources[:2], places, (motion_size, wrench_size)):
-                with loop(builder, size) as i:
-                    value = ir.Constant(writer.type, ir.Undefined)
-                    pointer = writer.at(source, i)
-                    for lane in range(lanes):
-                        number = builder.load(pointer, align=8)
-                        value = builder.insert_element(
-                            value, number, ir.Constant(ir.IntType(32), lane)
-                        )
-                        pointer = writer.at(pointer, size)
-                    inspect(value)
-                    start = builder.mul(i, per_block)
-                    writer.store_lanes(value, writer.at(place, start))
-            body(Block(writer, integers, constants, *places, work))
-            with loop(builder, effort_size) as i:
-                value = writer.load_lanes(writer.at(places[2], builder.mul(i, per_block)))
-                inspect(value)
-                pointer = writer.at(sources[2], i)
-                for lane in range(lanes):
-                    number = builder.extract_element(value, ir.Constant(ir.IntType(32), lane))
-                    builder.store(number, pointer, align=8)
-                    pointer = writer.at(pointer, effort_size)
-    result = builder.load(suspect)
-    if lanes == 1:
-        wrong = builder.fcmp_unordered('uno', result, result)
-        builder.ret(builder.zext(wrong, INTEGER))
-    else:
-        wrong = builder.bitcast(
-            builder.fcmp_unordered('uno', result, result), ir.IntType(lanes)
-        )
-        builder.ret(builder.zext(wrong, INTEGER))
+            for array, place, count in zip(arrays[:2], places, counts):
+                _transpose(writer, array, place, count)
+        body(Block(writer, integers, constants, places[0], places[1], places[2], work))
+        if lanes > 1:
+            _transpose_back(writer, places[2], arrays[2], counts[2])
+        wrong = found
+        for array, count in zip(arrays, counts):
+            wrong = builder.or_(wrong, inspection.write(builder, array, count))
+        next_found(wrong)
+    builder.ret(found)
+
+
+def _transpose(writer: Writer, source: ir.Value, target: ir.Value, count: ir.Value) -> None:
+    """Write the transposition of a block from one row for each sample to one for each element."""
+    builder = writer.builder
+    size = builder.sdiv(count, ir.Constant(INTEGER, writer.lanes))
+    with loop(builder, size) as i:
+        value = ir.Constant(writer.type, ir.Undefined)
+        pointer = writer.at(source, i)
+        for lane in range(writer.lanes):
+            if lane:
+                pointer = writer.at(pointer, size)
+            number = builder.load(pointer, align=8)
+            value = builder.insert_element(value, number, ir.Constant(ir.IntType(32), lane))
+        start = builder.mul(i, ir.Constant(INTEGER, writer.lanes))
+        writer.store_lanes(value, writer.at(target, start))
+
+
+def _transpose_back(writer: Writer, source: ir.Value, target: ir.Value, count: ir.Value) -> None:
+    """Write the transposition of a block from one row for each element to one for each sample."""
+    builder = writer.builder
+    size = builder.sdiv(count, ir.Constant(INTEGER, writer.lanes))
+    with loop(builder, size) as i:
+        start = builder.mul(i, ir.Constant(INTEGER, writer.lanes))
+        value = writer.load_lanes(writer.at(source, start))
+        pointer = writer.at(target, i)
+        for lane in range(writer.lanes):
+            if lane:
+                pointer = writer.at(pointer, size)
+            number = builder.extract_element(value, ir.Constant(ir.IntType(32), lane))
+            builder.store(number, pointer, align=8)

@@ -1,60 +1,151 @@
-"""Machine code: LLVM modules compiled for this machine, loaded, and kept on disk."""
+"""Machine code: LLVM modules compiled for this processor, loaded, and kept on disk.
+
+Compiling takes a tenth of a second or two, so the cache on disk is a convenience. An entry is
+named by the hash of what it was made from (the module's text, the processor, the compiler), so it
+is never out of date, and starts with the hash of its content, so a damaged one is not run.
+"""
 
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
+import hashlib
+import os
+import tempfile
 import threading
+from pathlib import Path
 
+import llvmlite
 import llvmlite.binding as llvm
+from llvmlite import ir
 
-ENTRY = 'evaluate'
+from hodyn_ros.engine.llvm import ENTRY
 
-llvm.initialize_native_target()
-llvm.initialize_native_asmprinter()
+_DIGEST_SIZE = 32
+
 _lock = threading.Lock()
-_engines = []
+_engines: list[llvm.ExecutionEngine] = []  # what is loaded lives as long as the process
+_targets: list[llvm.TargetMachine] = []
 
 
-def host():
-    """Name and features of this machine's processor."""
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
-def width():
-    """Numbers in one vector register."""
+def vector_width() -> int:
+    """Doubles in one vector register of this processor."""
     features = llvm.get_host_cpu_features()
     return 8 if features.get('avx512f') else 4 if features.get('avx') else 2
 
 
-def target_machine():
-    cpu, features = host()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=cpu, features=features, opt=3, reloc='pic', codemodel='small', jit=True)
+def function_address(module: ir.Module) -> int:
+    """Address of the function `ENTRY` of a module, compiled or taken from the cache.
+
+    Parameters
+    ----------
+    module : ir.Module
+
+    Returns
+    -------
+    int
+    """
+    with _lock:
+        target = _target()
+        text = str(module)
+        code = _from_cache(text)
+        if code is None:
+            code = _compile(text, target)
+            _into_cache(text, code)
+        return _load(code, target)
 
 
-def compile_module(text, passes=True):
-    tm = target_machine()
+def cache_directory() -> Path | None:
+    """Directory of the cache; None if there is no place for one.
+
+    `NUMBA_CACHE_DIR` says where, as for Numba; otherwise it is in the user's cache directory. In
+    one that others can write to, they could leave code that would be run here.
+    """
+    chosen = os.environ.get('NUMBA_CACHE_DIR')
+    if chosen:
+        return Path(chosen) / 'hodyn_ros'
+    base = os.environ.get('XDG_CACHE_HOME')
+    if base and os.path.isabs(base):
+        return Path(base) / 'hodyn_ros'
+    try:
+        return Path.home() / '.cache' / 'hodyn_ros'
+    except RuntimeError:  # no home directory
+        return None
+
+
+def _target() -> llvm.TargetMachine:
+    if not _targets:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        library = ctypes.CDLL(None)
+        for name, function in (('hodyn_sine', 'sin'), ('hodyn_cosine', 'cos')):
+            pointer = ctypes.cast(getattr(library, function), ctypes.c_void_p)
+            llvm.add_symbol(name, pointer.value)
+        _targets.append(
+            llvm.Target.from_default_triple().create_target_machine(
+                cpu=llvm.get_host_cpu_name(),
+                features=llvm.get_host_cpu_features().flatten(),
+                opt=3,
+                reloc='pic',
+                codemodel='jitdefault',
+            )
+        )
+    return _targets[0]
+
+
+def _compile(text: str, target: llvm.TargetMachine) -> bytes:
+    # Programs come optimized; what is left to do is the code generator's work.
     module = llvm.parse_assembly(text)
-    module.triple = tm.triple
-    module.data_layout = str(tm.target_data)
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
     module.verify()
-    if passes:
-        pto = llvm.create_pipeline_tuning_options(speed_level=2)
-        pto.loop_vectorization = False
-        pto.slp_vectorization = False
-        pb = llvm.create_pass_builder(tm, pto)
-        pb.getModulePassManager().run(module, pb)
-    return tm.emit_object(module)
+    code: bytes = target.emit_object(module)
+    return code
 
 
-def load(code):
-    import math
-    libm = ctypes.CDLL(ctypes.util.find_library('m') or None)
-    for n, f in (('hodyn_sine', libm.sin), ('hodyn_cosine', libm.cos)):
-        llvm.add_symbol(n, ctypes.cast(f, ctypes.c_void_p).value)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), target_machine())
+def _load(code: bytes, target: llvm.TargetMachine) -> int:
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), target)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _engines.append(engine)
-    return engine.get_function_address(ENTRY)
+    address: int = engine.get_function_address(ENTRY)
+    return address
+
+
+def _cache_file(text: str) -> Path | None:
+    directory = cache_directory()
+    if directory is None:
+        return None
+    features = llvm.get_host_cpu_features().flatten()
+    source = (text, llvmlite.__version__, llvm.get_host_cpu_name(), features)
+    return directory / (hashlib.sha256('\0'.join(source).encode()).hexdigest() + '.o')
+
+
+def _from_cache(text: str) -> bytes | None:
+    path = _cache_file(text)
+    try:
+        content = path.read_bytes() if path else b''
+    except OSError:
+        return None
+    digest, code = content[:_DIGEST_SIZE], content[_DIGEST_SIZE:]
+    return code if code and hashlib.sha256(code).digest() == digest else None
+
+
+def _into_cache(text: str, code: bytes) -> None:
+    path = _cache_file(text)
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Other processes see the whole file or none.
+        descriptor, name = tempfile.mkstemp(dir=path.parent)
+    except OSError:
+        return  # read-only: compile again next time
+    try:
+        with os.fdopen(descriptor, 'wb') as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(name, path)
+    except OSError:
+        try:
+            os.unlink(name)
+        except OSError:
+            pass

@@ -9,9 +9,9 @@ needs. The back-ends of the engine turn programs into machine code, C and Python
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 
 class Operation(NamedTuple):
@@ -22,15 +22,15 @@ class Operation(NamedTuple):
     """
 
     kind: str
-    a: int | float | str
-    b: int | None
+    a: Any
+    b: Any
 
 
 class Output(NamedTuple):
     """The value of a step that a program writes into an array."""
 
     array: str
-    index: int
+    index: int  # type: ignore[assignment]
     step: int
 
 
@@ -48,8 +48,12 @@ class Program:
     operations: tuple[Operation, ...]
     outputs: tuple[Output, ...]
 
+    def operands(self, step: int) -> tuple[int, ...]:
+        """Return the earlier steps that a step works on."""
+        return _operands(self.operations[step])
+
     def counts(self) -> dict[str, int]:
-        """Number of operations of each kind."""
+        """Count the operations of each kind."""
         return dict(Counter(operation.kind for operation in self.operations))
 
     @property
@@ -94,7 +98,7 @@ class Scalar:
     __rmul__ = __mul__
 
 
-Number = Union[float, Scalar]
+Number = Union[float, Scalar]  # noqa: UP007
 
 
 class Recorder:
@@ -133,14 +137,13 @@ class Recorder:
                 for operand in _operands(operations[step]):
                     needed[operand] = True
         renumbered: dict[int, int] = {}
-        kept = []
+        kept: list[Operation] = []
         for step, operation in enumerate(operations):
             if needed[step]:
                 renumbered[step] = len(kept)
                 kept.append(_renumber(operation, renumbered))
-        return Program(
-            tuple(kept), tuple(Output(array, index, renumbered[step]) for array, index, step in ends)
-        )
+        outputs = (Output(array, index, renumbered[step]) for array, index, step in ends)
+        return Program(tuple(kept), tuple(outputs))
 
     def sum(self, a: Number, b: Number) -> Number:
         """Record a + b."""
@@ -187,16 +190,8 @@ class Recorder:
             return self._step('constant', float(value), None)
         return self._step('negate', value.step, None) if value.negative else value.step
 
-    def _step(self, kind: str, a: int | float | str, b: int | None) -> int:
+    def _step(self, kind: str, a: Any, b: Any) -> int:
         return self._steps.setdefault(Operation(kind, a, b), len(self._steps))
-
-
-def total(terms: Sequence[Number]) -> Number:
-    """Sum of some numbers, from the left: each product can be fused with the addition."""
-    result: Number = 0.0
-    for term in terms:
-        result = result + term
-    return result
 
 
 def _is_number(value: Number, number: float) -> bool:
@@ -205,8 +200,8 @@ def _is_number(value: Number, number: float) -> bool:
 
 def _operands(operation: Operation) -> tuple[int, ...]:
     if operation.kind in ('add', 'subtract', 'multiply'):
-        return (operation.a, operation.b)  # type: ignore[return-value]
-    return (operation.a,) if operation.kind == 'negate' else ()  # type: ignore[return-value]
+        return (operation.a, operation.b)
+    return (operation.a,) if operation.kind == 'negate' else ()
 
 
 def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:

@@ -1,20 +1,33 @@
-"""Programs: of one robot, its constants folded in, and of one body, for loops over any robot."""
+"""Programs of one robot: all constants folded in."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import Body, Joint, Load, Motion, Passage
-from hodyn_ros.engine.frames import Frames
-from hodyn_ros.engine.program import Number, Program, Recorder, Scalar
+from hodyn_ros.engine.formulation import Load, Motion, Place, Turn, Vector
+from hodyn_ros.engine.frames import Frames, without_rounding
+from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
+
+Array = NDArray[np.float64]
+
+
+
+class Attachment(NamedTuple):
+    """A wrench that a program takes: its link and the expression of `dynamics.Wrench`."""
+
+    link: str
+    expressed_in: str
 
 
 def robot_program(
-    model: RobotModel, frames: Frames, order: int, loaded: Collection[int] = ()
+    model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
 ) -> Program:
     """Program of a robot's inverse dynamics.
 
@@ -24,19 +37,19 @@ def robot_program(
     frames : Frames
     order : int
         0, 1 or 2.
-    loaded : collection of int
-        Bodies that carry a wrench.
+    wrenches : sequence of Attachment
 
     Returns
     -------
     Program
         Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of
-        the positions of the bodies' joints; 'wrench', for the l-th loaded body in ascending order
-        at (l (order + 1) + k) 6 the k-th derivative of (moment, force) in its frame. Output:
-        'effort', derivative k of independent joint j at k n + j.
+        the positions of the bodies' joints; 'wrench', for the w-th wrench at 6 (w (order + 1) + k)
+        the k-th derivative of the moment and force that the link exerts on the environment.
+        Output: 'effort', derivative k of independent joint j at k n + j.
     """
     recorder = Recorder()
     n = model.n_joints
+    placed = any(wrench.expressed_in != 'body' for wrench in wrenches)
     q = [
         [
             float(model.multiplier[i]) * recorder.input('motion', k * n + int(model.coordinate[i]))
@@ -46,35 +59,50 @@ def robot_program(
     ]
     for i in range(model.n_bodies):
         q[i][0] = q[i][0] + float(model.offset[i])
-    base = base_motion(tuple(-float(g) for g in frames.gravity), order)
+    base = base_motion(formulation.scaled(-1.0, _vector(frames.gravity)), order)
+    base_place = Place(
+        tuple(_vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
+        [_vector(frames.base[:3, :3].T @ frames.base[:3, 3]), *[formulation.ZERO] * order],
+    )
     motions: list[Motion] = []
-    passages: list[Passage] = []
+    places: list[Place] = []
+    turns: list[Turn] = []
     loads: list[Load] = []
-    slots = {body: slot for slot, body in enumerate(sorted(loaded))}
     for i in range(model.n_bodies):
         p = int(model.parent[i])
-        motion, passage = formulation.forward(
-            frames.joints[i],
-            recorder.input('sine', i),
-            recorder.input('cosine', i),
-            q[i],
-            base if p == BASE else motions[p],
-            order,
+        joint = frames.joints[i]
+        turn = formulation.turn_of(
+            joint, recorder.input('sine', i), recorder.input('cosine', i), q[i]
         )
-        load = formulation.inertial_load(frames.bodies[i], motion, order)
-        if i in slots:
-            values = [
-                recorder.input('wrench', slots[i] * 6 * (order + 1) + j)
-                for j in range(6 * (order + 1))
-            ]
-            applied = formulation.applied_load(wrench_load(values, order), motion, order)
-            load = formulation.sum_loads(load, applied)
+        motion = formulation.forward(joint, turn, q[i], base if p == BASE else motions[p])
         motions.append(motion)
-        passages.append(passage)
-        loads.append(load)
+        turns.append(turn)
+        if placed:
+            parent = base_place if p == BASE else places[p]
+            places.append(formulation.forward_place(joint, turn, q[i], parent))
+        loads.append(formulation.inertial_load(frames.bodies[i], motion))
+    for w, wrench in enumerate(wrenches):
+        start = 6 * w * (order + 1)
+        values = [recorder.input('wrench', start + j) for j in range(6 * (order + 1))]
+        i, pose = model.link(wrench.link)
+        if i == BASE:
+            continue
+        pose = se3.inverse(frames.poses[i]) @ pose
+        if wrench.expressed_in == 'body':
+            applied = _load_in_link_axes(wrench_load(values, order), pose)
+        else:
+            applied = formulation.load_from_base(
+                wrench_load(values, order), places[i], motions[i]
+            )
+            # From the link's origin or the base's; the arm leads there from the body's.
+            arm = [formulation.scaled(-1.0, p) for p in places[i].p]
+            if wrench.expressed_in == 'hybrid':
+                arm = [_position(pose)]
+            applied = formulation.load_about_origin(applied, arm)
+        loads[i] = formulation.sum_loads(loads[i], applied)
     efforts: list[list[Number]] = [[0.0] * n for _ in range(order + 1)]
     for i in reversed(range(model.n_bodies)):
-        own = formulation.effort(frames.joints[i], loads[i], passages[i], order)
+        own = formulation.effort(frames.joints[i], loads[i])
         armature, multiplier = float(model.armature[i]), float(model.multiplier[i])
         for k in range(order + 1):
             value = own[k] + armature * q[i][k + 2]
@@ -82,10 +110,26 @@ def robot_program(
             efforts[k][j] = efforts[k][j] + multiplier * value
         p = int(model.parent[i])
         if p != BASE:
-            passed = formulation.backward(frames.joints[i], loads[i], passages[i], order)
+            passed = formulation.backward(frames.joints[i], turns[i], q[i], loads[i])
             loads[p] = formulation.sum_loads(loads[p], passed)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return recorder.program()
+
+
+def _load_in_link_axes(values: Load, pose: Array) -> Load:
+    """Load of a wrench in the axes of a link that has a pose in the body's frame."""
+    axes = [_vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
+
+    def turned(v: Vector) -> Vector:
+        x, y, z = (formulation.dot(axis, v) for axis in axes)
+        return (x, y, z)
+
+    load = Load([turned(v) for v in values.n], [turned(v) for v in values.f])
+    return formulation.load_about_origin(load, [_position(pose)])
+
+
+def _position(pose: Array) -> Vector:
+    return _vector(without_rounding(pose[:3, 3], float(np.abs(pose[:3, 3]).max())))
 
 
 def base_motion(p: tuple[Number, Number, Number], order: int) -> Motion:
@@ -96,9 +140,13 @@ def base_motion(p: tuple[Number, Number, Number], order: int) -> Motion:
     )
 
 
-def wrench_load(values: list[Number], order: int) -> Load:
+def wrench_load(values: Sequence[Number], order: int) -> Load:
     """Load from numbers: for each derivative moment and force."""
     rows = [values[6 * k : 6 * k + 6] for k in range(order + 1)]
     return Load(
         [(row[0], row[1], row[2]) for row in rows], [(row[3], row[4], row[5]) for row in rows]
     )
+
+
+def _vector(values: Array) -> Vector:
+    return (float(values[0]), float(values[1]), float(values[2]))

@@ -20,6 +20,7 @@ Leibniz's rule, at a cost that grows with the square of the order.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +34,8 @@ from hodyn_ros.names import listed
 Array = NDArray[np.float64]
 
 
-def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> Array:
-    """Motion as a float64 array of shape (..., K, n), refused if it cannot be used.
+def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
+    """Motion as an array of real numbers of shape (..., K, n), of whatever type it has.
 
     Parameters
     ----------
@@ -64,20 +65,63 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
             f'The motion has elements of type {array.dtype}, expected real numbers of shape '
             f'{expected}.'
         )
-    array = np.asarray(array, dtype=np.float64)
     if array.ndim < 2 or array.shape[-1] != model.n_joints or array.shape[-2] < lowest_K:
         raise MotionError(
             f'The motion has shape {array.shape}, expected {expected}: positions, velocities, '
             f'accelerations and so on along the axis before the last, the {model.n_joints} joints '
             f'{listed(model.joint_names)} along the last.'
         )
-    if not np.all(np.isfinite(array)):
-        where = tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
-        raise MotionError(
-            f'The motion holds {array[where]} at index {where} (derivative {where[-2]} of joint '
-            f'{model.joint_names[where[-1]]!r}); all values must be finite.'
-        )
     return array
+
+
+def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> Array:
+    """Motion as a float64 array of shape (..., K, n), refused if it cannot be used.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like
+    lowest_K : int
+        Fewest derivatives needed, the zeroth included.
+
+    Raises
+    ------
+    MotionError
+    """
+    array = np.asarray(motion_array(model, motion, lowest_K), dtype=np.float64)
+    refuse_not_finite(model, array)
+    return array
+
+
+def refuse_not_finite(
+    model: RobotModel, motion: Array, batch: tuple[int, ...] | None = None, first: int = 0
+) -> None:
+    """Refuse a motion that holds NaN or infinite values.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (..., K, n)
+    batch : tuple of int, optional
+        If the motion, of shape (N, K, n), is a part of a larger one: the leading axes of that.
+    first : int
+        Which of its samples is the first of the part.
+
+    Raises
+    ------
+    MotionError
+    """
+    if np.all(np.isfinite(motion)):
+        return
+    found = np.argwhere(~np.isfinite(motion))[0]
+    value = motion[tuple(found)]
+    if batch is not None:
+        found = (*np.unravel_index(first + found[0], batch), *found[1:])
+    where = tuple(int(index) for index in found)
+    raise MotionError(
+        f'The motion holds {value} at index {where} (derivative {where[-2]} of joint '
+        f'{model.joint_names[where[-1]]!r}); all values must be finite.'
+    )
 
 
 def checked_result(result: Array, motion: Array) -> Array:

@@ -34,6 +34,7 @@ from hodyn_ros.model.inertia import (
     checked_inertia,
     transform_inertia,
 )
+from hodyn_ros.model.preparation import Prepared
 from hodyn_ros.model.screws import (
     body_fixed_from_spatial,
     checked_poses,
@@ -51,7 +52,7 @@ class ModelWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class RobotModel:
+class RobotModel(Prepared):
     """Kinematic tree and inertias of a robot; immutable.
 
     Make one with `from_urdf`, `from_screws`, `from_body_screws` or `from_dh`. The first attributes

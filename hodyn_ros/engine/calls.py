@@ -1,0 +1,66 @@
+"""Calls of machine code from Python."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Releases the interpreter lock while it runs. The arguments are those of `llvm.EVALUATE`.
+_BLOCKS = ctypes.CFUNCTYPE(
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
+
+
+def evaluate_blocks(
+    address: int,
+    integers: NDArray[np.int64],
+    constants: Array,
+    scratch: Array,
+    blocks: int,
+    motion: Array,
+    wrench: Array | None,
+    effort: Array,
+) -> int:
+    """Compute whole blocks of samples; see `llvm.EVALUATE`. All arrays are C-contiguous."""
+    status: int = _BLOCKS(address)(
+        integers.ctypes.data,
+        constants.ctypes.data,
+        scratch.ctypes.data,
+        blocks,
+        motion.ctypes.data,
+        None if wrench is None else wrench.ctypes.data,
+        effort.ctypes.data,
+    )
+    return status
+
+
+def single_arguments(
+    address: int, integers: NDArray[np.int64], constants: Array, scratch: Array
+) -> NDArray[np.int64]:
+    """Addresses that `numba_call.single` needs besides arrays; what they point to must stay alive.
+
+    Returns
+    -------
+    ndarray of int64, shape (4,)
+    """
+    pointers = (array.ctypes.data for array in (integers, constants, scratch))
+    return np.array([address, *pointers], dtype=np.int64)
+
+
+def aligned(count: int) -> Array:
+    """Array of zeros at the start of a cache line."""
+    line = 64
+    room = np.zeros(count + line // 8)
+    start = -room.ctypes.data % line // 8
+    return room[start : start + count]
