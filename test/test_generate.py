@@ -4,6 +4,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -449,3 +450,40 @@ def test_foreign_files_stay_unless_overwritten(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted(paths)
     with pytest.raises(HodynError, match='was not generated for'):
         generate_code(arm(2, name='other'), tmp_path)
+
+
+# What a controller of ros2_control has around its update().
+CONTROLLER = """
+#include <array>
+#include <cstddef>
+namespace rclcpp { class Time {}; class Duration {}; }
+namespace controller_interface { enum class return_type { OK }; }
+struct Interface { void set_value(double given) { value = given; } double value; };
+#include "panda_dynamics.hpp"
+struct ElasticController {
+  controller_interface::return_type update(const rclcpp::Time &, const rclcpp::Duration &);
+  panda_dynamics::Joints<5> reference(const rclcpp::Time &) { return {}; }
+  std::array<double, 7> stiffness_, motor_inertia_;
+  std::array<Interface, 7> command_interfaces_;
+};
+"""
+
+
+def test_examples_of_the_documentation_compile(tmp_path):
+    page = (URDF.parent / 'doc' / 'code_generation.rst').read_text()
+    texts = dict(re.findall(r'\.\. code-block:: (c|cpp)\n\n((?: {3}.*\n|\n)+)', page))
+    texts = {language: textwrap.dedent(text) for language, text in texts.items()}
+    paths = generate_code(panda(), tmp_path / 'c', orders=[2])
+    example = tmp_path / 'c' / 'example.c'
+    example.write_text(texts['c'])
+    printed = run(build_test([example, paths[1]], C_COMPILERS[0], 'c99'))
+    motion = np.zeros((5, 7))
+    motion[0, 3], motion[1, 1] = -1.7, 0.5
+    effort = inverse_dynamics(panda(), motion)
+    numbers = [[float(x) for x in re.findall(r' (\S+) N m', line)] for line in printed.splitlines()]
+    np.testing.assert_allclose(np.transpose(numbers), effort, atol=1e-4)
+    if CPP_COMPILERS:
+        generate_code(panda(), tmp_path / 'cpp', 'cpp', orders=[2])
+        example = tmp_path / 'cpp' / 'example.cpp'
+        example.write_text(CONTROLLER + texts['cpp'])
+        run(CPP_COMPILERS[0], '-std=c++11', '-Wall', '-Wextra', '-c', '-o', '/dev/null', example)
