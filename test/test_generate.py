@@ -480,7 +480,8 @@ def test_examples_of_the_documentation_compile(tmp_path):
     motion = np.zeros((5, 7))
     motion[0, 3], motion[1, 1] = -1.7, 0.5
     effort = inverse_dynamics(panda(), motion)
-    numbers = [[float(x) for x in re.findall(r' (\S+) N m', line)] for line in printed.splitlines()]
+    lines = printed.splitlines()
+    numbers = [[float(x) for x in re.findall(r' (\S+) N m', line)] for line in lines]
     np.testing.assert_allclose(np.transpose(numbers), effort, atol=1e-4)
     if CPP_COMPILERS:
         generate_code(panda(), tmp_path / 'cpp', 'cpp', orders=[2])

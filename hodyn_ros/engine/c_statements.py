@@ -114,18 +114,18 @@ class Statements:
             if kind not in ('input', 'constant'):
                 for operand in (a, b):
                     if operand is not None:
-                        uses[operand] += 1  # type: ignore[index]
+                        uses[operand] += 1
         for output in program.outputs:
             uses[output.step] += 1
         expressions: list[Expression] = []
         for step, (kind, a, b) in enumerate(program.operations):
             if kind == 'input':
-                expression = Expression(name_of_input(str(a), b), ATOM)  # type: ignore[arg-type]
+                expression = Expression(name_of_input(str(a), b), ATOM)
             elif kind == 'constant':
                 literal = self.precision.literal(float(a))
                 expression = Expression(literal, SUM if literal.startswith('-') else ATOM)
             else:
-                x = expressions[a]  # type: ignore[index]
+                x = expressions[a]
                 y = x if b is None else expressions[b]
                 expression = _operation(kind, x, y)
                 if uses[step] > 1 or len(expression.text) > LONGEST_EXPRESSION:

@@ -258,8 +258,8 @@ def description(code: Code, layout: Sequence[str]) -> list[str]:
         'Kinematics and Inverse Dynamics of Serial Manipulators using Spatial Representation of',
         'Twists", IEEE RA-L 6(2), 2021, and Kumar and Mueller, "Nth Order Analytical Time',
         'Derivatives of Inverse Dynamics in Recursive and Closed Forms", IEEE ICRA, 2021; here',
-        'about the origins of frames along the joint axes, with derivatives as seen from rest and',
-        'with base inertial parameters (Gautier and Khalil 1990).',
+        'with accelerations in place of velocities, in frames along the joint axes, and with base',
+        'inertial parameters (Gautier and Khalil 1990).',
     ]
     return comment(lines)
 

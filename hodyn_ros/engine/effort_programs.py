@@ -1,8 +1,7 @@
 """Programs for all that the efforts of a robot consist of, as generated code evaluates them.
 
-`robot_program` covers the rigid bodies and the armature. Here come the wrenches in the axes of
-their links, and the friction laws of the model. Both smooth laws are steps of tanh: with x linear
-in the velocity,
+`robot_program` covers the rigid bodies, the wrenches on them and the armature. Here the friction
+laws of the model are added. Both smooth laws are steps of tanh: with x linear in the velocity,
 
     Coulomb: level tanh(x),   Sigmoid: phi1 / 2 (tanh(x) - tanh(x at rest)),
 
@@ -16,15 +15,12 @@ from collections.abc import Callable, Collection, Sequence
 from math import tanh
 from typing import NamedTuple
 
-import numpy as np
-
-from hodyn_ros.engine.frames import ROUNDING, Frames, frames
-from hodyn_ros.engine.program import Number, Program, Recorder, total
-from hodyn_ros.engine.robot_program import robot_program
+from hodyn_ros.engine.frames import frames_of
+from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.engine.robot_program import Attachment, robot_program
 from hodyn_ros.errors import ModelError, WrenchError
-from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 
@@ -74,14 +70,20 @@ def effort_programs(
         If a link does not exist or is named twice.
     """
     checked_links(model, wrench_links)
-    constants = frames(model)
     recorder = Recorder()
-    n = model.n_joints
-    wrench = _wrenches(model, constants, recorder, order, wrench_links)
-    loaded = {model.link(link).body for link in wrench_links} - {BASE}
+    n, n_links = model.n_joints, len(wrench_links)
+
+    def value_of_input(array: str, index: int) -> Number:
+        if array == 'wrench':
+            # The program has all derivatives of a wrench together.
+            entry, i = divmod(index, 6)
+            link, k = divmod(entry, order + 1)
+            index = (k * n_links + link) * 6 + i
+        return recorder.input(array, index)
+
+    attachments = [Attachment(link, 'body') for link in wrench_links]
     rigid = replay(
-        robot_program(model, constants, order, loaded),
-        lambda array, index: wrench[index] if array == 'wrench' else recorder.input(array, index),
+        robot_program(model, frames_of(model), order, attachments), value_of_input
     )
     efforts = [rigid['effort', i] for i in range((order + 1) * n)]
     friction = _Friction(recorder, order)
@@ -145,13 +147,13 @@ def replay(
     values: list[Number] = []
     for kind, a, b in program.operations:
         if kind == 'input':
-            values.append(value_of_input(str(a), b))  # type: ignore[arg-type]
+            values.append(value_of_input(a, b))
         elif kind == 'constant':
             values.append(float(a))
         elif kind == 'negate':
-            values.append(-values[a])  # type: ignore[index]
+            values.append(-values[a])
         else:
-            x, y = values[a], values[b]  # type: ignore[index]
+            x, y = values[a], values[b]
             values.append(x * y if kind == 'multiply' else x + y if kind == 'add' else x - y)
     return {(output.array, output.index): values[output.step] for output in program.outputs}
 
@@ -173,44 +175,6 @@ def checked_links(model: RobotModel, wrench_links: Collection[str]) -> None:
         raise WrenchError(
             f'The links with wrenches are {listed(wrench_links)}, expected each of them once.'
         )
-
-
-def _wrenches(
-    model: RobotModel,
-    constants: Frames,
-    recorder: Recorder,
-    order: int,
-    links: Sequence[str],
-) -> list[Number]:
-    """Input 'wrench' of `robot_program`: sums for each loaded body, in the frame of the engine."""
-    bodies = sorted({model.link(link).body for link in links} - {BASE})
-    sums: list[Number] = [0.0] * (len(bodies) * (order + 1) * 6)
-    for number, link in enumerate(links):
-        body, pose = model.link(link)
-        if body == BASE:
-            continue
-        relative = se3.inverse(constants.poses[body]) @ pose
-        R = np.where(np.abs(relative[:3, :3]) <= ROUNDING, 0.0, relative[:3, :3]).tolist()
-        r = relative[:3, 3]
-        r = np.where(np.abs(r) <= ROUNDING * np.abs(constants.poses[:, :3, 3]).max(), 0.0, r)
-        x, y, z = r.tolist()
-        for k in range(order + 1):
-            given = [recorder.input('wrench', (k * len(links) + number) * 6 + i) for i in range(6)]
-            m, f = _times(R, given[:3]), _times(R, given[3:])
-            moved = [
-                m[0] + y * f[2] - z * f[1],
-                m[1] + z * f[0] - x * f[2],
-                m[2] + x * f[1] - y * f[0],
-                *f,
-            ]
-            start = (bodies.index(body) * (order + 1) + k) * 6
-            for i, value in enumerate(moved):
-                sums[start + i] = sums[start + i] + value
-    return sums
-
-
-def _times(R: list[list[float]], v: Sequence[Number]) -> list[Number]:
-    return [total([a * b for a, b in zip(row, v)]) for row in R]
 
 
 class _Friction:
