@@ -39,7 +39,9 @@ LAWS = (
     friction.Sigmoid(0.5, 60.0, 0.01) + friction.Viscous(-0.1) + friction.Coulomb(0.2, 1e-3),
 )
 
-pytestmark = pytest.mark.skipif(not C_COMPILERS, reason='there is no C compiler')
+pytestmark = pytest.mark.skipif(
+    not (C_COMPILERS and CPP_COMPILERS), reason='there are no C and C++ compilers'
+)
 
 
 def quiet(make, *arguments, **options):
@@ -348,8 +350,7 @@ def test_strange_names_compile(tmp_path):
     for language, compilers in (('c', C_COMPILERS), ('cpp', CPP_COMPILERS)):
         paths = generate_code(model, tmp_path / language, language, orders=0)
         standard = 'c99' if language == 'c' else 'c++11'
-        if compilers:
-            assert 'correct' in run(build_test(paths, compilers[0], standard))
+        assert 'correct' in run(build_test(paths, compilers[0], standard))
     paths = generate_code(model, tmp_path / 'library', orders=0, name='std')
     library = Library(paths, 'std')
     size = 100
@@ -483,8 +484,7 @@ def test_examples_of_the_documentation_compile(tmp_path):
     lines = printed.splitlines()
     numbers = [[float(x) for x in re.findall(r' (\S+) N m', line)] for line in lines]
     np.testing.assert_allclose(np.transpose(numbers), effort, atol=1e-4)
-    if CPP_COMPILERS:
-        generate_code(panda(), tmp_path / 'cpp', 'cpp', orders=[2])
-        example = tmp_path / 'cpp' / 'example.cpp'
-        example.write_text(CONTROLLER + texts['cpp'])
-        run(CPP_COMPILERS[0], '-std=c++11', '-Wall', '-Wextra', '-c', '-o', '/dev/null', example)
+    generate_code(panda(), tmp_path / 'cpp', 'cpp', orders=[2])
+    example = tmp_path / 'cpp' / 'example.cpp'
+    example.write_text(CONTROLLER + texts['cpp'])
+    run(CPP_COMPILERS[0], '-std=c++11', '-Wall', '-Wextra', '-c', '-o', '/dev/null', example)

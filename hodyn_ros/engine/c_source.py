@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.engine.c_parts import in_parts, names_in
+from hodyn_ros.engine.c_parts import SEPARATE, in_parts, names_in
 from hodyn_ros.engine.c_statements import string_literal
 from hodyn_ros.engine.code import (
     FLAGS,
@@ -125,7 +125,7 @@ def _function(code: Code, order: int, loaded: bool, function: str) -> list[str]:
     lines = []
     for number, part in enumerate(parts):
         first, second = _declaration(code, order, loaded, f'{function}_part_{number}')
-        lines += ['', f'static {first}', f'{second[:-1]}, {real} kept[{n_kept}])']
+        lines += ['', f'SEPARATE static {first}', f'{second[:-1]}, {real} kept[{n_kept}])']
         lines += _braced(part, [*arguments, 'kept'])
     calls = [
         f'{function}_part_{number}({", ".join(arguments)}, kept);' for number in range(len(parts))
@@ -146,8 +146,9 @@ def _functions(code: Code) -> Functions:
 def _source(code: Code) -> list[str]:
     functions = _functions(code)
     lines = [line for variant in _variants(code) for line in _function(code, *variant)]
-    calls_slope = 'slope' in names_in(lines)
-    slope = ['', *slope_function(code, functions)] if calls_slope else []
+    used = names_in(lines)
+    separate = ['', *SEPARATE] if 'SEPARATE' in used else []
+    slope = ['', *slope_function(code, functions)] if 'slope' in used else []
     gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
     constants = [
         f'{_strings(code, code.model.joint_names, "joint_names")} = {{',
@@ -168,6 +169,7 @@ def _source(code: Code) -> list[str]:
         '#include <math.h>',
         '',
         *constants,
+        *separate,
         *slope,
         *lines,
     ]

@@ -16,7 +16,7 @@ import numpy as np
 from hodyn_ros.engine.program import Program
 from hodyn_ros.errors import ModelError
 
-# Longest expression of a statement; with more, gcc 12 makes slower code from the same operations.
+# Longest expression of a statement: a line that can be read.
 LONGEST_EXPRESSION = 75
 LONGEST_NAME = 40
 

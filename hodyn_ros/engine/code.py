@@ -252,7 +252,7 @@ def description(code: Code, layout: Sequence[str]) -> list[str]:
         '',
         f'Compile with {FLAGS}',
         'or with the -march of the machine that it runs on. Without -march no products are fused',
-        'with sums, and long functions take two to three times as long. -ffast-math is of no use.',
+        'with sums: long functions take two to three times as long. -ffast-math is of no use.',
         '',
         'Source: the recursive equations of Mueller, "An O(n)-Algorithm for the Higher-Order',
         'Kinematics and Inverse Dynamics of Serial Manipulators using Spatial Representation of',

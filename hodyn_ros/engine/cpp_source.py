@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.engine.c_parts import in_parts, names_in
+from hodyn_ros.engine.c_parts import SEPARATE, in_parts, names_in
 from hodyn_ros.engine.c_statements import string_literal
 from hodyn_ros.engine.code import (
     FLAGS,
@@ -142,7 +142,7 @@ def _function(code: Code, order: int, loaded: bool) -> list[str]:
     end = f', Joints<{order + 1}> & effort, std::array<Real, {n_kept}> & kept) noexcept'
     title = f'part_of_order_{order}{"_with_wrenches" if loaded else ""}'
     for number, part in enumerate(parts):
-        lines += ['', f'static void {title}_{number}(']
+        lines += ['', f'SEPARATE static void {title}_{number}(']
         lines += [second.replace(') noexcept', end)]
         lines += _braced(part, [*arguments, 'effort', 'kept'])
     calls = [
@@ -161,13 +161,15 @@ def _braced(lines: Sequence[str], arguments: Sequence[str]) -> list[str]:
 
 def _source(code: Code) -> list[str]:
     lines = [line for variant in _variants(code) for line in _function(code, *variant)]
-    calls_slope = 'slope' in names_in(lines)
-    slope = ['', *slope_function(code, FUNCTIONS)] if calls_slope else []
+    used = names_in(lines)
+    separate = ['', *SEPARATE] if 'SEPARATE' in used else []
+    slope = ['', *slope_function(code, FUNCTIONS)] if 'slope' in used else []
     return [
         *comment([f'{code.mark} {code.version}. Do not edit.']),
         f'#include "{code.unit}.hpp"',
         '',
         '#include <cmath>',
+        *separate,
         '',
         f'namespace {code.unit} {{',
         *slope,
