@@ -29,6 +29,7 @@ from hodyn_ros import HodynError, RobotModel, Wrench, friction, inverse_dynamics
 from hodyn_ros.dynamics.inverse import chosen_algorithm
 from hodyn_ros.engine.engine import SAMPLES_BEFORE_COMPILING, engine_of
 from hodyn_ros.errors import MotionError
+from hodyn_ros.lie import leibniz
 from hodyn_ros.model.robot import ModelWarning
 
 PANDA = Path(__file__).resolve().parent.parent / 'urdf' / 'panda.urdf'
@@ -125,6 +126,45 @@ def test_almost_parallel_axes_cost_no_accuracy(angle):
     expected = inverse_dynamics(model, motion, algorithm='nth_order')
     effort = inverse_dynamics(model, motion, algorithm='straight_line')
     assert np.all(relative_errors(effort, expected) <= TOLERANCE)
+
+
+class Quadratic(friction.FrictionLaw):
+    """A law of a user: v |v|."""
+
+    def effort(self, velocity):
+        speed = np.sign(velocity[..., :1]) * velocity
+        return (leibniz.multiplication(speed) @ velocity[..., None])[..., 0]
+
+
+FRICTION_LAWS = {
+    'viscous': friction.Viscous(0.3),
+    'smooth': friction.Coulomb(0.5, smoothing=0.1),
+    'sharp': friction.Coulomb(0.4),
+    'sigmoid': friction.Sigmoid(0.7, 5.0, -0.04),
+    'offset': friction.Offset(0.2),
+    'sum': friction.Viscous(0.1) + friction.Coulomb(0.3, 0.01) + friction.Sigmoid(0.5, 9.0, 0.1),
+    "user's": Quadratic(),
+}
+
+
+@pytest.mark.parametrize('law', FRICTION_LAWS)
+@pytest.mark.parametrize('form', FORMS)
+def test_every_friction_law_is_included(form, law):
+    # Also of a mimic joint: one finger of the hand follows the other.
+    model = RobotModel.from_urdf(PANDA.with_name('panda_with_hand.urdf'))
+    model = model.with_friction(
+        {name: FRICTION_LAWS[law] for name in ('panda_joint3', 'panda_finger_joint2')}
+    )
+    motion = random_motion(model, shape=(60,))
+    motion[:10, 1] *= 1e-6
+    motion[10:20, 1] *= 1e3
+    motion[20, 1] = 0.0
+    model.warm_up()
+    for part in (motion[:10], motion[10:20], motion[20:], motion[20]):
+        expected = inverse_dynamics(model, part, algorithm='nth_order')
+        effort = inverse_dynamics(model, part, algorithm=form)
+        assert np.all(relative_errors(effort, expected) <= TOLERANCE)
+        assert np.all(relative_errors(inverse_dynamics(model, part), expected) <= TOLERANCE)
 
 
 @pytest.mark.parametrize('form', FORMS)

@@ -52,7 +52,7 @@ def compiled_efforts(
             pack = _on_bodies if kernel.name == COMPILED_TREE else _given
             loads = pack(model, motion, moving)
         finite = kernel.evaluate(motion, loads, efforts, num_threads)
-        if finite and model.friction:
+        if finite and not kernel.friction:
             for start in range(0, len(motion), BLOCK):
                 part = slice(start, start + BLOCK)
                 coordinates = body_coordinates(model, motion[part])

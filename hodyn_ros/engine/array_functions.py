@@ -112,11 +112,10 @@ class Steps:
             positive = builder.fcmp_ordered('>=', value, writer.number(0.0))
             magnitude = builder.select(positive, value, writer.negative(value))
             # With e = exp(-2 |x|): tanh |x| = (1 - e) / (1 + e), slope = 4 e / (1 + e)^2.
-            e = _exponential(writer, writer.multiply(writer.number(-2.0), magnitude))
-            one = writer.number(1.0)
-            sum_ = builder.fadd(one, e)
-            quotient = builder.fdiv(builder.fsub(one, e), sum_)
-            result = builder.select(positive, quotient, writer.negative(quotient))
+            e, less = _exponential(writer, writer.multiply(writer.number(-2.0), magnitude))
+            sum_ = builder.fadd(writer.number(1.0), e)
+            quotient = builder.fdiv(less, sum_)
+            result = builder.select(positive, writer.negative(quotient), quotient)
             writer.store_lanes(result, writer.at(shape, start))
             rate = builder.fdiv(builder.fmul(writer.number(4.0), e), builder.fmul(sum_, sum_))
             writer.store_lanes(rate, writer.at(slope, start))
@@ -218,8 +217,10 @@ def _polynomial(writer: Writer, x: ir.Value, coefficients: list[float]) -> ir.Va
     return value
 
 
-def _exponential(writer: Writer, x: ir.Value) -> ir.Value:
-    """Exponential of x <= 0, to about one unit in the last place; below -700 that of -700.
+def _exponential(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Exponential of x <= 0, and the same less one, below -700 of -700.
+
+    Both to about one unit in the last place.
 
     x = k log 2 + r with |r| <= log(2)/2; a Taylor polynomial of r, whose remainder is below 1e-17.
     """
@@ -232,9 +233,12 @@ def _exponential(writer: Writer, x: ir.Value) -> ir.Value:
     r = x
     for part in LOG_2:
         r = builder.fsub(r, builder.fmul(k, writer.number(part)))
-    value = _polynomial(writer, r, [1.0 / factorial(j) for j in range(15)])
-    # k, in the low bits of what was shifted, goes into the exponent.
+    less = writer.multiply(r, _polynomial(writer, r, [1.0 / factorial(j) for j in range(1, 15)]))
+    # k, in the low bits of what was shifted, is the exponent of a power of two.
     integers = INTEGER if writer.lanes == 1 else ir.VectorType(INTEGER, writer.lanes)
     place = ir.Constant(integers, 52 if writer.lanes == 1 else [52] * writer.lanes)
     exponent = builder.shl(builder.bitcast(shifted, integers), place)
-    return builder.bitcast(builder.add(builder.bitcast(value, integers), exponent), writer.type)
+    one = writer.number(1.0)
+    power = builder.bitcast(builder.add(builder.bitcast(one, integers), exponent), writer.type)
+    product = builder.fmul(power, less)
+    return builder.fadd(product, power), builder.fadd(product, builder.fsub(power, one))

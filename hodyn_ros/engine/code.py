@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.engine.c_statements import Precision, Statements, in_comment
 from hodyn_ros.engine.effort_programs import effort_programs
+from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -130,16 +131,20 @@ def function_body(
     -------
     Body
     """
-    n, links = code.model.n_joints, len(code.wrench_links)
-    programs = effort_programs(code.model, order, code.wrench_links if loaded else ())
+    n, links = code.model.n_joints, code.wrench_links
+    attachments = [Attachment(link, 'body') for link in links] if loaded else []
+    programs = effort_programs(code.model, order, attachments)
     needed = {(str(operation.a), operation.b) for operation in programs.efforts.operations}
 
     def element(array: str, index: int) -> str:
         if array == 'motion':
             return elements[array].format(k=index // n, j=index % n, index=index)
         if array == 'wrench':
-            k, rest = divmod(index, 6 * links)
-            return elements[array].format(k=k, l=rest // 6, i=rest % 6, index=index)
+            # The program has all derivatives of a wrench together, the code all wrenches.
+            entry, i = divmod(index, 6)
+            link, k = divmod(entry, order + 1)
+            index = 6 * (k * len(links) + link) + i
+            return elements[array].format(k=k, l=link, i=i, index=index)
         return f'{array}{index}'
 
     statements = Statements(code.precision)

@@ -1,27 +1,25 @@
-"""Programs for all that the efforts of a robot consist of, as generated code evaluates them.
+"""Programs for all that the efforts of a robot consist of.
 
 `robot_program` covers the rigid bodies, the wrenches on them and the armature. Here the friction
 laws of the model are added. Both smooth laws are steps of tanh: with x linear in the velocity,
 
     Coulomb: level tanh(x),   Sigmoid: phi1 / 2 (tanh(x) - tanh(x at rest)),
 
-since 1 / (1 + exp(-2 x)) = (1 + tanh(x)) / 2. With slope = d tanh(x) / dx the time derivatives of
-tanh(x) are slope x' and slope x'' - 2 tanh(x) slope x'^2.
+since 1 / (1 + exp(-2 x)) = (1 + tanh(x)) / 2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from math import tanh
+from math import comb, tanh
 from typing import NamedTuple
 
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import Number, Program, Recorder
 from hodyn_ros.engine.robot_program import Attachment, robot_program
-from hodyn_ros.errors import ModelError, WrenchError
+from hodyn_ros.errors import ModelError
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
 
 
 class EffortPrograms(NamedTuple):
@@ -44,7 +42,7 @@ class EffortPrograms(NamedTuple):
 
 
 def effort_programs(
-    model: RobotModel, order: int, wrench_links: Sequence[str] = ()
+    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
 ) -> EffortPrograms:
     """Programs of a robot's inverse dynamics with friction.
 
@@ -52,11 +50,8 @@ def effort_programs(
     ----------
     model : RobotModel
     order : int
-        0, 1 or 2.
-    wrench_links : sequence of str
-        Links that carry a wrench. The k-th derivative of (moment, force) on the l-th of them is
-        the input 'wrench' at (k n_links + l) 6: on the environment, in the axes of the link, about
-        its origin, the derivatives those of the coordinates.
+    wrenches : sequence of Attachment
+        See `robot_program`.
 
     Returns
     -------
@@ -66,25 +61,10 @@ def effort_programs(
     ------
     ModelError
         If a friction law is not one of this package.
-    WrenchError
-        If a link does not exist or is named twice.
     """
-    checked_links(model, wrench_links)
     recorder = Recorder()
-    n, n_links = model.n_joints, len(wrench_links)
-
-    def value_of_input(array: str, index: int) -> Number:
-        if array == 'wrench':
-            # The program has all derivatives of a wrench together.
-            entry, i = divmod(index, 6)
-            link, k = divmod(entry, order + 1)
-            index = (k * n_links + link) * 6 + i
-        return recorder.input(array, index)
-
-    attachments = [Attachment(link, 'body') for link in wrench_links]
-    rigid = replay(
-        robot_program(model, frames_of(model), order, attachments), value_of_input
-    )
+    n = model.n_joints
+    rigid = replay(robot_program(model, frames_of(model), order, wrenches), recorder.input)
     efforts = [rigid['effort', i] for i in range((order + 1) * n)]
     friction = _Friction(recorder, order)
     for i, joint in enumerate(model.body_names):
@@ -112,20 +92,36 @@ def effort_programs(
     for index, v in enumerate(friction.velocities):
         if ('direction', index) in used:
             recorder.output('velocity', index, v)
-    return _divided(recorder.program())
+    whole = recorder.program()
+    return EffortPrograms(
+        part_of(whole, ('position', 'step', 'velocity')), part_of(whole, ('effort',))
+    )
 
 
-def _divided(program: Program) -> EffortPrograms:
-    """Programs for the arguments of functions and for the efforts."""
-    parts = []
-    for wanted in (('position', 'step', 'velocity'), ('effort',)):
-        part = Recorder()
-        values = replay(program, part.input)
-        for (array, index), value in values.items():
-            if array in wanted:
-                part.output(array, index, value)
-        parts.append(part.program())
-    return EffortPrograms(*parts)
+def part_of(program: Program, arrays: Collection[str]) -> Program:
+    """Program that writes some arrays only."""
+    recorder = Recorder()
+    for (array, index), value in replay(program, recorder.input).items():
+        if array in arrays:
+            recorder.output(array, index, value)
+    return recorder.program()
+
+
+def with_known_friction(model: RobotModel) -> RobotModel:
+    """Return a robot that `effort_programs` can be made for: without friction that it cannot."""
+    if includes_friction(model):
+        return model
+    return model.with_friction(dict.fromkeys(model.friction))
+
+
+def includes_friction(model: RobotModel) -> bool:
+    """Whether `effort_programs` knows all friction laws of a robot."""
+    try:
+        for joint, law in model.friction.items():
+            _terms(joint, law)
+    except ModelError:
+        return False
+    return True
 
 
 def replay(
@@ -156,25 +152,6 @@ def replay(
             x, y = values[a], values[b]
             values.append(x * y if kind == 'multiply' else x + y if kind == 'add' else x - y)
     return {(output.array, output.index): values[output.step] for output in program.outputs}
-
-
-def checked_links(model: RobotModel, wrench_links: Collection[str]) -> None:
-    """Check that links that carry wrenches exist and are named once.
-
-    Raises
-    ------
-    WrenchError
-    """
-    for link in wrench_links:
-        if link not in model.links:
-            raise WrenchError(
-                f'Wrench on an unknown link. The model has no link {link!r}; its links are '
-                f'{listed(model.links)}.'
-            )
-    if len(set(wrench_links)) < len(wrench_links):
-        raise WrenchError(
-            f'The links with wrenches are {listed(wrench_links)}, expected each of them once.'
-        )
 
 
 class _Friction:
@@ -209,15 +186,22 @@ class _Friction:
         """Series of height tanh(x), x linear in the velocity."""
         index = len(self.steps)
         self.steps.append(x)
-        shape = self.recorder.input('shape', index)
+        shape: list[Number] = [self.recorder.input('shape', index)]
+        slope: list[Number] = [self.recorder.input('slope', index)]
         rates = [scale * value for value in moving[1:]]
-        series: list[Number] = [height * shape]
-        if self.order >= 1:
-            slope = height * self.recorder.input('slope', index)
-            series.append(slope * rates[0])
-        if self.order >= 2:
-            series.append(slope * rates[1] - 2.0 * shape * (slope * rates[0]) * rates[0])
-        return series
+        # tanh' = slope x' and slope' = -2 tanh slope x' = -2 tanh tanh', by Leibniz's rule.
+        for k in range(self.order):
+            shape.append(_product(slope, rates, k))
+            slope.append(-2.0 * _product(shape, shape[1:], k))
+        return [height * value for value in shape]
+
+
+def _product(a: Sequence[Number], b: Sequence[Number], k: int) -> Number:
+    """Return the k-th derivative of a product."""
+    result: Number = 0.0
+    for j in range(k + 1):
+        result = result + float(comb(k, j)) * a[j] * b[k - j]
+    return result
 
 
 def _terms(joint: str, law: FrictionLaw) -> list[Viscous | Coulomb | Sigmoid | Offset]:

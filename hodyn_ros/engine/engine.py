@@ -130,7 +130,7 @@ class Engine:
                 chosen = form or self.form(order) or COMPILED_ROBOT
                 kernel = self._make(order, wrenches, chosen)
                 self._kernels[key] = kernel
-                if form is None and not wrenches and not self._model.friction:
+                if form is None and not wrenches and kernel.friction:
                     self._offer_single(kernel)
             return self._kernels[key]
 

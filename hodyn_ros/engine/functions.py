@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from hodyn_ros.engine.array_functions import Trigonometry
+from hodyn_ros.engine.array_functions import Steps, Trigonometry
 from hodyn_ros.engine.blocks import Block, evaluate_function
 from hodyn_ros.engine.body_programs import (
     BRANCH,
@@ -16,9 +16,9 @@ from hodyn_ros.engine.body_programs import (
     StateLayout,
     body_programs,
 )
-from hodyn_ros.engine.frames import Frames
+from hodyn_ros.engine.effort_programs import effort_programs, part_of
 from hodyn_ros.engine.llvm import DOUBLE, INTEGER, Elements, Writer, loop
-from hodyn_ros.engine.robot_program import Attachment, robot_program
+from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.model.robot import RobotModel
 
 
@@ -33,7 +33,6 @@ def padded(count: int, width: int) -> int:
 
 def robot_module(
     model: RobotModel,
-    frames: Frames,
     order: int,
     wrenches: Sequence[Attachment],
     lanes: int,
@@ -44,7 +43,7 @@ def robot_module(
     Parameters
     ----------
     model : RobotModel
-    frames : Frames
+        With friction laws of this package, see `includes_friction`, or none.
     order : int
     wrenches : sequence of Attachment
     lanes : int
@@ -56,11 +55,18 @@ def robot_module(
     -------
     ir.Module
     """
-    program = robot_program(model, frames, order, wrenches)
+    programs = effort_programs(model, order, wrenches)
+    arguments = part_of(programs.arguments, ('step', 'velocity'))
+    n_steps, n_velocities = (
+        sum(output.array == array for output in arguments.outputs)
+        for array in ('step', 'velocity')
+    )
     module = ir.Module('robot')
     trigonometry = Trigonometry(module, width)
+    steps = Steps(module, width)
     n, n_bodies = model.n_joints, model.n_bodies
     room = padded(n_bodies * lanes, width)
+    step_room = padded(n_steps * lanes, width)
 
     def body(block: Block) -> None:
         writer, builder = block.writer, block.writer.builder
@@ -77,16 +83,34 @@ def robot_module(
         for i in range(n_bodies * lanes, room):
             builder.store(ir.Constant(DOUBLE, 0.0), writer.at(position, i), align=8)
         trigonometry.write(builder, _whole(n_bodies * lanes), position, sine, cosine)
-        writer.run(
-            program,
-            {
-                'motion': Elements(block.motion, True),
-                'sine': Elements(sine, True),
-                'cosine': Elements(cosine, True),
-                'wrench': Elements(block.wrench, True),
-                'effort': Elements(block.effort, True),
-            },
+        step, shape, slope, direction = (
+            writer.at(block.scratch, 3 * room + k * step_room) for k in range(4)
         )
+        arrays = {
+            'motion': Elements(block.motion, True),
+            'sine': Elements(sine, True),
+            'cosine': Elements(cosine, True),
+            'step': Elements(step, True),
+            'shape': Elements(shape, True),
+            'slope': Elements(slope, True),
+            'velocity': Elements(direction, True),
+            'direction': Elements(direction, True),
+            'wrench': Elements(block.wrench, True),
+            'effort': Elements(block.effort, True),
+        }
+        writer.run(arguments, arrays)
+        if n_steps:
+            for i in range(n_steps * lanes, step_room):
+                builder.store(ir.Constant(DOUBLE, 0.0), writer.at(step, i), align=8)
+            steps.write(builder, _whole(n_steps * lanes), step, shape, slope)
+        zero, one = writer.number(0.0), writer.number(1.0)
+        for i in range(n_velocities):
+            value = writer.load(arrays['velocity'], i)
+            forward = builder.select(builder.fcmp_ordered('>', value, zero), one, zero)
+            back = builder.select(builder.fcmp_ordered('<', value, zero), one, zero)
+            difference = builder.fsub(forward, back)
+            writer.store_lanes(difference, writer.at(direction, i * lanes))
+        writer.run(programs.efforts, arrays)
 
     sizes = (n * (order + 3), 6 * (order + 1) * len(wrenches), n * (order + 1))
     evaluate_function(
@@ -214,7 +238,9 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
 def robot_scratch(model: RobotModel, order: int, wrenches: int, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `robot_module` needs."""
     transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * wrenches
-    return lanes * transposed + 3 * padded(model.n_bodies * lanes, width)
+    terms = sum(len(getattr(law, 'laws', (law,))) for law in model.friction.values())
+    functions = 3 * padded(model.n_bodies * lanes, width) + 4 * padded(terms * lanes, width)
+    return lanes * transposed + functions
 
 
 def tree_scratch(model: RobotModel, order: int, lanes: int, width: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,9 +21,9 @@ from hodyn_ros.engine.c_statements import (
 )
 from hodyn_ros.engine.code import Code, Reference
 from hodyn_ros.engine.cpp_source import cpp_files
-from hodyn_ros.engine.effort_programs import checked_links
-from hodyn_ros.errors import RequestError
+from hodyn_ros.errors import RequestError, WrenchError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 from hodyn_ros.resources import share_file
 
 LANGUAGES = {'c': c_files, 'cpp': cpp_files}
@@ -135,7 +135,7 @@ def _checked_wrench_links(model: RobotModel, wrench_links: Sequence[str]) -> tup
         raise RequestError(
             f'wrench_links is {wrench_links!r}, expected a sequence of names of links.'
         ) from None
-    checked_links(model, links)
+    _check_links(model, links)
     return links
 
 
@@ -194,4 +194,23 @@ def _refuse_foreign(paths: Sequence[Path], code: Code) -> None:
         raise RequestError(
             f'{", ".join(map(str, foreign))} exists and was not generated for {code.name!r}. '
             'Choose another directory, or overwrite it with overwrite=True.'
+        )
+
+
+def _check_links(model: RobotModel, wrench_links: Collection[str]) -> None:
+    """Check that links that carry wrenches exist and are named once.
+
+    Raises
+    ------
+    WrenchError
+    """
+    for link in wrench_links:
+        if link not in model.links:
+            raise WrenchError(
+                f'Wrench on an unknown link. The model has no link {link!r}; its links are '
+                f'{listed(model.links)}.'
+            )
+    if len(set(wrench_links)) < len(wrench_links):
+        raise WrenchError(
+            f'The links with wrenches are {listed(wrench_links)}, expected each of them once.'
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.body_programs import base_state, constants
 from hodyn_ros.engine.calls import aligned, evaluate_blocks, single_arguments
+from hodyn_ros.engine.effort_programs import with_known_friction
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.machine import function_address, vector_width
 from hodyn_ros.engine.robot_program import Attachment
@@ -31,6 +32,8 @@ class Kernel:
     order : int
     name : str
         'compiled_robot' or 'compiled_tree'.
+    friction : bool
+        Whether the friction of the joints, if there is any, is included.
     wrench_size : int
         Numbers that a sample has in the wrenches.
     single_table : ndarray
@@ -47,9 +50,11 @@ class Kernel:
         addresses: tuple[int, int],
         scratch_sizes: tuple[int, int],
         name: str,
+        friction: bool,
     ) -> None:
         self.order = order
         self.name = name
+        self.friction = friction
         self.wrench_size = wrench_size
         self._integers, self._numbers = integers, numbers
         self._addresses, self._scratch_sizes = addresses, scratch_sizes
@@ -142,11 +147,11 @@ def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] =
     -------
     Kernel
     """
-    constants_of = frames_of(model)
+    known = with_known_friction(model)
     width = vector_width()
     addresses, sizes = [], []
     for lanes in (1, width):
-        module = functions.robot_module(model, constants_of, order, wrenches, lanes, width)
+        module = functions.robot_module(known, order, wrenches, lanes, width)
         addresses.append(function_address(module))
         sizes.append(functions.robot_scratch(model, order, len(wrenches), lanes, width))
     return Kernel(
@@ -158,6 +163,7 @@ def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] =
         (addresses[0], addresses[1]),
         (sizes[0], sizes[1]),
         name='compiled_robot',
+        friction=known is model,
     )
 
 
@@ -197,6 +203,7 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
         _tree_addresses(order, loaded),
         (sizes[0], sizes[1]),
         name='compiled_tree',
+        friction=not model.friction,
     )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.engine.frames import frames_of
+from hodyn_ros.engine.effort_programs import effort_programs, part_of, with_known_friction
 from hodyn_ros.engine.program import Program
-from hodyn_ros.engine.robot_program import Attachment, robot_program
+from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -72,6 +72,20 @@ def python_source(program: Program, arrays: Sequence[str], result: str) -> str:
     return '\n'.join(lines) + '\n'
 
 
+def _function(program: Program, arrays: Sequence[str], result: str) -> Callable[..., list[Any]]:
+    scope: dict[str, Any] = {}
+    source = python_source(part_of(program, (result,)), arrays, result)
+    exec(compile(source, '<straight-line program>', 'exec'), scope)
+    function: Callable[..., list[Any]] = scope['evaluate']
+    return function
+
+
+def _slope(x: Any) -> Any:
+    """Return the derivative of tanh."""
+    e = np.exp(-2.0 * np.abs(x))
+    return 4.0 * e / (1.0 + e) ** 2
+
+
 class StraightLine:
     """Efforts of one order of a robot by a Python function; used like `kernels.Kernel`.
 
@@ -90,11 +104,13 @@ class StraightLine:
         self.order = order
         self.wrench_size = 6 * (order + 1) * len(wrenches)
         self._model = model
-        program = robot_program(model, frames_of(model), order, wrenches)
-        source = python_source(program, ('motion', 'sine', 'cosine', 'wrench'), 'effort')
-        scope: dict[str, Any] = {}
-        exec(compile(source, '<straight-line program>', 'exec'), scope)
-        self._function: Callable[..., list[Any]] = scope['evaluate']
+        known = with_known_friction(model)
+        self.friction = known is model
+        programs = effort_programs(known, order, wrenches)
+        self._steps = _function(programs.arguments, ('motion',), 'step')
+        self._velocities = _function(programs.arguments, ('motion',), 'velocity')
+        names = ('motion', 'sine', 'cosine', 'wrench', 'shape', 'slope', 'direction')
+        self._efforts = _function(programs.efforts, names, 'effort')
 
     def evaluate(
         self, motion: Array, wrench: Array | None, effort: Array, num_threads: int = 1
@@ -110,14 +126,21 @@ class StraightLine:
             position = values[:, model.coordinate] * model.multiplier + model.offset
             loads: Any = () if wrench is None else wrench[part]
             if len(values) == 1:
-                sine = [math.sin(q) for q in position[0]]
-                cosine = [math.cos(q) for q in position[0]]
+                numbers: Any = values[0].tolist()
+                sine: Any = [math.sin(q) for q in position[0]]
+                cosine: Any = [math.cos(q) for q in position[0]]
                 load = loads if wrench is None else loads[0].tolist()
-                flat[part] = self._function(values[0].tolist(), sine, cosine, load)
             else:
                 # One row for each number, contiguous.
-                rows = [values, np.sin(position), np.cos(position), np.asarray(loads)]
-                results = self._function(*(np.ascontiguousarray(array.T) for array in rows))
-                for column, result in enumerate(results):
-                    flat[part, column] = result
+                numbers, sine, cosine, load = (
+                    np.ascontiguousarray(np.transpose(array))
+                    for array in (values, np.sin(position), np.cos(position), loads)
+                )
+            steps = self._steps(numbers)
+            shape = [np.tanh(x) for x in steps]
+            slope = [_slope(x) for x in steps]
+            direction = [np.sign(v) for v in self._velocities(numbers)]
+            results = self._efforts(numbers, sine, cosine, load, shape, slope, direction)
+            for column, result in enumerate(results):
+                flat[part, column] = result
         return bool(np.all(np.isfinite(effort)))

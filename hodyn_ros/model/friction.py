@@ -250,23 +250,26 @@ def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
 
 
 def _logistic(u: Array) -> Array:
-    """Series of 1 / (1 + exp(-u)) of a scalar series, shape (..., K).
+    """Series of r = 1 / (1 + exp(-u)) of a scalar series, shape (..., K).
 
-    With r = 1 / (1 + exp(-u)) and f = 1 - r = 1 / (1 + exp(u)): r' = r f u', f' = -r'. Computing f
-    by itself keeps its digits where r is close to one.
+    With the slope s = r (1 - r) and t = tanh(u / 2) = 2 r - 1: r' = s u', s' = -t s u', t' = 2 r'.
+    Each of the three starts from a function of its own, so that no digits cancel where r is close
+    to one or to a half.
     """
     K = u.shape[-1]
     table = leibniz.binomials(K)
-    rising, falling, slope = np.zeros_like(u), np.zeros_like(u), np.zeros_like(u)
-    rising[..., 0], falling[..., 0] = expit(u[..., 0]), expit(-u[..., 0])
+    r, s, t, ts = (np.zeros_like(u) for _ in range(4))
+    r[..., 0] = expit(u[..., 0])
+    s[..., 0] = r[..., 0] * expit(-u[..., 0])
+    t[..., 0] = np.tanh(0.5 * u[..., 0])
     with np.errstate(over='ignore', invalid='ignore'):
         for k in range(K - 1):
-            C = table[k, : k + 1]
-            slope[..., k] = (C * rising[..., : k + 1] * falling[..., k::-1]).sum(axis=-1)
-            rising[..., k + 1] = (C * slope[..., k::-1] * u[..., 1 : k + 2]).sum(axis=-1)
-            falling[..., k + 1] = -rising[..., k + 1]
+            C, rate = table[k, : k + 1], u[..., 1 : k + 2]
+            ts[..., k] = (C * t[..., : k + 1] * s[..., k::-1]).sum(axis=-1)
+            r[..., k + 1] = (C * s[..., k::-1] * rate).sum(axis=-1)
+            s[..., k + 1] = -(C * ts[..., k::-1] * rate).sum(axis=-1)
+            t[..., k + 1] = 2.0 * r[..., k + 1]
     # So far out that the slope is zero in floating point, no derivative of u can change anything,
     # be it infinite.
-    flat = rising[..., 0] * falling[..., 0] == 0.0
-    rising[..., 1:] = np.where(flat[..., None], 0.0, rising[..., 1:])
-    return rising
+    r[..., 1:] = np.where(s[..., :1] == 0.0, 0.0, r[..., 1:])
+    return r
