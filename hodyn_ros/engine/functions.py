@@ -25,6 +25,7 @@ from hodyn_ros.engine.llvm import (
     evaluate_function,
     loop,
 )
+from hodyn_ros.engine.program import Program
 from hodyn_ros.engine.robot_program import Attachment, robot_program
 from hodyn_ros.model.robot import RobotModel
 
@@ -64,6 +65,29 @@ def robot_module(
     ir.Module
     """
     program = robot_program(model, frames, order, wrenches)
+    return program_module(model, program, order, len(wrenches), lanes, width)
+
+
+def program_module(
+    model: RobotModel, program: Program, order: int, wrenches: int, lanes: int, width: int
+) -> ir.Module:
+    """Write a module with the function 'evaluate' around a program.
+
+    Parameters
+    ----------
+    model : RobotModel
+    program : Program
+        With the inputs and outputs of `robot_program.robot_program`.
+    order : int
+    wrenches : int
+        How many of them the program takes.
+    lanes, width : int
+        See `robot_module`.
+
+    Returns
+    -------
+    ir.Module
+    """
     module = ir.Module('robot')
     trigonometry = Trigonometry(module, width)
     n, n_bodies = model.n_joints, model.n_bodies
@@ -95,7 +119,7 @@ def robot_module(
             },
         )
 
-    sizes = (n * (order + 3), 6 * (order + 1) * len(wrenches), n * (order + 1))
+    sizes = (n * (order + 3), 6 * (order + 1) * wrenches, n * (order + 1))
     evaluate_function(
         module,
         lanes,

@@ -1,0 +1,205 @@
+"""The formulations as programs, and these as machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.formulations import body_fixed, closed_form, hybrid, robots, spatial, traced
+from hodyn_ros import RobotModel
+from hodyn_ros.engine import functions
+from hodyn_ros.engine.calls import aligned, evaluate_blocks
+from hodyn_ros.engine.frames import frames
+from hodyn_ros.engine.machine import function_address
+from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.engine.robot_program import robot_program
+
+Array = NDArray[np.float64]
+Efforts = Callable[
+    [Sequence[Number], Sequence[Number], Sequence[Sequence[Number]], int], list[list[Number]]
+]
+
+ENGINE = 'engine'
+# Forming the matrices of all bodies takes a million operations for twice as many joints.
+LARGEST_FOR_MATRICES = 7
+
+
+class Contestant(NamedTuple):
+    """A formulation.
+
+    Attributes
+    ----------
+    name : str
+    written : str
+        How the equations are written: for scalars, or with matrices as in the reference modules.
+    frames : str
+        Frames of the bodies: the model's own or those of the engine.
+    largest : int or None
+        Number of joints up to which it takes part.
+    program : callable
+        Program for a model and an order.
+    """
+
+    name: str
+    written: str
+    frames: str
+    largest: int | None
+    program: Callable[[RobotModel, int], Program]
+
+    @property
+    def label(self) -> str:
+        """Name in tables and the key of results."""
+        return ', '.join(part for part in (self.name, self.written, self.frames) if part)
+
+
+def contestants() -> list[Contestant]:
+    """All formulations, the engine first."""
+    entries = [Contestant(ENGINE, '', '', None, _engine_program)]
+    scalar = {
+        'body-fixed': body_fixed.efforts,
+        'hybrid': hybrid.efforts,
+        'spatial': spatial.efforts,
+        'closed form': closed_form.efforts,
+    }
+    for name, efforts in scalar.items():
+        for frames_name, constants in (
+            ("engine's frames", robots.in_engine_frames),
+            ('own frames', robots.in_own_frames),
+        ):
+            program = partial(_scalar_program, efforts, constants)
+            entries.append(Contestant(name, '', frames_name, None, program))
+    modules = {
+        'body-fixed': 'body_fixed',
+        'any order': 'nth_order',
+        'hybrid': 'hybrid',
+        'spatial': 'spatial',
+        'closed form': 'closed_form',
+    }
+    for name, module in modules.items():
+        largest = LARGEST_FOR_MATRICES if module == 'closed_form' else None
+        program = partial(_traced_program, module)
+        entries.append(Contestant(name, '6x6 matrices', 'own frames', largest, program))
+    return entries
+
+
+def _engine_program(model: RobotModel, order: int) -> Program:
+    return robot_program(model, frames(model), order)
+
+
+def _scalar_program(
+    efforts: Callable[..., list[list[Number]]],
+    constants: Callable[[RobotModel], robots.Robot],
+    model: RobotModel,
+    order: int,
+) -> Program:
+    return _recorded(partial(efforts, constants(model)), model, order)
+
+
+def _traced_program(module: str, model: RobotModel, order: int) -> Program:
+    return _recorded(partial(traced.efforts, module, model), model, order)
+
+
+def _recorded(efforts: Efforts, model: RobotModel, order: int) -> Program:
+    """Program with the inputs and outputs of `robot_program`."""
+    robots.check(model)
+    n = model.n_joints
+    recorder = Recorder()
+    motion = recorder.inputs('motion', n * (order + 3))
+    q = [motion[i::n] for i in range(n)]
+    rows = efforts(recorder.inputs('sine', n), recorder.inputs('cosine', n), q, order)
+    recorder.outputs('effort', [value for row in rows for value in row])
+    return recorder.program()
+
+
+class Operations(NamedTuple):
+    """What a program does for each sample, besides sines and cosines."""
+
+    multiplications: int
+    additions: int
+
+    @property
+    def total(self) -> int:
+        """All operations."""
+        return self.multiplications + self.additions
+
+
+def operations(program: Program) -> Operations:
+    """Count the operations of a program."""
+    counts = program.counts()
+    additions = counts.get('add', 0) + counts.get('subtract', 0)
+    return Operations(counts.get('multiply', 0), additions)
+
+
+def evaluate(program: Program, model: RobotModel, motion: Array) -> Array:
+    """Efforts of samples by a program, one operation after the other.
+
+    Parameters
+    ----------
+    program : Program
+    model : RobotModel
+    motion : ndarray, shape (N, K, n)
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n)
+    """
+    N, K, n = motion.shape
+    q = motion[:, 0] * model.multiplier + model.offset
+    arrays = {'motion': motion.reshape(N, -1), 'sine': np.sin(q), 'cosine': np.cos(q)}
+    values: list[Array] = []
+    for kind, a, b in program.operations:
+        if kind == 'input':
+            values.append(arrays[a][:, b])
+        elif kind == 'constant':
+            values.append(np.full(N, a))
+        elif kind == 'negate':
+            values.append(-values[a])
+        else:
+            values.append(getattr(np, kind)(values[a], values[b]))
+    efforts = np.zeros((N, (K - 2) * n))
+    for _, index, step in program.outputs:
+        efforts[:, index] = values[step]
+    return efforts.reshape(N, K - 2, n)
+
+
+class Compiled:
+    """Machine code of a program.
+
+    Parameters
+    ----------
+    program : Program
+    model : RobotModel
+    order : int
+    lanes : int
+        Samples that are computed at once.
+    width : int
+        Numbers in a vector register.
+    """
+
+    def __init__(
+        self, program: Program, model: RobotModel, order: int, lanes: int, width: int
+    ) -> None:
+        module = functions.program_module(model, program, order, 0, lanes, width)
+        self._address = function_address(module)
+        self._lanes = lanes
+        self._scratch = aligned(functions.robot_scratch(model, order, 0, lanes, width))
+        self._none = np.zeros(0)
+        self._integers = np.zeros(0, dtype=np.int64)
+
+    def __call__(self, motion: Array, effort: Array) -> None:
+        """Compute a whole number of blocks of samples.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (N, K, n)
+        effort : ndarray, shape (N, K-2, n)
+            Is written.
+        """
+        blocks = len(motion) // self._lanes
+        evaluate_blocks(
+            self._address, self._integers, self._none, self._scratch, blocks, motion, None, effort
+        )
