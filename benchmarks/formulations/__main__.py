@@ -24,7 +24,7 @@ def _panda() -> RobotModel:
 
 ROBOTS: dict[str, Callable[[], RobotModel]] = {
     'Panda': _panda,
-    **{f'arm of {n}': (lambda n=n: robots.chain(n)) for n in (2, 7, 14)},  # type: ignore[misc]
+    **{f'arm of {n}': (lambda n=n: robots.chain(n)) for n in (2, 7, 14, 28)},  # type: ignore[misc]
     'twisted arm of 7': lambda: robots.chain(7, twisted=True),
     'tree of 14': lambda: robots.tree(14),
 }

@@ -53,7 +53,8 @@ def efforts(
     """
     base = [NOTHING] * (order + 2)
     base[1] = (ZERO, scaled(-1.0, robot.gravity))
-    passages, twists, wrenches = [], [], []
+    twists: list[list[Screw]] = []
+    passages, wrenches = [], []
     for i, body in enumerate(robot.bodies):
         passage = Passage(body, sine[i], cosine[i], q[i][0])
         parent = base if body.parent == BASE else twists[body.parent]
@@ -90,7 +91,7 @@ def transformed(
     q: Sequence[Number],
     product: Callable[[Screw, Screw], Screw],
 ) -> list[Screw]:
-    """Derivatives of T y, where dT/dt = -qd product(X, .) T, from T times those of y.
+    """Differentiate T y, where dT/dt = -qd product(X, .) T, from T times those of y.
 
     Every T y^(k) has the derivative T y^(k+1) - qd product(X, T y^(k)), and so on by Leibniz's
     rule; terms with the same derivative of q are summed before they are multiplied.

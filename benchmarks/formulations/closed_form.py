@@ -144,7 +144,7 @@ def _derivatives(
     x: Sequence[Screws],
     times_a: Callable[[int, Screws], Screws],
 ) -> list[Screws]:
-    """Derivatives of y = A x, by dy/dt = A z with z = dx/dt + a (x - y), and so on for A z."""
+    """Differentiate y = A x, by dy/dt = A z with z = dx/dt + a (x - y), and so on for A z."""
     y: list[Screws] = []
 
     @cache
@@ -168,7 +168,7 @@ def _transposed_derivatives(
     N: Sequence[Screws],
     times_a: Callable[[int, Screws], Screws],
 ) -> list[Screws]:
-    """Derivatives of w = A^T N, by dw/dt = A^T (dN/dt - a^T w) + a^T w, and so on."""
+    """Differentiate w = A^T N, by dw/dt = A^T (dN/dt - a^T w) + a^T w, and so on."""
 
     @cache
     def g(m: int, k: int) -> Screws:

@@ -35,7 +35,7 @@ class Contestant(NamedTuple):
     ----------
     name : str
     written : str
-        How the equations are written: for scalars, or with matrices as in the reference modules.
+        How the equations are written, if not for scalars and by default.
     frames : str
         Frames of the bodies: the model's own or those of the engine.
     largest : int or None
@@ -58,7 +58,10 @@ class Contestant(NamedTuple):
 
 def contestants() -> list[Contestant]:
     """All formulations, the engine first."""
-    entries = [Contestant(ENGINE, '', '', None, _engine_program)]
+    entries = [
+        Contestant(ENGINE, '', '', None, partial(_engine_program, True)),
+        Contestant(ENGINE, 'masses as given', '', None, partial(_engine_program, False)),
+    ]
     scalar = {
         'body-fixed': body_fixed.efforts,
         'hybrid': hybrid.efforts,
@@ -86,8 +89,8 @@ def contestants() -> list[Contestant]:
     return entries
 
 
-def _engine_program(model: RobotModel, order: int) -> Program:
-    return robot_program(model, frames(model), order)
+def _engine_program(regroup: bool, model: RobotModel, order: int) -> Program:
+    return robot_program(model, frames(model, regroup), order)
 
 
 def _scalar_program(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
-from benchmarks.formulations.robots import BASE, Robot
+from benchmarks.formulations.robots import BASE, Robot, Rows
 from benchmarks.formulations.screws import (
     NOTHING,
     Inertia,
@@ -24,6 +24,7 @@ from benchmarks.formulations.screws import (
     multiple,
     pairing,
     pose_of,
+    scaled_sum,
     screw_of,
     times,
     turned_inertia,
@@ -42,7 +43,9 @@ def efforts(
     identity = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     base = [NOTHING] * (order + 2)
     base[1] = (ZERO, scaled(-1.0, robot.gravity))
-    poses, arms, screws, twists, wrenches = [], [], [], [], []
+    poses: list[Rows] = []
+    twists: list[list[Screw]] = []
+    arms, screws, wrenches = [], [], []
     for i, body in enumerate(robot.bodies):
         on_base = body.parent == BASE
         passage = Passage(body, sine[i], cosine[i], q[i][0])
@@ -56,7 +59,7 @@ def efforts(
         for k in range(order + 2):
             # U^(k) = (A(r) V_p + X qd)^(k), whose second half is the derivative of r.
             U = add(
-                binomial_sum(lambda rate, y: multiple(rate, y), q[i][1:], X, k),
+                scaled_sum(q[i][1:], X, k),
                 *((ZERO, scaled(float(comb(k, j)), cross(parent[k - j][0], r[j])))
                   for j in range(k + 1)),
             )  # fmt: skip

@@ -119,7 +119,7 @@ def measure(
     samples = size.samples if size else 8
     motion = np.random.default_rng(n).uniform(-1.0, 1.0, (samples, max(ORDERS) + 3, n))
     motion[:, 0] *= np.pi
-    rows = []
+    rows: list[Row] = []
     timed: dict[tuple[int, int, int], Callable[[], None]] = {}
     for entry in contestants() if entries is None else entries:
         if entry.largest is not None and n > entry.largest:

@@ -110,6 +110,12 @@ def binomial_sum(
     return add(*terms)
 
 
+def scaled_sum(rates: Sequence[Number], y: Sequence[Screw], k: int) -> Screw:
+    """k-th derivative of a screw times a scalar, by Leibniz's rule."""
+    terms = [multiple(float(comb(k, j)) * rates[j], y[k - j]) for j in range(k + 1)]
+    return add(*terms)
+
+
 def rotation_about(e: Vector, sine: Number, cosine: Number) -> Rows:
     """Rotation e e^T + cos (1 - e e^T) + sin [e]; for an axis of the frame sparse."""
     skew = ((0.0, -e[2], e[1]), (e[2], 0.0, -e[0]), (-e[1], e[0], 0.0))
@@ -146,8 +152,7 @@ class Passage:
         self.p = body.p
         if any(body.point):
             self.p = plus(self.p, times(body.R, minus(body.point, times(turn, body.point))))
-        factors = sum(abs(x) not in (0.0, 1.0) for A in (body.R, _pattern(turn)) for r in A for x in r)
-        if factors < 9:
+        if _factors(body.R) + _factors(turn) < 9:
             self.first, self.joint = body.R, turn
         else:
             self.first = self.R
@@ -191,8 +196,9 @@ def turned_inertia(R: Rows, body: Body) -> Inertia:
     """Inertia of a body about its own origin, in turned axes."""
     xx, xy, xz, yy, yz, zz = body.inertia
     half = [times(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)), row) for row in R]
-    entries = tuple(dot(half[i], R[j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
-    return Inertia(body.mass, times(R, body.h), entries)  # type: ignore[arg-type]
+    xx, xy, xz = (dot(half[0], row) for row in R)
+    yy, yz, zz = dot(half[1], R[1]), dot(half[1], R[2]), dot(half[2], R[2])
+    return Inertia(body.mass, times(R, body.h), (xx, xy, xz, yy, yz, zz))
 
 
 def shifted_inertia(M: Inertia, p: Vector) -> Inertia:
@@ -217,6 +223,6 @@ def shifted_inertia(M: Inertia, p: Vector) -> Inertia:
     )
 
 
-def _pattern(turn: Rows) -> list[list[float]]:
-    """Numbers for the entries of a matrix: those that vary count as factors."""
-    return [[x if isinstance(x, float) else 0.5 for x in row] for row in turn]
+def _factors(A: Rows) -> int:
+    """Entries of a matrix that take a multiplication."""
+    return sum(not isinstance(x, float) or abs(x) not in (0.0, 1.0) for row in A for x in row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import comb
 
-from benchmarks.formulations.robots import BASE, Robot
+from benchmarks.formulations.robots import BASE, Robot, Rows
 from benchmarks.formulations.screws import (
     NOTHING,
     Inertia,
@@ -23,12 +23,13 @@ from benchmarks.formulations.screws import (
     multiple,
     pairing,
     pose_of,
+    scaled_sum,
     screw_of,
     shifted_inertia,
     times,
     turned_inertia,
 )
-from hodyn_ros.engine.formulation import ZERO, Number, plus_cross, scaled
+from hodyn_ros.engine.formulation import ZERO, Number, Vector, plus_cross, scaled
 
 
 def efforts(
@@ -42,7 +43,9 @@ def efforts(
     identity = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     base = [NOTHING] * (order + 2)
     base[1] = (ZERO, scaled(-1.0, robot.gravity))
-    poses, screws, twists, wrenches = [], [], [], []
+    poses: list[tuple[Rows, Vector]] = []
+    twists: list[list[Screw]] = []
+    screws, wrenches = [], []
     for i, body in enumerate(robot.bodies):
         on_base = body.parent == BASE
         passage = Passage(body, sine[i], cosine[i], q[i][0])
@@ -53,7 +56,7 @@ def efforts(
         S = [(e, plus_cross(eta, p, e))]
         V: list[Screw] = []
         for k in range(order + 2):
-            own = binomial_sum(lambda rate, y: multiple(rate, y), q[i][1:], S, k)
+            own = scaled_sum(q[i][1:], S, k)
             V.append(add((base if on_base else twists[body.parent])[k], own))
             S.append(binomial_sum(bracket, V, S, k))
         M = shifted_inertia(turned_inertia(R, body), p)

@@ -16,7 +16,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.formulations import screws
 from benchmarks.formulations.robots import BASE, Robot, in_own_frames
@@ -50,7 +49,7 @@ class Objects(np.ndarray):
     def __rmatmul__(self, other: Any) -> Any:
         return _product(other, self)
 
-    def __pow__(self, exponent: Any) -> Any:
+    def __pow__(self, exponent: Any) -> Any:  # type: ignore[override]
         assert exponent == 2
         return self * self
 
@@ -93,11 +92,13 @@ class ObjectNumPy:
         return self._all(self.cosine, q)
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
+        """Choose between objects."""
         return np.where(condition, a, b).view(Objects)
 
     def _all(self, values: Sequence[Number], q: Any) -> Objects:
         assert q.size == len(values)
-        return _objects(values).reshape(q.shape)
+        array: Objects = _objects(values).reshape(q.shape)
+        return array
 
 
 def efforts(
