@@ -448,8 +448,9 @@ def test_trajectory_is_streamed_from_its_start_stamp_to_its_end(harness, model):
     assert np.all(np.diff(stamps) > 0)
     whole = harness.received('effort_trajectory')[-1]
     assert whole.header.stamp == sent.header.stamp
-    np.testing.assert_allclose(efforts_of(streamed[-1]), samples_of(whole)[-1], rtol=1e-9, atol=1e-12)
-    # At rest in the end: only the weight is left.
+    np.testing.assert_allclose(
+        efforts_of(streamed[-1]), samples_of(whole)[-1], rtol=1e-9, atol=1e-12
+    )
     at_rest = np.zeros((5, 2))
     at_rest[0] = [0.2, 0.3]
     np.testing.assert_allclose(

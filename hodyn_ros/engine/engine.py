@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.robot_program import Attachment, robot_program
+from hodyn_ros.engine.straight_line import StraightLine
 from hodyn_ros.errors import HodynError
 from hodyn_ros.model.preparation import on_warm_up
 from hodyn_ros.model.robot import RobotModel
@@ -20,10 +21,16 @@ if TYPE_CHECKING:
 
 HIGHEST_ORDER = 2
 
+COMPILED_ROBOT, COMPILED_TREE, STRAIGHT_LINE = 'compiled_robot', 'compiled_tree', 'straight_line'
+"""Forms of a kernel: machine code with the robot's constants folded in, machine code that loops
+over the bodies of any robot, and Python code that works on numbers or NumPy arrays."""
+
 # Longer straight-line code does not fit the processor's instruction cache: loops are faster.
 LARGEST_ROBOT_PROGRAM = 4000
 # Robots with more bodies have longer ones for certain.
 MOST_BODIES = 24
+# Python takes a tenth of a second to read such code for so many bodies.
+MOST_BODIES_IN_PYTHON = 64
 
 # Samples that slower code answers before it is worth compiling: a control loop gets there at once,
 # a script that wants a few numbers does not start a compiler.
@@ -31,7 +38,7 @@ SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
 
-Key = tuple[int, tuple[Attachment, ...], bool | None]
+Key = tuple[int, tuple[Attachment, ...], str | None]
 
 _logger = logging.getLogger('hodyn_ros')
 
@@ -58,14 +65,14 @@ class Engine:
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
-        self._kernels: dict[Key, Kernel] = {}
+        self._kernels: dict[Key, Kernel | StraightLine] = {}
         self._samples: dict[Key, int] = {}
         self._pending: set[Key] = set()
         self._lock = threading.RLock()
 
     def kernel(
         self, order: int, wrenches: tuple[Attachment, ...] = (), samples: int = 1
-    ) -> Kernel | None:
+    ) -> Kernel | StraightLine | None:
         """Kernel for some samples if there is one; otherwise it may be made in the background.
 
         Parameters
@@ -77,7 +84,7 @@ class Engine:
 
         Returns
         -------
-        Kernel or None
+        Kernel, StraightLine or None
         """
         key = (order, wrenches, None)
         ready = self._kernels.get(key)
@@ -85,7 +92,7 @@ class Engine:
             return ready
         count = self._samples[key] = self._samples.get(key, 0) + samples
         # A failed attempt stays pending: it would fail again.
-        if count < SAMPLES_BEFORE_COMPILING or key in self._pending or unavailable():
+        if count < SAMPLES_BEFORE_COMPILING or key in self._pending or self.form is None:
             return None
         self._pending.add(key)
         if samples >= SAMPLES_WORTH_WAITING:
@@ -95,52 +102,64 @@ class Engine:
         return self._kernels.get(key)
 
     def prepare(
-        self, order: int, wrenches: tuple[Attachment, ...] = (), folded: bool | None = None
-    ) -> Kernel:
+        self, order: int, wrenches: tuple[Attachment, ...] = (), form: str | None = None
+    ) -> Kernel | StraightLine:
         """Kernel, made now if there is none.
 
         Parameters
         ----------
         order : int
         wrenches : tuple of Attachment
-        folded : bool, optional
-            Whether the robot's constants are to be folded in; by default if it is small enough.
+        form : str, optional
+            One of the forms; by default the one that suits the robot and the machine.
 
         Returns
         -------
-        Kernel
+        Kernel or StraightLine
 
         Raises
         ------
         HodynError
-            If there is no compiler.
+            If the form needs a compiler and there is none.
         """
+        key = (order, wrenches, form)
+        with self._lock:
+            if key not in self._kernels:
+                chosen = form or self.form or COMPILED_ROBOT
+                kernel = self._make(order, wrenches, chosen)
+                self._kernels[key] = kernel
+                if form is None and not wrenches and not self._model.friction:
+                    self._offer_single(kernel)
+            return self._kernels[key]
+
+    @cached_property
+    def form(self) -> str | None:
+        """The form that suits the robot and the machine, if any."""
+        if unavailable():
+            return STRAIGHT_LINE if self._model.n_bodies <= MOST_BODIES_IN_PYTHON else None
+        if self._model.n_bodies > MOST_BODIES:
+            return COMPILED_TREE
+        program = robot_program(self._model, frames_of(self._model), HIGHEST_ORDER)
+        return COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else COMPILED_TREE
+
+    def _make(
+        self, order: int, wrenches: tuple[Attachment, ...], form: str
+    ) -> Kernel | StraightLine:
+        if form == STRAIGHT_LINE:
+            return StraightLine(self._model, order, wrenches)
         reason = unavailable()
         if reason:
             raise HodynError(f'There is no compiler for dynamics: {reason}.')
         from hodyn_ros.engine import kernels
 
-        key = (order, wrenches, folded)
-        with self._lock:
-            if key not in self._kernels:
-                if self._folds_constants if folded is None else folded:
-                    kernel = kernels.robot_kernel(self._model, order, wrenches)
-                else:
-                    kernel = kernels.tree_kernel(self._model, order, bool(wrenches))
-                self._kernels[key] = kernel
-                if not wrenches and folded is None and not self._model.friction:
-                    self._offer_single(kernel)
-            return self._kernels[key]
+        if form == COMPILED_ROBOT:
+            return kernels.robot_kernel(self._model, order, wrenches)
+        return kernels.tree_kernel(self._model, order, bool(wrenches))
 
-    @cached_property
-    def _folds_constants(self) -> bool:
-        if self._model.n_bodies > MOST_BODIES:
-            return False
-        program = robot_program(self._model, frames_of(self._model), HIGHEST_ORDER)
-        return program.flops <= LARGEST_ROBOT_PROGRAM
-
-    def _offer_single(self, kernel: Kernel) -> None:
+    def _offer_single(self, kernel: Kernel | StraightLine) -> None:
         """Leave what a call with a single sample needs where it is found in least time."""
+        if isinstance(kernel, StraightLine):
+            return
         from hodyn_ros.engine.numba_call import single
 
         n, order = self._model.n_joints, kernel.order
@@ -164,9 +183,10 @@ def engine_of(model: RobotModel) -> Engine:
 
 @on_warm_up
 def _warm_up(model: RobotModel, order: int) -> None:
-    if not unavailable():
+    engine = engine_of(model)
+    if engine.form is not None:
         for k in range(min(order, HIGHEST_ORDER) + 1):
-            engine_of(model).prepare(k)
+            engine.prepare(k)
 
 
 @lru_cache(maxsize=1)

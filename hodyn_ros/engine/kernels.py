@@ -29,8 +29,8 @@ class Kernel:
     Attributes
     ----------
     order : int
-    folded : bool
-        Whether the constants of the robot are folded in.
+    name : str
+        'compiled_robot' or 'compiled_tree'.
     wrench_size : int
         Numbers that a sample has in the wrenches.
     single_table : ndarray
@@ -46,10 +46,10 @@ class Kernel:
         numbers: Array,
         addresses: tuple[int, int],
         scratch_sizes: tuple[int, int],
-        folded: bool,
+        name: str,
     ) -> None:
         self.order = order
-        self.folded = folded
+        self.name = name
         self.wrench_size = wrench_size
         self._integers, self._numbers = integers, numbers
         self._addresses, self._scratch_sizes = addresses, scratch_sizes
@@ -60,7 +60,12 @@ class Kernel:
         )
 
     def evaluate(
-        self, motion: Array, wrench: Array | None, effort: Array, num_threads: int = 1
+        self,
+        motion: Array,
+        wrench: Array | None,
+        effort: Array,
+        num_threads: int = 1,
+        together: bool = True,
     ) -> bool:
         """Compute the efforts of a batch.
 
@@ -71,6 +76,8 @@ class Kernel:
         effort : ndarray, shape (N, K-2, n), C-contiguous
             Is written.
         num_threads : int
+        together : bool
+            Whether samples are computed side by side in the vector registers, or one by one.
 
         Returns
         -------
@@ -80,22 +87,28 @@ class Kernel:
         N = len(motion)
         threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
         if threads == 1:
-            return self._part(motion, wrench, effort)
+            return self._part(motion, wrench, effort, together)
         lanes = self._lanes[1]
         step = -(-N // (threads * lanes)) * lanes
         parts = [slice(start, start + step) for start in range(0, N, step)]
         futures = [
             _threads(num_threads).submit(
-                self._part, motion[part], None if wrench is None else wrench[part], effort[part]
+                self._part,
+                motion[part],
+                None if wrench is None else wrench[part],
+                effort[part],
+                together,
             )
             for part in parts
         ]
         return all([future.result() for future in futures])
 
-    def _part(self, motion: Array, wrench: Array | None, effort: Array) -> bool:
+    def _part(
+        self, motion: Array, wrench: Array | None, effort: Array, together: bool
+    ) -> bool:
         status = 0
         start = 0
-        for which in (1, 0):
+        for which in (1, 0) if together else (0,):
             lanes = self._lanes[which]
             blocks = (len(motion) - start) // lanes
             if blocks:
@@ -144,7 +157,7 @@ def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] =
         np.zeros(0),
         (addresses[0], addresses[1]),
         (sizes[0], sizes[1]),
-        folded=True,
+        name='compiled_robot',
     )
 
 
@@ -183,7 +196,7 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
         numbers,
         _tree_addresses(order, loaded),
         (sizes[0], sizes[1]),
-        folded=False,
+        name='compiled_tree',
     )
 
 

@@ -48,6 +48,10 @@ class Program:
     operations: tuple[Operation, ...]
     outputs: tuple[Output, ...]
 
+    def operands(self, step: int) -> tuple[int, ...]:
+        """Return the earlier steps that a step works on."""
+        return _operands(self.operations[step])
+
     def counts(self) -> dict[str, int]:
         """Count the operations of each kind."""
         return dict(Counter(operation.kind for operation in self.operations))
