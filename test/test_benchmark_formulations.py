@@ -46,7 +46,7 @@ def panda_counts():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
         # The matrices of all bodies take as long as everything else; smaller robots have them.
-        entries = [entry for entry in module('contestants').contestants() if not entry.largest]
+        entries = [entry for entry in module('programs').formulations() if not entry.largest]
         return module('measure').measure('Panda', panda(), None, entries)
 
 
@@ -72,9 +72,10 @@ def test_all_formulations_agree_on_the_panda(panda_counts):
 
 def test_machine_code_agrees_one_at_a_time_and_in_lanes():
     examples, measure = module('robots'), module('measure')
-    size = measure.Size(samples=16, rounds=1, burst=0.0)
-    entries = [e for e in module('contestants').contestants() if e.written != '6x6 matrices']
-    table = measure.measure('arm', examples.chain(2), size, entries[::2])
+    timing = importlib.import_module('benchmarks.timing')
+    effort = timing.Effort(rounds=3, burst=0.0, longest=0.0)
+    entries = [e for e in module('programs').formulations() if e.written != '6x6 matrices']
+    table = measure.measure('arm', examples.chain(2), effort, entries[::2])
     assert len(table.rows) == 5
     for row in table.rows:
         assert row.error < 1e-12, row.label
@@ -83,7 +84,7 @@ def test_machine_code_agrees_one_at_a_time_and_in_lanes():
 
 def test_counts_are_reproducible():
     first, again = (
-        module('measure').measure('arm', module('robots').chain(3), None) for _ in range(2)
+        module('measure').measure('arm', module('robots').chain(2), None) for _ in range(2)
     )
     assert [row.operations for row in first.rows] == [row.operations for row in again.rows]
 
@@ -104,12 +105,12 @@ def test_formulations_in_base_axes_take_twice_the_operations(panda_counts):
 
 
 def test_closed_form_grows_with_the_square_of_the_joints_and_the_others_with_their_number():
-    contestants, examples = module('contestants'), module('robots')
+    programs, examples = module('programs'), module('robots')
     growth = {}
-    for entry in contestants.contestants():
+    for entry in programs.formulations():
         if entry.label.endswith('own frames') and 'matrices' not in entry.label:
             small, large = (
-                contestants.operations(entry.program(examples.chain(n), 0)).total for n in (8, 16)
+                programs.operations(entry.program(examples.chain(n), 0)).total for n in (8, 16)
             )
             growth[entry.name] = large / small
     assert growth['closed form'] > 3.0

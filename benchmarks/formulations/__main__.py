@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.formulations import robots
-from benchmarks.formulations.measure import Size, measure
+from benchmarks.formulations.measure import EFFORT, measure
 from benchmarks.formulations.report import text
 from hodyn_ros import RobotModel
 
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = sorted(set(options.robots) - set(ROBOTS))
     if unknown:
         parser.error(f'no robot {", ".join(unknown)}; there are {", ".join(ROBOTS)}')
-    size = None if options.count else Size()
+    effort = None if options.count else EFFORT
     tables = [
         measure(
-            name, ROBOTS[name](), size, progress=lambda line: print(line, file=sys.stderr)
+            name, ROBOTS[name](), effort, progress=lambda line: print(line, file=sys.stderr)
         )
         for name in options.robots or ROBOTS
     ]

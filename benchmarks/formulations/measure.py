@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import gc
-import random
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.formulations.contestants import (
+from benchmarks.formulations.programs import (
     Compiled,
-    Contestant,
+    Formulation,
     Operations,
-    contestants,
     evaluate,
+    formulations,
     operations,
 )
+from benchmarks.timing import Contestant, Effort, race
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.engine.machine import vector_width
 
@@ -30,23 +27,10 @@ ORDERS = (0, 1, 2)
 LARGEST_COMPILED = 60_000
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much is measured.
-
-    Attributes
-    ----------
-    samples : int
-        Samples that a call goes through, a multiple of all lane counts.
-    rounds : int
-        Bursts of each program.
-    burst : float
-        Length of a burst [s].
-    """
-
-    samples: int = 512
-    rounds: int = 31
-    burst: float = 2e-3
+EFFORT = Effort(rounds=31, burst=1e-3, longest=1.0)
+SAMPLES = 512
+# Samples that are computed without compiling.
+CHECKED = 8
 
 
 @dataclass
@@ -94,8 +78,8 @@ class Table:
 def measure(
     title: str,
     model: RobotModel,
-    size: Size | None,
-    entries: Sequence[Contestant] | None = None,
+    effort: Effort | None,
+    entries: Sequence[Formulation] | None = None,
     progress: Callable[[str], object] = lambda text: None,
 ) -> Table:
     """Compare all formulations for one robot.
@@ -104,9 +88,9 @@ def measure(
     ----------
     title : str
     model : RobotModel
-    size : Size or None
+    effort : Effort or None
         None: nothing is compiled and timed.
-    entries : sequence of Contestant, optional
+    entries : sequence of Formulation, optional
         By default all.
     progress : callable
         Is told what happens.
@@ -116,12 +100,13 @@ def measure(
     Table
     """
     n, width = model.n_joints, vector_width()
-    samples = size.samples if size else 8
+    samples = SAMPLES if effort else CHECKED
     motion = np.random.default_rng(n).uniform(-1.0, 1.0, (samples, max(ORDERS) + 3, n))
     motion[:, 0] *= np.pi
     rows: list[Row] = []
-    timed: dict[tuple[int, int, int], Callable[[], None]] = {}
-    for entry in contestants() if entries is None else entries:
+    timed: list[Contestant] = []
+    times: dict[str, tuple[list[float | None], int]] = {}
+    for entry in formulations() if entries is None else entries:
         if entry.largest is not None and n > entry.largest:
             continue
         progress(f'{title}: {entry.label}')
@@ -131,58 +116,32 @@ def measure(
             row.operations.append(operations(program))
             given = np.ascontiguousarray(motion[:, : order + 3])
             expected = inverse_dynamics(model, given, algorithm='nth_order')
-            found = [evaluate(program, model, given[:8])]
-            if size and row.operations[-1].total <= LARGEST_COMPILED:
+            found = [evaluate(program, model, given[:CHECKED])]
+            if effort and row.operations[-1].total <= LARGEST_COMPILED:
                 for lanes in (1, width):
                     efforts = np.empty_like(expected)
                     run = _call(Compiled(program, model, order, lanes, width), given, efforts)
                     run()
                     found.append(efforts)
-                    timed[len(rows), order, lanes] = run
+                    name = f'{entry.label}, {order}, {lanes}'
+                    timed.append(Contestant(name, order, samples, run, _result(efforts)))
+                    times[name] = (row.scalar if lanes == 1 else row.lanes, order)
             row.error = max([row.error, *(_error(efforts, expected) for efforts in found)])
         rows.append(row)
-    if size:
+    if effort:
         progress(f'{title}: timing')
-        for (i, order, lanes), seconds in race(timed, size).items():
-            times = rows[i].scalar if lanes == 1 else rows[i].lanes
-            times[order] = seconds / samples
+        for name, timing in race(timed, effort).items():
+            row_times, order = times[name]
+            row_times[order] = timing.median
     return Table(title, n, width, rows)
-
-
-def race(
-    runs: dict[tuple[int, int, int], Callable[[], None]], size: Size
-) -> dict[tuple[int, int, int], float]:
-    """Median times of calls [s] that take turns in short bursts, in a new random order each round.
-
-    What disturbs the machine for longer than a burst disturbs all of them.
-    """
-    generator = random.Random(0)
-    keys = list(runs)
-    repetitions = {}
-    for key in keys:
-        start = time.perf_counter()
-        runs[key]()
-        repetitions[key] = max(1, round(size.burst / (time.perf_counter() - start)))
-    bursts: dict[tuple[int, int, int], list[float]] = {key: [] for key in keys}
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        for _ in range(size.rounds):
-            generator.shuffle(keys)
-            for key in keys:
-                run = runs[key]
-                start = time.perf_counter()
-                for _ in range(repetitions[key]):
-                    run()
-                bursts[key].append((time.perf_counter() - start) / repetitions[key])
-    finally:
-        if collecting:
-            gc.enable()
-    return {key: median(found) for key, found in bursts.items()}
 
 
 def _call(compiled: Compiled, motion: Array, efforts: Array) -> Callable[[], None]:
     return lambda: compiled(motion, efforts)
+
+
+def _result(efforts: Array) -> Callable[[], Array]:
+    return lambda: efforts
 
 
 def _error(efforts: Array, expected: Array) -> float:

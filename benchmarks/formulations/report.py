@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from benchmarks.formulations.measure import Row, Table
+from benchmarks.report import grid
 
 NAMES = ('Q', 'Q, Qd', 'Q, Qd, Q2d')
 NOTE = (
@@ -21,12 +22,12 @@ def text(tables: Sequence[Table]) -> str:
     for table in tables:
         parts.append(_heading(table.title, '-'))
         parts.append('Multiplications + additions = operations.\n')
-        parts.append(_grid([['', *NAMES, 'ratio', 'error'], *_operations(table)]))
+        parts.append(grid([['', *NAMES, 'ratio', 'error'], *_operations(table)]))
         if _timed(table):
             parts.append(f'Microseconds a sample: one at a time, and {table.width} at a time.\n')
             names = [f'{name} {suffix}' for suffix in (1, table.width) for name in NAMES]
             header = ['', *names[:3], 'ratio', *names[3:], 'ratio']
-            parts.append(_grid([header, *_times(table)]))
+            parts.append(grid([header, *_times(table)]))
     return '\n'.join(parts)
 
 
@@ -65,11 +66,11 @@ def _over_robots(tables: Sequence[Table]) -> str:
     def in_lanes(row: Row) -> float | None:
         return row.lanes[-1]
 
-    parts = [_grid(_lines('operations', tables, total, lambda count: f'{count:.0f}'))]
+    parts = [grid(_lines('operations', tables, total, lambda count: f'{count:.0f}'))]
     if any(_timed(table) for table in tables):
         for name, value in (('one at a time', one_at_a_time), ('in lanes', in_lanes)):
             lines = _lines(f'µs, {name}', tables, value, lambda time: f'{1e6 * time:.3f}')
-            parts.append(_grid(lines))
+            parts.append(grid(lines))
     return '\n'.join(parts)
 
 
@@ -95,16 +96,6 @@ def _lines(
 
 def _timed(table: Table) -> bool:
     return table.rows[0].scalar[-1] is not None
-
-
-def _grid(lines: Sequence[Sequence[str]]) -> str:
-    """Format a simple table, the first line as header."""
-    # The first column of a simple table must not be empty, or its row continues the one before.
-    cells = [[cell or '\\' for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    rule = '  '.join('=' * width for width in widths)
-    rows = ['  '.join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip() for line in cells]
-    return '\n'.join([rule, rows[0], rule, *rows[1:], rule, ''])
 
 
 def _heading(title: str, underline: str) -> str:

@@ -28,7 +28,7 @@ ENGINE = 'engine'
 LARGEST_FOR_MATRICES = 7
 
 
-class Contestant(NamedTuple):
+class Formulation(NamedTuple):
     """A formulation.
 
     Attributes
@@ -56,11 +56,11 @@ class Contestant(NamedTuple):
         return ', '.join(part for part in (self.name, self.written, self.frames) if part)
 
 
-def contestants() -> list[Contestant]:
+def formulations() -> list[Formulation]:
     """All formulations, the engine first."""
     entries = [
-        Contestant(ENGINE, '', '', None, partial(_engine_program, True)),
-        Contestant(ENGINE, 'masses as given', '', None, partial(_engine_program, False)),
+        Formulation(ENGINE, '', '', None, partial(_engine_program, True)),
+        Formulation(ENGINE, 'masses as given', '', None, partial(_engine_program, False)),
     ]
     scalar = {
         'body-fixed': body_fixed.efforts,
@@ -74,7 +74,7 @@ def contestants() -> list[Contestant]:
             ('own frames', robots.in_own_frames),
         ):
             program = partial(_scalar_program, efforts, constants)
-            entries.append(Contestant(name, '', frames_name, None, program))
+            entries.append(Formulation(name, '', frames_name, None, program))
     modules = {
         'body-fixed': 'body_fixed',
         'any order': 'nth_order',
@@ -85,7 +85,7 @@ def contestants() -> list[Contestant]:
     for name, module in modules.items():
         largest = LARGEST_FOR_MATRICES if module == 'closed_form' else None
         program = partial(_traced_program, module)
-        entries.append(Contestant(name, '6x6 matrices', 'own frames', largest, program))
+        entries.append(Formulation(name, '6x6 matrices', 'own frames', largest, program))
     return entries
 
 
