@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hodyn_ros.engine.frames import frames_of
@@ -19,7 +19,8 @@ from hodyn_ros.model.robot import RobotModel
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
 
-HIGHEST_ORDER = 2
+# Kernels of higher orders take seconds to compile.
+HIGHEST_ORDER = 4
 
 COMPILED_ROBOT, COMPILED_TREE, STRAIGHT_LINE = 'compiled_robot', 'compiled_tree', 'straight_line'
 """Forms of a kernel: machine code with the robot's constants folded in, machine code that loops
@@ -68,6 +69,7 @@ class Engine:
         self._kernels: dict[Key, Kernel | StraightLine] = {}
         self._samples: dict[Key, int] = {}
         self._pending: set[Key] = set()
+        self._forms: dict[int, str | None] = {}
         self._lock = threading.RLock()
 
     def kernel(
@@ -92,7 +94,7 @@ class Engine:
             return ready
         count = self._samples[key] = self._samples.get(key, 0) + samples
         # A failed attempt stays pending: it would fail again.
-        if count < SAMPLES_BEFORE_COMPILING or key in self._pending or self.form is None:
+        if count < SAMPLES_BEFORE_COMPILING or key in self._pending or self.form(order) is None:
             return None
         self._pending.add(key)
         if samples >= SAMPLES_WORTH_WAITING:
@@ -125,21 +127,25 @@ class Engine:
         key = (order, wrenches, form)
         with self._lock:
             if key not in self._kernels:
-                chosen = form or self.form or COMPILED_ROBOT
+                chosen = form or self.form(order) or COMPILED_ROBOT
                 kernel = self._make(order, wrenches, chosen)
                 self._kernels[key] = kernel
                 if form is None and not wrenches and not self._model.friction:
                     self._offer_single(kernel)
             return self._kernels[key]
 
-    @cached_property
-    def form(self) -> str | None:
-        """The form that suits the robot and the machine, if any."""
+    def form(self, order: int) -> str | None:
+        """Form that suits the robot and the machine for an order; None: leave it to NumPy."""
+        if order not in self._forms:
+            self._forms[order] = self._suitable_form(order)
+        return self._forms[order]
+
+    def _suitable_form(self, order: int) -> str | None:
         if unavailable():
             return STRAIGHT_LINE if self._model.n_bodies <= MOST_BODIES_IN_PYTHON else None
         if self._model.n_bodies > MOST_BODIES:
             return COMPILED_TREE
-        program = robot_program(self._model, frames_of(self._model), HIGHEST_ORDER)
+        program = robot_program(self._model, frames_of(self._model), order)
         return COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else COMPILED_TREE
 
     def _make(
@@ -184,8 +190,8 @@ def engine_of(model: RobotModel) -> Engine:
 @on_warm_up
 def _warm_up(model: RobotModel, order: int) -> None:
     engine = engine_of(model)
-    if engine.form is not None:
-        for k in range(min(order, HIGHEST_ORDER) + 1):
+    for k in range(min(order, HIGHEST_ORDER) + 1):
+        if engine.form(k) is not None:
             engine.prepare(k)
 
 
