@@ -4,6 +4,7 @@ Times are not tested: they depend on the machine and on what else it does.
 """
 
 import importlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,21 @@ def test_counts_are_reproducible():
         module('measure').measure('arm', module('robots').chain(2), None) for _ in range(2)
     )
     assert [row.operations for row in first.rows] == [row.operations for row in again.rows]
+
+
+def test_the_documentation_shows_the_counts(panda_counts):
+    page = (ROOT / 'doc' / 'formulations' / 'cost.rst').read_text(encoding='utf-8')
+    page, _, _ = page.partition('More joints')
+    shown = re.findall(r'^   \* - (\S.*)\n     - (\d+)\n     - (\d+)\n     - (\d+)$', page, re.M)
+    totals = {row.label: [o.total for o in row.operations] for row in panda_counts.rows}
+    names = {'engine, masses not regrouped': 'engine, masses as given'}
+    compared = 0
+    for name, *counts in shown:
+        label = names.get(name, name.replace('6x6 matrices', '6x6 matrices, own frames'))
+        if label in totals:
+            assert [int(count) for count in counts] == totals[label], name
+            compared += 1
+    assert compared == len(totals)
 
 
 def test_the_engine_takes_fewest_operations_and_body_fixed_next(panda_counts):
