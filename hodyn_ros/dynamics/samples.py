@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -69,11 +70,13 @@ class Samples:
                     f'Wrench on {item.link!r}: the leading axes {shape} of its values do not '
                     f'broadcast with the leading axes {array.shape[:-2]} of the motion.'
                 ) from None
-        self.N = int(np.prod(self.batch))
+        self.N = prod(self.batch)
         self._motion = self._along_one_axis(array)
         self._values = [self._along_one_axis(np.asarray(item.values)) for item in self.wrenches]
 
     def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
+        if self.N == 1:
+            return values.reshape(1, *values.shape[-2:])
         if values.ndim == 2:
             return np.broadcast_to(values, (self.N, *values.shape))
         whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
