@@ -120,7 +120,7 @@ def measure(
             if effort and row.operations[-1].total <= LARGEST_COMPILED:
                 for lanes in (1, width):
                     efforts = np.empty_like(expected)
-                    run = _call(Compiled(program, model, order, lanes, width), given, efforts)
+                    run = Compiled(program, model, lanes, width, given, efforts)
                     run()
                     found.append(efforts)
                     name = f'{entry.label}, {order}, {lanes}'
@@ -134,10 +134,6 @@ def measure(
             row_times, order = times[name]
             row_times[order] = timing.median
     return Table(title, n, width, rows)
-
-
-def _call(compiled: Compiled, motion: Array, efforts: Array) -> Callable[[], None]:
-    return lambda: compiled(motion, efforts)
 
 
 def _result(efforts: Array) -> Callable[[], Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.formulations import body_fixed, closed_form, hybrid, robots, spatial, traced
 from hodyn_ros import RobotModel
 from hodyn_ros.engine import functions
-from hodyn_ros.engine.calls import aligned, evaluate_blocks
+from hodyn_ros.engine.calls import aligned
 from hodyn_ros.engine.frames import frames
 from hodyn_ros.engine.machine import function_address
 from hodyn_ros.engine.program import Number, Program, Recorder
@@ -169,40 +170,47 @@ def evaluate(program: Program, model: RobotModel, motion: Array) -> Array:
     return efforts.reshape(N, K - 2, n)
 
 
+# The arguments are those of `hodyn_ros.engine.llvm.EVALUATE`.
+_EVALUATE = ctypes.CFUNCTYPE(
+    ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3
+)
+
+
 class Compiled:
-    """Machine code of a program.
+    """Machine code of a program, bound to arrays so that a call costs next to nothing.
 
     Parameters
     ----------
     program : Program
     model : RobotModel
-    order : int
     lanes : int
         Samples that are computed at once.
     width : int
         Numbers in a vector register.
+    motion : ndarray, shape (N, K, n), C-contiguous
+        N is a multiple of the lanes.
+    efforts : ndarray, shape (N, K-2, n), C-contiguous
+        Is written.
     """
 
     def __init__(
-        self, program: Program, model: RobotModel, order: int, lanes: int, width: int
+        self,
+        program: Program,
+        model: RobotModel,
+        lanes: int,
+        width: int,
+        motion: Array,
+        efforts: Array,
     ) -> None:
+        order = motion.shape[1] - 3
         module = functions.program_module(model, program, order, 0, lanes, width)
-        self._address = function_address(module)
-        self._lanes = lanes
-        self._scratch = aligned(functions.robot_scratch(model, order, 0, lanes, width))
-        self._none = np.zeros(0)
-        self._integers = np.zeros(0, dtype=np.int64)
+        scratch = aligned(functions.robot_scratch(model, order, 0, lanes, width))
+        self._alive = (scratch, motion, efforts)
+        self._evaluate = _EVALUATE(function_address(module))
+        blocks = len(motion) // lanes
+        pointers = (motion.ctypes.data, None, efforts.ctypes.data)
+        self._arguments = (None, None, scratch.ctypes.data, blocks, *pointers)
 
-    def __call__(self, motion: Array, effort: Array) -> None:
-        """Compute a whole number of blocks of samples.
-
-        Parameters
-        ----------
-        motion : ndarray, shape (N, K, n)
-        effort : ndarray, shape (N, K-2, n)
-            Is written.
-        """
-        blocks = len(motion) // self._lanes
-        evaluate_blocks(
-            self._address, self._integers, self._none, self._scratch, blocks, motion, None, effort
-        )
+    def __call__(self) -> None:
+        """Compute all samples."""
+        self._evaluate(*self._arguments)
