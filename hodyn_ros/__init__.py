@@ -10,6 +10,7 @@ from hodyn_ros.dynamics.closed_form import coriolis_matrix, gravity_effort, mass
 from hodyn_ros.dynamics.combined import inverse_dynamics_from_link_motion
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.engine.generate import generate_code
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
 from hodyn_ros.kinematics.inverse import InverseKinematicsOptions, inverse_kinematics
@@ -33,6 +34,7 @@ __all__ = [
     'coriolis_matrix',
     'forward_kinematics',
     'friction',
+    'generate_code',
     'gravity_effort',
     'inverse_dynamics',
     'inverse_dynamics_from_link_motion',
