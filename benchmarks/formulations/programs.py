@@ -170,7 +170,7 @@ def evaluate(program: Program, model: RobotModel, motion: Array) -> Array:
     return efforts.reshape(N, K - 2, n)
 
 
-# The arguments are those of `hodyn_ros.engine.llvm.EVALUATE`.
+# The arguments are those of `hodyn_ros.engine.blocks.EVALUATE`.
 _EVALUATE = ctypes.CFUNCTYPE(
     ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3
 )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Releases the interpreter lock while it runs. The arguments are those of `llvm.EVALUATE`.
+# Releases the interpreter lock while it runs. The arguments are those of `blocks.EVALUATE`.
 _BLOCKS = ctypes.CFUNCTYPE(
     ctypes.c_int64,
     ctypes.c_void_p,
@@ -32,7 +32,7 @@ def evaluate_blocks(
     wrench: Array | None,
     effort: Array,
 ) -> int:
-    """Compute whole blocks of samples; see `llvm.EVALUATE`. All arrays are C-contiguous."""
+    """Compute whole blocks of samples; see `blocks.EVALUATE`. All arrays are C-contiguous."""
     status: int = _BLOCKS(address)(
         integers.ctypes.data,
         constants.ctypes.data,

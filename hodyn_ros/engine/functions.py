@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from hodyn_ros.engine.array_functions import Trigonometry
+from hodyn_ros.engine.blocks import Block, evaluate_function
 from hodyn_ros.engine.body_programs import (
     BRANCH,
     GENERAL,
@@ -15,16 +17,7 @@ from hodyn_ros.engine.body_programs import (
     body_programs,
 )
 from hodyn_ros.engine.frames import Frames
-from hodyn_ros.engine.llvm import (
-    DOUBLE,
-    INTEGER,
-    Block,
-    Elements,
-    Trigonometry,
-    Writer,
-    evaluate_function,
-    loop,
-)
+from hodyn_ros.engine.llvm import DOUBLE, INTEGER, Elements, Writer, loop
 from hodyn_ros.engine.program import Program
 from hodyn_ros.engine.robot_program import Attachment, robot_program
 from hodyn_ros.model.robot import RobotModel

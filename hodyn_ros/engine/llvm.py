@@ -1,15 +1,9 @@
-"""Programs as functions in LLVM's intermediate representation, for one sample or several lanes.
-
-Every function has the signature of `EVALUATE`: it computes whole blocks of samples, one for each
-lane of the vector registers, and says whether everything was finite. A block's motion is
-transposed inside the cache, so that users keep their arrays in the order of samples.
-"""
+"""Programs in LLVM's intermediate representation, for one number or several lanes of numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from math import factorial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,28 +11,13 @@ from llvmlite import ir
 
 from hodyn_ros.engine.program import Program
 
-ENTRY = 'evaluate'
-
 DOUBLE = ir.DoubleType()
 INTEGER = ir.IntType(64)
 DOUBLES = DOUBLE.as_pointer()
 INTEGERS = INTEGER.as_pointer()
 
-EVALUATE = ir.FunctionType(
-    INTEGER, [INTEGERS, DOUBLES, DOUBLES, INTEGER, DOUBLES, DOUBLES, DOUBLES]
-)
-"""status = evaluate(integers, constants, scratch, blocks, motion, wrench, effort)
-
-integers, constants: the robot, where it is not folded into the function; scratch: workspace;
-motion, wrench, effort: of blocks times lanes samples, contiguous. The status is 0 if the motion
-and the efforts are finite.
-"""
-
 # A product may be added without rounding it first; nothing else may be changed.
 FLAGS = ('contract',)
-
-# Up to here the three-part reduction of the argument is exact.
-LARGEST_REDUCED = 2.0**20
 
 
 class Elements(NamedTuple):
@@ -115,6 +94,10 @@ class Writer:
         """Subtract; the difference may be fused with a product."""
         return self.builder.fsub(a, b, flags=FLAGS)
 
+    def negative(self, a: ir.Value) -> ir.Value:
+        """Change the sign."""
+        return self.subtract(self.number(-0.0), a)
+
     def multiply(self, a: ir.Value, b: ir.Value) -> ir.Value:
         """Multiply; the product may be fused with a sum."""
         return self.builder.fmul(a, b, flags=FLAGS)
@@ -152,65 +135,11 @@ class Writer:
             elif kind == 'constant':
                 values.append(self.number(a))
             elif kind == 'negate':
-                values.append(self.subtract(self.number(-0.0), values[a]))
+                values.append(self.negative(values[a]))
             else:
                 values.append(getattr(self, kind)(values[a], values[b]))
         for array, index, step in program.outputs:
             self.store_lanes(values[step], place(array, index))
-
-    def sine_cosine(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Sine and cosine of |x| <= pi/2 LARGEST_REDUCED to about one unit in the last place.
-
-        x = k pi/2 + r with |r| <= pi/4; Taylor polynomials of r, whose remainder is below 1e-17.
-        """
-        builder = self.builder
-        # Adding and subtracting 1.5 2^52 rounds to an integer and leaves it in the low bits.
-        magic = self.number(1.5 * 2.0**52)
-        shifted = builder.fadd(builder.fmul(x, self.number(0.6366197723675814)), magic)
-        k = builder.fsub(shifted, magic)
-        r = x
-        for part in HALF_PI:
-            r = builder.fsub(r, builder.fmul(k, self.number(part)))
-        square = builder.fmul(r, r)
-        sine = self._polynomial(square, [(-1.0) ** j / factorial(2 * j + 1) for j in range(1, 9)])
-        sine = self.add(r, self.multiply(self.multiply(r, square), sine))
-        cosine = self._polynomial(square, [(-1.0) ** j / factorial(2 * j) for j in range(1, 10)])
-        cosine = self.add(self.number(1.0), self.multiply(square, cosine))
-        integers = INTEGER if self.lanes == 1 else ir.VectorType(INTEGER, self.lanes)
-
-        def whole(value: int) -> ir.Constant:
-            return ir.Constant(integers, value if self.lanes == 1 else [value] * self.lanes)
-
-        quadrant = builder.bitcast(shifted, integers)
-        odd = builder.icmp_unsigned('!=', builder.and_(quadrant, whole(1)), whole(0))
-        sine, cosine = builder.select(odd, cosine, sine), builder.select(odd, sine, cosine)
-        for name, turned in (('sine', quadrant), ('cosine', builder.add(quadrant, whole(1)))):
-            sign = builder.shl(builder.and_(turned, whole(2)), whole(62))
-            value = sine if name == 'sine' else cosine
-            bits = builder.xor(builder.bitcast(value, integers), sign)
-            value = builder.bitcast(bits, self.type)
-            if name == 'sine':
-                sine = value
-            else:
-                cosine = value
-        return sine, cosine
-
-    def _polynomial(self, x: ir.Value, coefficients: list[float]) -> ir.Value:
-        value = self.number(coefficients[-1])
-        for coefficient in reversed(coefficients[:-1]):
-            value = self.add(self.multiply(value, x), self.number(coefficient))
-        return value
-
-
-def _half_pi() -> tuple[float, float, float]:
-    """Return pi/2 as a sum whose first two parts have so few bits that k times them is exact."""
-    high, low = 1.5707963267948966, 6.123233995736766e-17
-    scale = 2.0**32
-    first = int(high * scale) / scale
-    return first, high - first, low
-
-
-HALF_PI = _half_pi()
 
 
 @contextmanager
@@ -246,203 +175,3 @@ def loop(
         value.add_incoming(kept[0], builder.block)
     builder.branch(head)
     builder.position_at_end(end)
-
-
-class Block(NamedTuple):
-    """What the code of one block of samples works on; all pointers to doubles but integers."""
-
-    writer: Writer
-    integers: ir.Value
-    constants: ir.Value
-    motion: ir.Value
-    wrench: ir.Value
-    effort: ir.Value
-    scratch: ir.Value
-
-
-class Trigonometry:
-    """Adds to a module a function that computes sines and cosines of an array.
-
-    Parameters
-    ----------
-    module : ir.Module
-    width : int
-        Numbers that the machine computes at once.
-    """
-
-    def __init__(self, module: ir.Module, width: int) -> None:
-        self.width = width
-        self.function = ir.Function(
-            module,
-            ir.FunctionType(ir.VoidType(), [INTEGER, DOUBLES, DOUBLES, DOUBLES]),
-            'trigonometry',
-        )
-        self.function.linkage = 'internal'
-        chunks, x, sine, cosine = self.function.args
-        library = {
-            name: ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE]), name)
-            for name in ('hodyn_sine', 'hodyn_cosine')
-        }
-        builder = ir.IRBuilder(self.function.append_basic_block())
-        writer = Writer(builder, width)
-        step = ir.Constant(INTEGER, width)
-        limit = writer.number(1.57 * LARGEST_REDUCED)
-        with loop(builder, chunks) as chunk:
-            start = builder.mul(chunk, step)
-            value = writer.load_lanes(writer.at(x, start))
-            s, c = writer.sine_cosine(value)
-            writer.store_lanes(s, writer.at(sine, start))
-            writer.store_lanes(c, writer.at(cosine, start))
-            # Also where a number is not finite.
-            above = builder.fcmp_unordered('>', value, limit)
-            below = builder.fcmp_unordered('<', value, writer.number(-1.57 * LARGEST_REDUCED))
-            large = builder.or_(above, below)
-            if width > 1:
-                bits = builder.bitcast(large, ir.IntType(width))
-                large = builder.icmp_unsigned('!=', bits, ir.Constant(ir.IntType(width), 0))
-            with builder.if_then(large, likely=False):
-                with loop(builder, step) as lane:
-                    index = builder.add(start, lane)
-                    number = builder.load(writer.at(x, index), align=8)
-                    for name, result in (('hodyn_sine', sine), ('hodyn_cosine', cosine)):
-                        builder.store(
-                            builder.call(library[name], [number]), writer.at(result, index),
-                            align=8,
-                        )  # fmt: skip
-        builder.ret_void()
-
-    def write(self, builder: ir.IRBuilder, count: ir.Value, *pointers: ir.Value) -> None:
-        """Write a call for a count of numbers; the arrays have room for a whole last chunk."""
-        width = ir.Constant(INTEGER, self.width)
-        chunks = builder.sdiv(
-            builder.add(count, ir.Constant(INTEGER, self.width - 1)), width
-        )
-        builder.call(self.function, [chunks, *pointers])
-
-
-class Inspection:
-    """Adds to a module a function that says whether all numbers of an array are finite.
-
-    Parameters
-    ----------
-    module : ir.Module
-    width : int
-        Numbers that the machine computes at once.
-    """
-
-    def __init__(self, module: ir.Module, width: int) -> None:
-        self.function = ir.Function(
-            module, ir.FunctionType(INTEGER, [DOUBLES, INTEGER]), 'inspection'
-        )
-        self.function.linkage = 'internal'
-        pointer, count = self.function.args
-        builder = ir.IRBuilder(self.function.append_basic_block())
-        result = ir.Constant(INTEGER, 0)
-        start = ir.Constant(INTEGER, 0)
-        for lanes in (width, 1):
-            writer = Writer(builder, lanes)
-            step = ir.Constant(INTEGER, lanes)
-            flags = ir.IntType(1) if lanes == 1 else ir.VectorType(ir.IntType(1), lanes)
-            chunks = builder.sdiv(builder.sub(count, start), step)
-            place = writer.at(pointer, start)
-            with loop(builder, chunks, ir.Constant(flags, None)) as (chunk, found, next_found):
-                value = writer.load_lanes(writer.at(place, builder.mul(chunk, step)))
-                # Zero, but not if the number is not finite.
-                zero = builder.fsub(value, value)
-                next_found(builder.or_(found, builder.fcmp_unordered('uno', zero, zero)))
-            bits = builder.bitcast(found, ir.IntType(lanes))
-            result = builder.or_(result, builder.zext(bits, INTEGER))
-            start = builder.mul(chunks, step)
-        builder.ret(result)
-
-    def write(self, builder: ir.IRBuilder, pointer: ir.Value, count: ir.Value) -> ir.Value:
-        """Write a call; gives an integer that is zero if all numbers are finite."""
-        return builder.call(self.function, [pointer, count])
-
-
-def evaluate_function(
-    module: ir.Module,
-    lanes: int,
-    width: int,
-    sizes: Callable[[ir.IRBuilder, ir.Value], tuple[ir.Value, ir.Value, ir.Value]],
-    body: Callable[[Block], None],
-) -> None:
-    """Add the function `ENTRY`, which computes blocks of samples.
-
-    Parameters
-    ----------
-    module : ir.Module
-    lanes : int
-        Samples in a block.
-    width : int
-        Numbers that the machine computes at once.
-    sizes : callable
-        From the builder and the pointer to the integers, numbers of doubles in the motion, wrench
-        and efforts of one sample.
-    body : callable
-        Writes the code for one block. With several lanes its motion, wrench and efforts have one
-        number for each lane in each element.
-    """
-    inspection = Inspection(module, width)
-    function = ir.Function(module, EVALUATE, ENTRY)
-    integers, constants, scratch, blocks, motion, wrench, effort = function.args
-    builder = ir.IRBuilder(function.append_basic_block())
-    writer = Writer(builder, lanes)
-    per_block = ir.Constant(INTEGER, lanes)
-    counts = [builder.mul(size, per_block) for size in sizes(builder, integers)]
-    # In scratch: the transposed motion, wrench and effort of a block, then the body's own.
-    work = scratch
-    places = []
-    if lanes > 1:
-        for count in counts:
-            places.append(work)
-            work = writer.at(work, count)
-    with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, found, next_found):
-        arrays = [
-            writer.at(array, builder.mul(block, count))
-            for array, count in zip((motion, wrench, effort), counts)
-        ]
-        if lanes == 1:
-            places = arrays
-        else:
-            for array, place, count in zip(arrays[:2], places, counts):
-                _transpose(writer, array, place, count)
-        body(Block(writer, integers, constants, places[0], places[1], places[2], work))
-        if lanes > 1:
-            _transpose_back(writer, places[2], arrays[2], counts[2])
-        wrong = found
-        for array, count in zip(arrays, counts):
-            wrong = builder.or_(wrong, inspection.write(builder, array, count))
-        next_found(wrong)
-    builder.ret(found)
-
-
-def _transpose(writer: Writer, source: ir.Value, target: ir.Value, count: ir.Value) -> None:
-    """Write the transposition of a block from one row for each sample to one for each element."""
-    builder = writer.builder
-    size = builder.sdiv(count, ir.Constant(INTEGER, writer.lanes))
-    with loop(builder, size) as i:
-        value = ir.Constant(writer.type, ir.Undefined)
-        pointer = writer.at(source, i)
-        for lane in range(writer.lanes):
-            if lane:
-                pointer = writer.at(pointer, size)
-            number = builder.load(pointer, align=8)
-            value = builder.insert_element(value, number, ir.Constant(ir.IntType(32), lane))
-        start = builder.mul(i, ir.Constant(INTEGER, writer.lanes))
-        writer.store_lanes(value, writer.at(target, start))
-
-
-def _transpose_back(writer: Writer, source: ir.Value, target: ir.Value, count: ir.Value) -> None:
-    """Write the transposition of a block from one row for each element to one for each sample."""
-    builder = writer.builder
-    size = builder.sdiv(count, ir.Constant(INTEGER, writer.lanes))
-    with loop(builder, size) as i:
-        start = builder.mul(i, ir.Constant(INTEGER, writer.lanes))
-        value = writer.load_lanes(writer.at(source, start))
-        pointer = writer.at(target, i)
-        for lane in range(writer.lanes):
-            if lane:
-                pointer = writer.at(pointer, size)
-            number = builder.extract_element(value, ir.Constant(ir.IntType(32), lane))
-            builder.store(number, pointer, align=8)

@@ -18,7 +18,7 @@ import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from hodyn_ros.engine.llvm import ENTRY
+from hodyn_ros.engine.blocks import ENTRY
 
 _DIGEST_SIZE = 32
 

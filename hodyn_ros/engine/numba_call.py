@@ -11,7 +11,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hodyn_ros.engine.llvm import EVALUATE, INTEGER, INTEGERS
+from hodyn_ros.engine.blocks import EVALUATE
+from hodyn_ros.engine.llvm import INTEGER, INTEGERS
 
 Array = NDArray[np.float64]
 
