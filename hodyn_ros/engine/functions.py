@@ -16,7 +16,7 @@ from hodyn_ros.engine.body_programs import (
     StateLayout,
     body_programs,
 )
-from hodyn_ros.engine.effort_programs import effort_programs, part_of
+from hodyn_ros.engine.effort_programs import EffortPrograms, effort_programs, part_of
 from hodyn_ros.engine.llvm import DOUBLE, INTEGER, Elements, Writer, loop
 from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.model.robot import RobotModel
@@ -56,6 +56,29 @@ def robot_module(
     ir.Module
     """
     programs = effort_programs(model, order, wrenches)
+    return program_module(model, programs, order, len(wrenches), lanes, width)
+
+
+def program_module(
+    model: RobotModel, programs: EffortPrograms, order: int, wrenches: int, lanes: int, width: int
+) -> ir.Module:
+    """Write a module with the function 'evaluate' around programs of a robot.
+
+    Parameters
+    ----------
+    model : RobotModel
+    programs : EffortPrograms
+        The positions of the joints are not taken from them.
+    order : int
+    wrenches : int
+        How many of them the programs take.
+    lanes, width : int
+        See `robot_module`.
+
+    Returns
+    -------
+    ir.Module
+    """
     arguments = part_of(programs.arguments, ('step', 'velocity'))
     n_steps, n_velocities = (
         sum(output.array == array for output in arguments.outputs)
@@ -112,7 +135,7 @@ def robot_module(
             writer.store_lanes(difference, writer.at(direction, i * lanes))
         writer.run(programs.efforts, arrays)
 
-    sizes = (n * (order + 3), 6 * (order + 1) * len(wrenches), n * (order + 1))
+    sizes = (n * (order + 3), 6 * (order + 1) * wrenches, n * (order + 1))
     evaluate_function(
         module,
         lanes,
