@@ -5,8 +5,10 @@ The same function takes numbers, for a single sample, or arrays of numbers, for 
 
 from __future__ import annotations
 
+import marshal
 import math
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,8 @@ def python_source(program: Program, arrays: Sequence[str], result: str) -> str:
 class StraightLine:
     """Efforts of one order of a robot by a Python function; used like `kernels.Kernel`.
 
+    It can be pickled, for use in another process of the same Python.
+
     Parameters
     ----------
     model : RobotModel
@@ -92,9 +96,17 @@ class StraightLine:
         self._model = model
         program = robot_program(model, frames_of(model), order, wrenches)
         source = python_source(program, ('motion', 'sine', 'cosine', 'wrench'), 'effort')
-        scope: dict[str, Any] = {}
-        exec(compile(source, '<straight-line program>', 'exec'), scope)
-        self._function: Callable[..., list[Any]] = scope['evaluate']
+        self._code = compile(source, '<straight-line program>', 'exec')
+        self._function = _evaluate_of(self._code)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__, _code=marshal.dumps(self._code))
+        del state['_function']
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _code=marshal.loads(state['_code']))
+        self._function = _evaluate_of(self._code)
 
     def evaluate(
         self, motion: Array, wrench: Array | None, effort: Array, num_threads: int = 1
@@ -121,3 +133,10 @@ class StraightLine:
                 for column, result in enumerate(results):
                     flat[part, column] = result
         return bool(np.all(np.isfinite(effort)))
+
+
+def _evaluate_of(code: CodeType) -> Callable[..., list[Any]]:
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    evaluate: Callable[..., list[Any]] = scope['evaluate']
+    return evaluate
