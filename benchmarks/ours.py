@@ -11,13 +11,20 @@ from benchmarks.cases import Case
 from benchmarks.timing import Contestant, NotInstalled
 from hodyn_ros import inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
+from hodyn_ros.engine.engine import (
+    COMPILED_ROBOT,
+    COMPILED_TREE,
+    MOST_BODIES,
+    STRAIGHT_LINE,
+    engine_of,
+    unavailable,
+)
 
 Array = NDArray[np.float64]
 
 SAMPLES_FROM_PYTHON = 100
 # A formulation in NumPy is a hundred times as slow as compiled code.
 SAMPLES_OF_FORMULATIONS = 512
-ENGINE_IS_MISSING = 'hodyn_ros has no compiled engine'
 
 
 def formulation(algorithm: str) -> Callable[[Case], list[Contestant]]:
@@ -41,6 +48,7 @@ def formulation(algorithm: str) -> Callable[[Case], list[Contestant]]:
 
 def batch(case: Case) -> list[Contestant]:
     """Make the contestant of the public function on the whole batch, as it chooses itself."""
+    case.model.warm_up()
     return [
         _of_function(
             'hodyn_ros batch', case.motion, lambda: inverse_dynamics(case.model, case.motion)
@@ -51,6 +59,7 @@ def batch(case: Case) -> list[Contestant]:
 def from_python(case: Case) -> list[Contestant]:
     """Make the contestant of the public function for one sample, with a new array each call."""
     model, motion = case.model, case.motion[:SAMPLES_FROM_PYTHON]
+    model.warm_up()
     latest: list[Array] = []
 
     def run() -> None:
@@ -63,46 +72,61 @@ def from_python(case: Case) -> list[Contestant]:
 
 def from_python_out(case: Case) -> list[Contestant]:
     """Make the contestant of the public function for one sample, into a given array."""
-    raise NotInstalled(ENGINE_IS_MISSING)
+    model, motion = case.model, case.motion[:SAMPLES_FROM_PYTHON]
+    model.warm_up()
+    efforts = np.empty((len(motion), motion.shape[1] - 2, motion.shape[2]))
+
+    def run() -> None:
+        for sample, effort in zip(motion, efforts):
+            inverse_dynamics(model, sample, out=effort)
+
+    return [Contestant('hodyn_ros from Python, out=', 2, len(motion), run, lambda: efforts)]
 
 
-def generic_scalar(case: Case) -> list[Contestant]:
-    """Make the contestant of the kernel for any tree, sample by sample in compiled code."""
-    raise NotInstalled(ENGINE_IS_MISSING)
+def kernel(
+    name: str, form: str, together: bool = True, threads: int = 1
+) -> Callable[[Case], list[Contestant]]:
+    """Make the contestant of a kernel of the engine, on the batch.
 
+    Parameters
+    ----------
+    name : str
+    form : str
+        See `hodyn_ros.engine.engine`.
+    together : bool
+        Whether samples are computed side by side in the vector registers, or one by one.
+    threads : int
+    """
 
-def generic_batch(case: Case) -> list[Contestant]:
-    """Make the contestant of the kernel for any tree, vectorised across samples, one thread."""
-    raise NotInstalled(ENGINE_IS_MISSING)
+    def contestants(case: Case) -> list[Contestant]:
+        if form != STRAIGHT_LINE and unavailable():
+            raise NotInstalled(str(unavailable()))
+        if form != COMPILED_TREE and case.model.n_bodies > MOST_BODIES:
+            raise NotInstalled(f'straight-line code is for up to {MOST_BODIES} bodies')
+        motion = case.motion if form != STRAIGHT_LINE else case.motion[:SAMPLES_OF_FORMULATIONS]
+        made = engine_of(case.model).prepare(2, (), form)
+        efforts = np.empty((len(motion), motion.shape[1] - 2, motion.shape[2]))
+        options = {} if together else {'together': False}
 
+        def run() -> None:
+            made.evaluate(motion, None, efforts, threads, **options)
 
-def specialised_scalar(case: Case) -> list[Contestant]:
-    """Make the contestant of the kernel for this robot, sample by sample in compiled code."""
-    raise NotInstalled(ENGINE_IS_MISSING)
+        return [Contestant(name, 2, len(motion), run, lambda: efforts, threads=threads)]
 
-
-def specialised_batch(case: Case) -> list[Contestant]:
-    """Make the contestant of the kernel for this robot, vectorised across samples, one thread."""
-    raise NotInstalled(ENGINE_IS_MISSING)
-
-
-def two_threads(case: Case) -> list[Contestant]:
-    """Make the contestant of the batch on two threads."""
-    raise NotInstalled(ENGINE_IS_MISSING)
-
-
-def numpy_straight_line(case: Case) -> list[Contestant]:
-    """Make the contestant of the straight-line form for machines without a compiler."""
-    raise NotInstalled(ENGINE_IS_MISSING)
+    return contestants
 
 
 ENGINE = {
-    'hodyn_ros generic, scalar': generic_scalar,
-    'hodyn_ros generic, batch': generic_batch,
-    'hodyn_ros specialised, scalar': specialised_scalar,
-    'hodyn_ros specialised, batch': specialised_batch,
-    'hodyn_ros, 2 threads': two_threads,
-    'hodyn_ros NumPy straight-line': numpy_straight_line,
+    name: kernel(name, *how)
+    for name, *how in (
+        ('hodyn_ros any tree, one by one', COMPILED_TREE, False),
+        ('hodyn_ros any tree, batch', COMPILED_TREE),
+        ('hodyn_ros this robot, one by one', COMPILED_ROBOT, False),
+        ('hodyn_ros this robot, batch', COMPILED_ROBOT),
+        ('hodyn_ros any tree, 2 threads', COMPILED_TREE, True, 2),
+        ('hodyn_ros this robot, 2 threads', COMPILED_ROBOT, True, 2),
+        ('hodyn_ros straight-line Python', STRAIGHT_LINE),
+    )
 }
 
 

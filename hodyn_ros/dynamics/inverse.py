@@ -90,7 +90,7 @@ def inverse_dynamics(
     algorithm : str
         'auto', the name of a formulation, a key of `FORMULATIONS`, or of `ENGINE`. They
         agree to rounding and differ in cost and in the highest order that they compute. 'auto'
-        runs compiled code for K <= 5 as soon as there is some, see `RobotModel.warm_up`, and NumPy
+        runs compiled code for K <= 7 as soon as there is some, see `RobotModel.warm_up`, and NumPy
         otherwise; `chosen_algorithm` says which. The names of `ENGINE` wait for the compiler.
     out : ndarray of float64, shape (..., K-2, n), optional
         Where to write the result, contiguous in C order.

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hodyn_ros.engine.frames import frames_of
@@ -19,7 +19,8 @@ from hodyn_ros.model.robot import RobotModel
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
 
-HIGHEST_ORDER = 2
+# Kernels of higher orders take seconds to compile.
+HIGHEST_ORDER = 4
 
 COMPILED_ROBOT, COMPILED_TREE, STRAIGHT_LINE = 'compiled_robot', 'compiled_tree', 'straight_line'
 """Forms of a kernel: machine code with the robot's constants folded in, machine code that loops
@@ -38,7 +39,7 @@ SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
 
-Key = tuple[int, tuple[Attachment, ...], bool | None]
+Key = tuple[int, tuple[Attachment, ...], str | None]
 
 _logger = logging.getLogger('hodyn_ros')
 
@@ -68,6 +69,7 @@ class Engine:
         self._kernels: dict[Key, Kernel | StraightLine] = {}
         self._samples: dict[Key, int] = {}
         self._pending: set[Key] = set()
+        self._forms: dict[int, str | None] = {}
         self._lock = threading.RLock()
 
     def kernel(
@@ -92,7 +94,7 @@ class Engine:
             return ready
         count = self._samples[key] = self._samples.get(key, 0) + samples
         # A failed attempt stays pending: it would fail again.
-        if count < SAMPLES_BEFORE_COMPILING or key in self._pending or self.form is None:
+        if count < SAMPLES_BEFORE_COMPILING or key in self._pending or self.form(order) is None:
             return None
         self._pending.add(key)
         if samples >= SAMPLES_WORTH_WAITING:
@@ -154,21 +156,25 @@ class Engine:
             if not wrenches and not self._model.friction:
                 self._offer_single(kernel)
 
-    @cached_property
-    def form(self) -> str | None:
-        """The form that suits the robot and the machine, if any."""
+    def form(self, order: int) -> str | None:
+        """Form that suits the robot and the machine for an order; None: leave it to NumPy."""
+        if order not in self._forms:
+            self._forms[order] = self._suitable_form(order)
+        return self._forms[order]
+
+    def _suitable_form(self, order: int) -> str | None:
         if unavailable():
             return STRAIGHT_LINE if self._model.n_bodies <= MOST_BODIES_IN_PYTHON else None
         if self._model.n_bodies > MOST_BODIES:
             return COMPILED_TREE
-        program = robot_program(self._model, frames_of(self._model), HIGHEST_ORDER)
+        program = robot_program(self._model, frames_of(self._model), order)
         return COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else COMPILED_TREE
 
     def make(
         self, order: int, wrenches: tuple[Attachment, ...] = (), form: str | None = None
     ) -> Kernel | StraightLine:
         """Make a kernel and leave it to the caller; see `prepare`, which keeps it."""
-        form = form or self.form or COMPILED_ROBOT
+        form = form or self.form(order) or COMPILED_ROBOT
         if form == STRAIGHT_LINE:
             return StraightLine(self._model, order, wrenches)
         reason = unavailable()
@@ -208,8 +214,8 @@ def engine_of(model: RobotModel) -> Engine:
 @on_warm_up
 def _warm_up(model: RobotModel, order: int) -> None:
     engine = engine_of(model)
-    if engine.form is not None:
-        for k in range(min(order, HIGHEST_ORDER) + 1):
+    for k in range(min(order, HIGHEST_ORDER) + 1):
+        if engine.form(k) is not None:
             engine.prepare(k)
 
 

@@ -74,7 +74,12 @@ class Kernel:
         )
 
     def evaluate(
-        self, motion: Array, wrench: Array | None, effort: Array, num_threads: int = 1
+        self,
+        motion: Array,
+        wrench: Array | None,
+        effort: Array,
+        num_threads: int = 1,
+        together: bool = True,
     ) -> bool:
         """Compute the efforts of a batch.
 
@@ -85,6 +90,8 @@ class Kernel:
         effort : ndarray, shape (N, K-2, n), C-contiguous
             Is written.
         num_threads : int
+        together : bool
+            Whether samples are computed side by side in the vector registers, or one by one.
 
         Returns
         -------
@@ -94,22 +101,28 @@ class Kernel:
         N = len(motion)
         threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
         if threads == 1:
-            return self._part(motion, wrench, effort)
+            return self._part(motion, wrench, effort, together)
         lanes = self._lanes[1]
         step = -(-N // (threads * lanes)) * lanes
         parts = [slice(start, start + step) for start in range(0, N, step)]
         futures = [
             _threads(num_threads).submit(
-                self._part, motion[part], None if wrench is None else wrench[part], effort[part]
+                self._part,
+                motion[part],
+                None if wrench is None else wrench[part],
+                effort[part],
+                together,
             )
             for part in parts
         ]
         return all([future.result() for future in futures])
 
-    def _part(self, motion: Array, wrench: Array | None, effort: Array) -> bool:
+    def _part(
+        self, motion: Array, wrench: Array | None, effort: Array, together: bool
+    ) -> bool:
         status = 0
         start = 0
-        for which in (1, 0):
+        for which in (1, 0) if together else (0,):
             lanes = self._lanes[which]
             blocks = (len(motion) - start) // lanes
             if blocks:

@@ -50,6 +50,8 @@ class Compiler:
     def prepare(self, model: RobotModel, wanted: Sequence[Wanted]) -> None:
         """Have kernels made in a new process and let the engine of the model adopt them.
 
+        There are none of orders that are left to NumPy, see `Engine.form`.
+
         Parameters
         ----------
         model : RobotModel
@@ -66,7 +68,8 @@ class Compiler:
             raise HodynError(f'The model cannot be sent to another process: {error}') from error
         answer = self._answer(task)
         for kernel, (_, wrenches) in zip(pickle.loads(answer), wanted):
-            engine_of(model).adopt(kernel, wrenches)
+            if kernel is not None:
+                engine_of(model).adopt(kernel, wrenches)
 
     def close(self) -> None:
         """End the process under way and start no more."""
@@ -113,6 +116,9 @@ def serve() -> None:
     os.dup2(2, 1)  # whatever prints does not get into the answer
     model, wanted = pickle.load(sys.stdin.buffer)
     engine = engine_of(model)
-    kernels = [engine.make(order, wrenches) for order, wrenches in wanted]
+    kernels = [
+        engine.make(order, wrenches) if engine.form(order) is not None else None
+        for order, wrenches in wanted
+    ]
     with os.fdopen(answer, 'wb') as file:
         pickle.dump(kernels, file)

@@ -120,7 +120,7 @@ class StraightLine:
             part = slice(start, start + BLOCK)
             values = motion[part].reshape(-1, model.n_joints * (self.order + 3))
             position = values[:, model.coordinate] * model.multiplier + model.offset
-            loads = () if wrench is None else wrench[part]
+            loads: Any = () if wrench is None else wrench[part]
             if len(values) == 1:
                 sine = [math.sin(q) for q in position[0]]
                 cosine = [math.cos(q) for q in position[0]]

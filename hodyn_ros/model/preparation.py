@@ -36,7 +36,7 @@ class Prepared:
         Parameters
         ----------
         order : int
-            Highest derivative of the efforts that will be asked for: 0, 1 or 2.
+            Highest derivative of the efforts that will be asked for. Above 4, NumPy computes.
         """
         for preparation in _preparations:
             preparation(self, order)

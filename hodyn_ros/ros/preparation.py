@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import HIGHEST_ORDER, engine_of, unavailable
+from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.other_process import Compiler, Wanted
 from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.errors import HodynError
 from hodyn_ros.model.robot import BASE, RobotModel
 
-ORDERS = range(HIGHEST_ORDER + 1)
+ORDERS = range(3)  # of the efforts in messages
 
 # Robots that are taken up again at once, such as one with and without what its gripper holds.
 REMEMBERED = 8
@@ -188,8 +188,10 @@ class Preparation:
                 except HodynError:
                     if self._closed:
                         return None
+            engine = engine_of(model)
             for order, wrenches in wanted:
-                engine_of(model).prepare(order, wrenches)
+                if engine.form(order) is not None:
+                    engine.prepare(order, wrenches)
         except Exception as error:  # compilers fail in many ways; NumPy computes the same
             return f'compiling failed: {error}'
         return unavailable()
