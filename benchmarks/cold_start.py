@@ -1,8 +1,8 @@
 """How long users wait for the first answer, and what a stream feels while something is compiled.
 
 Everything is measured in fresh processes, the node over real middleware, with the Franka Panda:
-cold with an empty cache directory, cached with one that a run before has filled. Times are medians
-over the runs, those of streams the worst of all runs.
+cold with an empty cache directory, cached with one that a run before has filled. All figures are
+medians over the runs; a stream's largest delay is the largest one of a run.
 
     python benchmarks/cold_start.py [--runs 5]
 """
@@ -35,7 +35,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import nanoseconds
+from hodyn_ros.ros.conversions import nanoseconds, time_message
 from hodyn_ros.ros.reference_publisher import JOINT_NAMES
 
 TIMEOUT = 60.0  # s
@@ -120,7 +120,6 @@ class Session:
         self._thread = threading.Thread(target=self._executor.spin, daemon=True)
         self._thread.start()
         arguments = [word for parameter in parameters for word in ('-p', parameter)]
-        self.begin = time.perf_counter()
         self.process = subprocess.Popen(
             [sys.executable, '-m', 'hodyn_ros.ros.node', '--ros-args', *arguments],
             env={**os.environ, 'NUMBA_CACHE_DIR': cache, 'ROS_DOMAIN_ID': str(domain)},
@@ -194,22 +193,14 @@ def plain_times(cache: str, urdf: str, other: str) -> dict[str, float]:
 
 
 def node_times(cache: str, urdf: str) -> dict[str, float]:
-    """Measure fresh nodes to their first answer: one waits for a description, one finds it."""
-    times = {}
+    """Measure a fresh node that has been waiting for a description to its first answer."""
     with Session(cache) as session:
-        time.sleep(2.0)  # a node that has been waiting, as is usual
+        time.sleep(2.0)
         begin = time.perf_counter()
         session.client.description.publish(String(data=urdf))
         session.first_answer()
-        times['from the description to the first answer'] = (
-            session.client.efforts[0][0] - begin
-        )
-    with Session(cache, description=urdf) as session:
-        session.first_answer()
-        times['from the start of the node to the first answer'] = (
-            session.client.efforts[0][0] - session.begin
-        )
-    return times
+        took = session.client.efforts[0][0] - begin
+    return {'node, from the description to the first answer': took}
 
 
 class Change(NamedTuple):
@@ -267,7 +258,7 @@ def motion_delays(
     cache: str, urdf: str, other: str, rate: int
 ) -> tuple[Delays, Delays, float]:
     """Largest delays of the answers to single motions, from sending to receiving."""
-    sent: list[tuple[float, float]] = []
+    sent: list[tuple[int, float, float]] = []
     ended = threading.Event()
 
     def send() -> None:
@@ -275,10 +266,13 @@ def motion_delays(
         while not ended.is_set():
             due = begin + len(sent) / rate
             time.sleep(max(0.0, due - time.perf_counter()))
-            sent.append((time.time(), time.perf_counter()))
+            stamp = 10**9 + len(sent)
+            message.header.stamp = time_message(stamp)
+            sent.append((stamp, time.time(), time.perf_counter()))
             client.motion.publish(message)
 
-    with Session(cache, 'diagnostics_period:=0.05', description=urdf) as session:
+    parameters = ('input_timeout:=0.0', 'diagnostics_period:=0.05')
+    with Session(cache, *parameters, description=urdf) as session:
         client = session.client
         session.wait(lambda: client.robot)
         thread = threading.Thread(target=send)
@@ -287,13 +281,14 @@ def motion_delays(
         ended.set()
         thread.join()
         time.sleep(1.0)
-        missing = len(sent) - len(client.efforts)
-        received = np.array([arrival for arrival, _ in client.efforts])
-    sent_at, begin = np.array(sent)[: len(received)].T
-    delay = received - begin
+        received = {
+            nanoseconds(effort.header.stamp): arrival for arrival, effort in client.efforts
+        }
 
     def delays(first: float, last: float) -> Delays:
-        return Delays(delay[(sent_at >= first) & (sent_at <= last)].max(), missing)
+        part = [(stamp, begin) for stamp, at, begin in sent if first <= at <= last]
+        answered = [received[stamp] - begin for stamp, begin in part if stamp in received]
+        return Delays(max(answered), len(part) - len(answered))
 
     return (
         delays(change.quiet, change.described),
@@ -332,13 +327,14 @@ def main() -> None:
                     continue  # fills the cache and warms up the file system
                 for name, value in results.items():
                     times.setdefault(name, {}).setdefault(kind, []).append(value)
-        print(f'| median of {runs} runs [s] | cold | cached |\n| --- | --- | --- |')
+        print(f'| median of {runs} runs [ms] | cold | cached |\n| --- | --- | --- |')
         for name, by_kind in times.items():
-            print(f'| {name} | {median(by_kind["cold"]):.4f} | {median(by_kind["cached"]):.4f} |')
+            cold, cached = (1e3 * median(by_kind[kind]) for kind in ('cold', 'cached'))
+            print(f'| {name} | {cold:#.3g} | {cached:#.3g} |', flush=True)
         print(
-            '\n| stream while another description is compiled (cold), worst of '
+            '\n| stream while another description is compiled (cold), median of '
             f'{runs} runs | largest delay [ms] in quiet | while compiling | missing samples in '
-            'quiet | while compiling | until the new robot is in use, median [s] |\n'
+            'quiet | while compiling | until the new robot is in use [s] |\n'
             '| --- | --- | --- | --- | --- | --- |'
         )
         for name, measure in (
@@ -349,10 +345,11 @@ def main() -> None:
                 results = [measure(empty(), urdf, other, rate) for _ in range(runs)]
                 quiet, busy, took = zip(*results)
                 print(
-                    f'| {name}, {rate} Hz | {1e3 * max(d.largest for d in quiet):.1f} | '
-                    f'{1e3 * max(d.largest for d in busy):.1f} | '
-                    f'{max(d.missing for d in quiet)} | {max(d.missing for d in busy)} | '
-                    f'{median(took):.2f} |'
+                    f'| {name}, {rate} Hz | {1e3 * median(d.largest for d in quiet):.1f} | '
+                    f'{1e3 * median(d.largest for d in busy):.1f} | '
+                    f'{median(d.missing for d in quiet):.0f} | '
+                    f'{median(d.missing for d in busy):.0f} | {median(took):.2f} |',
+                    flush=True,
                 )
 
 

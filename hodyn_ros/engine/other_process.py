@@ -31,7 +31,7 @@ Wanted = tuple[int, tuple[Attachment, ...]]
 # A process that needs so long will never end.
 TIMEOUT = 120.0  # s
 # Who shares the processor with it goes first.
-NICENESS = 5
+NICENESS = 19
 
 _START = (
     'import sys; sys.path[:] = sys.argv[1:]; '
