@@ -96,6 +96,8 @@ class Harness:
         self.wait(
             lambda: self.node._effort_publisher.get_subscription_count() > 0, 'match outputs'
         )
+        if values.get('robot_description'):
+            self.wait_until_in_use(values['robot_description'])
 
     def _keeper(self, topic: str) -> Callable[[Any], None]:
         def keep(message: Any) -> None:
@@ -122,6 +124,10 @@ class Harness:
     def describe_and_wait(self, urdf: str) -> None:
         """Publish a robot description and wait until the node uses it."""
         self.describe(urdf)
+        self.wait_until_in_use(urdf)
+
+    def wait_until_in_use(self, urdf: str) -> None:
+        """Wait until the node uses a robot description."""
         self.wait(
             lambda: self.node._robot is not None and self.node._robot.description == urdf,
             'description taken',

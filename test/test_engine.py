@@ -200,14 +200,14 @@ def test_every_register_width_gives_the_same(panda, width, monkeypatch):
     motion = random_motion(panda, shape=(21,))
     expected = inverse_dynamics(panda, motion, algorithm='nth_order')
     monkeypatch.setattr(kernels, 'vector_width', lambda: width)
-    kernels._tree_addresses.cache_clear()
+    kernels._tree_codes.cache_clear()
     try:
         for make in (kernels.robot_kernel, kernels.tree_kernel):
             effort = np.empty((21, 3, 7))
             assert make(panda, 2).evaluate(motion, None, effort)
             assert np.all(relative_errors(effort, expected) <= TOLERANCE)
     finally:
-        kernels._tree_addresses.cache_clear()
+        kernels._tree_codes.cache_clear()
 
 
 @pytest.mark.parametrize('form', FORMS)
@@ -429,7 +429,7 @@ def test_a_failing_compiler_is_reported_once_and_replaced(panda, monkeypatch, ca
     def fail(*_):
         raise RuntimeError('no such processor')
 
-    monkeypatch.setattr(engine.Engine, '_make', fail)
+    monkeypatch.setattr(engine.Engine, 'make', fail)
     motion = random_motion(panda, shape=(100,))
     expected = inverse_dynamics(panda, motion, algorithm='nth_order')
     for _ in range(3):

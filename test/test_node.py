@@ -191,6 +191,7 @@ def test_description_parameter_is_used_and_can_be_changed(start):
         return future.result().results[0]
 
     assert set_description(robots.HEAVIER_TWO_LINK).successful
+    harness.wait_until_in_use(robots.HEAVIER_TWO_LINK)
     expected = inverse_dynamics(RobotModel.from_urdf(robots.HEAVIER_TWO_LINK), MOTION)
     np.testing.assert_allclose(efforts_of(answered(harness, joint_motion())), expected)
     refused = set_description('<robot name="empty"/>')
@@ -424,7 +425,9 @@ def test_trajectory_is_answered_as_a_whole(harness, model):
     np.testing.assert_allclose(motion[0], np.zeros((5, 2)), atol=1e-9)
     np.testing.assert_allclose(motion[20, 0], [-0.4, 0.5], atol=1e-9)
     np.testing.assert_allclose(motion[-1, 0], [0.3, 0.2], atol=1e-9)
-    np.testing.assert_allclose(samples_of(whole), inverse_dynamics(model, motion), rtol=1e-9)
+    np.testing.assert_allclose(
+        samples_of(whole), inverse_dynamics(model, motion), rtol=1e-9, atol=1e-12
+    )
     assert whole.source == JointEffort.SOURCE_JOINT_TRAJECTORY
     assert whole.valid_order == 2
 
@@ -622,7 +625,9 @@ def test_service_answers_a_trajectory(harness, model):
     assert times[-1] == 0.4
     assert np.diff(times).max() <= 0.03 + 1e-12
     motion = motion_samples_of(whole)
-    np.testing.assert_allclose(samples_of(whole), inverse_dynamics(model, motion), rtol=1e-9)
+    np.testing.assert_allclose(
+        samples_of(whole), inverse_dynamics(model, motion), rtol=1e-9, atol=1e-12
+    )
     assert not harness.messages['hodyn_node/joint_effort'], 'the service must not move anything'
 
 

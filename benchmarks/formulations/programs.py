@@ -16,7 +16,7 @@ from hodyn_ros.engine import functions
 from hodyn_ros.engine.calls import aligned
 from hodyn_ros.engine.effort_programs import EffortPrograms
 from hodyn_ros.engine.frames import frames
-from hodyn_ros.engine.machine import function_address
+from hodyn_ros.engine.machine import function_address, machine_code
 from hodyn_ros.engine.program import Number, Program, Recorder
 from hodyn_ros.engine.robot_program import robot_program
 
@@ -209,7 +209,7 @@ class Compiled:
         )
         scratch = aligned(functions.robot_scratch(model, order, 0, lanes, width))
         self._alive = (scratch, motion, efforts)
-        self._evaluate = _EVALUATE(function_address(module))
+        self._evaluate = _EVALUATE(function_address(machine_code(module)))
         blocks = len(motion) // lanes
         pointers = (motion.ctypes.data, None, efforts.ctypes.data)
         self._arguments = (None, None, scratch.ctypes.data, blocks, *pointers)

@@ -94,7 +94,7 @@ class Engine:
             return ready
         count = self._samples[key] = self._samples.get(key, 0) + samples
         # A failed attempt stays pending: it would fail again.
-        if count < SAMPLES_BEFORE_COMPILING or key in self._pending or self.form(order) is None:
+        if count < SAMPLES_BEFORE_COMPILING or key in self._pending:
             return None
         self._pending.add(key)
         if samples >= SAMPLES_WORTH_WAITING:
@@ -127,12 +127,34 @@ class Engine:
         key = (order, wrenches, form)
         with self._lock:
             if key not in self._kernels:
-                chosen = form or self.form(order) or COMPILED_ROBOT
-                kernel = self._make(order, wrenches, chosen)
-                self._kernels[key] = kernel
-                if form is None and not wrenches and kernel.friction:
-                    self._offer_single(kernel)
+                kernel = self.make(order, wrenches, form)
+                if form is None:
+                    self.adopt(kernel, wrenches)
+                else:
+                    self._kernels[key] = kernel
             return self._kernels[key]
+
+    def expect(self, order: int, wrenches: tuple[Attachment, ...] = ()) -> bool:
+        """Make no such kernel in the background, since the caller will `prepare` or `adopt` it.
+
+        Returns
+        -------
+        bool
+            Whether the caller has to: nobody has made or announced it before.
+        """
+        key = (order, wrenches, None)
+        # Without the lock, which is held while something is compiled.
+        if key in self._kernels or key in self._pending:
+            return False
+        self._pending.add(key)
+        return True
+
+    def adopt(self, kernel: Kernel | StraightLine, wrenches: tuple[Attachment, ...] = ()) -> None:
+        """Use a kernel that `make` has made for this model, perhaps in another process."""
+        with self._lock:
+            self._kernels[kernel.order, wrenches, None] = kernel
+            if not wrenches and kernel.friction:
+                self._offer_single(kernel)
 
     def form(self, order: int) -> str | None:
         """Form that suits the robot and the machine for an order; None: leave it to NumPy."""
@@ -148,9 +170,11 @@ class Engine:
         program = robot_program(self._model, frames_of(self._model), order)
         return COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else COMPILED_TREE
 
-    def _make(
-        self, order: int, wrenches: tuple[Attachment, ...], form: str
+    def make(
+        self, order: int, wrenches: tuple[Attachment, ...] = (), form: str | None = None
     ) -> Kernel | StraightLine:
+        """Make a kernel and leave it to the caller; see `prepare`, which keeps it."""
+        form = form or self.form(order) or COMPILED_ROBOT
         if form == STRAIGHT_LINE:
             return StraightLine(self._model, order, wrenches)
         reason = unavailable()
@@ -174,7 +198,9 @@ class Engine:
 
     def _try(self, order: int, wrenches: tuple[Attachment, ...]) -> None:
         try:
-            self.prepare(order, wrenches)
+            # Even finding out whether there is a compiler takes too long for the caller's thread.
+            if self.form(order) is not None:
+                self.prepare(order, wrenches)
         except Exception:
             _logger.exception(
                 'Compiling the dynamics of %s failed; slower code is used.', self._model.name

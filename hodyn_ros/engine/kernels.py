@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from hodyn_ros.engine.body_programs import base_state, constants
 from hodyn_ros.engine.calls import aligned, evaluate_blocks, single_arguments
 from hodyn_ros.engine.effort_programs import with_known_friction
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.machine import function_address, vector_width
+from hodyn_ros.engine.machine import function_address, machine_code, vector_width
 from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.model.robot import RobotModel
 
@@ -26,6 +27,8 @@ SAMPLES_PER_THREAD = 512
 
 class Kernel:
     """Machine code for one order of the efforts of a robot.
+
+    It can be pickled, for use in another process on the same machine.
 
     Attributes
     ----------
@@ -42,12 +45,11 @@ class Kernel:
 
     def __init__(
         self,
-        model: RobotModel,
         order: int,
         wrench_size: int,
         integers: NDArray[np.int64],
         numbers: Array,
-        addresses: tuple[int, int],
+        codes: tuple[bytes, bytes],
         scratch_sizes: tuple[int, int],
         name: str,
         friction: bool,
@@ -57,11 +59,24 @@ class Kernel:
         self.friction = friction
         self.wrench_size = wrench_size
         self._integers, self._numbers = integers, numbers
-        self._addresses, self._scratch_sizes = addresses, scratch_sizes
+        self._codes, self._scratch_sizes = codes, scratch_sizes
+        self._addresses = [function_address(code) for code in codes]
         self._lanes = (1, vector_width())
         self._single_scratch = aligned(scratch_sizes[0])
         self.single_table = single_arguments(
-            addresses[0], integers, numbers, self._single_scratch
+            self._addresses[0], integers, numbers, self._single_scratch
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kernel, (
+            self.order,
+            self.wrench_size,
+            self._integers,
+            self._numbers,
+            self._codes,
+            self._scratch_sizes,
+            self.name,
+            self.friction,
         )
 
     def evaluate(
@@ -149,18 +164,17 @@ def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] =
     """
     known = with_known_friction(model)
     width = vector_width()
-    addresses, sizes = [], []
+    codes, sizes = [], []
     for lanes in (1, width):
         module = functions.robot_module(known, order, wrenches, lanes, width)
-        addresses.append(function_address(module))
+        codes.append(machine_code(module))
         sizes.append(functions.robot_scratch(model, order, len(wrenches), lanes, width))
     return Kernel(
-        model,
         order,
         6 * (order + 1) * len(wrenches),
         np.zeros(0, dtype=np.int64),
         np.zeros(0),
-        (addresses[0], addresses[1]),
+        (codes[0], codes[1]),
         (sizes[0], sizes[1]),
         name='compiled_robot',
         friction=known is model,
@@ -195,12 +209,11 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
     numbers = np.concatenate([base_state(constants_of, order), rows.ravel(), model.offset])
     sizes = [functions.tree_scratch(model, order, lanes, width) for lanes in (1, width)]
     return Kernel(
-        model,
         order,
         6 * (order + 1) * model.n_bodies if loaded else 0,
         integers,
         numbers,
-        _tree_addresses(order, loaded),
+        _tree_codes(order, loaded),
         (sizes[0], sizes[1]),
         name='compiled_tree',
         friction=not model.friction,
@@ -208,10 +221,10 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
 
 
 @cache
-def _tree_addresses(order: int, loaded: bool) -> tuple[int, int]:
+def _tree_codes(order: int, loaded: bool) -> tuple[bytes, bytes]:
     width = vector_width()
     single, together = (
-        function_address(functions.tree_module(order, loaded, lanes, width))
+        machine_code(functions.tree_module(order, loaded, lanes, width))
         for lanes in (1, width)
     )
     return single, together

@@ -24,6 +24,7 @@ _DIGEST_SIZE = 32
 
 _lock = threading.Lock()
 _engines: list[llvm.ExecutionEngine] = []  # what is loaded lives as long as the process
+_addresses: dict[bytes, int] = {}
 _targets: list[llvm.TargetMachine] = []
 
 
@@ -33,8 +34,8 @@ def vector_width() -> int:
     return 8 if features.get('avx512f') else 4 if features.get('avx') else 2
 
 
-def function_address(module: ir.Module) -> int:
-    """Address of the function `ENTRY` of a module, compiled or taken from the cache.
+def machine_code(module: ir.Module) -> bytes:
+    """Machine code of a module for this processor, compiled or taken from the cache.
 
     Parameters
     ----------
@@ -42,7 +43,8 @@ def function_address(module: ir.Module) -> int:
 
     Returns
     -------
-    int
+    bytes
+        An object file.
     """
     with _lock:
         target = _target()
@@ -51,7 +53,25 @@ def function_address(module: ir.Module) -> int:
         if code is None:
             code = _compile(text, target)
             _into_cache(text, code)
-        return _load(code, target)
+        return code
+
+
+def function_address(code: bytes) -> int:
+    """Address of the function `ENTRY` of machine code, which is loaded once.
+
+    Parameters
+    ----------
+    code : bytes
+        From `machine_code`, in this process or another one on this machine.
+
+    Returns
+    -------
+    int
+    """
+    with _lock:
+        if code not in _addresses:
+            _addresses[code] = _load(code, _target())
+        return _addresses[code]
 
 
 def cache_directory() -> Path | None:

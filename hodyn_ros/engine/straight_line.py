@@ -5,8 +5,10 @@ The same function takes numbers, for a single sample, or arrays of numbers, for 
 
 from __future__ import annotations
 
+import marshal
 import math
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -72,12 +74,29 @@ def python_source(program: Program, arrays: Sequence[str], result: str) -> str:
     return '\n'.join(lines) + '\n'
 
 
-def _function(program: Program, arrays: Sequence[str], result: str) -> Callable[..., list[Any]]:
-    scope: dict[str, Any] = {}
+class _Function:
+    """A function from compiled source, which can be pickled."""
+
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+        scope: dict[str, Any] = {}
+        exec(code, scope)
+        self._call: Callable[..., list[Any]] = scope['evaluate']
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        return self._call(*arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_bytes, (marshal.dumps(self._code),)
+
+
+def _from_bytes(content: bytes) -> _Function:
+    return _Function(marshal.loads(content))
+
+
+def _function(program: Program, arrays: Sequence[str], result: str) -> _Function:
     source = python_source(part_of(program, (result,)), arrays, result)
-    exec(compile(source, '<straight-line program>', 'exec'), scope)
-    function: Callable[..., list[Any]] = scope['evaluate']
-    return function
+    return _Function(compile(source, '<straight-line program>', 'exec'))
 
 
 def _slope(x: Any) -> Any:
@@ -88,6 +107,8 @@ def _slope(x: Any) -> Any:
 
 class StraightLine:
     """Efforts of one order of a robot by a Python function; used like `kernels.Kernel`.
+
+    It can be pickled, for use in another process of the same Python.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,8 +64,14 @@ class Robot(NamedTuple):
     description: str
 
 
-def ready(robot: Robot | None) -> Robot:
+def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
     """Return the robot in use.
+
+    Parameters
+    ----------
+    robot : Robot or None
+    in_preparation : bool
+        Whether one is being made ready.
 
     Raises
     ------
@@ -74,8 +80,13 @@ def ready(robot: Robot | None) -> Robot:
     """
     if robot is None:
         raise ModelError(
-            'There is no robot model yet; publish a valid URDF on the topic robot_description or '
-            'set the parameter robot_description.'
+            'There is no robot model yet; '
+            + (
+                'the robot of the description that has arrived is being made ready.'
+                if in_preparation
+                else 'publish a valid URDF on the topic robot_description or set the parameter '
+                'robot_description.'
+            )
         )
     return robot
 
@@ -153,12 +164,13 @@ def answer(
     response: ComputeInverseDynamics.Response,
     sample_period: float,
     max_samples: int,
+    expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
 ) -> ComputeInverseDynamics.Response:
     """Fill the response to a service request; bad requests are answered, never raised."""
     try:
         robot = ready(robot)
         response.effort_trajectory, remarks = _requested(
-            robot, request, sample_period, max_samples
+            robot, request, sample_period, max_samples, expect_wrenches
         )
     except HodynError as error:
         response.success = False
@@ -178,6 +190,7 @@ def _requested(
     request: ComputeInverseDynamics.Request,
     sample_period: float,
     max_samples: int,
+    expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
 ) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
     has_trajectory = bool(request.trajectory.points or request.trajectory.joint_names)
     has_motion = bool(request.motion)
@@ -205,6 +218,7 @@ def _requested(
         remarks = ()
         source = JointEffort.SOURCE_JOINT_MOTION
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
+    expect_wrenches(robot.model, wrenches)
     return effort_trajectory(robot, times, motion, wrenches, stamp, source), remarks
 
 
@@ -267,7 +281,8 @@ def _requested_wrenches(
         *key, values = wrench_from_message(message)
         series.setdefault(tuple(key), []).append(values)
     wrenches = []
-    for (link, expressed_in, acting), values in series.items():
+    # In the same order every time, since each order has its own compiled code.
+    for (link, expressed_in, acting), values in sorted(series.items()):
         if len(values) == 1:
             sampled = continued(values[0], times - times[0])
         elif len(values) == len(times):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
@@ -75,7 +76,13 @@ class Diagnostics:
         with self._lock:
             self._stale = reason
 
-    def report(self, robot: Robot | None, description_error: str) -> DiagnosticArray:
+    def report(
+        self,
+        robot: Robot | None,
+        description_error: str,
+        in_preparation: bool,
+        algorithms: Mapping[str, str],
+    ) -> DiagnosticArray:
         """Message with the state of model, inputs and output; starts a new interval.
 
         Parameters
@@ -84,6 +91,10 @@ class Diagnostics:
             The model in use.
         description_error : str
             Why the latest robot description was refused; empty if it was not.
+        in_preparation : bool
+            Whether a robot is being made ready.
+        algorithms : mapping of str to str
+            How efforts are computed.
         """
         with self._lock:
             now = time.monotonic()
@@ -91,7 +102,7 @@ class Diagnostics:
             self._last_report = now
             self._hardware_id = robot.model.name if robot else ''
             statuses = [
-                self._model_status(robot, description_error),
+                self._model_status(robot, description_error, in_preparation, algorithms),
                 *(
                     self._input_status(topic, entry, interval, now)
                     for topic, entry in self._inputs.items()
@@ -111,12 +122,21 @@ class Diagnostics:
             values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
         )
 
-    def _model_status(self, robot: Robot | None, description_error: str) -> DiagnosticStatus:
-        values: dict[str, object] = {}
+    def _model_status(
+        self,
+        robot: Robot | None,
+        description_error: str,
+        in_preparation: bool,
+        algorithms: Mapping[str, str],
+    ) -> DiagnosticStatus:
+        values: dict[str, object] = {'in preparation': 'yes' if in_preparation else 'no'}
         level, message = DiagnosticStatus.OK, 'model loaded'
-        if robot is None:
+        if robot is None and in_preparation:
+            level, message = DiagnosticStatus.WARN, 'the model is being made ready'
+        elif robot is None:
             level, message = DiagnosticStatus.ERROR, 'no valid robot description yet'
         else:
+            values.update(algorithms)
             values['robot'] = robot.model.name
             values['joints'] = ' '.join(robot.model.joint_names)
             values['base link'] = robot.model.base_link

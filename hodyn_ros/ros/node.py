@@ -1,20 +1,24 @@
 """The node: topics and services on one side, models, motions and efforts on the other.
 
 Wiring only. The callbacks of topics and timers run in the one thread of the executor and are
-short; what takes long, whole trajectories and the service, has a thread each, so that nothing else
-waits. (The executor of rclpy with several threads loses messages from a few hundred a second on.)
+short; what takes long, making a robot ready, whole trajectories and the service, has a thread
+each, so that nothing else waits. (The executor of rclpy with several threads loses messages from a
+few hundred a second on.)
 """
 
 from __future__ import annotations
 
 import math
+import queue
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
@@ -28,7 +32,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, find_violations
-from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import HodynError, MotionError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
@@ -57,6 +61,7 @@ from hodyn_ros.ros.parameters import (
     read_limits,
     unused_limits,
 )
+from hodyn_ros.ros.preparation import Outcome, Preparation
 from hodyn_ros.ros.process import run
 from hodyn_ros.ros.service_thread import ServiceThread
 from hodyn_ros.ros.stream import LatestWrenches, PlannedMotion, TrajectoryStream
@@ -70,15 +75,24 @@ class HodynNode(Node):
 
     def __init__(self, **node_options: object) -> None:
         super().__init__('hodyn_node', **node_options)
+        # What ends with the node, also if it comes no further than to its parameters.
         self._service: ServiceThread | None = None
+        self._preparation: Preparation | None = None
+        self._settled = threading.Event()  # whether waiting for a first robot makes no sense
+        self._settled.set()
         self._planning = ThreadPoolExecutor(1, thread_name_prefix='planning')
         self._settings = declare_settings(self)
         self._robot: Robot | None = None
+        self._wanted: str | None = None  # description that is being made ready
         self._description_error = ''
+        self._remark = ''
         self._last_logged: dict[str, float] = {}
         self._stream = TrajectoryStream()
         self._wrenches = LatestWrenches(self._settings.wrench_timeout)
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
+        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._outcome_is_there = self.create_guard_condition(self._on_outcome)
+        self._preparation = Preparation(self._assembled, self._hand_over)
 
         self._effort_publisher = self.create_publisher(
             JointEffort, '~/joint_effort', qos.OUTPUT
@@ -92,7 +106,7 @@ class HodynNode(Node):
 
         description = declare_robot_description(self)
         if description:
-            self._take_description(description)
+            self._request_robot(description)
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
         self.create_subscription(
@@ -125,11 +139,14 @@ class HodynNode(Node):
             ),
             post_callback=self._on_time_jump,
         )
-        if self._robot is None:
+        if self._wanted is None:
             self.get_logger().info('Waiting for a robot description.')
 
     def destroy_node(self) -> None:
         """Finish what the workers have begun, drop what waits for them, and destroy the node."""
+        self._settled.set()
+        if self._preparation is not None:
+            self._preparation.close()
         if self._service is not None:
             self._service.close()
         self._planning.shutdown(cancel_futures=True)
@@ -138,31 +155,73 @@ class HodynNode(Node):
     # Model
 
     def _on_robot_description(self, message: String) -> None:
-        self._take_description(message.data)
+        self._request_robot(message.data)
 
     def _on_set_parameters(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         for parameter in parameters:
-            if parameter.name == 'robot_description' and not self._take_description(
-                parameter.value
-            ):
-                return SetParametersResult(successful=False, reason=self._description_error)
+            xml = parameter.value
+            if parameter.name != 'robot_description' or xml == self._latest_description():
+                continue
+            try:
+                model = self._assembled(xml)
+                read_limits(self, model)
+            except HodynError as error:
+                self._refuse_description(str(error))
+                return SetParametersResult(successful=False, reason=str(error))
+            self._request_robot(xml, model)
         return SetParametersResult(successful=True)
 
-    def _take_description(self, xml: str) -> bool:
-        """Build the model anew; a description that cannot be used leaves the old one."""
+    def _latest_description(self) -> str | None:
+        in_use = None if self._robot is None else self._robot.description
+        return in_use if self._wanted is None else self._wanted
+
+    def _assembled(self, xml: str) -> RobotModel:
+        settings = self._settings
+        return RobotModel.from_description(
+            parse_urdf(xml), settings.base_link, settings.tip_link, settings.gravity
+        )
+
+    def _request_robot(self, xml: str, model: RobotModel | None = None) -> None:
+        """Have a robot made ready; until it is, the one in use stays in use."""
         if self._robot is not None and xml == self._robot.description:
+            self._wanted = None
             self._description_error = ''
-            return True
-        try:
-            robot = self._built_robot(xml)
-        except HodynError as error:
-            self._description_error = str(error)
-            self._diagnostics.refused('robot_description', str(error))
-            self.get_logger().error(
-                f'Robot description refused: {error}'
-                + (' The model before stays in use.' if self._robot is not None else '')
+            self._preparation.cancel()
+        elif xml != self._wanted:
+            self._wanted = xml
+            if self._robot is None:
+                self._settled.clear()
+            self._preparation.request(
+                xml, model, self._wrenches.latest(), in_other_process=self._robot is not None
             )
-            return False
+
+    def _hand_over(self, outcome: Outcome) -> None:
+        """Bring an outcome from the thread of the preparation into that of the executor."""
+        self._outcomes.put(outcome)
+        self._outcome_is_there.trigger()
+
+    def _on_outcome(self) -> None:
+        while not self._outcomes.empty():
+            outcome = self._outcomes.get()
+            if self._wanted is None:
+                continue  # the robot in use has been described once more in the meantime
+            if outcome.description == self._wanted:
+                self._wanted = None
+            self._take_robot(outcome)
+            if self._robot is not None or self._wanted is None:
+                self._settled.set()
+
+    def _take_robot(self, outcome: Outcome) -> None:
+        """Use a robot that is ready; a description that cannot be used leaves the one before."""
+        if outcome.model is None:
+            self._refuse_description(outcome.error)
+            return
+        try:
+            limits = read_limits(self, outcome.model)
+        except HodynError as error:
+            self._refuse_description(str(error))
+            return
+        robot = Robot(outcome.model, limits, outcome.description)
         previous, self._robot = self._robot, robot
         self._description_error = ''
         self._diagnostics.received('robot_description')
@@ -175,6 +234,7 @@ class HodynNode(Node):
             self.get_logger().warning(
                 f'The wrench on {link!r} is dropped: the new robot has no such link.'
             )
+        self._preparation.request_wrenches(robot.model, self._wrenches.latest())
         for warning in robot.model.warnings:
             self.get_logger().warning(warning)
         for name in unused_limits(self._parameter_overrides, robot.model):
@@ -183,17 +243,30 @@ class HodynNode(Node):
                 f'the joints {listed(robot.model.joint_names)} and one of the quantities '
                 f'{listed(EXTRA_QUANTITIES)}.'
             )
+        if outcome.remark and outcome.remark != self._remark:
+            self.get_logger().warning(
+                f'Efforts are computed without compiled code, which is slower: {outcome.remark}.'
+            )
+        self._remark = outcome.remark
         self.get_logger().info(
             f'Model {robot.model.name!r} is ready: joints {", ".join(robot.model.joint_names)}.'
         )
-        return True
 
-    def _built_robot(self, xml: str) -> Robot:
-        settings = self._settings
-        model = RobotModel.from_description(
-            parse_urdf(xml), settings.base_link, settings.tip_link, settings.gravity
+    def _refuse_description(self, reason: str) -> None:
+        self._description_error = reason
+        self._diagnostics.refused('robot_description', reason)
+        self.get_logger().error(
+            f'Robot description refused: {reason}'
+            + (' The model before stays in use.' if self._robot is not None else '')
         )
-        return Robot(model, read_limits(self, model), xml)
+
+    def _ready(self) -> Robot:
+        return ready(self._robot, self._wanted is not None)
+
+    def _awaited(self) -> Robot:
+        """Return the robot in use, after a first one has been made ready; not for callbacks."""
+        self._settled.wait()
+        return self._ready()
 
     # Streams
 
@@ -210,7 +283,7 @@ class HodynNode(Node):
             self._diagnostics.received(topic)
 
     def _take_joint_motion(self, message: JointMotion) -> None:
-        robot = ready(self._robot)
+        robot = self._ready()
         motion = motion_from_message(robot.model, message)
         stamp = self._checked_stamp(nanoseconds(message.header.stamp))
         try:
@@ -233,13 +306,15 @@ class HodynNode(Node):
 
     def _take_wrench_motion(self, message: WrenchMotion) -> None:
         link, expressed_in, acting, values = wrench_from_message(message)
-        links = ready(self._robot).model.links
+        model = self._ready().model
+        links = model.links
         if link not in links:
             raise WrenchError(
                 f'Wrench on an unknown link: frame_id is {link!r}, the links are {listed(links)}.'
             )
         stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
         self._wrenches.update(link, expressed_in, acting, values, stamp)
+        self._preparation.request_wrenches(model, self._wrenches.latest())
 
     def _on_time_jump(self, jump: TimeJump) -> None:
         """After a jump back (a recording starts again) nothing of before is true any more."""
@@ -284,7 +359,7 @@ class HodynNode(Node):
         self._planning.submit(self._take, 'joint_trajectory', take, message)
 
     def _take_joint_trajectory(self, now: int, message: JointTrajectory) -> None:
-        robot = ready(self._robot)
+        robot = self._awaited()
         spline, remarks = fit_waypoints(robot.model, waypoints_from_message(message))
         start = nanoseconds(message.header.stamp) or now
         planned = PlannedMotion(robot.model.joint_names, spline, start)
@@ -317,6 +392,7 @@ class HodynNode(Node):
         response: ComputeInverseDynamics.Response,
     ) -> ComputeInverseDynamics.Response:
         settings = self._settings
+        self._settled.wait()
         try:
             answer(
                 self._robot,
@@ -324,6 +400,7 @@ class HodynNode(Node):
                 response,
                 settings.trajectory_sample_period,
                 settings.max_samples,
+                self._preparation.request_wrenches,
             )
         except Exception as error:  # a fault of ours must not leave the client without an answer
             self.get_logger().error(traceback.format_exc())
@@ -360,9 +437,24 @@ class HodynNode(Node):
         self.get_logger().error(text)
 
     def _on_diagnostics_timer(self) -> None:
-        message = self._diagnostics.report(self._robot, self._description_error)
+        message = self._diagnostics.report(
+            self._robot,
+            self._description_error,
+            self._wanted is not None,
+            {} if self._robot is None else self._algorithms(self._robot.model),
+        )
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics_publisher.publish(message)
+
+    def _algorithms(self, model: RobotModel) -> dict[str, str]:
+        motion = np.zeros((5, model.n_joints))
+        algorithms = {'algorithm': chosen_algorithm(model, motion)}
+        wrenches = self._wrenches.latest()
+        if wrenches:
+            algorithms['algorithm with wrenches'] = chosen_algorithm(model, motion, wrenches)
+        if self._remark:
+            algorithms['no compiled code because'] = self._remark
+        return algorithms
 
 
 def main(args: Sequence[str] | None = None) -> int:

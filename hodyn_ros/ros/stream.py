@@ -124,6 +124,12 @@ class LatestWrenches:
                 del self._latest[link]
             return gone
 
+    def latest(self) -> list[Wrench]:
+        """Wrenches as they arrived, whatever their age."""
+        with self._lock:
+            latest = sorted(self._latest.items(), key=lambda item: item[0])
+        return [Wrench(link, w.values, w.expressed_in, w.acting) for link, w in latest]
+
     def at(self, time: int, orders: int) -> list[Wrench]:
         """Wrenches at a time [ns] with `orders` orders, continued by their own derivatives.
 
@@ -133,9 +139,10 @@ class LatestWrenches:
             If one of them is older (or newer) than the time-out.
         """
         with self._lock:
-            latest = dict(self._latest)
+            # In the same order every time, since each order has its own compiled code.
+            latest = sorted(self._latest.items(), key=lambda item: item[0])
         wrenches = []
-        for link, wrench in latest.items():
+        for link, wrench in latest:
             age = (time - wrench.stamp) / NANOSECONDS
             if abs(age) > self._timeout:
                 raise WrenchError(
