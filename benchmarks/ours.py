@@ -60,10 +60,11 @@ def from_python(case: Case) -> list[Contestant]:
     """Make the contestant of the public function for one sample, with a new array each call."""
     model, motion = case.model, case.motion[:SAMPLES_FROM_PYTHON]
     model.warm_up()
+    samples = list(motion)
     latest: list[Array] = []
 
     def run() -> None:
-        latest[:] = [inverse_dynamics(model, sample) for sample in motion]
+        latest[:] = [inverse_dynamics(model, sample) for sample in samples]
 
     return [
         Contestant('hodyn_ros from Python', 2, len(motion), run, lambda: np.array(latest))
@@ -76,8 +77,10 @@ def from_python_out(case: Case) -> list[Contestant]:
     model.warm_up()
     efforts = np.empty((len(motion), motion.shape[1] - 2, motion.shape[2]))
 
+    pairs = list(zip(motion, efforts))
+
     def run() -> None:
-        for sample, effort in zip(motion, efforts):
+        for sample, effort in pairs:
             inverse_dynamics(model, sample, out=effort)
 
     return [Contestant('hodyn_ros from Python, out=', 2, len(motion), run, lambda: efforts)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks import cases, ours
+from benchmarks import cases, generated_code, ours
 from benchmarks.cases import Case
 from benchmarks.peers import (
     casadi_derivatives,
@@ -146,6 +146,8 @@ FROM_PYTHON: dict[str, Maker] = {
     'hodyn_ros from Python, out=': ours.from_python_out,
 }
 
+ENGINE: dict[str, Maker] = {**ours.ENGINE, 'hodyn_ros generated C': generated_code.contestants}
+
 SECTIONS = {
     'panda': Section(
         'Franka Panda',
@@ -155,19 +157,19 @@ SECTIONS = {
             'JAX': jax_jet.contestants,
             **FROM_PYTHON,
             'hodyn_ros batch': ours.batch,
-            **ours.ENGINE,
+            **ENGINE,
         },
     ),
     'chains': Section(
         'Random chains',
         lambda size: (cases.chain(n, size.samples_of(n)) for n in size.sizes),
-        {**COMPILED, 'hodyn_ros from Python': ours.from_python, **ours.ENGINE},
+        {**COMPILED, 'hodyn_ros from Python': ours.from_python, **ENGINE},
         scaling=True,
     ),
     'trees': Section(
         'Random trees',
         lambda size: (cases.tree(n, size.samples_of(n)) for n in size.sizes),
-        {**COMPILED, 'hodyn_ros from Python': ours.from_python, **ours.ENGINE},
+        {**COMPILED, 'hodyn_ros from Python': ours.from_python, **ENGINE},
         scaling=True,
     ),
     'arms': Section(
@@ -177,7 +179,7 @@ SECTIONS = {
             **PINOCCHIO,
             'CasADi': casadi_derivatives.contestants,
             'skidy': skidy_closed_form.contestants,
-            **ours.ENGINE,
+            **ENGINE,
         },
     ),
     'formulations': Section(
@@ -186,7 +188,7 @@ SECTIONS = {
         {
             **PINOCCHIO,
             **{name: ours.formulation(name) for name in FORMULATIONS},
-            **ours.ENGINE,
+            **ENGINE,
         },
     ),
 }
