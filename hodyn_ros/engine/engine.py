@@ -129,7 +129,7 @@ class Engine:
                     kernel = kernels.tree_kernel(self._model, order, bool(wrenches))
                 self._kernels[key] = kernel
                 if not wrenches and folded is None and not self._model.friction:
-                    self._offer_single(kernel)
+                    self._offer_single(order, kernel)
             return self._kernels[key]
 
     @cached_property
@@ -139,11 +139,11 @@ class Engine:
         program = robot_program(self._model, frames_of(self._model), HIGHEST_ORDER)
         return program.flops <= LARGEST_ROBOT_PROGRAM
 
-    def _offer_single(self, kernel: Kernel) -> None:
+    def _offer_single(self, order: int, kernel: Kernel) -> None:
         """Leave what a call with a single sample needs where it is found in least time."""
         from hodyn_ros.engine.numba_call import single
 
-        n, order = self._model.n_joints, kernel.order
+        n = self._model.n_joints
         table = int(kernel.single_table.ctypes.data)
         self._model.derived[order + 3, n] = ((order + 1, n), single, table)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -25,6 +26,7 @@ from hodyn_ros.engine.llvm import (
     evaluate_function,
     loop,
 )
+from hodyn_ros.engine.program import Program
 from hodyn_ros.engine.robot_program import Attachment, robot_program
 from hodyn_ros.model.robot import RobotModel
 
@@ -38,22 +40,57 @@ def padded(count: int, width: int) -> int:
     return -(-count // width) * width
 
 
-def robot_module(
-    model: RobotModel,
-    frames: Frames,
-    order: int,
-    wrenches: Sequence[Attachment],
-    lanes: int,
-    width: int,
-) -> ir.Module:
-    """Write a module with the function 'evaluate' of one robot, all constants folded in.
+class Part(NamedTuple):
+    """An array of a program: its name and the numbers that a sample has in it."""
+
+    array: str
+    size: int
+    written: bool
+
+
+class RobotProgram(NamedTuple):
+    """A program of one robot, all constants folded in, and the arrays that it works on.
+
+    Attributes
+    ----------
+    program : Program
+        Reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
+        the positions of some bodies' joints.
+    bodies : sequence of int
+        These bodies.
+    orders : int
+        Number of derivatives in the motion, the zeroth included.
+    middle, result : Part
+        The other arrays, see `llvm.EVALUATE`.
+    """
+
+    program: Program
+    bodies: Sequence[int]
+    orders: int
+    middle: Part
+    result: Part
+
+
+def effort_program(
+    model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment]
+) -> RobotProgram:
+    """Program of the efforts of a robot; see `robot_program`."""
+    return RobotProgram(
+        robot_program(model, frames, order, wrenches),
+        range(model.n_bodies),
+        order + 3,
+        Part('wrench', 6 * (order + 1) * len(wrenches), False),
+        Part('effort', model.n_joints * (order + 1), True),
+    )
+
+
+def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> ir.Module:
+    """Write a module with the function 'evaluate' for a program of one robot.
 
     Parameters
     ----------
     model : RobotModel
-    frames : Frames
-    order : int
-    wrenches : sequence of Attachment
+    robot : RobotProgram
     lanes : int
         Samples in a block.
     width : int
@@ -63,16 +100,15 @@ def robot_module(
     -------
     ir.Module
     """
-    program = robot_program(model, frames, order, wrenches)
     module = ir.Module('robot')
     trigonometry = Trigonometry(module, width)
-    n, n_bodies = model.n_joints, model.n_bodies
-    room = padded(n_bodies * lanes, width)
+    count = len(robot.bodies)
+    room = padded(count * lanes, width)
 
     def body(block: Block) -> None:
         writer, builder = block.writer, block.writer.builder
         position, sine, cosine = (writer.at(block.scratch, k * room) for k in range(3))
-        for i in range(n_bodies):
+        for place, i in enumerate(robot.bodies):
             value = writer.load(Elements(block.motion, True), int(model.coordinate[i]))
             multiplier, offset = float(model.multiplier[i]), float(model.offset[i])
             # Rounded as `kinematics.joints.body_coordinates` rounds it.
@@ -80,28 +116,29 @@ def robot_module(
                 value = builder.fmul(value, writer.number(multiplier))
             if offset != 0.0:
                 value = builder.fadd(value, writer.number(offset))
-            writer.store_lanes(value, writer.at(position, i * lanes))
-        for i in range(n_bodies * lanes, room):
+            writer.store_lanes(value, writer.at(position, place * lanes))
+        for i in range(count * lanes, room):
             builder.store(ir.Constant(DOUBLE, 0.0), writer.at(position, i), align=8)
-        trigonometry.write(builder, _whole(n_bodies * lanes), position, sine, cosine)
+        trigonometry.write(builder, _whole(count * lanes), position, sine, cosine)
         writer.run(
-            program,
+            robot.program,
             {
                 'motion': Elements(block.motion, True),
                 'sine': Elements(sine, True),
                 'cosine': Elements(cosine, True),
-                'wrench': Elements(block.wrench, True),
-                'effort': Elements(block.effort, True),
+                robot.middle.array: Elements(block.middle, True),
+                robot.result.array: Elements(block.result, True),
             },
         )
 
-    sizes = (n * (order + 3), 6 * (order + 1) * len(wrenches), n * (order + 1))
+    sizes = (model.n_joints * robot.orders, robot.middle.size, robot.result.size)
     evaluate_function(
         module,
         lanes,
         width,
         lambda builder, integers: (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2])),
         body,
+        writes_middle=robot.middle.written,
     )
     return module
 
@@ -180,7 +217,7 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
             value = writer.load(Elements(block.constants, False), k)
             writer.store_lanes(value, writer.at(states, k * writer.lanes))
         with loop(builder, builder.mul(n, _whole(order + 1))) as i:
-            writer.store_lanes(writer.number(0.0), part(block.effort, i, 1))
+            writer.store_lanes(writer.number(0.0), part(block.result, i, 1))
 
         for backward in (False, True):
             with loop(builder, n_bodies, backward=backward) as i:
@@ -194,11 +231,11 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
                     'cosine': Elements(part(cosine, i, 1), True),
                     'own': Elements(part(states, builder.add(i, _whole(1)), layout.size), True),
                     'parent': Elements(part(states, parent, layout.size), True),
-                    'wrench': Elements(part(block.wrench, i, 6 * (order + 1)), True),
+                    'wrench': Elements(part(block.middle, i, 6 * (order + 1)), True),
                 }
                 strided = {
                     name: (part(pointer, coordinate, 1), builder.mul(n, per_block))
-                    for name, pointer in (('motion', block.motion), ('effort', block.effort))
+                    for name, pointer in (('motion', block.motion), ('effort', block.result))
                 }
                 end = builder.append_basic_block('next')
                 unknown = builder.append_basic_block('unknown')
@@ -218,13 +255,15 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
     return module
 
 
-def robot_scratch(model: RobotModel, order: int, wrenches: int, lanes: int, width: int) -> int:
+def robot_scratch(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `robot_module` needs."""
-    transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * wrenches
-    return lanes * transposed + 3 * padded(model.n_bodies * lanes, width)
+    transposed = model.n_joints * robot.orders + robot.middle.size + robot.result.size
+    return lanes * transposed + 3 * padded(len(robot.bodies) * lanes, width)
 
 
 def tree_scratch(model: RobotModel, order: int, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `tree_module` needs."""
-    states = (model.n_bodies + 1) * StateLayout(order).size * lanes
-    return robot_scratch(model, order, model.n_bodies, lanes, width) + states
+    n_bodies = model.n_bodies
+    transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * n_bodies
+    states = (n_bodies + 1) * StateLayout(order).size
+    return lanes * (transposed + states) + 3 * padded(n_bodies * lanes, width)

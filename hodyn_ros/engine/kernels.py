@@ -1,4 +1,4 @@
-"""Compiled kernels: efforts of batches of samples by machine code, on one or several threads."""
+"""Compiled kernels: batches of samples by machine code, on one or several threads."""
 
 from __future__ import annotations
 
@@ -24,31 +24,27 @@ SAMPLES_PER_THREAD = 512
 
 
 class Kernel:
-    """Machine code for one order of the efforts of a robot.
+    """Machine code for one result of the motion of a robot, such as its efforts of some order.
 
     Attributes
     ----------
-    order : int
     folded : bool
         Whether the constants of the robot are folded in.
     wrench_size : int
         Numbers that a sample has in the wrenches.
     single_table : ndarray
-        For `numba_call.single`; only without wrenches.
+        For the calls in `numba_call`.
     """
 
     def __init__(
         self,
-        model: RobotModel,
-        order: int,
-        wrench_size: int,
         integers: NDArray[np.int64],
         numbers: Array,
         addresses: tuple[int, int],
         scratch_sizes: tuple[int, int],
         folded: bool,
+        wrench_size: int = 0,
     ) -> None:
-        self.order = order
         self.folded = folded
         self.wrench_size = wrench_size
         self._integers, self._numbers = integers, numbers
@@ -60,39 +56,40 @@ class Kernel:
         )
 
     def evaluate(
-        self, motion: Array, wrench: Array | None, effort: Array, num_threads: int = 1
+        self, motion: Array, middle: Array | None, result: Array, num_threads: int = 1
     ) -> bool:
-        """Compute the efforts of a batch.
+        """Compute a batch.
 
         Parameters
         ----------
         motion : ndarray, shape (N, K, n), C-contiguous
-        wrench : ndarray, shape (N, wrench_size), C-contiguous, or None
-        effort : ndarray, shape (N, K-2, n), C-contiguous
+        middle : ndarray, shape (N, ...), C-contiguous, or None
+            Wrenches, of `wrench_size` numbers a sample, or what is written besides the result.
+        result : ndarray, shape (N, ...), C-contiguous
             Is written.
         num_threads : int
 
         Returns
         -------
         bool
-            Whether the motion, the wrenches and the efforts are finite.
+            Whether all numbers are finite.
         """
         N = len(motion)
         threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
         if threads == 1:
-            return self._part(motion, wrench, effort)
+            return self._part(motion, middle, result)
         lanes = self._lanes[1]
         step = -(-N // (threads * lanes)) * lanes
         parts = [slice(start, start + step) for start in range(0, N, step)]
         futures = [
             _threads(num_threads).submit(
-                self._part, motion[part], None if wrench is None else wrench[part], effort[part]
+                self._part, motion[part], None if middle is None else middle[part], result[part]
             )
             for part in parts
         ]
         return all([future.result() for future in futures])
 
-    def _part(self, motion: Array, wrench: Array | None, effort: Array) -> bool:
+    def _part(self, motion: Array, middle: Array | None, result: Array) -> bool:
         status = 0
         start = 0
         for which in (1, 0):
@@ -107,15 +104,15 @@ class Kernel:
                     aligned(self._scratch_sizes[which]),
                     blocks,
                     motion[rest],
-                    None if wrench is None else wrench[rest],
-                    effort[rest],
+                    None if middle is None else middle[rest],
+                    result[rest],
                 )
                 start += blocks * lanes
         return status == 0
 
 
 def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()) -> Kernel:
-    """Kernel with the constants of a robot folded in.
+    """Kernel of the efforts with the constants of a robot folded in.
 
     Parameters
     ----------
@@ -129,27 +126,41 @@ def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] =
     -------
     Kernel
     """
-    constants_of = frames_of(model)
+    return program_kernel(
+        model, functions.effort_program(model, frames_of(model), order, wrenches)
+    )
+
+
+def program_kernel(model: RobotModel, robot: functions.RobotProgram) -> Kernel:
+    """Kernel of a program of one robot.
+
+    Parameters
+    ----------
+    model : RobotModel
+    robot : functions.RobotProgram
+
+    Returns
+    -------
+    Kernel
+    """
     width = vector_width()
     addresses, sizes = [], []
     for lanes in (1, width):
-        module = functions.robot_module(model, constants_of, order, wrenches, lanes, width)
+        module = functions.robot_module(model, robot, lanes, width)
         addresses.append(function_address(module))
-        sizes.append(functions.robot_scratch(model, order, len(wrenches), lanes, width))
+        sizes.append(functions.robot_scratch(model, robot, lanes, width))
     return Kernel(
-        model,
-        order,
-        6 * (order + 1) * len(wrenches),
         np.zeros(0, dtype=np.int64),
         np.zeros(0),
         (addresses[0], addresses[1]),
         (sizes[0], sizes[1]),
         folded=True,
+        wrench_size=0 if robot.middle.written else robot.middle.size,
     )
 
 
 def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
-    """Kernel that loops over the bodies of any robot.
+    """Kernel of the efforts that loops over the bodies of any robot.
 
     Parameters
     ----------
@@ -176,14 +187,12 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
     numbers = np.concatenate([base_state(constants_of, order), rows.ravel(), model.offset])
     sizes = [functions.tree_scratch(model, order, lanes, width) for lanes in (1, width)]
     return Kernel(
-        model,
-        order,
-        6 * (order + 1) * model.n_bodies if loaded else 0,
         integers,
         numbers,
         _tree_addresses(order, loaded),
         (sizes[0], sizes[1]),
         folded=False,
+        wrench_size=6 * (order + 1) * model.n_bodies if loaded else 0,
     )
 
 
