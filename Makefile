@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 COLCON_VENV := .venv-colcon
+BENCH := quick
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
@@ -61,6 +62,11 @@ examples: venv ## Set up, recompute examples of the papers and draw them into bu
 	for name in $(EXAMPLES); do \
 	  $(VENV)/bin/python examples/$$name.py --picture build/examples/$$name.png || exit; \
 	done
+
+.PHONY: bench
+bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BENCH=full: longer)
+	$(VENV)/bin/pip install --quiet '.[bench]'
+	$(VENV)/bin/python -m benchmarks --size $(BENCH)
 
 .PHONY: doc
 doc: venv ## Set up and build the documentation into build/doc

@@ -59,6 +59,16 @@ setup(
         ],
         'plot': ['matplotlib>=3.5'],
         'doc': ['sphinx>=5.0'],
+        # What hodyn_ros is timed against. Not skidy: it brings another package of the name
+        # urdf_parser_py, which replaces the one that hodyn_ros needs.
+        'bench': [
+            'casadi>=3.6',
+            'cmeel-eigen>=3.4',
+            'jax>=0.4.30',
+            'matplotlib>=3.5',
+            'mujoco>=3.1',
+            'pin>=3.0',
+        ],
         # colcon test runs pytest only if this extra lists it.
         'test': [
             'casadi>=3.6',

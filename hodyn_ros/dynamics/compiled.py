@@ -1,8 +1,9 @@
-"""Efforts of samples by a compiled kernel of the engine."""
+"""Efforts of samples by a kernel of the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,15 @@ from numpy.typing import NDArray
 from hodyn_ros.dynamics.additions import add_friction
 from hodyn_ros.dynamics.samples import BLOCK, Compute
 from hodyn_ros.dynamics.wrenches import Wrench, wrenches_on_bodies
+from hodyn_ros.engine.engine import COMPILED_TREE
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.kernels import Kernel
+from hodyn_ros.engine.straight_line import StraightLine
 from hodyn_ros.kinematics.joints import body_coordinates, independent_efforts
 from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
+
+if TYPE_CHECKING:
+    from hodyn_ros.engine.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -22,13 +27,15 @@ Array = NDArray[np.float64]
 COMPILED_BLOCK = 2**16
 
 
-def compiled_efforts(model: RobotModel, kernel: Kernel, num_threads: int) -> Compute:
+def compiled_efforts(
+    model: RobotModel, kernel: Kernel | StraightLine, num_threads: int
+) -> Compute:
     """Return the computation of samples by a kernel, with friction added.
 
     Parameters
     ----------
     model : RobotModel
-    kernel : Kernel
+    kernel : Kernel or StraightLine
     num_threads : int
 
     Returns
@@ -42,7 +49,7 @@ def compiled_efforts(model: RobotModel, kernel: Kernel, num_threads: int) -> Com
         loads = None
         if kernel.wrench_size:
             moving = [pair for pair in wrenches if model.link(pair[0].link).body != BASE]
-            pack = _given if kernel.folded else _on_bodies
+            pack = _on_bodies if kernel.name == COMPILED_TREE else _given
             loads = pack(model, motion, moving)
         finite = kernel.evaluate(motion, loads, efforts, num_threads)
         if finite and model.friction:

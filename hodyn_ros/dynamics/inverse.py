@@ -21,7 +21,13 @@ from hodyn_ros.dynamics.additions import add_friction_and_armature
 from hodyn_ros.dynamics.compiled import COMPILED_BLOCK, compiled_efforts
 from hodyn_ros.dynamics.samples import BLOCK, Compute, Samples, on_bodies
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import HIGHEST_ORDER, engine_of
+from hodyn_ros.engine.engine import (
+    COMPILED_ROBOT,
+    COMPILED_TREE,
+    HIGHEST_ORDER,
+    STRAIGHT_LINE,
+    engine_of,
+)
 from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.joints import independent_efforts
@@ -52,8 +58,13 @@ FORMULATIONS = {
 }
 
 
-COMPILED = ('compiled', 'compiled_robot', 'compiled_tree')
-"""Names of the compiled kernels: the one that suits the robot, its constants folded in, any."""
+ENGINE = {
+    'engine': None,
+    'compiled_robot': COMPILED_ROBOT,
+    'compiled_tree': COMPILED_TREE,
+    'straight_line': STRAIGHT_LINE,
+}
+"""Names of the engine's kernels: the one that suits the robot and the machine, and each form."""
 
 
 def inverse_dynamics(
@@ -77,10 +88,10 @@ def inverse_dynamics(
     wrench : Wrench or sequence of Wrench, optional
         Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
     algorithm : str
-        'auto', the name of a formulation, a key of `FORMULATIONS`, or one of `COMPILED`. They
+        'auto', the name of a formulation, a key of `FORMULATIONS`, or of `ENGINE`. They
         agree to rounding and differ in cost and in the highest order that they compute. 'auto'
-        runs compiled code for K <= 5 as soon as there is some, see `RobotModel.warm_up`, and NumPy
-        otherwise; `chosen_algorithm` says which. The names of `COMPILED` wait for the compiler.
+        runs compiled code for K <= 7 as soon as there is some, see `RobotModel.warm_up`, and NumPy
+        otherwise; `chosen_algorithm` says which. The names of `ENGINE` wait for the compiler.
     out : ndarray of float64, shape (..., K-2, n), optional
         Where to write the result, contiguous in C order.
     num_threads : int
@@ -144,7 +155,7 @@ def chosen_algorithm(
     Returns
     -------
     str
-        A key of `FORMULATIONS`, or 'compiled_robot' or 'compiled_tree'.
+        A key of `FORMULATIONS`, or a form of `ENGINE`.
 
     Raises
     ------
@@ -165,7 +176,7 @@ def _choose(
 ) -> _Choice:
     """Algorithm for some samples; if only asked for, nothing is compiled for `auto`."""
     order = samples.K - 3
-    if algorithm == 'auto' or algorithm in COMPILED:
+    if algorithm == 'auto' or algorithm in ENGINE:
         links = tuple(
             Attachment(item.link, item.expressed_in)
             for item in samples.wrenches
@@ -176,17 +187,16 @@ def _choose(
             kernel = engine.kernel(order, links, 0 if ask else samples.N)
         else:
             _check_order(algorithm, HIGHEST_ORDER, order)
-            folded = None if algorithm == 'compiled' else algorithm == 'compiled_robot'
-            kernel = engine.prepare(order, links, folded)
+            kernel = engine.prepare(order, links, ENGINE[algorithm])
         if kernel is None:
             algorithm = 'nth_order'
         else:
-            name = 'compiled_robot' if kernel.folded else 'compiled_tree'
-            return _Choice(name, compiled_efforts(model, kernel, num_threads), COMPILED_BLOCK)
+            compute = compiled_efforts(model, kernel, num_threads)
+            return _Choice(kernel.name, compute, COMPILED_BLOCK)
     if algorithm not in FORMULATIONS:
         raise HodynError(
             f'The algorithm {algorithm!r} is unknown; choose one of auto, '
-            f'{", ".join((*FORMULATIONS, *COMPILED))}.'
+            f'{", ".join((*FORMULATIONS, *ENGINE))}.'
         )
     formulation = FORMULATIONS[algorithm]
     if formulation.highest_order is not None:

@@ -44,7 +44,7 @@ class Flow(NamedTuple):
 def sum_bodies(x: Body, y: Body) -> Body:
     """Body that consists of two, in one frame."""
     J = tuple(p + q for p, q in zip(x.J, y.J))
-    return Body(x.mass + y.mass, formulation.plus(x.h, y.h), J)  # type: ignore[arg-type]
+    return Body(x.mass + y.mass, formulation.plus(x.h, y.h), J)
 
 
 def body_in_parent(joint: Joint, turn: Turn, q: Number, body: Body) -> Body:
@@ -102,7 +102,7 @@ def momentum_of_joint(joint: Joint, body: Body) -> Load:
 
 
 def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
-    """Sums of one body with a twist."""
+    """Compute the sums of one body with a twist."""
     H = _outer(body.h, w)
     xx, _, _, yy, _, zz = body.J
     J = _full(body.J)
@@ -117,7 +117,7 @@ def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
 
 
 def sum_flows(x: Flow, y: Flow) -> Flow:
-    """Sums of two groups of bodies together."""
+    """Add the sums of two groups of bodies together."""
     return Flow(
         formulation.plus(x.a, y.a),
         formulation.plus(x.b, y.b),
@@ -127,7 +127,7 @@ def sum_flows(x: Flow, y: Flow) -> Flow:
 
 
 def flow_in_parent(joint: Joint, turn: Turn, q: Number, flow: Flow) -> Flow:
-    """Sums for the frame of the parent; see `body_in_parent`."""
+    """Compute the sums for the frame of the parent; see `body_in_parent`."""
     if formulation.slides(joint):
         flow = _shifted_flow(flow, formulation.scaled(joint.slide * q, AXIS))
     flow = Flow(
@@ -170,11 +170,11 @@ def _shifted_body(body: Body, d: Vector) -> Body:
         for value, (i, j) in zip(body.J, pairs)
     )
     h = formulation.plus_scaled(body.h, body.mass, d)
-    return Body(body.mass, h, J)  # type: ignore[arg-type]
+    return Body(body.mass, h, J)
 
 
 def _shifted_flow(flow: Flow, d: Vector) -> Flow:
-    """Sums for an origin from which the present one is at d.
+    """Compute the sums for an origin from which the present one is at d.
 
     With [d] = D: E - H D - D H + (2 trace(H) + a . d) D - d b^T + (b . d) 1.
     """
@@ -189,7 +189,8 @@ def _shifted_flow(flow: Flow, d: Vector) -> Flow:
     columns = tuple(  # type: ignore[assignment]
         formulation.plus_cross(column, of_H, d) for column, of_H in zip(columns, _transposed(H))
     )
-    return Flow(a, formulation.plus_cross(b, d, a), _plus_matrix(H, _outer(d, a)), _transposed(columns))
+    b = formulation.plus_cross(b, d, a)
+    return Flow(a, b, _plus_matrix(H, _outer(d, a)), _transposed(columns))
 
 
 def _matrix_in_parent(joint: Joint, turn: Turn, A: Matrix) -> Matrix:

@@ -5,25 +5,42 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
 
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.robot_program import Attachment, robot_program
+from hodyn_ros.engine.program import ProgramTooLong
+from hodyn_ros.engine.robot_program import (
+    Attachment,
+    RobotProgram,
+    effort_program,
+    robot_program,
+)
+from hodyn_ros.engine.straight_line import StraightLine
 from hodyn_ros.errors import HodynError
-from hodyn_ros.model.preparation import on_warm_up
+from hodyn_ros.model.preparation import on_warm_up, preparing
 from hodyn_ros.model.robot import RobotModel
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
 
-HIGHEST_ORDER = 2
+# Kernels of higher orders take seconds to compile.
+HIGHEST_ORDER = 4
+
+COMPILED_ROBOT, COMPILED_TREE, STRAIGHT_LINE = 'compiled_robot', 'compiled_tree', 'straight_line'
+"""Forms of a kernel: machine code with the robot's constants folded in, machine code that loops
+over the bodies of any robot, and Python code that works on numbers or NumPy arrays."""
 
 # Longer straight-line code does not fit the processor's instruction cache: loops are faster.
 LARGEST_ROBOT_PROGRAM = 4000
+# What has no loops is compiled, in a few seconds, as long as its code is no longer than this.
+LARGEST_PROGRAM = 20_000
 # Robots with more bodies have longer ones for certain.
 MOST_BODIES = 24
+# Python takes a tenth of a second to read such code for so many bodies.
+MOST_BODIES_IN_PYTHON = 64
 
 # Samples that slower code answers before it is worth compiling: a control loop gets there at once,
 # a script that wants a few numbers does not start a compiler.
@@ -31,7 +48,17 @@ SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
 
-Key = tuple[int, tuple[Attachment, ...], bool | None]
+
+class Result(Protocol):
+    """What a kernel computes besides efforts; a key of dictionaries."""
+
+    def program(self, model: RobotModel) -> RobotProgram:
+        """Program of a robot; may raise `ProgramTooLong`."""
+
+    def __hash__(self) -> int: ...
+
+
+Key = tuple[int, tuple[Attachment, ...], str | None] | Result
 
 _logger = logging.getLogger('hodyn_ros')
 
@@ -58,14 +85,15 @@ class Engine:
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
-        self._kernels: dict[Key, Kernel] = {}
+        self._kernels: dict[Key, Kernel | StraightLine] = {}
         self._samples: dict[Key, int] = {}
         self._pending: set[Key] = set()
+        self._forms: dict[int, str | None] = {}
         self._lock = threading.RLock()
 
     def kernel(
         self, order: int, wrenches: tuple[Attachment, ...] = (), samples: int = 1
-    ) -> Kernel | None:
+    ) -> Kernel | StraightLine | None:
         """Kernel for some samples if there is one; otherwise it may be made in the background.
 
         Parameters
@@ -77,79 +105,130 @@ class Engine:
 
         Returns
         -------
-        Kernel or None
+        Kernel, StraightLine or None
         """
         key = (order, wrenches, None)
         ready = self._kernels.get(key)
         if ready is not None or order > HIGHEST_ORDER:
             return ready
+        return self._soon(key, samples, lambda: self._prepare_suitable(order, wrenches))
+
+    def kernel_of(self, result: Result, samples: int = 1) -> Kernel | StraightLine | None:
+        """Kernel of another result for some samples; see `kernel`."""
+        ready = self._kernels.get(result)
+        return ready or self._soon(result, samples, lambda: self._prepare_result(result))
+
+    def _soon(
+        self, key: Key, samples: int, prepare: Callable[[], object]
+    ) -> Kernel | StraightLine | None:
+        """Have a kernel prepared if it is worth it; None as long as it is not there."""
         count = self._samples[key] = self._samples.get(key, 0) + samples
+        now = preparing.get()
         # A failed attempt stays pending: it would fail again.
-        if count < SAMPLES_BEFORE_COMPILING or key in self._pending or unavailable():
+        if (count < SAMPLES_BEFORE_COMPILING or key in self._pending) and not now:
             return None
         self._pending.add(key)
-        if samples >= SAMPLES_WORTH_WAITING:
-            self._try(order, wrenches)
+        if now or samples >= SAMPLES_WORTH_WAITING:
+            self._try(prepare)
         else:
-            _background().submit(self._try, order, wrenches)
+            _background().submit(self._try, prepare)
         return self._kernels.get(key)
 
     def prepare(
-        self, order: int, wrenches: tuple[Attachment, ...] = (), folded: bool | None = None
-    ) -> Kernel:
+        self, order: int, wrenches: tuple[Attachment, ...] = (), form: str | None = None
+    ) -> Kernel | StraightLine:
         """Kernel, made now if there is none.
 
         Parameters
         ----------
         order : int
         wrenches : tuple of Attachment
-        folded : bool, optional
-            Whether the robot's constants are to be folded in; by default if it is small enough.
+        form : str, optional
+            One of the forms; by default the one that suits the robot and the machine.
 
         Returns
         -------
-        Kernel
+        Kernel or StraightLine
 
         Raises
         ------
         HodynError
-            If there is no compiler.
+            If the form needs a compiler and there is none.
         """
+        key = (order, wrenches, form)
+        with self._lock:
+            if key not in self._kernels:
+                chosen = form or self.form(order) or COMPILED_ROBOT
+                kernel = self._make(order, wrenches, chosen)
+                self._kernels[key] = kernel
+                if form is None and not wrenches and not self._model.friction:
+                    self._offer_single(order, kernel)
+            return self._kernels[key]
+
+    def form(self, order: int) -> str | None:
+        """Form that suits the robot and the machine for an order; None: leave it to NumPy."""
+        if order not in self._forms:
+            self._forms[order] = self._suitable_form(order)
+        return self._forms[order]
+
+    def _suitable_form(self, order: int) -> str | None:
+        if unavailable():
+            return STRAIGHT_LINE if self._model.n_bodies <= MOST_BODIES_IN_PYTHON else None
+        if self._model.n_bodies > MOST_BODIES:
+            return COMPILED_TREE
+        program = robot_program(self._model, frames_of(self._model), order)
+        return COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else COMPILED_TREE
+
+    def _make(
+        self, order: int, wrenches: tuple[Attachment, ...], form: str
+    ) -> Kernel | StraightLine:
+        if form == STRAIGHT_LINE:
+            model = self._model
+            return StraightLine(model, effort_program(model, frames_of(model), order, wrenches))
         reason = unavailable()
         if reason:
             raise HodynError(f'There is no compiler for dynamics: {reason}.')
         from hodyn_ros.engine import kernels
 
-        key = (order, wrenches, folded)
-        with self._lock:
-            if key not in self._kernels:
-                if self._folds_constants if folded is None else folded:
-                    kernel = kernels.robot_kernel(self._model, order, wrenches)
-                else:
-                    kernel = kernels.tree_kernel(self._model, order, bool(wrenches))
-                self._kernels[key] = kernel
-                if not wrenches and folded is None and not self._model.friction:
-                    self._offer_single(order, kernel)
-            return self._kernels[key]
+        if form == COMPILED_ROBOT:
+            return kernels.robot_kernel(self._model, order, wrenches)
+        return kernels.tree_kernel(self._model, order, bool(wrenches))
 
-    @cached_property
-    def _folds_constants(self) -> bool:
-        if self._model.n_bodies > MOST_BODIES:
-            return False
-        program = robot_program(self._model, frames_of(self._model), HIGHEST_ORDER)
-        return program.flops <= LARGEST_ROBOT_PROGRAM
-
-    def _offer_single(self, order: int, kernel: Kernel) -> None:
+    def _offer_single(self, order: int, kernel: Kernel | StraightLine) -> None:
         """Leave what a call with a single sample needs where it is found in least time."""
+        if isinstance(kernel, StraightLine):
+            return
         from hodyn_ros.engine.numba_call import single
 
         n = self._model.n_joints
         table = int(kernel.single_table.ctypes.data)
         self._model.derived[order + 3, n] = ((order + 1, n), single, table)
 
-    def _try(self, order: int, wrenches: tuple[Attachment, ...]) -> None:
-        try:
+    def _prepare_suitable(self, order: int, wrenches: tuple[Attachment, ...]) -> None:
+        if self.form(order) is not None:
             self.prepare(order, wrenches)
+
+    def _prepare_result(self, result: Result) -> None:
+        """Make the kernel of a result, unless its program is too long."""
+        with self._lock:
+            if result in self._kernels:
+                return
+            try:
+                program = result.program(self._model)
+            except ProgramTooLong:
+                return
+            if program.program.flops > LARGEST_PROGRAM:
+                return
+            if unavailable():
+                self._kernels[result] = StraightLine(self._model, program)
+                return
+            from hodyn_ros.engine import kernels, numba_results  # noqa: F401
+
+            self._kernels[result] = kernels.program_kernel(self._model, program)
+
+    def _try(self, prepare: Callable[[], object]) -> None:
+        try:
+            prepare()
         except Exception:
             _logger.exception(
                 'Compiling the dynamics of %s failed; slower code is used.', self._model.name
@@ -164,9 +243,10 @@ def engine_of(model: RobotModel) -> Engine:
 
 @on_warm_up
 def _warm_up(model: RobotModel, order: int) -> None:
-    if not unavailable():
-        for k in range(min(order, HIGHEST_ORDER) + 1):
-            engine_of(model).prepare(k)
+    engine = engine_of(model)
+    for k in range(min(order, HIGHEST_ORDER) + 1):
+        if engine.form(k) is not None:
+            engine.prepare(k)
 
 
 @lru_cache(maxsize=1)

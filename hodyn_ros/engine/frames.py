@@ -30,8 +30,9 @@ Array = NDArray[np.float64]
 # Entries of a rotation, or of a vector relative to the robot's size, that are this small are
 # rounding of the frame changes, and are zero in truth.
 ROUNDING = 4.0 * float(np.finfo(float).eps)
-# Where two axes are closer to parallel, the foot of their common normal is not used.
-PARALLEL = 1e-2
+# The foot of the common normal of two axes is not used if it is further away, in units of the
+# distance of the given points: where they are almost parallel it is anywhere.
+FAR = 2.0
 
 
 class Frames(NamedTuple):
@@ -165,12 +166,12 @@ def _normal(e: Array, point: Array, other: Array, other_point: Array) -> tuple[A
             x = _perpendicular(e)
     x = x - (x @ e) * e
     x /= np.linalg.norm(x)
-    if sine > PARALLEL:
-        # Distance along e to the foot: between x other . (e x other) / sine^2.
-        point = point + (np.cross(between, other) @ across / sine**2) * e
-    else:
-        point = point + (between @ e) * e
-    return x, point
+    along = between @ e
+    if sine > ROUNDING:
+        to_foot = np.cross(between, other) @ across / sine**2
+        if abs(to_foot) <= FAR * np.linalg.norm(between):
+            along = to_foot
+    return x, point + along * e
 
 
 def _angles(R: Array) -> tuple[float, float, float, float, float, float]:

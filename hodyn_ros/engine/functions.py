@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from llvmlite import ir
 
 from hodyn_ros.engine.body_programs import (
@@ -15,7 +12,6 @@ from hodyn_ros.engine.body_programs import (
     StateLayout,
     body_programs,
 )
-from hodyn_ros.engine.frames import Frames
 from hodyn_ros.engine.llvm import (
     DOUBLE,
     INTEGER,
@@ -26,8 +22,7 @@ from hodyn_ros.engine.llvm import (
     evaluate_function,
     loop,
 )
-from hodyn_ros.engine.program import Program
-from hodyn_ros.engine.robot_program import Attachment, robot_program
+from hodyn_ros.engine.robot_program import RobotProgram
 from hodyn_ros.model.robot import RobotModel
 
 
@@ -38,50 +33,6 @@ def _whole(value: int) -> ir.Constant:
 def padded(count: int, width: int) -> int:
     """Count rounded up to whole chunks of a width."""
     return -(-count // width) * width
-
-
-class Part(NamedTuple):
-    """An array of a program: its name and the numbers that a sample has in it."""
-
-    array: str
-    size: int
-    written: bool
-
-
-class RobotProgram(NamedTuple):
-    """A program of one robot, all constants folded in, and the arrays that it works on.
-
-    Attributes
-    ----------
-    program : Program
-        Reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
-        the positions of some bodies' joints.
-    bodies : sequence of int
-        These bodies.
-    orders : int
-        Number of derivatives in the motion, the zeroth included.
-    middle, result : Part
-        The other arrays, see `llvm.EVALUATE`.
-    """
-
-    program: Program
-    bodies: Sequence[int]
-    orders: int
-    middle: Part
-    result: Part
-
-
-def effort_program(
-    model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment]
-) -> RobotProgram:
-    """Program of the efforts of a robot; see `robot_program`."""
-    return RobotProgram(
-        robot_program(model, frames, order, wrenches),
-        range(model.n_bodies),
-        order + 3,
-        Part('wrench', 6 * (order + 1) * len(wrenches), False),
-        Part('effort', model.n_joints * (order + 1), True),
-    )
 
 
 def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> ir.Module:

@@ -14,7 +14,7 @@ from hodyn_ros.engine.body_programs import base_state, constants
 from hodyn_ros.engine.calls import aligned, evaluate_blocks, single_arguments
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.machine import function_address, vector_width
-from hodyn_ros.engine.robot_program import Attachment
+from hodyn_ros.engine.robot_program import Attachment, RobotProgram, effort_program
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -28,8 +28,8 @@ class Kernel:
 
     Attributes
     ----------
-    folded : bool
-        Whether the constants of the robot are folded in.
+    name : str
+        'compiled_robot' or 'compiled_tree'.
     wrench_size : int
         Numbers that a sample has in the wrenches.
     single_table : ndarray
@@ -42,10 +42,10 @@ class Kernel:
         numbers: Array,
         addresses: tuple[int, int],
         scratch_sizes: tuple[int, int],
-        folded: bool,
+        name: str,
         wrench_size: int = 0,
     ) -> None:
-        self.folded = folded
+        self.name = name
         self.wrench_size = wrench_size
         self._integers, self._numbers = integers, numbers
         self._addresses, self._scratch_sizes = addresses, scratch_sizes
@@ -56,7 +56,12 @@ class Kernel:
         )
 
     def evaluate(
-        self, motion: Array, middle: Array | None, result: Array, num_threads: int = 1
+        self,
+        motion: Array,
+        middle: Array | None,
+        result: Array,
+        num_threads: int = 1,
+        together: bool = True,
     ) -> bool:
         """Compute a batch.
 
@@ -68,6 +73,8 @@ class Kernel:
         result : ndarray, shape (N, ...), C-contiguous
             Is written.
         num_threads : int
+        together : bool
+            Whether samples are computed side by side in the vector registers, or one by one.
 
         Returns
         -------
@@ -77,22 +84,28 @@ class Kernel:
         N = len(motion)
         threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
         if threads == 1:
-            return self._part(motion, middle, result)
+            return self._part(motion, middle, result, together)
         lanes = self._lanes[1]
         step = -(-N // (threads * lanes)) * lanes
         parts = [slice(start, start + step) for start in range(0, N, step)]
         futures = [
             _threads(num_threads).submit(
-                self._part, motion[part], None if middle is None else middle[part], result[part]
+                self._part,
+                motion[part],
+                None if middle is None else middle[part],
+                result[part],
+                together,
             )
             for part in parts
         ]
         return all([future.result() for future in futures])
 
-    def _part(self, motion: Array, middle: Array | None, result: Array) -> bool:
+    def _part(
+        self, motion: Array, middle: Array | None, result: Array, together: bool
+    ) -> bool:
         status = 0
         start = 0
-        for which in (1, 0):
+        for which in (1, 0) if together else (0,):
             lanes = self._lanes[which]
             blocks = (len(motion) - start) // lanes
             if blocks:
@@ -126,18 +139,16 @@ def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] =
     -------
     Kernel
     """
-    return program_kernel(
-        model, functions.effort_program(model, frames_of(model), order, wrenches)
-    )
+    return program_kernel(model, effort_program(model, frames_of(model), order, wrenches))
 
 
-def program_kernel(model: RobotModel, robot: functions.RobotProgram) -> Kernel:
+def program_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
     """Kernel of a program of one robot.
 
     Parameters
     ----------
     model : RobotModel
-    robot : functions.RobotProgram
+    robot : RobotProgram
 
     Returns
     -------
@@ -154,7 +165,7 @@ def program_kernel(model: RobotModel, robot: functions.RobotProgram) -> Kernel:
         np.zeros(0),
         (addresses[0], addresses[1]),
         (sizes[0], sizes[1]),
-        folded=True,
+        name='compiled_robot',
         wrench_size=0 if robot.middle.written else robot.middle.size,
     )
 
@@ -191,7 +202,7 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
         numbers,
         _tree_addresses(order, loaded),
         (sizes[0], sizes[1]),
-        folded=False,
+        name='compiled_tree',
         wrench_size=6 * (order + 1) * model.n_bodies if loaded else 0,
     )
 

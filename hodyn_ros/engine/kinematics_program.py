@@ -32,6 +32,9 @@ from hodyn_ros.model.robot import BASE, RobotModel
 
 Array = NDArray[np.float64]
 
+# Steps of a program, half of which an output may need, that take a few seconds to compile.
+LONGEST = 40_000
+
 
 class JointMotion(NamedTuple):
     """Motion of the joint of a body: position, and turn about the axis."""
@@ -41,7 +44,7 @@ class JointMotion(NamedTuple):
     turn: Turn
 
     def first(self, count: int) -> JointMotion:
-        """Same motion with fewer coefficients."""
+        """Drop all but the first coefficients."""
         sine, cosine, q = (
             Taylor(x.coefficients[:count]) for x in (self.turn.sine, self.turn.cosine, self.q)
         )
@@ -79,7 +82,7 @@ def joint_motion(
 
 
 def bodies_to(model: RobotModel, body: int) -> list[int]:
-    """Indices of the bodies on the way from the base to a body, which is the last of them."""
+    """List the bodies on the way from the base to a body, which is the last of them."""
     bodies = []
     while body != BASE:
         bodies.append(body)
@@ -109,7 +112,7 @@ def link_program(
         the positions of the joints of the bodies on the way to the link. Outputs: 'pose', the
         matrix, and 'twist', derivative k of coordinate j at 6 k + j.
     """
-    recorder = Recorder()
+    recorder = Recorder(LONGEST)
     body, pose = model.link(link)
     way = bodies_to(model, body)
     motions = [
@@ -218,7 +221,7 @@ def _components(columns: Sequence[Vector], vector: Vector) -> Vector:
 
 
 def _now(vector: Vector) -> Vector:
-    x, y, z = (number.coefficients[0] if isinstance(number, Taylor) else number for number in vector)
+    x, y, z = (derivatives(number, 1)[0] for number in vector)
     return (x, y, z)
 
 

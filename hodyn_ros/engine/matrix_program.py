@@ -17,7 +17,12 @@ from collections.abc import Callable
 from hodyn_ros.engine import composites, formulation
 from hodyn_ros.engine.formulation import AXIS, ZERO, Body, Joint, Load, Vector
 from hodyn_ros.engine.frames import Frames, vector
-from hodyn_ros.engine.kinematics_program import JointMotion, joint_motion, twist_of_child
+from hodyn_ros.engine.kinematics_program import (
+    LONGEST,
+    JointMotion,
+    joint_motion,
+    twist_of_child,
+)
 from hodyn_ros.engine.program import Number, Program, Recorder
 from hodyn_ros.engine.taylor import derivatives
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -42,7 +47,7 @@ def mass_matrix_program(model: RobotModel, frames: Frames, orders: int) -> Progr
         the positions of the bodies' joints. Output: 'matrix', derivative k of entry (i, j) at
         (k n + i) n + j.
     """
-    recorder = Recorder()
+    recorder = Recorder(LONGEST)
     motions = _joint_motions(recorder, model, frames, orders)
     carried = _composites(model, motions, frames.bodies)
     entries = _Entries(model)
@@ -81,7 +86,7 @@ def coriolis_matrix_program(
     Program
         As of `mass_matrix_program`.
     """
-    recorder = Recorder()
+    recorder = Recorder(LONGEST)
     motions = _joint_motions(recorder, model, frames, orders + 1)
     twists: list[Screw] = []
     for motion, p in zip(motions, model.parent):
@@ -140,7 +145,7 @@ def weight_program(model: RobotModel, frames: Frames, orders: int) -> Program:
         Inputs as of `mass_matrix_program`. Output: 'effort', derivative k of independent joint j
         at k n + j.
     """
-    recorder = Recorder()
+    recorder = Recorder(LONGEST)
     motions = _joint_motions(recorder, model, frames, orders)
     up: list[Vector] = []
     for motion, p in zip(motions, model.parent):
@@ -200,7 +205,7 @@ def _from_the_ends(model: RobotModel) -> list[tuple[int, int]]:
 def _composites(
     model: RobotModel, motions: list[JointMotion], bodies: list[Body]
 ) -> list[Body]:
-    """What each joint carries, in the frame of its body."""
+    """Sum up what each joint carries, in the frame of its body."""
     carried = list(bodies)
     for i, p in _from_the_ends(model):
         joint, q, turn = motions[i]
@@ -240,4 +245,5 @@ def _bracket(V: Screw, S: Screw) -> Screw:
 
 
 def _power(load: Load, S: Screw) -> Number:
-    return formulation.dot(load.n[0], S[0]) + formulation.dot(load.f[0], S[1])
+    power: Number = formulation.dot(load.n[0], S[0]) + formulation.dot(load.f[0], S[1])
+    return power

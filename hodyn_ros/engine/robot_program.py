@@ -18,12 +18,45 @@ from hodyn_ros.model.robot import BASE, RobotModel
 Array = NDArray[np.float64]
 
 
-
 class Attachment(NamedTuple):
     """A wrench that a program takes: its link and the expression of `dynamics.Wrench`."""
 
     link: str
     expressed_in: str
+
+
+class Part(NamedTuple):
+    """An array of a program: its name and the numbers that a sample has in it."""
+
+    array: str
+    size: int
+    written: bool
+
+
+NO_ARRAY = Part('nothing', 0, False)
+
+
+class RobotProgram(NamedTuple):
+    """A program of one robot, all constants folded in, and the arrays that it works on.
+
+    Attributes
+    ----------
+    program : Program
+        Reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
+        the positions of some bodies' joints.
+    bodies : sequence of int
+        These bodies.
+    orders : int
+        Number of derivatives in the motion, the zeroth included.
+    middle, result : Part
+        The other arrays, see `llvm.EVALUATE`.
+    """
+
+    program: Program
+    bodies: Sequence[int]
+    orders: int
+    middle: Part
+    result: Part
 
 
 def robot_program(
@@ -114,6 +147,19 @@ def robot_program(
             loads[p] = formulation.sum_loads(loads[p], passed)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return recorder.program()
+
+
+def effort_program(
+    model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment]
+) -> RobotProgram:
+    """Program of the efforts of a robot; see `robot_program`."""
+    return RobotProgram(
+        robot_program(model, frames, order, wrenches),
+        range(model.n_bodies),
+        order + 3,
+        Part('wrench', 6 * (order + 1) * len(wrenches), False),
+        Part('effort', model.n_joints * (order + 1), True),
+    )
 
 
 def _load_in_link_axes(values: Load, pose: Array) -> Load:

@@ -9,7 +9,6 @@ only where two moving numbers are multiplied.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from math import factorial
 from typing import Any
 
@@ -44,10 +43,10 @@ class Taylor:
     __radd__ = __add__
 
     def __sub__(self, other: Number) -> Taylor:
-        return self + -other
+        return self.__add__(-other)
 
     def __rsub__(self, other: Number) -> Taylor:
-        return -self + other
+        return (-self).__add__(other)
 
     def __mul__(self, other: Number) -> Taylor:
         if not isinstance(other, Taylor):
@@ -59,24 +58,21 @@ class Taylor:
 
     __rmul__ = __mul__
 
-    def derivatives(self) -> list[Number]:
-        """Value and derivatives."""
-        return [float(factorial(k)) * x for k, x in enumerate(self.coefficients)]
-
     def rate(self) -> Taylor:
-        """Derivative; has one coefficient fewer."""
+        """Differentiate; the result has one coefficient fewer."""
         return Taylor([float(k) * x for k, x in enumerate(self.coefficients)][1:])
 
 
 def from_derivatives(derivatives: Sequence[Number]) -> Taylor:
-    """Number with a value and derivatives."""
+    """Make a number from its value and derivatives."""
     return Taylor([1.0 / factorial(k) * x for k, x in enumerate(derivatives)])
 
 
 def derivatives(value: Number, count: int) -> list[Number]:
     """Value and derivatives of a number that may be a constant."""
-    found = value.derivatives() if isinstance(value, Taylor) else [value]
-    return [x for x, _ in zip_longest(found, range(count), fillvalue=0.0)]
+    found = value.coefficients[:count] if isinstance(value, Taylor) else [value]
+    found = [float(factorial(k)) * x for k, x in enumerate(found)]
+    return found + [0.0] * (count - len(found))
 
 
 def sine_cosine(sine: Number, cosine: Number, q: Taylor) -> tuple[Taylor, Taylor]:

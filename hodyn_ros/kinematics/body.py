@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.kinematics.joints import JointTransforms
-from hodyn_ros.lie import se3
+from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.robot import BASE, RobotModel
 
 Array = NDArray[np.float64]
@@ -70,6 +70,30 @@ def body_poses(model: RobotModel, positions: Array) -> list[Array]:
     """
     poses: list[Array] = []
     for i, p in enumerate(model.parent):
-        relative = model.B[i] @ se3.exp(model.X[i] * positions[:, i, None])
+        relative = model.B[i] @ _joint_pose(model.X[i], positions[:, i])
         poses.append(relative if p == BASE else poses[p] @ relative)
     return poses
+
+
+def _joint_pose(X: Array, q: Array) -> Array:
+    """Motion exp(X q) along a joint screw, its rotation from sine and cosine of q itself.
+
+    The length of the vector e q would be rounded, which matters for angles of many turns.
+
+    Parameters
+    ----------
+    X : ndarray, shape (6,)
+    q : ndarray, shape (N,)
+
+    Returns
+    -------
+    ndarray, shape (N, 4, 4)
+    """
+    e, moment = X[:3], X[3:]
+    if not e.any():
+        return se3.pose(np.eye(3), q[:, None] * moment)
+    E = so3.hat(e)
+    turn = np.sin(q)[:, None, None] * E + 2.0 * (np.sin(0.5 * q) ** 2)[:, None, None] * (E @ E)
+    # About the axis through e x moment, with the pitch e . moment.
+    advance = q[:, None] * (e @ moment * e)
+    return se3.pose(np.eye(3) + turn, advance - turn @ np.cross(e, moment))

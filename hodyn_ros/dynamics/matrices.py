@@ -1,0 +1,186 @@
+"""Matrices of the equations of motion, Q = M q2d + C qd + Q_grav, with time derivatives.
+
+They have a closed form, see `closed_form`, from which they are computed until there is compiled
+code. That sums up the inertia of the bodies that each joint carries, see `engine.matrix_program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.dynamics.closed_form import SystemSeries, independent, selection_of
+from hodyn_ros.engine.results import (
+    CORIOLIS_MATRIX,
+    CORIOLIS_MATRIX_OF_20,
+    MASS_MATRIX,
+    WEIGHT,
+    Term,
+    checked_threads,
+    compute,
+)
+from hodyn_ros.kinematics.joints import checked_result, motion_array, refuse_not_finite
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+
+def mass_matrix(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1) -> Array:
+    """Generalized mass matrix M(q) of the independent joints and its time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
+    num_threads : int
+        Threads that share a large batch among them; compiled code only.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n, n)
+        `[..., m, :, :]` is the m-th time derivative, exactly symmetric. Entries are in
+        [kg m^2/s^m] between revolute joints, [kg/s^m] between prismatic ones and [kg m/s^m]
+        between one of each. M itself is positive definite unless a joint moves no inertia. The
+        armature of the joints is part of it.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+    HodynError
+        If `num_threads` cannot be used.
+
+    Notes
+    -----
+    Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
+    and (39).
+    """
+
+    def matrices(system: SystemSeries) -> list[Array]:
+        M = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrices(len(system.J))]
+        selection = selection_of(model)
+        armature = selection.T @ (model.armature[:, None] * selection)
+        return [M[0] + armature, *M[1:]]
+
+    return _along(model, motion, 1, MASS_MATRIX, matrices, num_threads)
+
+
+def coriolis_matrix(
+    model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True, *, num_threads: int = 1
+) -> Array:
+    """Generalized Coriolis matrix of the independent joints and its time derivatives.
+
+    The Coriolis and centrifugal efforts C qd are the same for every choice of C, the matrix
+    itself is not.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 2.
+    skew_symmetric : bool
+        Which matrix. True: C-bar of eq. (54), with which dM/dt - 2 C is skew symmetric, as proofs
+        of passivity need it; so are the time derivatives of that difference. False: C of eq. (20),
+        with which only qd^T (dM/dt - 2 C) qd = 0 holds.
+    num_threads : int
+        Threads that share a large batch among them; compiled code only.
+
+    Returns
+    -------
+    ndarray, shape (..., K-1, n, n)
+        `[..., m, :, :]` is the m-th time derivative, in the units of the mass matrix times
+        [1/s^(m+1)].
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+    HodynError
+        If `num_threads` cannot be used.
+
+    Notes
+    -----
+    A third one has Christoffel symbols for entries, see `lagrange`; its difference is skew
+    symmetric too, and it is what Pinocchio's `computeCoriolisMatrix` returns.
+    Source: Mueller and Kumar 2021, eqs. (20), (22), (54), by Leibniz's rule; equal to (31)
+    and (45).
+    """
+
+    def matrices(system: SystemSeries) -> list[Array]:
+        return system.coriolis_matrices(len(system.C), skew_symmetric)
+
+    name = CORIOLIS_MATRIX if skew_symmetric else CORIOLIS_MATRIX_OF_20
+    return _along(model, motion, 2, name, matrices, num_threads)
+
+
+def gravity_effort(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1) -> Array:
+    """Efforts of the independent joints that hold the robot against gravity, with derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
+    num_threads : int
+        Threads that share a large batch among them; compiled code only.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n)
+        `[..., m, :]` is the m-th time derivative of the torques [N m/s^m] or forces [N/s^m].
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+    HodynError
+        If `num_threads` cannot be used.
+
+    Notes
+    -----
+    Source: Mueller and Kumar 2021, Q_grav = J^T M U G, eq. (25), by Leibniz's rule; equal to (36)
+    and (52).
+    """
+
+    def efforts(system: SystemSeries) -> list[Array]:
+        return system.gravity_efforts(len(system.J))
+
+    return _along(model, motion, 1, WEIGHT, efforts, num_threads)
+
+
+def _along(
+    model: RobotModel,
+    motion: ArrayLike,
+    lowest_K: int,
+    name: str,
+    quantities: Callable[[SystemSeries], list[Array]],
+    num_threads: int,
+) -> Array:
+    """Quantities of the independent joints along a motion; the orders become an axis.
+
+    Composite bodies give those with a name of `engine.results` in compiled code, once there is
+    some; the closed form gives them otherwise.
+    """
+    try:
+        # One sample in a control loop: the compiled call checks the rest of its arguments.
+        shape, single, table = model.derived[name, motion.shape]  # type: ignore[union-attr]
+        result = np.empty(shape)
+        if single(table, motion, result) == 0:
+            return result
+    except (AttributeError, KeyError, TypeError):
+        pass
+    array = motion_array(model, motion, lowest_K)
+    num_threads = checked_threads(num_threads)
+    batch, (K, n) = array.shape[:-2], array.shape[-2:]
+    samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
+    orders = K + 1 - lowest_K
+    shape = (len(samples), orders, n) if name == WEIGHT else (len(samples), orders, n, n)
+    result = np.empty(shape)
+    if not compute(model, Term(name, K), samples, None, result, num_threads, (name,)):
+        refuse_not_finite(model, array)
+        result = checked_result(independent(model, samples, quantities), array)
+    return result.reshape(*batch, *result.shape[1:])

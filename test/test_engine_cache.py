@@ -1,0 +1,145 @@
+"""The cache of machine code, and machines without a compiler; in processes of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from engine_cases import needs_compiler
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = """
+import sys
+import numpy as np
+{before}
+from hodyn_ros import RobotModel, Wrench, inverse_dynamics
+from hodyn_ros.dynamics.inverse import chosen_algorithm
+model = RobotModel.from_urdf({panda!r})
+model.warm_up()
+motion = np.random.default_rng(0).standard_normal((20, 5, 7))
+expected = inverse_dynamics(model, motion, algorithm='nth_order')
+wrench = Wrench('panda_link8', np.ones((3, 6)), 'spatial')
+for given in (motion, motion[0]):
+    error = np.abs(inverse_dynamics(model, given) - expected[: given.ndim // 3 or 1])
+    assert error.max() if given.ndim == 3 else error[0].max() < 1e-12
+for _ in range(2):
+    loaded = inverse_dynamics(model, motion, wrench)
+    error = np.abs(loaded - inverse_dynamics(model, motion, wrench, 'nth_order'))
+    assert error.max() < 1e-11
+print(chosen_algorithm(model, motion), chosen_algorithm(model, motion[0]))
+{after}
+"""
+
+
+def run(before='', after='', **environment):
+    """Output of a fresh process that computes with the warm Panda."""
+    script = SCRIPT.format(
+        before=before, after=after, panda=str(ROOT / 'urdf' / 'panda.urdf')
+    )
+    variables = {key: value for key, value in os.environ.items() if value is not None}
+    variables.update({key: value for key, value in environment.items() if value is not None})
+    for key, value in environment.items():
+        if value is None:
+            variables.pop(key, None)
+    process = subprocess.run(
+        [sys.executable, '-c', script],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
+
+
+def cached(directory):
+    return sorted((directory / 'hodyn_ros').glob('*.o'))
+
+
+@needs_compiler
+def test_machine_code_is_kept_where_numba_keeps_its_own(tmp_path):
+    assert run(NUMBA_CACHE_DIR=str(tmp_path))[0] == 'compiled_robot compiled_robot'
+    files = cached(tmp_path)
+    assert len(files) >= 6  # three orders, one sample and several
+    stamps = [path.stat().st_mtime_ns for path in files]
+    run(NUMBA_CACHE_DIR=str(tmp_path))
+    assert [path.stat().st_mtime_ns for path in files] == stamps
+    # Damaged entries are made again, not run.
+    for path in files:
+        content = path.read_bytes()
+        path.write_bytes(content[:-100] + bytes(100))
+    assert run(NUMBA_CACHE_DIR=str(tmp_path))[0] == 'compiled_robot compiled_robot'
+    for path in files:
+        path.write_bytes(b'')
+    run(NUMBA_CACHE_DIR=str(tmp_path))
+    assert all(path.stat().st_size > 1000 for path in cached(tmp_path))
+
+
+@needs_compiler
+def test_without_a_place_for_a_cache_everything_is_compiled_again(tmp_path):
+    (tmp_path / 'file').write_text('in the way')
+    for directory in (tmp_path / 'file', Path('/proc/nowhere')):
+        lines = run(NUMBA_CACHE_DIR=str(directory), XDG_CACHE_HOME=None)
+        assert lines[0] == 'compiled_robot compiled_robot'
+    lines = run(NUMBA_CACHE_DIR=None, XDG_CACHE_HOME=None, HOME='/proc/nobody')
+    assert lines[0] == 'compiled_robot compiled_robot'
+
+
+@needs_compiler
+def test_processes_that_start_together_share_the_cache(tmp_path):
+    script = SCRIPT.format(before='', after='', panda=str(ROOT / 'urdf' / 'panda.urdf'))
+    processes = [
+        subprocess.Popen(
+            [sys.executable, '-c', script],
+            env={**os.environ, 'NUMBA_CACHE_DIR': str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for process in processes:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert out.split() == ['compiled_robot', 'compiled_robot']
+    assert not [p for p in (tmp_path / 'hodyn_ros').iterdir() if p.suffix != '.o']
+
+
+NO_COMPILERS = {
+    'disabled': ({}, {'NUMBA_DISABLE_JIT': '1'}),
+    'Numba is missing': ({'before': 'sys.modules["numba"] = None'}, {}),
+    'both are missing': (
+        {'before': 'sys.modules["numba"] = None; sys.modules["llvmlite"] = None'},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize('case', NO_COMPILERS)
+def test_without_a_compiler_python_computes(case):
+    code, environment = NO_COMPILERS[case]
+    refused = (
+        'try:\n    inverse_dynamics(model, motion, algorithm="compiled_robot")\n'
+        'except ValueError as error:\n    print(error)'
+    )
+    lines = run(**code, after=refused, **environment)
+    assert lines[0] == 'straight_line straight_line'
+    assert 'There is no compiler' in lines[1]
+    assert 'NUMBA_DISABLE_JIT' in lines[1] or 'cannot be imported' in lines[1]
+
+
+def test_importing_the_package_imports_no_compiler():
+    process = subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            'import sys, hodyn_ros; print({"numba", "llvmlite"} & set(sys.modules))',
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert process.stdout.strip() == 'set()'
