@@ -6,7 +6,6 @@ code. That sums up the inertia of the bodies that each joint carries, see `engin
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -59,14 +58,7 @@ def mass_matrix(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1) -
     Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
     and (39).
     """
-
-    def matrices(system: SystemSeries) -> list[Array]:
-        M = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrices(len(system.J))]
-        selection = selection_of(model)
-        armature = selection.T @ (model.armature[:, None] * selection)
-        return [M[0] + armature, *M[1:]]
-
-    return _along(model, motion, 1, MASS_MATRIX, matrices, num_threads)
+    return _along(model, motion, MASS_MATRIX, num_threads)
 
 
 def coriolis_matrix(
@@ -109,12 +101,8 @@ def coriolis_matrix(
     Source: Mueller and Kumar 2021, eqs. (20), (22), (54), by Leibniz's rule; equal to (31)
     and (45).
     """
-
-    def matrices(system: SystemSeries) -> list[Array]:
-        return system.coriolis_matrices(len(system.C), skew_symmetric)
-
     name = CORIOLIS_MATRIX if skew_symmetric else CORIOLIS_MATRIX_OF_20
-    return _along(model, motion, 2, name, matrices, num_threads)
+    return _along(model, motion, name, num_threads)
 
 
 def gravity_effort(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1) -> Array:
@@ -145,26 +133,11 @@ def gravity_effort(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1
     Source: Mueller and Kumar 2021, Q_grav = J^T M U G, eq. (25), by Leibniz's rule; equal to (36)
     and (52).
     """
-
-    def efforts(system: SystemSeries) -> list[Array]:
-        return system.gravity_efforts(len(system.J))
-
-    return _along(model, motion, 1, WEIGHT, efforts, num_threads)
+    return _along(model, motion, WEIGHT, num_threads)
 
 
-def _along(
-    model: RobotModel,
-    motion: ArrayLike,
-    lowest_K: int,
-    name: str,
-    quantities: Callable[[SystemSeries], list[Array]],
-    num_threads: int,
-) -> Array:
-    """Quantities of the independent joints along a motion; the orders become an axis.
-
-    Composite bodies give those with a name of `engine.results` in compiled code, once there is
-    some; the closed form gives them otherwise.
-    """
+def _along(model: RobotModel, motion: ArrayLike, name: str, num_threads: int) -> Array:
+    """Quantity of the independent joints, by its name in `engine.results`, along a motion."""
     try:
         # One sample in a control loop: the compiled call checks the rest of its arguments.
         shape, single, table = model.derived[name, motion.shape]  # type: ignore[union-attr]
@@ -173,14 +146,29 @@ def _along(
             return result
     except (AttributeError, KeyError, TypeError):
         pass
+    lowest_K = 1 if name in (MASS_MATRIX, WEIGHT) else 2
     array = motion_array(model, motion, lowest_K)
     num_threads = checked_threads(num_threads)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
-    orders = K + 1 - lowest_K
-    shape = (len(samples), orders, n) if name == WEIGHT else (len(samples), orders, n, n)
-    result = np.empty(shape)
+    entries = (n,) if name == WEIGHT else (n, n)
+    result = np.empty((len(samples), K + 1 - lowest_K, *entries))
     if not compute(model, Term(name, K), samples, None, result, num_threads, (name,)):
         refuse_not_finite(model, array)
-        result = checked_result(independent(model, samples, quantities), array)
+        result = checked_result(_closed_form(model, samples, name), array)
     return result.reshape(*batch, *result.shape[1:])
+
+
+def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:
+    """Quantity of the independent joints by NumPy, along motions of shape (N, K, n)."""
+
+    def quantity(system: SystemSeries) -> list[Array]:
+        if name == WEIGHT:
+            return system.gravity_efforts(len(system.J))
+        if name != MASS_MATRIX:
+            return system.coriolis_matrices(len(system.C), name == CORIOLIS_MATRIX)
+        M = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrices(len(system.J))]
+        selection = selection_of(model)
+        return [M[0] + selection.T @ (model.armature[:, None] * selection), *M[1:]]
+
+    return independent(model, motion, quantity)
