@@ -131,7 +131,9 @@ def compute(
             _single_call(middle, result),
             int(kernel.single_table.ctypes.data),
         )
-    return kernel.evaluate(motion, middle, result, num_threads)
+    # Overflow shows in the answer; it needs no warning on the way.
+    with np.errstate(over='ignore', invalid='ignore'):
+        return kernel.evaluate(motion, middle, result, num_threads)
 
 
 def _single_call(middle: Array | None, result: Array) -> Callable[..., int]:

@@ -103,12 +103,12 @@ class StraightLine:
         """Compute a batch; see `kernels.Kernel.evaluate`."""
         if not np.all(np.isfinite(motion)):
             return False
-        N = len(motion)
+        N, size = len(motion), int(np.prod(motion.shape[1:]))
         loads = middle if self.wrench_size else None
-        written = [array.reshape(N, -1) for array in self._written(middle, result)]
+        written = [a.reshape(N, a[:1].size) for a in self._written(middle, result)]
         for start in range(0, N, BLOCK):
             part = slice(start, start + BLOCK)
-            values = motion[part].reshape(-1, motion[0].size)
+            values = motion[part].reshape(-1, size)
             position = values[:, self._coordinate] * self._multiplier + self._offset
             if len(values) == 1:
                 sine = [math.sin(q) for q in position[0]]
