@@ -3,8 +3,8 @@
     python -m benchmarks.matrices [panda | chain of N joints: a number] ...
 
 A sample alone is a call from Python that returns new arrays; Pinocchio writes into arrays of its
-own, which here are not copied. In a batch, a time is that of one sample. The contestants take turns
-in one run, see `timing`. `NumPy` is what the functions computed without compiled code.
+own, which here are not copied. In a batch, a time is that of one sample. The contestants take
+turns in one run, see `timing`. `NumPy` is what the functions compute without compiled code.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def functions(link: str) -> dict[str, tuple[int, Function]]:
 
 
 def ours(case: Case, link: str) -> list[Contestant]:
-    """Make the contestants of this package: one sample, a batch on one and two threads, NumPy."""
+    """Make the contestants of this package: one sample, a batch, NumPy."""
     entries = []
     for name, (K, function) in functions(link).items():
         motion = np.ascontiguousarray(case.motion[:, :K])
@@ -68,15 +68,6 @@ def ours(case: Case, link: str) -> list[Contestant]:
                 f'{name}, NumPy batch', case.model, function, [motion[:BY_NUMPY]], fresh=True
             ),
         ]
-        if 'pose' in name or name == 'mass matrix':
-
-            def threaded(model: RobotModel, samples: Array, name: str = name) -> object:
-                if name == 'mass matrix':
-                    return mass_matrix(model, samples, num_threads=2)
-                return forward_kinematics(model, samples, link, num_threads=2)
-
-            entry = _contestant(f'{name}, batch, 2 threads', case.model, threaded, [motion])
-            entries.append(dataclasses.replace(entry, threads=2))
     return entries
 
 
@@ -99,7 +90,7 @@ def theirs(case: Case, link: str) -> list[Contestant]:
     robot = PinocchioModel(case)
     model, data = robot.model, robot.model.createData()
     frame = model.getFrameId(link)
-    motion = [tuple(np.ascontiguousarray(row) for row in sample) for sample in robot.motion[:ALONE]]
+    motion = [tuple(sample.copy()) for sample in robot.motion[:ALONE]]
 
     def pose(q: Array, *_: Array) -> None:
         pin.forwardKinematics(model, data, q)

@@ -35,9 +35,7 @@ EXPRESSIONS = ('body', 'spatial', 'hybrid')
 TERMS = {
     'mass matrix': mass_matrix,
     'Coriolis matrix': coriolis_matrix,
-    'other Coriolis matrix': lambda model, motion, **options: coriolis_matrix(
-        model, motion, False, **options
-    ),
+    'other Coriolis matrix': lambda model, motion: coriolis_matrix(model, motion, False),
     'weight': gravity_effort,
 }
 
@@ -258,28 +256,6 @@ def test_every_call_gives_new_arrays(form, panda):
     for array, copy, other in zip(first, kept, second):
         np.testing.assert_array_equal(array, copy)
         assert not np.array_equal(array, other)
-
-
-def test_threads_share_a_batch(form, panda):
-    motion = random_motion(panda, 2, (2003,))
-    panda.warm_up(
-        0, lambda: mass_matrix(panda, motion[0]), lambda: forward_kinematics(panda, motion[0])
-    )
-    np.testing.assert_array_equal(
-        mass_matrix(panda, motion, num_threads=3), mass_matrix(panda, motion)
-    )
-    for found, expected in zip(
-        forward_kinematics(panda, motion, num_threads=3), forward_kinematics(panda, motion)
-    ):
-        np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize('num_threads', [0, -1, 1.5, None])
-def test_number_of_threads_that_cannot_be_used_is_refused(panda, num_threads):
-    motion = random_motion(panda, 2)
-    for function in (mass_matrix, coriolis_matrix, gravity_effort, forward_kinematics):
-        with pytest.raises(HodynError, match='num_threads'):
-            function(panda, motion, num_threads=num_threads)
 
 
 # --- Refused ------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Matrices of the equations of motion, Q = M q2d + C qd + Q_grav, with time derivatives.
 
-They have a closed form, see `closed_form`, from which they are computed until there is compiled
-code. That sums up the inertia of the bodies that each joint carries, see `engine.matrix_program`.
+They have a closed form, see `closed_form`, from which NumPy computes them until compiled code, made
+in the background, is ready; `RobotModel.warm_up` makes it in advance. The compiled code sums up the
+bodies that each joint carries, see `engine.matrix_program`. Large robots are left to NumPy.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from hodyn_ros.engine.results import (
     MASS_MATRIX,
     WEIGHT,
     Term,
-    checked_threads,
     compute,
 )
 from hodyn_ros.kinematics.joints import checked_result, motion_array, refuse_not_finite
@@ -27,7 +27,7 @@ from hodyn_ros.model.robot import RobotModel
 Array = NDArray[np.float64]
 
 
-def mass_matrix(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1) -> Array:
+def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
     """Generalized mass matrix M(q) of the independent joints and its time derivatives.
 
     Parameters
@@ -35,8 +35,6 @@ def mass_matrix(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1) -
     model : RobotModel
     motion : array-like, shape (..., K, n)
         Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
-    num_threads : int
-        Threads that share a large batch among them; compiled code only.
 
     Returns
     -------
@@ -50,20 +48,16 @@ def mass_matrix(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1) -
     ------
     MotionError
         If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
-    HodynError
-        If `num_threads` cannot be used.
 
     Notes
     -----
     Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
     and (39).
     """
-    return _along(model, motion, MASS_MATRIX, num_threads)
+    return _along(model, motion, MASS_MATRIX)
 
 
-def coriolis_matrix(
-    model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True, *, num_threads: int = 1
-) -> Array:
+def coriolis_matrix(model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True) -> Array:
     """Generalized Coriolis matrix of the independent joints and its time derivatives.
 
     The Coriolis and centrifugal efforts C qd are the same for every choice of C, the matrix
@@ -78,8 +72,6 @@ def coriolis_matrix(
         Which matrix. True: C-bar of eq. (54), with which dM/dt - 2 C is skew symmetric, as proofs
         of passivity need it; so are the time derivatives of that difference. False: C of eq. (20),
         with which only qd^T (dM/dt - 2 C) qd = 0 holds.
-    num_threads : int
-        Threads that share a large batch among them; compiled code only.
 
     Returns
     -------
@@ -91,8 +83,6 @@ def coriolis_matrix(
     ------
     MotionError
         If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
-    HodynError
-        If `num_threads` cannot be used.
 
     Notes
     -----
@@ -102,10 +92,10 @@ def coriolis_matrix(
     and (45).
     """
     name = CORIOLIS_MATRIX if skew_symmetric else CORIOLIS_MATRIX_OF_20
-    return _along(model, motion, name, num_threads)
+    return _along(model, motion, name)
 
 
-def gravity_effort(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1) -> Array:
+def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
     """Efforts of the independent joints that hold the robot against gravity, with derivatives.
 
     Parameters
@@ -113,8 +103,6 @@ def gravity_effort(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1
     model : RobotModel
     motion : array-like, shape (..., K, n)
         Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
-    num_threads : int
-        Threads that share a large batch among them; compiled code only.
 
     Returns
     -------
@@ -125,18 +113,16 @@ def gravity_effort(model: RobotModel, motion: ArrayLike, *, num_threads: int = 1
     ------
     MotionError
         If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
-    HodynError
-        If `num_threads` cannot be used.
 
     Notes
     -----
     Source: Mueller and Kumar 2021, Q_grav = J^T M U G, eq. (25), by Leibniz's rule; equal to (36)
     and (52).
     """
-    return _along(model, motion, WEIGHT, num_threads)
+    return _along(model, motion, WEIGHT)
 
 
-def _along(model: RobotModel, motion: ArrayLike, name: str, num_threads: int) -> Array:
+def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     """Quantity of the independent joints, by its name in `engine.results`, along a motion."""
     try:
         # One sample in a control loop: the compiled call checks the rest of its arguments.
@@ -148,12 +134,11 @@ def _along(model: RobotModel, motion: ArrayLike, name: str, num_threads: int) ->
         pass
     lowest_K = 1 if name in (MASS_MATRIX, WEIGHT) else 2
     array = motion_array(model, motion, lowest_K)
-    num_threads = checked_threads(num_threads)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
     entries = (n,) if name == WEIGHT else (n, n)
     result = np.empty((len(samples), K + 1 - lowest_K, *entries))
-    if not compute(model, Term(name, K), samples, None, result, num_threads, (name,)):
+    if not compute(model, Term(name, K), samples, None, result, (name,)):
         refuse_not_finite(model, array)
         result = checked_result(_closed_form(model, samples, name), array)
     return result.reshape(*batch, *result.shape[1:])

@@ -23,7 +23,6 @@ from hodyn_ros.engine.matrix_program import (
 )
 from hodyn_ros.engine.robot_program import NO_ARRAY, Part, RobotProgram
 from hodyn_ros.engine.straight_line import StraightLine
-from hodyn_ros.errors import HodynError
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -98,7 +97,6 @@ def compute(
     motion: Array,
     middle: Array | None,
     result: Array,
-    num_threads: int = 1,
     name: tuple[Any, ...] = (),
 ) -> bool:
     """Compute a batch if there is a kernel for it, see `Engine.kernel`.
@@ -110,7 +108,6 @@ def compute(
     motion : ndarray, shape (N, K, n), C-contiguous
     middle : ndarray, C-contiguous, or None
     result : ndarray, C-contiguous
-    num_threads : int
     name : tuple
         With the shape (K, n) behind it, under which `model.derived` is to hold from now on what a
         call with a single sample needs: shape of the result, compiled call and its first argument.
@@ -133,7 +130,7 @@ def compute(
         )
     # Overflow shows in the answer; it needs no warning on the way.
     with np.errstate(over='ignore', invalid='ignore'):
-        return kernel.evaluate(motion, middle, result, num_threads)
+        return kernel.evaluate(motion, middle, result)
 
 
 def _single_call(middle: Array | None, result: Array) -> Callable[..., int]:
@@ -142,15 +139,3 @@ def _single_call(middle: Array | None, result: Array) -> Callable[..., int]:
     if middle is not None:
         return numba_results.pose_and_twist
     return numba_call.single if result.ndim == 3 else numba_results.matrices
-
-
-def checked_threads(num_threads: int) -> int:
-    """Return a number of threads, refused if it cannot be used.
-
-    Raises
-    ------
-    HodynError
-    """
-    if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
-        raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
-    return int(num_threads)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine import results
-from hodyn_ros.engine.results import checked_threads, compute
+from hodyn_ros.engine.results import compute
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.body import body_poses, body_twists
 from hodyn_ros.kinematics.joints import (
@@ -38,12 +38,7 @@ class LinkMotion(NamedTuple):
 
 
 def forward_kinematics(
-    model: RobotModel,
-    motion: ArrayLike,
-    link: str | None = None,
-    expressed_in: str = 'body',
-    *,
-    num_threads: int = 1,
+    model: RobotModel, motion: ArrayLike, link: str | None = None, expressed_in: str = 'body'
 ) -> LinkMotion:
     """Pose of a link, its twist and the time derivatives of the twist, of any order.
 
@@ -59,8 +54,6 @@ def forward_kinematics(
         body: link axes, velocity of the link origin; spatial: base link axes, velocity of the
         point of the link that passes the base link origin; hybrid: base link axes, velocity of the
         link origin. The derivatives are those of the coordinates in this expression.
-    num_threads : int
-        Threads that share a large batch among them; compiled code only.
 
     Returns
     -------
@@ -73,7 +66,7 @@ def forward_kinematics(
     ModelError
         If the link does not exist or must be named.
     HodynError
-        If the expression is unknown or `num_threads` cannot be used.
+        If the expression is unknown.
 
     Notes
     -----
@@ -105,7 +98,6 @@ def forward_kinematics(
             f'{", ".join(model.links)}.'
         )
     body, _ = model.link(link)
-    num_threads = checked_threads(num_threads)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
     pose, V = np.empty((len(samples), 4, 4)), np.empty((len(samples), K - 1, 6))
@@ -115,7 +107,6 @@ def forward_kinematics(
         samples,
         pose,
         V,
-        num_threads,
         (name, expressed_in),
     )
     if not compiled:
