@@ -1,8 +1,8 @@
 """Matrices of the equations of motion, Q = M q2d + C qd + Q_grav, with time derivatives.
 
-They have a closed form, see `closed_form`, from which NumPy computes them until compiled code, made
-in the background, is ready; `RobotModel.warm_up` makes it in advance. The compiled code sums up the
-bodies that each joint carries, see `engine.matrix_program`. Large robots are left to NumPy.
+They have a closed form, see `closed_form`, from which NumPy computes them until compiled code,
+made in the background, is ready; `RobotModel.warm_up` makes it in advance. The compiled code sums
+up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps large robots.
 """
 
 from __future__ import annotations
