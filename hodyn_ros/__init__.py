@@ -6,9 +6,9 @@ wrong. The ROS 2 node lives in `hodyn_ros.ros`, which alone needs a ROS installa
 """
 
 from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
-from hodyn_ros.dynamics.closed_form import coriolis_matrix, gravity_effort, mass_matrix
 from hodyn_ros.dynamics.combined import inverse_dynamics_from_link_motion
 from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import coriolis_matrix, gravity_effort, mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.generate import generate_code
 from hodyn_ros.errors import HodynError

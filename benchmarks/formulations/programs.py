@@ -14,11 +14,10 @@ from benchmarks.formulations import body_fixed, closed_form, hybrid, robots, spa
 from hodyn_ros import RobotModel
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.calls import aligned
-from hodyn_ros.engine.effort_programs import EffortPrograms
 from hodyn_ros.engine.frames import frames
 from hodyn_ros.engine.machine import function_address, machine_code
 from hodyn_ros.engine.program import Number, Program, Recorder
-from hodyn_ros.engine.robot_program import robot_program
+from hodyn_ros.engine.robot_program import NO_ARRAY, Part, RobotProgram, robot_program
 
 Array = NDArray[np.float64]
 Efforts = Callable[
@@ -204,10 +203,15 @@ class Compiled:
         efforts: Array,
     ) -> None:
         order = motion.shape[1] - 3
-        module = functions.program_module(
-            model, EffortPrograms(Program((), ()), program), order, 0, lanes, width
+        robot = RobotProgram(
+            program,
+            range(model.n_bodies),
+            order + 3,
+            NO_ARRAY,
+            Part('effort', model.n_joints * (order + 1), True),
         )
-        scratch = aligned(functions.robot_scratch(model, order, 0, lanes, width))
+        module = functions.robot_module(model, robot, lanes, width)
+        scratch = aligned(functions.robot_scratch(model, robot, lanes, width))
         self._alive = (scratch, motion, efforts)
         self._evaluate = _EVALUATE(function_address(machine_code(module)))
         blocks = len(motion) // lanes

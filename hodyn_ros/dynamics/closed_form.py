@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hodyn_ros.kinematics.body import body_poses
-from hodyn_ros.kinematics.joints import body_coordinates, checked_motion, checked_result
+from hodyn_ros.kinematics.joints import body_coordinates
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
 
@@ -33,137 +33,39 @@ Array = NDArray[np.float64]
 _NUMBERS_IN_BLOCK = 2**15
 
 
-# --- Public matrices of the equations of motion -------------------------------------------------
+# --- Matrices of the independent joints ----------------------------------------------------------
 
 
-def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
-    """Generalized mass matrix M(q) of the independent joints and its time derivatives.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : array-like, shape (..., K, n)
-        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
-
-    Returns
-    -------
-    ndarray, shape (..., K, n, n)
-        `[..., m, :, :]` is the m-th time derivative, exactly symmetric. Entries are in
-        [kg m^2/s^m] between revolute joints, [kg/s^m] between prismatic ones and [kg m/s^m]
-        between one of each. M itself is positive definite unless a joint moves no inertia. The
-        armature of the joints is part of it.
-
-    Raises
-    ------
-    MotionError
-        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
-
-    Notes
-    -----
-    Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
-    and (39).
-    """
-    selection = _selection(model)
-    armature = selection.T @ (model.armature[:, None] * selection)
-
-    def matrices(system: SystemSeries) -> list[Array]:
-        M = [_symmetric(M) for M in system.mass_matrices(len(system.J))]
-        return [M[0] + armature, *M[1:]]
-
-    return _along(model, motion, 1, matrices)
-
-
-def coriolis_matrix(model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True) -> Array:
-    """Generalized Coriolis matrix of the independent joints and its time derivatives.
-
-    The Coriolis and centrifugal efforts C qd are the same for every choice of C, the matrix
-    itself is not.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : array-like, shape (..., K, n)
-        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 2.
-    skew_symmetric : bool
-        Which matrix. True: C-bar of eq. (54), with which dM/dt - 2 C is skew symmetric, as proofs
-        of passivity need it; so are the time derivatives of that difference. False: C of eq. (20),
-        with which only qd^T (dM/dt - 2 C) qd = 0 holds.
-
-    Returns
-    -------
-    ndarray, shape (..., K-1, n, n)
-        `[..., m, :, :]` is the m-th time derivative, in the units of the mass matrix times
-        [1/s^(m+1)].
-
-    Raises
-    ------
-    MotionError
-        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
-
-    Notes
-    -----
-    A third one has Christoffel symbols for entries, see `lagrange`; its difference is skew
-    symmetric too, and it is what Pinocchio's `computeCoriolisMatrix` returns.
-    Source: Mueller and Kumar 2021, eqs. (20), (22), (54), by Leibniz's rule; equal to (31)
-    and (45).
-    """
-
-    def matrices(system: SystemSeries) -> list[Array]:
-        return system.coriolis_matrices(len(system.C), skew_symmetric)
-
-    return _along(model, motion, 2, matrices)
-
-
-def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
-    """Efforts of the independent joints that hold the robot against gravity, with derivatives.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : array-like, shape (..., K, n)
-        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
-
-    Returns
-    -------
-    ndarray, shape (..., K, n)
-        `[..., m, :]` is the m-th time derivative of the torques [N m/s^m] or forces [N/s^m].
-
-    Raises
-    ------
-    MotionError
-        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
-
-    Notes
-    -----
-    Source: Mueller and Kumar 2021, Q_grav = J^T M U G, eq. (25), by Leibniz's rule; equal to (36)
-    and (52).
-    """
-    return _along(model, motion, 1, lambda system: system.gravity_efforts(len(system.J)))
-
-
-def _along(
-    model: RobotModel,
-    motion: ArrayLike,
-    lowest_K: int,
-    quantities: Callable[[SystemSeries], list[Array]],
+def independent(
+    model: RobotModel, motion: Array, quantities: Callable[[SystemSeries], list[Array]]
 ) -> Array:
-    """Quantities of the independent joints along a motion; the orders become an axis."""
-    motion = checked_motion(model, motion, lowest_K)
-    batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
-    coordinates = body_coordinates(model, motion.reshape(-1, K, n))
+    """Quantities of the independent joints along a motion; the orders become an axis.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (N, K, n)
+    quantities : callable
+        Gives a list with one array for each order from system matrices whose Jacobian is that of
+        the independent joints.
+
+    Returns
+    -------
+    ndarray, shape (N, orders, ...)
+    """
+    coordinates = body_coordinates(model, motion)
     # Motions and efforts of the bodies' joints are those of the independent ones times constants.
-    selection = _selection(model)
+    selection = selection_of(model)
     results = []
     with np.errstate(over='ignore', invalid='ignore'):
         for block in _blocks(model, len(coordinates)):
             system = series(model, coordinates[block])
             system = system._replace(J=[J @ selection for J in system.J])
             results.append(np.stack(quantities(system), axis=1))
-    result = checked_result(np.concatenate(results), motion)
-    return result.reshape(*batch, *result.shape[1:])
+    return np.concatenate(results)
 
 
-def _selection(model: RobotModel) -> Array:
+def selection_of(model: RobotModel) -> Array:
     """Constant matrix of the velocities of all bodies' joints by those of the independent ones."""
     selection = np.zeros((model.n_bodies, model.n_joints))
     selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier

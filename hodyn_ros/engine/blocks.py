@@ -20,11 +20,11 @@ ENTRY = 'evaluate'
 EVALUATE = ir.FunctionType(
     INTEGER, [INTEGERS, DOUBLES, DOUBLES, INTEGER, DOUBLES, DOUBLES, DOUBLES]
 )
-"""status = evaluate(integers, constants, scratch, blocks, motion, wrench, effort)
+"""status = evaluate(integers, constants, scratch, blocks, motion, middle, result)
 
 integers, constants: the robot, where it is not folded into the function; scratch: workspace;
-motion, wrench, effort: of blocks times lanes samples, contiguous. The status is 0 if the motion
-and the efforts are finite.
+motion, middle, result: of blocks times lanes samples, contiguous. The middle one is read, such as
+wrenches, or is a second result, or is not there. The status is 0 if all three are finite.
 """
 
 
@@ -35,8 +35,8 @@ class Block(NamedTuple):
     integers: ir.Value
     constants: ir.Value
     motion: ir.Value
-    wrench: ir.Value
-    effort: ir.Value
+    middle: ir.Value
+    result: ir.Value
     scratch: ir.Value
 
 
@@ -46,6 +46,7 @@ def evaluate_function(
     width: int,
     sizes: Callable[[ir.IRBuilder, ir.Value], tuple[ir.Value, ir.Value, ir.Value]],
     body: Callable[[Block], None],
+    writes_middle: bool = False,
 ) -> None:
     """Add the function `ENTRY`, which computes blocks of samples.
 
@@ -57,20 +58,23 @@ def evaluate_function(
     width : int
         Numbers that the machine computes at once.
     sizes : callable
-        From the builder and the pointer to the integers, numbers of doubles in the motion, wrench
-        and efforts of one sample.
+        From the builder and the pointer to the integers, numbers of doubles in the motion, the
+        middle array and the result of one sample.
     body : callable
-        Writes the code for one block. With several lanes its motion, wrench and efforts have one
-        number for each lane in each element.
+        Writes the code for one block. With several lanes its three arrays have one number for each
+        lane in each element.
+    writes_middle : bool
+        Whether the middle array is a result.
     """
+    written = (False, writes_middle, True)
     inspection = Inspection(module, width)
     function = ir.Function(module, EVALUATE, ENTRY)
-    integers, constants, scratch, blocks, motion, wrench, effort = function.args
+    integers, constants, scratch, blocks, motion, middle, result = function.args
     builder = ir.IRBuilder(function.append_basic_block())
     writer = Writer(builder, lanes)
     per_block = ir.Constant(INTEGER, lanes)
     counts = [builder.mul(size, per_block) for size in sizes(builder, integers)]
-    # In scratch: the transposed motion, wrench and effort of a block, then the body's own.
+    # In scratch: the transposed arrays of a block, then the body's own.
     work = scratch
     places = []
     if lanes > 1:
@@ -80,16 +84,19 @@ def evaluate_function(
     with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, found, next_found):
         arrays = [
             writer.at(array, builder.mul(block, count))
-            for array, count in zip((motion, wrench, effort), counts)
+            for array, count in zip((motion, middle, result), counts)
         ]
         if lanes == 1:
             places = arrays
         else:
-            for array, place, count in zip(arrays[:2], places, counts):
-                _transpose(writer, array, place, count)
+            for k in range(3):
+                if not written[k]:
+                    _transpose(writer, arrays[k], places[k], counts[k])
         body(Block(writer, integers, constants, places[0], places[1], places[2], work))
         if lanes > 1:
-            _transpose_back(writer, places[2], arrays[2], counts[2])
+            for k in range(3):
+                if written[k]:
+                    _transpose_back(writer, places[k], arrays[k], counts[k])
         wrong = found
         for array, count in zip(arrays, counts):
             wrong = builder.or_(wrong, inspection.write(builder, array, count))

@@ -29,8 +29,8 @@ def evaluate_blocks(
     scratch: Array,
     blocks: int,
     motion: Array,
-    wrench: Array | None,
-    effort: Array,
+    middle: Array | None,
+    result: Array,
 ) -> int:
     """Compute whole blocks of samples; see `blocks.EVALUATE`. All arrays are C-contiguous."""
     status: int = _BLOCKS(address)(
@@ -39,8 +39,8 @@ def evaluate_blocks(
         scratch.ctypes.data,
         blocks,
         motion.ctypes.data,
-        None if wrench is None else wrench.ctypes.data,
-        effort.ctypes.data,
+        None if middle is None else middle.ctypes.data,
+        result.ctypes.data,
     )
     return status
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import Number, Program, Recorder
-from hodyn_ros.engine.robot_program import Attachment, robot_program
+from hodyn_ros.engine.robot_program import Attachment, Part, RobotProgram, robot_program
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
 from hodyn_ros.model.robot import RobotModel
@@ -95,6 +95,23 @@ def effort_programs(
     whole = recorder.program()
     return EffortPrograms(
         part_of(whole, ('position', 'step', 'velocity')), part_of(whole, ('effort',))
+    )
+
+
+def effort_program(
+    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+) -> RobotProgram:
+    """Program of the efforts of a robot for kernels, with its friction if the laws are known."""
+    known = with_known_friction(model)
+    programs = effort_programs(known, order, wrenches)
+    return RobotProgram(
+        programs.efforts,
+        range(model.n_bodies),
+        order + 3,
+        Part('wrench', 6 * (order + 1) * len(wrenches), False),
+        Part('effort', model.n_joints * (order + 1), True),
+        part_of(programs.arguments, ('step', 'velocity')),
+        friction=known is model,
     )
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from hodyn_ros.engine.effort_programs import effort_program
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.robot_program import Attachment, robot_program
+from hodyn_ros.engine.program import ProgramTooLong
+from hodyn_ros.engine.robot_program import Attachment, RobotProgram, robot_program
 from hodyn_ros.engine.straight_line import StraightLine
 from hodyn_ros.errors import HodynError
-from hodyn_ros.model.preparation import on_warm_up
+from hodyn_ros.model.preparation import on_warm_up, preparing
 from hodyn_ros.model.robot import RobotModel
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ over the bodies of any robot, and Python code that works on numbers or NumPy arr
 
 # Longer straight-line code does not fit the processor's instruction cache: loops are faster.
 LARGEST_ROBOT_PROGRAM = 4000
+# What has no loops is compiled, in a few seconds, as long as its code is no longer than this.
+LARGEST_PROGRAM = 20_000
 # Robots with more bodies have longer ones for certain.
 MOST_BODIES = 24
 # Python takes a tenth of a second to read such code for so many bodies.
@@ -39,7 +44,17 @@ SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
 
-Key = tuple[int, tuple[Attachment, ...], str | None]
+
+class Result(Protocol):
+    """What a kernel computes besides efforts; a key of dictionaries."""
+
+    def program(self, model: RobotModel) -> RobotProgram:
+        """Program of a robot; may raise `ProgramTooLong`."""
+
+    def __hash__(self) -> int: ...
+
+
+Key = tuple[int, tuple[Attachment, ...], str | None] | Result
 
 _logger = logging.getLogger('hodyn_ros')
 
@@ -92,15 +107,27 @@ class Engine:
         ready = self._kernels.get(key)
         if ready is not None or order > HIGHEST_ORDER:
             return ready
+        return self._soon(key, samples, lambda: self._prepare_suitable(order, wrenches))
+
+    def kernel_of(self, result: Result, samples: int = 1) -> Kernel | StraightLine | None:
+        """Kernel of another result for some samples; see `kernel`."""
+        ready = self._kernels.get(result)
+        return ready or self._soon(result, samples, lambda: self._prepare_result(result))
+
+    def _soon(
+        self, key: Key, samples: int, prepare: Callable[[], object]
+    ) -> Kernel | StraightLine | None:
+        """Have a kernel prepared if it is worth it; None as long as it is not there."""
         count = self._samples[key] = self._samples.get(key, 0) + samples
+        now = preparing.get()
         # A failed attempt stays pending: it would fail again.
-        if count < SAMPLES_BEFORE_COMPILING or key in self._pending:
+        if (count < SAMPLES_BEFORE_COMPILING or key in self._pending) and not now:
             return None
         self._pending.add(key)
-        if samples >= SAMPLES_WORTH_WAITING:
-            self._try(order, wrenches)
+        if now or samples >= SAMPLES_WORTH_WAITING:
+            self._try(prepare)
         else:
-            _background().submit(self._try, order, wrenches)
+            _background().submit(self._try, prepare)
         return self._kernels.get(key)
 
     def prepare(
@@ -129,7 +156,7 @@ class Engine:
             if key not in self._kernels:
                 kernel = self.make(order, wrenches, form)
                 if form is None:
-                    self.adopt(kernel, wrenches)
+                    self.adopt(order, wrenches, kernel)
                 else:
                     self._kernels[key] = kernel
             return self._kernels[key]
@@ -149,12 +176,14 @@ class Engine:
         self._pending.add(key)
         return True
 
-    def adopt(self, kernel: Kernel | StraightLine, wrenches: tuple[Attachment, ...] = ()) -> None:
+    def adopt(
+        self, order: int, wrenches: tuple[Attachment, ...], kernel: Kernel | StraightLine
+    ) -> None:
         """Use a kernel that `make` has made for this model, perhaps in another process."""
         with self._lock:
-            self._kernels[kernel.order, wrenches, None] = kernel
+            self._kernels[order, wrenches, None] = kernel
             if not wrenches and kernel.friction:
-                self._offer_single(kernel)
+                self._offer_single(order, kernel)
 
     def form(self, order: int) -> str | None:
         """Form that suits the robot and the machine for an order; None: leave it to NumPy."""
@@ -176,7 +205,7 @@ class Engine:
         """Make a kernel and leave it to the caller; see `prepare`, which keeps it."""
         form = form or self.form(order) or COMPILED_ROBOT
         if form == STRAIGHT_LINE:
-            return StraightLine(self._model, order, wrenches)
+            return StraightLine(self._model, effort_program(self._model, order, wrenches))
         reason = unavailable()
         if reason:
             raise HodynError(f'There is no compiler for dynamics: {reason}.')
@@ -186,21 +215,42 @@ class Engine:
             return kernels.robot_kernel(self._model, order, wrenches)
         return kernels.tree_kernel(self._model, order, bool(wrenches))
 
-    def _offer_single(self, kernel: Kernel | StraightLine) -> None:
+    def _offer_single(self, order: int, kernel: Kernel | StraightLine) -> None:
         """Leave what a call with a single sample needs where it is found in least time."""
         if isinstance(kernel, StraightLine):
             return
         from hodyn_ros.engine.numba_call import single
 
-        n, order = self._model.n_joints, kernel.order
+        n = self._model.n_joints
         table = int(kernel.single_table.ctypes.data)
         self._model.derived[order + 3, n] = ((order + 1, n), single, table)
 
-    def _try(self, order: int, wrenches: tuple[Attachment, ...]) -> None:
+    def _prepare_suitable(self, order: int, wrenches: tuple[Attachment, ...]) -> None:
+        if self.form(order) is not None:
+            self.prepare(order, wrenches)
+
+    def _prepare_result(self, result: Result) -> None:
+        """Make the kernel of a result, unless its program is too long."""
+        with self._lock:
+            if result in self._kernels:
+                return
+            try:
+                program = result.program(self._model)
+            except ProgramTooLong:
+                return
+            if program.program.flops > LARGEST_PROGRAM:
+                return
+            if unavailable():
+                self._kernels[result] = StraightLine(self._model, program)
+                return
+            from hodyn_ros.engine import kernels, numba_results  # noqa: F401
+
+            self._kernels[result] = kernels.program_kernel(self._model, program)
+
+    def _try(self, prepare: Callable[[], object]) -> None:
+        # Even finding out whether there is a compiler takes too long for the caller's thread.
         try:
-            # Even finding out whether there is a compiler takes too long for the caller's thread.
-            if self.form(order) is not None:
-                self.prepare(order, wrenches)
+            prepare()
         except Exception:
             _logger.exception(
                 'Compiling the dynamics of %s failed; slower code is used.', self._model.name

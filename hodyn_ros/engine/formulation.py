@@ -199,6 +199,16 @@ def turn_of(joint: Joint, sine: Number, cosine: Number, q: Sequence[Number]) -> 
     )
 
 
+def to_child(joint: Joint, turn: Turn, v: Vector) -> Vector:
+    """Components of a vector in a body's axes, from those in its parent's."""
+    return _turn_z(_constant_turn(joint, v), turn.cosine, turn.sine)
+
+
+def to_parent(joint: Joint, turn: Turn, v: Vector) -> Vector:
+    """Components of a vector in the axes of a body's parent, from those in the body's."""
+    return _constant_turn_back(joint, _turn_z(v, turn.cosine, -turn.sine))
+
+
 def forward(joint: Joint, turn: Turn, q: Sequence[Number], parent: Motion) -> Motion:
     """Motion of a body from that of its parent.
 

@@ -102,7 +102,7 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
     for i in range(n):
         turn = 1.0 if turns[i] else 0.0
         slide = float(pitch[i]) if turns[i] else 1.0
-        joints.append(Joint(*angles[i], _vector(d[i]), turn, 1.0 - turn, slide))
+        joints.append(Joint(*angles[i], vector(d[i]), turn, 1.0 - turn, slide))
     simple = np.array(
         [j.turn == 1.0 and j.slide == 0.0 and j.sin_gamma == 0.0 for j in joints], dtype=bool
     )
@@ -227,7 +227,7 @@ def _body(pseudo: Array) -> Body:
     J = without_rounding(pseudo[:3, :3], np.abs(pseudo[:3, :3]).max())
     h = without_rounding(pseudo[:3, 3], np.abs(pseudo[:3, 3]).max())
     upper = tuple(float(J[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
-    return Body(float(pseudo[3, 3]), _vector(h), upper)  # type: ignore[arg-type]
+    return Body(float(pseudo[3, 3]), vector(h), upper)  # type: ignore[arg-type]
 
 
 def without_rounding(values: Array, size: float) -> Array:
@@ -236,5 +236,11 @@ def without_rounding(values: Array, size: float) -> Array:
     return cleaned
 
 
-def _vector(v: Array) -> tuple[float, float, float]:
-    return (float(v[0]), float(v[1]), float(v[2]))
+def position(pose: Array) -> tuple[float, float, float]:
+    """Position of a pose, without rounding."""
+    return vector(without_rounding(pose[:3, 3], float(np.abs(pose[:3, 3]).max())))
+
+
+def vector(values: Array) -> tuple[float, float, float]:
+    """Vector of numbers for the formulas of the engine."""
+    return (float(values[0]), float(values[1]), float(values[2]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from llvmlite import ir
 
 from hodyn_ros.engine.array_functions import Steps, Trigonometry
@@ -16,9 +14,8 @@ from hodyn_ros.engine.body_programs import (
     StateLayout,
     body_programs,
 )
-from hodyn_ros.engine.effort_programs import EffortPrograms, effort_programs, part_of
 from hodyn_ros.engine.llvm import DOUBLE, INTEGER, Elements, Writer, loop
-from hodyn_ros.engine.robot_program import Attachment
+from hodyn_ros.engine.robot_program import RobotProgram
 from hodyn_ros.model.robot import RobotModel
 
 
@@ -31,21 +28,13 @@ def padded(count: int, width: int) -> int:
     return -(-count // width) * width
 
 
-def robot_module(
-    model: RobotModel,
-    order: int,
-    wrenches: Sequence[Attachment],
-    lanes: int,
-    width: int,
-) -> ir.Module:
-    """Write a module with the function 'evaluate' of one robot, all constants folded in.
+def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> ir.Module:
+    """Write a module with the function 'evaluate' for a program of one robot.
 
     Parameters
     ----------
     model : RobotModel
-        With friction laws of this package, see `includes_friction`, or none.
-    order : int
-    wrenches : sequence of Attachment
+    robot : RobotProgram
     lanes : int
         Samples in a block.
     width : int
@@ -55,46 +44,16 @@ def robot_module(
     -------
     ir.Module
     """
-    programs = effort_programs(model, order, wrenches)
-    return program_module(model, programs, order, len(wrenches), lanes, width)
-
-
-def program_module(
-    model: RobotModel, programs: EffortPrograms, order: int, wrenches: int, lanes: int, width: int
-) -> ir.Module:
-    """Write a module with the function 'evaluate' around programs of a robot.
-
-    Parameters
-    ----------
-    model : RobotModel
-    programs : EffortPrograms
-        The positions of the joints are not taken from them.
-    order : int
-    wrenches : int
-        How many of them the programs take.
-    lanes, width : int
-        See `robot_module`.
-
-    Returns
-    -------
-    ir.Module
-    """
-    arguments = part_of(programs.arguments, ('step', 'velocity'))
-    n_steps, n_velocities = (
-        sum(output.array == array for output in arguments.outputs)
-        for array in ('step', 'velocity')
-    )
     module = ir.Module('robot')
     trigonometry = Trigonometry(module, width)
     steps = Steps(module, width)
-    n, n_bodies = model.n_joints, model.n_bodies
-    room = padded(n_bodies * lanes, width)
-    step_room = padded(n_steps * lanes, width)
+    count, n_steps, n_velocities = len(robot.bodies), robot.n_steps, robot.n_velocities
+    room, step_room = padded(count * lanes, width), padded(n_steps * lanes, width)
 
     def body(block: Block) -> None:
         writer, builder = block.writer, block.writer.builder
         position, sine, cosine = (writer.at(block.scratch, k * room) for k in range(3))
-        for i in range(n_bodies):
+        for place, i in enumerate(robot.bodies):
             value = writer.load(Elements(block.motion, True), int(model.coordinate[i]))
             multiplier, offset = float(model.multiplier[i]), float(model.offset[i])
             # Rounded as `kinematics.joints.body_coordinates` rounds it.
@@ -102,10 +61,10 @@ def program_module(
                 value = builder.fmul(value, writer.number(multiplier))
             if offset != 0.0:
                 value = builder.fadd(value, writer.number(offset))
-            writer.store_lanes(value, writer.at(position, i * lanes))
-        for i in range(n_bodies * lanes, room):
+            writer.store_lanes(value, writer.at(position, place * lanes))
+        for i in range(count * lanes, room):
             builder.store(ir.Constant(DOUBLE, 0.0), writer.at(position, i), align=8)
-        trigonometry.write(builder, _whole(n_bodies * lanes), position, sine, cosine)
+        trigonometry.write(builder, _whole(count * lanes), position, sine, cosine)
         step, shape, slope, direction = (
             writer.at(block.scratch, 3 * room + k * step_room) for k in range(4)
         )
@@ -118,10 +77,10 @@ def program_module(
             'slope': Elements(slope, True),
             'velocity': Elements(direction, True),
             'direction': Elements(direction, True),
-            'wrench': Elements(block.wrench, True),
-            'effort': Elements(block.effort, True),
+            robot.middle.array: Elements(block.middle, True),
+            robot.result.array: Elements(block.result, True),
         }
-        writer.run(arguments, arrays)
+        writer.run(robot.arguments, arrays)
         if n_steps:
             for i in range(n_steps * lanes, step_room):
                 builder.store(ir.Constant(DOUBLE, 0.0), writer.at(step, i), align=8)
@@ -133,15 +92,16 @@ def program_module(
             back = builder.select(builder.fcmp_ordered('<', value, zero), one, zero)
             difference = builder.fsub(forward, back)
             writer.store_lanes(difference, writer.at(direction, i * lanes))
-        writer.run(programs.efforts, arrays)
+        writer.run(robot.program, arrays)
 
-    sizes = (n * (order + 3), 6 * (order + 1) * wrenches, n * (order + 1))
+    sizes = (model.n_joints * robot.orders, robot.middle.size, robot.result.size)
     evaluate_function(
         module,
         lanes,
         width,
         lambda builder, integers: (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2])),
         body,
+        writes_middle=robot.middle.written,
     )
     return module
 
@@ -220,7 +180,7 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
             value = writer.load(Elements(block.constants, False), k)
             writer.store_lanes(value, writer.at(states, k * writer.lanes))
         with loop(builder, builder.mul(n, _whole(order + 1))) as i:
-            writer.store_lanes(writer.number(0.0), part(block.effort, i, 1))
+            writer.store_lanes(writer.number(0.0), part(block.result, i, 1))
 
         for backward in (False, True):
             with loop(builder, n_bodies, backward=backward) as i:
@@ -234,11 +194,11 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
                     'cosine': Elements(part(cosine, i, 1), True),
                     'own': Elements(part(states, builder.add(i, _whole(1)), layout.size), True),
                     'parent': Elements(part(states, parent, layout.size), True),
-                    'wrench': Elements(part(block.wrench, i, 6 * (order + 1)), True),
+                    'wrench': Elements(part(block.middle, i, 6 * (order + 1)), True),
                 }
                 strided = {
                     name: (part(pointer, coordinate, 1), builder.mul(n, per_block))
-                    for name, pointer in (('motion', block.motion), ('effort', block.effort))
+                    for name, pointer in (('motion', block.motion), ('effort', block.result))
                 }
                 end = builder.append_basic_block('next')
                 unknown = builder.append_basic_block('unknown')
@@ -258,15 +218,17 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
     return module
 
 
-def robot_scratch(model: RobotModel, order: int, wrenches: int, lanes: int, width: int) -> int:
+def robot_scratch(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `robot_module` needs."""
-    transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * wrenches
-    terms = sum(len(getattr(law, 'laws', (law,))) for law in model.friction.values())
-    functions = 3 * padded(model.n_bodies * lanes, width) + 4 * padded(terms * lanes, width)
-    return lanes * transposed + functions
+    transposed = model.n_joints * robot.orders + robot.middle.size + robot.result.size
+    turns = 3 * padded(len(robot.bodies) * lanes, width)
+    friction = 3 * padded(robot.n_steps * lanes, width) + robot.n_velocities * lanes
+    return lanes * transposed + turns + friction
 
 
 def tree_scratch(model: RobotModel, order: int, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `tree_module` needs."""
-    states = (model.n_bodies + 1) * StateLayout(order).size * lanes
-    return robot_scratch(model, order, model.n_bodies, lanes, width) + states
+    n_bodies = model.n_bodies
+    transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * n_bodies
+    states = (n_bodies + 1) * StateLayout(order).size
+    return lanes * (transposed + states) + 3 * padded(n_bodies * lanes, width)

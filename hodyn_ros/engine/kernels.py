@@ -1,4 +1,4 @@
-"""Compiled kernels: efforts of batches of samples by machine code, on one or several threads."""
+"""Compiled kernels: batches of samples by machine code, on one or several threads."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.body_programs import base_state, constants
 from hodyn_ros.engine.calls import aligned, evaluate_blocks, single_arguments
-from hodyn_ros.engine.effort_programs import with_known_friction
+from hodyn_ros.engine.effort_programs import effort_program
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.machine import function_address, machine_code, vector_width
-from hodyn_ros.engine.robot_program import Attachment
+from hodyn_ros.engine.robot_program import Attachment, RobotProgram
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -26,38 +26,33 @@ SAMPLES_PER_THREAD = 512
 
 
 class Kernel:
-    """Machine code for one order of the efforts of a robot.
-
-    It can be pickled, for use in another process on the same machine.
+    """Machine code for one result of the motion of a robot, such as its efforts of some order.
 
     Attributes
     ----------
-    order : int
     name : str
         'compiled_robot' or 'compiled_tree'.
-    friction : bool
-        Whether the friction of the joints, if there is any, is included.
     wrench_size : int
         Numbers that a sample has in the wrenches.
+    friction : bool
+        Whether the friction of the joints, if there is any, is included.
     single_table : ndarray
-        For `numba_call.single`; only without wrenches.
+        For the calls in `numba_call`.
     """
 
     def __init__(
         self,
-        order: int,
-        wrench_size: int,
         integers: NDArray[np.int64],
         numbers: Array,
         codes: tuple[bytes, bytes],
         scratch_sizes: tuple[int, int],
         name: str,
+        wrench_size: int,
         friction: bool,
     ) -> None:
-        self.order = order
         self.name = name
-        self.friction = friction
         self.wrench_size = wrench_size
+        self.friction = friction
         self._integers, self._numbers = integers, numbers
         self._codes, self._scratch_sizes = codes, scratch_sizes
         self._addresses = [function_address(code) for code in codes]
@@ -69,31 +64,31 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kernel, (
-            self.order,
-            self.wrench_size,
             self._integers,
             self._numbers,
             self._codes,
             self._scratch_sizes,
             self.name,
+            self.wrench_size,
             self.friction,
         )
 
     def evaluate(
         self,
         motion: Array,
-        wrench: Array | None,
-        effort: Array,
+        middle: Array | None,
+        result: Array,
         num_threads: int = 1,
         together: bool = True,
     ) -> bool:
-        """Compute the efforts of a batch.
+        """Compute a batch.
 
         Parameters
         ----------
         motion : ndarray, shape (N, K, n), C-contiguous
-        wrench : ndarray, shape (N, wrench_size), C-contiguous, or None
-        effort : ndarray, shape (N, K-2, n), C-contiguous
+        middle : ndarray, shape (N, ...), C-contiguous, or None
+            Wrenches, of `wrench_size` numbers a sample, or what is written besides the result.
+        result : ndarray, shape (N, ...), C-contiguous
             Is written.
         num_threads : int
         together : bool
@@ -102,12 +97,12 @@ class Kernel:
         Returns
         -------
         bool
-            Whether the motion, the wrenches and the efforts are finite.
+            Whether all numbers are finite.
         """
         N = len(motion)
         threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
         if threads == 1:
-            return self._part(motion, wrench, effort, together)
+            return self._part(motion, middle, result, together)
         lanes = self._lanes[1]
         step = -(-N // (threads * lanes)) * lanes
         parts = [slice(start, start + step) for start in range(0, N, step)]
@@ -115,8 +110,8 @@ class Kernel:
             _threads(num_threads).submit(
                 self._part,
                 motion[part],
-                None if wrench is None else wrench[part],
-                effort[part],
+                None if middle is None else middle[part],
+                result[part],
                 together,
             )
             for part in parts
@@ -124,7 +119,7 @@ class Kernel:
         return all([future.result() for future in futures])
 
     def _part(
-        self, motion: Array, wrench: Array | None, effort: Array, together: bool
+        self, motion: Array, middle: Array | None, result: Array, together: bool
     ) -> bool:
         status = 0
         start = 0
@@ -140,21 +135,20 @@ class Kernel:
                     aligned(self._scratch_sizes[which]),
                     blocks,
                     motion[rest],
-                    None if wrench is None else wrench[rest],
-                    effort[rest],
+                    None if middle is None else middle[rest],
+                    result[rest],
                 )
                 start += blocks * lanes
         return status == 0
 
 
 def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()) -> Kernel:
-    """Kernel with the constants of a robot folded in.
+    """Kernel of the efforts with the constants of a robot folded in.
 
     Parameters
     ----------
     model : RobotModel
     order : int
-        0, 1 or 2.
     wrenches : sequence of Attachment
         The wrenches that `Kernel.evaluate` takes, for each (order + 1) rows of 6.
 
@@ -162,33 +156,45 @@ def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] =
     -------
     Kernel
     """
-    known = with_known_friction(model)
+    return program_kernel(model, effort_program(model, order, wrenches))
+
+
+def program_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
+    """Kernel of a program of one robot.
+
+    Parameters
+    ----------
+    model : RobotModel
+    robot : RobotProgram
+
+    Returns
+    -------
+    Kernel
+    """
     width = vector_width()
     codes, sizes = [], []
     for lanes in (1, width):
-        module = functions.robot_module(known, order, wrenches, lanes, width)
+        module = functions.robot_module(model, robot, lanes, width)
         codes.append(machine_code(module))
-        sizes.append(functions.robot_scratch(model, order, len(wrenches), lanes, width))
+        sizes.append(functions.robot_scratch(model, robot, lanes, width))
     return Kernel(
-        order,
-        6 * (order + 1) * len(wrenches),
         np.zeros(0, dtype=np.int64),
         np.zeros(0),
         (codes[0], codes[1]),
         (sizes[0], sizes[1]),
         name='compiled_robot',
-        friction=known is model,
+        wrench_size=0 if robot.middle.written else robot.middle.size,
+        friction=robot.friction,
     )
 
 
 def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
-    """Kernel that loops over the bodies of any robot.
+    """Kernel of the efforts that loops over the bodies of any robot.
 
     Parameters
     ----------
     model : RobotModel
     order : int
-        0, 1 or 2.
     loaded : bool
         Whether `Kernel.evaluate` takes a wrench on each body, (order + 1) rows of 6: on the
         environment, in the axes of the body's frame of the engine, see `frames.Frames.poses`.
@@ -209,13 +215,12 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
     numbers = np.concatenate([base_state(constants_of, order), rows.ravel(), model.offset])
     sizes = [functions.tree_scratch(model, order, lanes, width) for lanes in (1, width)]
     return Kernel(
-        order,
-        6 * (order + 1) * model.n_bodies if loaded else 0,
         integers,
         numbers,
         _tree_codes(order, loaded),
         (sizes[0], sizes[1]),
         name='compiled_tree',
+        wrench_size=6 * (order + 1) * model.n_bodies if loaded else 0,
         friction=not model.friction,
     )
 

@@ -18,27 +18,26 @@ Array = NDArray[np.float64]
 
 
 @intrinsic
-def _evaluate(_context: Any, _arguments: Any, _motion: Any, _effort: Any) -> Any:
+def evaluate(_context: Any, _arguments: Any, _motion: Any, _middle: Any, _result: Any) -> Any:
+    """Call `llvm.EVALUATE` for one sample, with the table and the addresses of the arrays."""
+
     def generate(_: Any, builder: ir.IRBuilder, __: Any, values: list[ir.Value]) -> ir.Value:
-        pointer, motion, effort = values
+        pointer, *arrays = values
         table = builder.inttoptr(pointer, INTEGERS)
         entries = [builder.load(builder.gep(table, [ir.Constant(INTEGER, k)])) for k in range(4)]
         function = builder.inttoptr(entries[0], EVALUATE.as_pointer())
         robot = [
             builder.inttoptr(value, kind) for value, kind in zip(entries[1:], EVALUATE.args)
         ]
-        data = [
-            builder.inttoptr(value, EVALUATE.args[4])
-            for value in (motion, ir.Constant(INTEGER, 0), effort)
-        ]
+        data = [builder.inttoptr(value, EVALUATE.args[4]) for value in arrays]
         return builder.call(function, [*robot, ir.Constant(INTEGER, 1), *data])
 
-    return types.int64(types.int64, types.int64, types.int64), generate
+    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
 def _single(arguments: int, motion: Array, effort: Array) -> int:
     source, target = np.int64(motion.ctypes.data), np.int64(effort.ctypes.data)
-    status: int = _evaluate(arguments, source, target)  # type: ignore[call-arg]
+    status: int = evaluate(arguments, source, np.int64(0), target)  # type: ignore[call-arg]
     return status
 
 

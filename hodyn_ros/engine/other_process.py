@@ -67,9 +67,9 @@ class Compiler:
         except Exception as error:  # a friction law of the user's, for example
             raise HodynError(f'The model cannot be sent to another process: {error}') from error
         answer = self._answer(task)
-        for kernel, (_, wrenches) in zip(pickle.loads(answer), wanted):
+        for kernel, (order, wrenches) in zip(pickle.loads(answer), wanted):
             if kernel is not None:
-                engine_of(model).adopt(kernel, wrenches)
+                engine_of(model).adopt(order, wrenches, kernel)
 
     def close(self) -> None:
         """End the process under way and start no more."""

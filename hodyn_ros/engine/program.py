@@ -101,10 +101,21 @@ class Scalar:
 Number = Union[float, Scalar]  # noqa: UP007
 
 
-class Recorder:
-    """Records a program; makes its inputs and takes its outputs."""
+class ProgramTooLong(Exception):
+    """A formula takes more steps than a recorder was told to record."""
 
-    def __init__(self) -> None:
+
+class Recorder:
+    """Records a program; makes its inputs and takes its outputs.
+
+    Parameters
+    ----------
+    longest : int, optional
+        Steps, those included that no output needs, at which to raise `ProgramTooLong`.
+    """
+
+    def __init__(self, longest: int | None = None) -> None:
+        self._longest = longest
         self._steps: dict[Operation, int] = {}
         self._outputs: dict[tuple[str, int], Number] = {}
 
@@ -191,7 +202,10 @@ class Recorder:
         return self._step('negate', value.step, None) if value.negative else value.step
 
     def _step(self, kind: str, a: Any, b: Any) -> int:
-        return self._steps.setdefault(Operation(kind, a, b), len(self._steps))
+        count = len(self._steps)
+        if count == self._longest:
+            raise ProgramTooLong
+        return self._steps.setdefault(Operation(kind, a, b), count)
 
 
 def _is_number(value: Number, number: float) -> bool:

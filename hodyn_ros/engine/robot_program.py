@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import Load, Motion, Place, Turn, Vector
-from hodyn_ros.engine.frames import Frames, without_rounding
+from hodyn_ros.engine.frames import Frames, position, vector, without_rounding
 from hodyn_ros.engine.program import Number, Program, Recorder
 from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -18,12 +18,62 @@ from hodyn_ros.model.robot import BASE, RobotModel
 Array = NDArray[np.float64]
 
 
-
 class Attachment(NamedTuple):
     """A wrench that a program takes: its link and the expression of `dynamics.Wrench`."""
 
     link: str
     expressed_in: str
+
+
+class Part(NamedTuple):
+    """An array of a program: its name and the numbers that a sample has in it."""
+
+    array: str
+    size: int
+    written: bool
+
+
+NO_ARRAY = Part('nothing', 0, False)
+
+
+class RobotProgram(NamedTuple):
+    """A program of one robot, all constants folded in, and the arrays that it works on.
+
+    Attributes
+    ----------
+    program : Program
+        Reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
+        the positions of some bodies' joints.
+    bodies : sequence of int
+        These bodies.
+    orders : int
+        Number of derivatives in the motion, the zeroth included.
+    middle, result : Part
+        The other arrays, see `blocks.EVALUATE`.
+    arguments : Program
+        From 'motion', what the program needs functions of, see `effort_programs`: 'step' for its
+        inputs 'shape' and 'slope', 'velocity' for 'direction'.
+    friction : bool
+        Whether the friction of the robot, if it has any, is included.
+    """
+
+    program: Program
+    bodies: Sequence[int]
+    orders: int
+    middle: Part
+    result: Part
+    arguments: Program = Program((), ())
+    friction: bool = True
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps among the arguments."""
+        return sum(output.array == 'step' for output in self.arguments.outputs)
+
+    @property
+    def n_velocities(self) -> int:
+        """Number of velocities among the arguments."""
+        return sum(output.array == 'velocity' for output in self.arguments.outputs)
 
 
 def robot_program(
@@ -59,10 +109,10 @@ def robot_program(
     ]
     for i in range(model.n_bodies):
         q[i][0] = q[i][0] + float(model.offset[i])
-    base = base_motion(formulation.scaled(-1.0, _vector(frames.gravity)), order)
+    base = base_motion(formulation.scaled(-1.0, vector(frames.gravity)), order)
     base_place = Place(
-        tuple(_vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
-        [_vector(frames.base[:3, :3].T @ frames.base[:3, 3]), *[formulation.ZERO] * order],
+        tuple(vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
+        [vector(frames.base[:3, :3].T @ frames.base[:3, 3]), *[formulation.ZERO] * order],
     )
     motions: list[Motion] = []
     places: list[Place] = []
@@ -97,7 +147,7 @@ def robot_program(
             # From the link's origin or the base's; the arm leads there from the body's.
             arm = [formulation.scaled(-1.0, p) for p in places[i].p]
             if wrench.expressed_in == 'hybrid':
-                arm = [_position(pose)]
+                arm = [position(pose)]
             applied = formulation.load_about_origin(applied, arm)
         loads[i] = formulation.sum_loads(loads[i], applied)
     efforts: list[list[Number]] = [[0.0] * n for _ in range(order + 1)]
@@ -118,18 +168,14 @@ def robot_program(
 
 def _load_in_link_axes(values: Load, pose: Array) -> Load:
     """Load of a wrench in the axes of a link that has a pose in the body's frame."""
-    axes = [_vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
+    axes = [vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
 
     def turned(v: Vector) -> Vector:
         x, y, z = (formulation.dot(axis, v) for axis in axes)
         return (x, y, z)
 
     load = Load([turned(v) for v in values.n], [turned(v) for v in values.f])
-    return formulation.load_about_origin(load, [_position(pose)])
-
-
-def _position(pose: Array) -> Vector:
-    return _vector(without_rounding(pose[:3, 3], float(np.abs(pose[:3, 3]).max())))
+    return formulation.load_about_origin(load, [position(pose)])
 
 
 def base_motion(p: tuple[Number, Number, Number], order: int) -> Motion:
@@ -146,7 +192,3 @@ def wrench_load(values: Sequence[Number], order: int) -> Load:
     return Load(
         [(row[0], row[1], row[2]) for row in rows], [(row[3], row[4], row[5]) for row in rows]
     )
-
-
-def _vector(values: Array) -> Vector:
-    return (float(values[0]), float(values[1]), float(values[2]))

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.engine.effort_programs import effort_programs, part_of, with_known_friction
+from hodyn_ros.engine.effort_programs import part_of
 from hodyn_ros.engine.program import Program
-from hodyn_ros.engine.robot_program import Attachment
+from hodyn_ros.engine.robot_program import RobotProgram
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ BLOCK = 2048
 _SIGNS = {'add': '+', 'subtract': '-', 'multiply': '*'}
 
 
-def python_source(program: Program, arrays: Sequence[str], result: str) -> str:
+def python_source(program: Program, arrays: Sequence[str], *results: str) -> str:
     """Python source of a function `evaluate` that runs a program.
 
     Parameters
@@ -36,8 +36,8 @@ def python_source(program: Program, arrays: Sequence[str], result: str) -> str:
     arrays : sequence of str
         The arrays that it reads, in the order of the function's arguments: sequences of numbers
         or of arrays of numbers.
-    result : str
-        The array that it writes; the function returns a list of its elements.
+    results : str
+        The arrays that it writes; the function returns a list of all their elements.
 
     Returns
     -------
@@ -69,8 +69,8 @@ def python_source(program: Program, arrays: Sequence[str], result: str) -> str:
             count += 1
         names.append(free.pop())
         lines.append(f'    {names[-1]} = {expression}')
-    ends = {o.index: names[o.step] for o in program.outputs if o.array == result}
-    lines.append(f'    return [{", ".join(ends[i] for i in range(len(ends)))}]')
+    ends = sorted((results.index(o.array), o.index, names[o.step]) for o in program.outputs)
+    lines.append(f'    return [{", ".join(name for _, _, name in ends)}]')
     return '\n'.join(lines) + '\n'
 
 
@@ -94,8 +94,8 @@ def _from_bytes(content: bytes) -> _Function:
     return _Function(marshal.loads(content))
 
 
-def _function(program: Program, arrays: Sequence[str], result: str) -> _Function:
-    source = python_source(part_of(program, (result,)), arrays, result)
+def _function(program: Program, arrays: Sequence[str], *results: str) -> _Function:
+    source = python_source(part_of(program, results), arrays, *results)
     return _Function(compile(source, '<straight-line program>', 'exec'))
 
 
@@ -106,62 +106,72 @@ def _slope(x: Any) -> Any:
 
 
 class StraightLine:
-    """Efforts of one order of a robot by a Python function; used like `kernels.Kernel`.
-
-    It can be pickled, for use in another process of the same Python.
+    """A program of a robot as a Python function; used like `kernels.Kernel`.
 
     Parameters
     ----------
     model : RobotModel
-    order : int
-    wrenches : sequence of Attachment
+    robot : RobotProgram
     """
 
     name = 'straight_line'
 
-    def __init__(
-        self, model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
-    ) -> None:
-        self.order = order
-        self.wrench_size = 6 * (order + 1) * len(wrenches)
-        self._model = model
-        known = with_known_friction(model)
-        self.friction = known is model
-        programs = effort_programs(known, order, wrenches)
-        self._steps = _function(programs.arguments, ('motion',), 'step')
-        self._velocities = _function(programs.arguments, ('motion',), 'velocity')
-        names = ('motion', 'sine', 'cosine', 'wrench', 'shape', 'slope', 'direction')
-        self._efforts = _function(programs.efforts, names, 'effort')
+    def __init__(self, model: RobotModel, robot: RobotProgram) -> None:
+        self.wrench_size = 0 if robot.middle.written else robot.middle.size
+        self.friction = robot.friction
+        self._two_results = robot.middle.written
+        bodies = list(robot.bodies)
+        self._coordinate = model.coordinate[bodies]
+        self._multiplier, self._offset = model.multiplier[bodies], model.offset[bodies]
+        inputs, results = ['motion', 'sine', 'cosine'], [robot.result.array]
+        if robot.middle.written:
+            results.insert(0, robot.middle.array)
+        inputs.append('_' if robot.middle.written else robot.middle.array)
+        self._steps = _function(robot.arguments, ('motion',), 'step')
+        self._velocities = _function(robot.arguments, ('motion',), 'velocity')
+        self._function = _function(
+            robot.program, (*inputs, 'shape', 'slope', 'direction'), *results
+        )
 
     def evaluate(
-        self, motion: Array, wrench: Array | None, effort: Array, num_threads: int = 1
+        self, motion: Array, middle: Array | None, result: Array, num_threads: int = 1
     ) -> bool:
-        """Compute the efforts of a batch; see `kernels.Kernel.evaluate`."""
+        """Compute a batch; see `kernels.Kernel.evaluate`."""
         if not np.all(np.isfinite(motion)):
             return False
-        model = self._model
-        flat = effort.reshape(len(motion), -1)
-        for start in range(0, len(motion), BLOCK):
+        N, size = len(motion), int(np.prod(motion.shape[1:]))
+        loads = middle if self.wrench_size else None
+        written = [a.reshape(N, a[:1].size) for a in self._written(middle, result)]
+        for start in range(0, N, BLOCK):
             part = slice(start, start + BLOCK)
-            values = motion[part].reshape(-1, model.n_joints * (self.order + 3))
-            position = values[:, model.coordinate] * model.multiplier + model.offset
-            loads: Any = () if wrench is None else wrench[part]
+            values = motion[part].reshape(-1, size)
+            position = values[:, self._coordinate] * self._multiplier + self._offset
             if len(values) == 1:
-                numbers: Any = values[0].tolist()
-                sine: Any = [math.sin(q) for q in position[0]]
-                cosine: Any = [math.cos(q) for q in position[0]]
-                load = loads if wrench is None else loads[0].tolist()
+                sine = [math.sin(q) for q in position[0]]
+                cosine = [math.cos(q) for q in position[0]]
+                load = () if loads is None else loads[start].tolist()
+                numbers = self._run(values[0].tolist(), sine, cosine, load)
+                for array in written:
+                    count = array.shape[1]
+                    array[start] = numbers[:count]
+                    numbers = numbers[count:]
             else:
                 # One row for each number, contiguous.
-                numbers, sine, cosine, load = (
-                    np.ascontiguousarray(np.transpose(array))
-                    for array in (values, np.sin(position), np.cos(position), loads)
-                )
-            steps = self._steps(numbers)
-            shape = [np.tanh(x) for x in steps]
-            slope = [_slope(x) for x in steps]
-            direction = [np.sign(v) for v in self._velocities(numbers)]
-            results = self._efforts(numbers, sine, cosine, load, shape, slope, direction)
-            for column, result in enumerate(results):
-                flat[part, column] = result
-        return bool(np.all(np.isfinite(effort)))
+                given = np.zeros((len(values), 0)) if loads is None else loads[part]
+                rows = [values, np.sin(position), np.cos(position), given]
+                results = iter(self._run(*(np.ascontiguousarray(a.T) for a in rows)))
+                for array in written:
+                    for column in range(array.shape[1]):
+                        array[part, column] = next(results)
+        return all(bool(np.all(np.isfinite(array))) for array in written)
+
+    def _run(self, motion: Any, sine: Any, cosine: Any, middle: Any) -> list[Any]:
+        steps = self._steps(motion)
+        shape, slope = [np.tanh(x) for x in steps], [_slope(x) for x in steps]
+        direction = [np.sign(v) for v in self._velocities(motion)]
+        return self._function(motion, sine, cosine, middle, shape, slope, direction)
+
+    def _written(self, middle: Array | None, result: Array) -> list[Array]:
+        if self._two_results and middle is not None:
+            return [middle, result]
+        return [result]

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.engine import results
+from hodyn_ros.engine.results import compute
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.body import body_poses, body_twists
-from hodyn_ros.kinematics.joints import JointTransforms, body_coordinates, checked_motion
+from hodyn_ros.kinematics.joints import (
+    JointTransforms,
+    body_coordinates,
+    checked_result,
+    motion_array,
+    refuse_not_finite,
+)
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -53,7 +62,7 @@ def forward_kinematics(
     Raises
     ------
     MotionError
-        If the motion has a wrong shape or holds NaN or infinite values.
+        If the motion has a wrong shape or holds NaN or infinite values, or the result overflows.
     ModelError
         If the link does not exist or must be named.
     HodynError
@@ -61,24 +70,73 @@ def forward_kinematics(
 
     Notes
     -----
+    Calls are answered by NumPy until code for this link, expression and K, compiled in the
+    background, is ready; `RobotModel.warm_up` makes it in advance. Only very long ways from the
+    base to the link are left to NumPy.
+
     Gravity has no part in it: the base does not accelerate. Source: Kumar and Mueller
     2021, section II-A; conversions between expressions by the product rule.
     """
-    motion = checked_motion(model, motion, lowest_K=1)
+    try:
+        # One sample in a control loop: the compiled call checks the rest of its arguments.
+        shape, single, table = model.derived[link, expressed_in, motion.shape]  # type: ignore[union-attr]
+        pose, V = np.empty((4, 4)), np.empty(shape)
+        if single(table, motion, pose, V) == 0:
+            return LinkMotion(pose, V)
+    except (AttributeError, KeyError, TypeError):
+        pass
+    array = motion_array(model, motion, lowest_K=1)
     if expressed_in not in EXPRESSIONS:
         raise HodynError(
             f'expressed_in is {expressed_in!r}, expected one of {", ".join(EXPRESSIONS)}.'
         )
+    name = link
     link = model.tip_link if link is None else link
     if link is None:
         raise ModelError(
             'The model is a tree without a tip link: name one of the links '
             f'{", ".join(model.links)}.'
         )
+    body, _ = model.link(link)
+    batch, (K, n) = array.shape[:-2], array.shape[-2:]
+    samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
+    pose, V = np.empty((len(samples), 4, 4)), np.empty((len(samples), K - 1, 6))
+    compiled = body != BASE and compute(
+        model,
+        results.LinkMotion(link, expressed_in, K),
+        samples,
+        pose,
+        V,
+        (name, expressed_in),
+    )
+    if not compiled:
+        refuse_not_finite(model, array)
+        with np.errstate(over='ignore', invalid='ignore'):
+            pose, V = _link_motion(model, samples, link, expressed_in)
+        for result in (pose, V):
+            checked_result(result, array)
+    return LinkMotion(pose.reshape(*batch, 4, 4), V.reshape(*batch, K - 1, 6))
+
+
+def _link_motion(
+    model: RobotModel, motion: Array, link: str, expressed_in: str
+) -> tuple[Array, Array]:
+    """Pose and twist by the recursion of `body`, then converted.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (N, K, n)
+    link, expressed_in : str
+
+    Returns
+    -------
+    pose : ndarray, shape (N, 4, 4)
+    V : ndarray, shape (N, K-1, 6)
+    """
     body, frame = model.link(link)
-    batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
-    coordinates = body_coordinates(model, motion.reshape(-1, K, n))
-    N = len(coordinates)
+    N, K, _ = motion.shape
+    coordinates = body_coordinates(model, motion)
     pose = np.broadcast_to(frame, (N, 4, 4)).copy()
     V: Array = np.zeros((N, K - 1, 6))
     if body != BASE:
@@ -99,4 +157,4 @@ def forward_kinematics(
             ],
             axis=-1,
         )
-    return LinkMotion(pose.reshape(*batch, 4, 4), V.reshape(*batch, K - 1, 6))
+    return pose, V

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -10,6 +11,9 @@ Preparation = Callable[[Any, int], None]
 F = TypeVar('F', bound=Preparation)
 
 _preparations: list[Preparation] = []
+
+preparing: ContextVar[bool] = ContextVar('preparing', default=False)
+"""Whether what is asked for is to be made now, not in the background."""
 
 
 def on_warm_up(preparation: F) -> F:
@@ -26,7 +30,7 @@ class Prepared:
         """What has been made from this model: not part of it, and not copied with it."""
         return {}
 
-    def warm_up(self, order: int = 2) -> None:
+    def warm_up(self, order: int = 2, *calls: Callable[[], object]) -> None:
         """Prepare what a computation would otherwise prepare when it is first asked for.
 
         After it, `inverse_dynamics` with orders up to this one runs compiled code from the first
@@ -37,9 +41,20 @@ class Prepared:
         ----------
         order : int
             Highest derivative of the efforts that will be asked for. Above 4, NumPy computes.
+        calls : callable
+            Further computations to prepare, as functions without arguments that are called once:
+            `model.warm_up(2, lambda: forward_kinematics(model, motion, 'tool', 'hybrid'))`.
+            Whatever they compute with this model is compiled for the link, the expression and the
+            number K of derivatives that they ask for; the numbers do not matter.
         """
         for preparation in _preparations:
             preparation(self, order)
+        token = preparing.set(True)
+        try:
+            for call in calls:
+                call()
+        finally:
+            preparing.reset(token)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

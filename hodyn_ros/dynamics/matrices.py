@@ -1,0 +1,159 @@
+"""Matrices of the equations of motion, Q = M q2d + C qd + Q_grav, with time derivatives.
+
+They have a closed form, see `closed_form`, from which NumPy computes them until compiled code,
+made in the background, is ready; `RobotModel.warm_up` makes it in advance. The compiled code sums
+up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps large robots.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.dynamics.closed_form import SystemSeries, independent, selection_of
+from hodyn_ros.engine.results import (
+    CORIOLIS_MATRIX,
+    CORIOLIS_MATRIX_OF_20,
+    MASS_MATRIX,
+    WEIGHT,
+    Term,
+    compute,
+)
+from hodyn_ros.kinematics.joints import checked_result, motion_array, refuse_not_finite
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+
+def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
+    """Generalized mass matrix M(q) of the independent joints and its time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n, n)
+        `[..., m, :, :]` is the m-th time derivative, exactly symmetric. Entries are in
+        [kg m^2/s^m] between revolute joints, [kg/s^m] between prismatic ones and [kg m/s^m]
+        between one of each. M itself is positive definite unless a joint moves no inertia. The
+        armature of the joints is part of it.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
+    and (39).
+    """
+    return _along(model, motion, MASS_MATRIX)
+
+
+def coriolis_matrix(model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True) -> Array:
+    """Generalized Coriolis matrix of the independent joints and its time derivatives.
+
+    The Coriolis and centrifugal efforts C qd are the same for every choice of C, the matrix
+    itself is not.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 2.
+    skew_symmetric : bool
+        Which matrix. True: C-bar of eq. (54), with which dM/dt - 2 C is skew symmetric, as proofs
+        of passivity need it; so are the time derivatives of that difference. False: C of eq. (20),
+        with which only qd^T (dM/dt - 2 C) qd = 0 holds.
+
+    Returns
+    -------
+    ndarray, shape (..., K-1, n, n)
+        `[..., m, :, :]` is the m-th time derivative, in the units of the mass matrix times
+        [1/s^(m+1)].
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    A third one has Christoffel symbols for entries, see `lagrange`; its difference is skew
+    symmetric too, and it is what Pinocchio's `computeCoriolisMatrix` returns.
+    Source: Mueller and Kumar 2021, eqs. (20), (22), (54), by Leibniz's rule; equal to (31)
+    and (45).
+    """
+    name = CORIOLIS_MATRIX if skew_symmetric else CORIOLIS_MATRIX_OF_20
+    return _along(model, motion, name)
+
+
+def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
+    """Efforts of the independent joints that hold the robot against gravity, with derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 1.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n)
+        `[..., m, :]` is the m-th time derivative of the torques [N m/s^m] or forces [N/s^m].
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    Source: Mueller and Kumar 2021, Q_grav = J^T M U G, eq. (25), by Leibniz's rule; equal to (36)
+    and (52).
+    """
+    return _along(model, motion, WEIGHT)
+
+
+def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
+    """Quantity of the independent joints, by its name in `engine.results`, along a motion."""
+    try:
+        # One sample in a control loop: the compiled call checks the rest of its arguments.
+        shape, single, table = model.derived[name, motion.shape]  # type: ignore[union-attr]
+        result = np.empty(shape)
+        if single(table, motion, result) == 0:
+            return result
+    except (AttributeError, KeyError, TypeError):
+        pass
+    lowest_K = 1 if name in (MASS_MATRIX, WEIGHT) else 2
+    array = motion_array(model, motion, lowest_K)
+    batch, (K, n) = array.shape[:-2], array.shape[-2:]
+    samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
+    entries = (n,) if name == WEIGHT else (n, n)
+    result = np.empty((len(samples), K + 1 - lowest_K, *entries))
+    if not compute(model, Term(name, K), samples, None, result, (name,)):
+        refuse_not_finite(model, array)
+        result = checked_result(_closed_form(model, samples, name), array)
+    return result.reshape(*batch, *result.shape[1:])
+
+
+def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:
+    """Quantity of the independent joints by NumPy, along motions of shape (N, K, n)."""
+
+    def quantity(system: SystemSeries) -> list[Array]:
+        if name == WEIGHT:
+            return system.gravity_efforts(len(system.J))
+        if name != MASS_MATRIX:
+            return system.coriolis_matrices(len(system.C), name == CORIOLIS_MATRIX)
+        M = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrices(len(system.J))]
+        selection = selection_of(model)
+        return [M[0] + selection.T @ (model.armature[:, None] * selection), *M[1:]]
+
+    return independent(model, motion, quantity)
