@@ -116,7 +116,6 @@ def test_docutils_parses_without_complaint(page):
             'report_level': 5,
             'halt_level': 5,
             'syntax_highlight': 'none',
-            'file_insertion_enabled': False,
             'raw_enabled': False,
         },
     )
