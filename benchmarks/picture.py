@@ -29,7 +29,7 @@ def draw(title: str, tables: Sequence[Table], files: Sequence[Path]) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise NotInstalled('matplotlib is not installed') from None
-    figure = Figure(figsize=(8.0, 5.5), layout='constrained')
+    figure = Figure(figsize=(10.5, 5.5), layout='constrained')
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     names = list(dict.fromkeys(row.name for table in tables for row in table.rows))
@@ -56,7 +56,8 @@ def draw(title: str, tables: Sequence[Table], files: Sequence[Path]) -> None:
     axes.set_ylabel('time per sample [µs]')
     axes.set_title(f'{title}: Q and its first two derivatives')
     axes.grid(True, which='both', alpha=0.3)
-    axes.legend(fontsize='small')
+    # Beside the lines, which fill the axes.
+    figure.legend(fontsize='small', loc='outside right upper')
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file, dpi=120)
