@@ -1,11 +1,12 @@
 """Functions of arrays of numbers in LLVM's intermediate representation.
 
 Each class adds one to a module and writes calls of it. They compute as many numbers at once as the
-machine can, so that the arrays need room for a whole last chunk.
+machine can.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import factorial, log
 
 from llvmlite import ir
@@ -29,8 +30,8 @@ LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)
 """log 2 in two parts, the first with so few bits that k times it is exact."""
 
 
-class Trigonometry:
-    """Adds to a module a function that computes sines and cosines of an array.
+class ArrayFunction:
+    """Function of each number of an array, with two results.
 
     Parameters
     ----------
@@ -39,91 +40,86 @@ class Trigonometry:
         Numbers that the machine computes at once.
     """
 
+    name: str
+
     def __init__(self, module: ir.Module, width: int) -> None:
         self.width = width
-        self.function = ir.Function(
-            module,
-            ir.FunctionType(ir.VoidType(), [INTEGER, DOUBLES, DOUBLES, DOUBLES]),
-            'trigonometry',
-        )
+        kind = ir.FunctionType(ir.VoidType(), [INTEGER, DOUBLES, DOUBLES, DOUBLES])
+        self.function = ir.Function(module, kind, self.name)
         self.function.linkage = 'internal'
-        chunks, x, sine, cosine = self.function.args
-        library = {
-            name: ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE]), name)
-            for name in ('hodyn_sine', 'hodyn_cosine')
-        }
         builder = ir.IRBuilder(self.function.append_basic_block())
         writer = Writer(builder, width)
-        step = ir.Constant(INTEGER, width)
-        limit = writer.number(1.57 * LARGEST_REDUCED)
+        chunks, x, first, second = self.function.args
         with loop(builder, chunks) as chunk:
-            start = builder.mul(chunk, step)
-            value = writer.load_lanes(writer.at(x, start))
-            s, c = _sine_cosine(writer, value)
-            writer.store_lanes(s, writer.at(sine, start))
-            writer.store_lanes(c, writer.at(cosine, start))
-            # Also where a number is not finite.
-            above = builder.fcmp_unordered('>', value, limit)
-            below = builder.fcmp_unordered('<', value, writer.number(-1.57 * LARGEST_REDUCED))
-            large = builder.or_(above, below)
-            if width > 1:
-                bits = builder.bitcast(large, ir.IntType(width))
-                large = builder.icmp_unsigned('!=', bits, ir.Constant(ir.IntType(width), 0))
-            with builder.if_then(large, likely=False):
-                with loop(builder, step) as lane:
-                    index = builder.add(start, lane)
-                    number = builder.load(writer.at(x, index), align=8)
-                    for name, result in (('hodyn_sine', sine), ('hodyn_cosine', cosine)):
-                        builder.store(
-                            builder.call(library[name], [number]), writer.at(result, index),
-                            align=8,
-                        )  # fmt: skip
+            start = builder.mul(chunk, ir.Constant(INTEGER, width))
+            places = [writer.at(pointer, start) for pointer in (x, first, second)]
+            value = writer.load_lanes(places[0])
+            for result, place in zip(self.results(writer, value), places[1:]):
+                writer.store_lanes(result, place)
+            self.correct(writer, value, places)
         builder.ret_void()
+
+    def results(self, writer: Writer, value: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Write the computation of some numbers side by side."""
+        raise NotImplementedError
+
+    def correct(self, writer: Writer, value: ir.Value, places: Sequence[ir.Value]) -> None:
+        """Write what replaces results that cannot be computed side by side."""
 
     def write(self, builder: ir.IRBuilder, count: ir.Value, *pointers: ir.Value) -> None:
         """Write a call for a count of numbers; the arrays have room for a whole last chunk."""
-        builder.call(self.function, [_chunks(builder, count, self.width), *pointers])
+        more = builder.add(count, ir.Constant(INTEGER, self.width - 1))
+        chunks = builder.sdiv(more, ir.Constant(INTEGER, self.width))
+        builder.call(self.function, [chunks, *pointers])
 
 
-class Steps:
-    """Adds to a module a function that computes tanh and its derivative of an array.
+class Trigonometry(ArrayFunction):
+    """Sine and cosine."""
 
-    Parameters
-    ----------
-    module : ir.Module
-    width : int
-        Numbers that the machine computes at once.
-    """
+    name = 'trigonometry'
 
-    def __init__(self, module: ir.Module, width: int) -> None:
-        self.width = width
-        self.function = ir.Function(
-            module,
-            ir.FunctionType(ir.VoidType(), [INTEGER, DOUBLES, DOUBLES, DOUBLES]),
-            'steps',
-        )
-        self.function.linkage = 'internal'
-        chunks, x, shape, slope = self.function.args
-        builder = ir.IRBuilder(self.function.append_basic_block())
-        writer = Writer(builder, width)
-        with loop(builder, chunks) as chunk:
-            start = builder.mul(chunk, ir.Constant(INTEGER, width))
-            value = writer.load_lanes(writer.at(x, start))
-            positive = builder.fcmp_ordered('>=', value, writer.number(0.0))
-            magnitude = builder.select(positive, value, writer.negative(value))
-            # With e = exp(-2 |x|): tanh |x| = (1 - e) / (1 + e), slope = 4 e / (1 + e)^2.
-            e, less = _exponential(writer, writer.multiply(writer.number(-2.0), magnitude))
-            sum_ = builder.fadd(writer.number(1.0), e)
-            quotient = builder.fdiv(less, sum_)
-            result = builder.select(positive, writer.negative(quotient), quotient)
-            writer.store_lanes(result, writer.at(shape, start))
-            rate = builder.fdiv(builder.fmul(writer.number(4.0), e), builder.fmul(sum_, sum_))
-            writer.store_lanes(rate, writer.at(slope, start))
-        builder.ret_void()
+    def results(self, writer: Writer, value: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Write the computation of some numbers side by side."""
+        return _sine_cosine(writer, value)
 
-    def write(self, builder: ir.IRBuilder, count: ir.Value, *pointers: ir.Value) -> None:
-        """Write a call for a count of numbers: the arguments, tanh, its derivative."""
-        builder.call(self.function, [_chunks(builder, count, self.width), *pointers])
+    def correct(self, writer: Writer, value: ir.Value, places: Sequence[ir.Value]) -> None:
+        """Leave numbers that are large or not finite to the C library."""
+        builder = writer.builder
+        limit = 1.57 * LARGEST_REDUCED
+        above = builder.fcmp_unordered('>', value, writer.number(limit))
+        below = builder.fcmp_unordered('<', value, writer.number(-limit))
+        large = builder.or_(above, below)
+        if writer.lanes > 1:
+            bits = ir.IntType(writer.lanes)
+            large = builder.icmp_unsigned('!=', builder.bitcast(large, bits), ir.Constant(bits, 0))
+        with builder.if_then(large, likely=False):
+            with loop(builder, ir.Constant(INTEGER, writer.lanes)) as lane:
+                number = builder.load(writer.at(places[0], lane), align=8)
+                for name, place in zip(('hodyn_sine', 'hodyn_cosine'), places[1:]):
+                    function = builder.module.globals.get(name) or ir.Function(
+                        builder.module, ir.FunctionType(DOUBLE, [DOUBLE]), name
+                    )
+                    result = builder.call(function, [number])
+                    builder.store(result, writer.at(place, lane), align=8)
+
+
+class Steps(ArrayFunction):
+    """Hyperbolic tangent and its derivative."""
+
+    name = 'steps'
+
+    def results(self, writer: Writer, value: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Write the computation of some numbers side by side."""
+        builder = writer.builder
+        positive = builder.fcmp_ordered('>=', value, writer.number(0.0))
+        magnitude = builder.select(positive, value, writer.negative(value))
+        # With e = exp(-2 |x|): tanh |x| = (1 - e) / (1 + e), slope = 4 e / (1 + e)^2.
+        e, less = _exponential(writer, writer.multiply(writer.number(-2.0), magnitude))
+        more = builder.fadd(writer.number(1.0), e)
+        quotient = builder.fdiv(less, more)
+        shape = builder.select(positive, writer.negative(quotient), quotient)
+        slope = builder.fdiv(builder.fmul(writer.number(4.0), e), builder.fmul(more, more))
+        return shape, slope
 
 
 class Inspection:
@@ -164,11 +160,6 @@ class Inspection:
     def write(self, builder: ir.IRBuilder, pointer: ir.Value, count: ir.Value) -> ir.Value:
         """Write a call; gives an integer that is zero if all numbers are finite."""
         return builder.call(self.function, [pointer, count])
-
-
-def _chunks(builder: ir.IRBuilder, count: ir.Value, width: int) -> ir.Value:
-    more = builder.add(count, ir.Constant(INTEGER, width - 1))
-    return builder.sdiv(more, ir.Constant(INTEGER, width))
 
 
 def _sine_cosine(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -46,8 +46,8 @@ def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int)
     """
     module = ir.Module('robot')
     trigonometry = Trigonometry(module, width)
-    steps = Steps(module, width)
     count, n_steps, n_velocities = len(robot.bodies), robot.n_steps, robot.n_velocities
+    steps = Steps(module, width) if n_steps else None
     room, step_room = padded(count * lanes, width), padded(n_steps * lanes, width)
 
     def body(block: Block) -> None:
@@ -81,7 +81,7 @@ def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int)
             robot.result.array: Elements(block.result, True),
         }
         writer.run(robot.arguments, arrays)
-        if n_steps:
+        if steps is not None:
             for i in range(n_steps * lanes, step_room):
                 builder.store(ir.Constant(DOUBLE, 0.0), writer.at(step, i), align=8)
             steps.write(builder, _whole(n_steps * lanes), step, shape, slope)
