@@ -137,24 +137,24 @@ class Quadratic(friction.FrictionLaw):
 
 
 FRICTION_LAWS = {
-    'viscous': friction.Viscous(0.3),
-    'smooth': friction.Coulomb(0.5, smoothing=0.1),
-    'sharp': friction.Coulomb(0.4),
-    'sigmoid': friction.Sigmoid(0.7, 5.0, -0.04),
-    'offset': friction.Offset(0.2),
-    'sum': friction.Viscous(0.1) + friction.Coulomb(0.3, 0.01) + friction.Sigmoid(0.5, 9.0, 0.1),
-    "user's": Quadratic(),
+    'panda_joint1': friction.Viscous(0.3),
+    'panda_joint2': friction.Coulomb(0.5, smoothing=0.1),
+    'panda_joint3': friction.Coulomb(0.4),
+    'panda_joint5': friction.Sigmoid(0.7, 5.0, -0.04),
+    'panda_joint6': friction.Offset(0.2),
+    # Of a mimic joint: one finger of the hand follows the other.
+    'panda_finger_joint2': friction.Viscous(0.1)
+    + friction.Coulomb(0.3, 0.01)
+    + friction.Sigmoid(0.5, 9.0, 0.1),
 }
 
 
-@pytest.mark.parametrize('law', FRICTION_LAWS)
+@pytest.mark.parametrize(
+    'laws', [FRICTION_LAWS, {**FRICTION_LAWS, 'panda_joint4': Quadratic()}], ids=['own', "user's"]
+)
 @pytest.mark.parametrize('form', FORMS)
-def test_every_friction_law_is_included(form, law):
-    # Also of a mimic joint: one finger of the hand follows the other.
-    model = RobotModel.from_urdf(PANDA.with_name('panda_with_hand.urdf'))
-    model = model.with_friction(
-        {name: FRICTION_LAWS[law] for name in ('panda_joint3', 'panda_finger_joint2')}
-    )
+def test_every_friction_law_is_included(form, laws):
+    model = RobotModel.from_urdf(PANDA.with_name('panda_with_hand.urdf')).with_friction(laws)
     motion = random_motion(model, shape=(60,))
     motion[:10, 1] *= 1e-6
     motion[10:20, 1] *= 1e3

@@ -52,6 +52,14 @@ def panda():
     return RobotModel.from_urdf(PANDA, tip_link='panda_link8')
 
 
+def seeds(numbers, short=2):
+    """Seeds of random robots: the first of them for every run, the others for long ones."""
+    return [
+        seed if i < short else pytest.param(seed, marks=pytest.mark.slow)
+        for i, seed in enumerate(numbers)
+    ]
+
+
 def random_model(seed, angles=1.0):
     # A prismatic joint should not follow one that turns very far.
     robot = random_robot(seed, mimic_probability=0.0 if angles == 1e6 else 0.25)
@@ -118,7 +126,7 @@ def moving_links(model):
 
 @pytest.mark.parametrize('angles', [1e-9, 1.0, 1e6])
 @pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-@pytest.mark.parametrize('seed', range(6))
+@pytest.mark.parametrize('seed', seeds(range(6)))
 def test_motion_of_a_link_of_a_random_tree(form, seed, expressed_in, angles):
     model = random_model(seed, angles)
     link = moving_links(model)[-1]
@@ -127,7 +135,7 @@ def test_motion_of_a_link_of_a_random_tree(form, seed, expressed_in, angles):
 
 
 @pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('seed', seeds(range(4)))
 def test_motion_of_a_link_behind_helical_joints(form, seed, expressed_in):
     model = helical_model(seed)
     motion = random_motion(model, 5, (20,), seed)
@@ -142,7 +150,7 @@ def test_motion_of_the_panda_of_each_order(form, panda, expressed_in, K):
 
 @pytest.mark.parametrize('angles', [1e-9, 1.0, 1e6])
 @pytest.mark.parametrize('name', TERMS)
-@pytest.mark.parametrize('seed', [20, 21, 22, 24, 25, 26])
+@pytest.mark.parametrize('seed', seeds([25, 21, 20, 22, 24, 26]))
 def test_terms_of_a_random_tree(form, seed, name, angles):
     model = random_model(seed, angles)
     motion = random_motion(model, 3, (20,), seed, angles)
@@ -153,7 +161,7 @@ def test_terms_of_a_random_tree(form, seed, name, angles):
 
 
 @pytest.mark.parametrize('name', TERMS)
-@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('seed', seeds(range(4)))
 def test_terms_of_a_robot_with_helical_joints(form, seed, name):
     model = helical_model(seed)
     motion = random_motion(model, 3, (20,), seed)
@@ -161,7 +169,7 @@ def test_terms_of_a_robot_with_helical_joints(form, seed, name):
     assert_equal_by_order(together, by_numpy(TERMS[name], model, motion))
 
 
-@pytest.mark.parametrize('K', [1, 2, 3, 4])
+@pytest.mark.parametrize('K', [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize('name', TERMS)
 def test_terms_of_the_panda_of_each_order(form, panda, name, K):
     model = panda.with_armature({joint: 0.1 for joint in panda.joint_names})
@@ -175,7 +183,7 @@ def test_terms_of_the_panda_of_each_order(form, panda, name, K):
         np.testing.assert_array_equal(together, np.swapaxes(together, -1, -2))
 
 
-@pytest.mark.parametrize('seed', range(40, 46))
+@pytest.mark.parametrize('seed', seeds(range(40, 46)))
 def test_kernels_match_pinocchio(form, seed):
     pin = pytest.importorskip('pinocchio', reason='Pinocchio (pip: pin) is not installed')
     robot = random_robot(seed, mimic_probability=0.0)
