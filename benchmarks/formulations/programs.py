@@ -15,7 +15,7 @@ from hodyn_ros import RobotModel
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.calls import aligned
 from hodyn_ros.engine.frames import frames
-from hodyn_ros.engine.machine import function_address, machine_code
+from hodyn_ros.engine.machine import load, machine_code
 from hodyn_ros.engine.program import Number, Program, Recorder
 from hodyn_ros.engine.robot_program import NO_ARRAY, Part, RobotProgram, robot_program
 
@@ -213,7 +213,8 @@ class Compiled:
         module = functions.robot_module(model, robot, lanes, width)
         scratch = aligned(functions.robot_scratch(model, robot, lanes, width))
         self._alive = (scratch, motion, efforts)
-        self._evaluate = _EVALUATE(function_address(machine_code(module)))
+        self._loaded = load(machine_code(module))
+        self._evaluate = _EVALUATE(self._loaded.address)
         blocks = len(motion) // lanes
         pointers = (motion.ctypes.data, None, efforts.ctypes.data)
         self._arguments = (None, None, scratch.ctypes.data, blocks, *pointers)

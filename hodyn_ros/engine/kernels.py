@@ -15,7 +15,7 @@ from hodyn_ros.engine.body_programs import base_state, constants
 from hodyn_ros.engine.calls import aligned, evaluate_blocks, single_arguments
 from hodyn_ros.engine.effort_programs import effort_program
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.machine import function_address, machine_code, vector_width
+from hodyn_ros.engine.machine import load, machine_code, vector_width
 from hodyn_ros.engine.robot_program import Attachment, RobotProgram
 from hodyn_ros.model.robot import RobotModel
 
@@ -55,7 +55,8 @@ class Kernel:
         self.friction = friction
         self._integers, self._numbers = integers, numbers
         self._codes, self._scratch_sizes = codes, scratch_sizes
-        self._addresses = [function_address(code) for code in codes]
+        self._loaded = [load(code) for code in codes]
+        self._addresses = [loaded.address for loaded in self._loaded]
         self._lanes = (1, vector_width())
         self._single_scratch = aligned(scratch_sizes[0])
         self.single_table = single_arguments(

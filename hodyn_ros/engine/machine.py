@@ -12,7 +12,9 @@ import hashlib
 import os
 import tempfile
 import threading
+from functools import cache
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -23,9 +25,7 @@ from hodyn_ros.engine.blocks import ENTRY
 _DIGEST_SIZE = 32
 
 _lock = threading.Lock()
-_engines: list[llvm.ExecutionEngine] = []  # what is loaded lives as long as the process
-_addresses: dict[bytes, int] = {}
-_targets: list[llvm.TargetMachine] = []
+_loaded: WeakValueDictionary[bytes, LoadedCode] = WeakValueDictionary()
 
 
 def vector_width() -> int:
@@ -47,17 +47,33 @@ def machine_code(module: ir.Module) -> bytes:
         An object file.
     """
     with _lock:
-        target = _target()
         text = str(module)
         code = _from_cache(text)
         if code is None:
-            code = _compile(text, target)
+            code = _compile(text)
             _into_cache(text, code)
         return code
 
 
-def function_address(code: bytes) -> int:
-    """Address of the function `ENTRY` of machine code, which is loaded once.
+class LoadedCode:
+    """Machine code in memory, which is given back when nobody holds the object any more.
+
+    Attributes
+    ----------
+    address : int
+        Of the function `ENTRY`.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        # It owns what is added to it.
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), _target())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        self.address: int = self._engine.get_function_address(ENTRY)
+
+
+def load(code: bytes) -> LoadedCode:
+    """Load machine code, once for all who ask for the same.
 
     Parameters
     ----------
@@ -66,12 +82,13 @@ def function_address(code: bytes) -> int:
 
     Returns
     -------
-    int
+    LoadedCode
     """
     with _lock:
-        if code not in _addresses:
-            _addresses[code] = _load(code, _target())
-        return _addresses[code]
+        loaded = _loaded.get(code)
+        if loaded is None:
+            loaded = _loaded[code] = LoadedCode(code)
+        return loaded
 
 
 def cache_directory() -> Path | None:
@@ -93,26 +110,29 @@ def cache_directory() -> Path | None:
 
 
 def _target() -> llvm.TargetMachine:
-    if not _targets:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        library = ctypes.CDLL(None)
-        for name, function in (('hodyn_sine', 'sin'), ('hodyn_cosine', 'cos')):
-            pointer = ctypes.cast(getattr(library, function), ctypes.c_void_p)
-            llvm.add_symbol(name, pointer.value)
-        _targets.append(
-            llvm.Target.from_default_triple().create_target_machine(
-                cpu=llvm.get_host_cpu_name(),
-                features=llvm.get_host_cpu_features().flatten(),
-                opt=3,
-                reloc='pic',
-                codemodel='jitdefault',
-            )
-        )
-    return _targets[0]
+    """Make a target machine; an execution engine owns, and in the end frees, the one it gets."""
+    _initialize()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc='pic',
+        codemodel='jitdefault',
+    )
 
 
-def _compile(text: str, target: llvm.TargetMachine) -> bytes:
+@cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    library = ctypes.CDLL(None)
+    for name, function in (('hodyn_sine', 'sin'), ('hodyn_cosine', 'cos')):
+        pointer = ctypes.cast(getattr(library, function), ctypes.c_void_p)
+        llvm.add_symbol(name, pointer.value)
+
+
+def _compile(text: str) -> bytes:
+    target = _target()
     # Programs come optimized; what is left to do is the code generator's work.
     module = llvm.parse_assembly(text)
     module.triple = target.triple
@@ -120,15 +140,6 @@ def _compile(text: str, target: llvm.TargetMachine) -> bytes:
     module.verify()
     code: bytes = target.emit_object(module)
     return code
-
-
-def _load(code: bytes, target: llvm.TargetMachine) -> int:
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), target)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    _engines.append(engine)
-    address: int = engine.get_function_address(ENTRY)
-    return address
 
 
 def _cache_file(text: str) -> Path | None:
