@@ -5,6 +5,7 @@ contributions, against an oracle in extended precision where there is one.
 """
 
 import copy
+import gc
 import pickle
 import threading
 import time
@@ -478,6 +479,25 @@ def test_calls_from_many_threads_do_not_meet(n):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@needs_compiler
+def test_machine_code_goes_with_its_model(panda):
+    from hodyn_ros.engine import machine
+
+    motion = random_motion(panda)
+    for i in range(4):
+        model = panda.with_armature({'panda_joint1': 0.1 * (i + 1)})
+        model.warm_up(order=0)
+        assert np.all(np.isfinite(inverse_dynamics(model, motion[:3])))
+        del model
+        gc.collect()
+        count = len(machine._loaded)
+        assert i == 0 or count <= before
+        before = count
+    panda.warm_up(order=0)
+    expected = inverse_dynamics(panda, motion[:3], algorithm='nth_order')
+    assert np.all(relative_errors(inverse_dynamics(panda, motion[:3]), expected) <= TOLERANCE)
 
 
 def test_names_of_compiled_forms():
