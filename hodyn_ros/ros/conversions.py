@@ -17,6 +17,7 @@ from hodyn_msgs.msg import (
     JointEffortTrajectory,
     JointMotion,
     LimitViolation,
+    MotionEstimate,
     WrenchMotion,
 )
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros.analysis.limits import Violation
 from hodyn_ros.errors import MotionError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.waypoints import Waypoints
 
 Array = NDArray[np.float64]
@@ -32,6 +34,7 @@ Array = NDArray[np.float64]
 NANOSECONDS = 1_000_000_000
 MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
+HIGHEST_EFFORT_ORDER = len(EFFORT_FIELDS) - 1
 _FEWEST_MOTION_FIELDS = 3
 
 _EXPRESSIONS = {
@@ -54,11 +57,22 @@ def nanoseconds(time: Time) -> int:
     MotionError
         If the message is not a valid time, or one too late to be followed by a motion.
     """
-    value = int(time.sec) * NANOSECONDS + int(time.nanosec)
-    if not (time.nanosec < NANOSECONDS and 0 <= value <= _LATEST):
+    return checked_time(time.sec, time.nanosec)
+
+
+def checked_time(seconds: int, nanosec: int) -> int:
+    """Integer nanoseconds from the two fields of a time message.
+
+    Raises
+    ------
+    MotionError
+        As `nanoseconds` does.
+    """
+    value = seconds * NANOSECONDS + nanosec
+    if not (nanosec < NANOSECONDS and 0 <= value <= _LATEST):
         raise MotionError(
-            f'The stamp is {time.sec} s and {time.nanosec} ns; expected nanoseconds below 10^9 '
-            f'and a time from 0 to {_LATEST // NANOSECONDS} s.'
+            f'The stamp is {seconds} s and {nanosec} ns; expected nanoseconds below 10^9 and a '
+            f'time from 0 to {_LATEST // NANOSECONDS} s.'
         )
     return value
 
@@ -110,6 +124,37 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
             f'{motion[k, joint]}; all values must be finite.'
         )
     return motion
+
+
+def state_from_message(model: RobotModel, message: JointMotion) -> Array:
+    """State of shape (5, n) in model order; what is empty is zero.
+
+    Raises
+    ------
+    JointNameError
+        If the names are not those of the model.
+    MotionError
+        If there are no positions, a field has the wrong length or a value is not finite.
+    """
+    order = model.joint_order(message.joint_names)
+    state = np.zeros((len(MOTION_FIELDS), len(order)))
+    for k, name in enumerate(MOTION_FIELDS):
+        values = getattr(message, name)
+        if len(values) == 0 and k > 0:
+            continue
+        if len(values) != len(order):
+            raise MotionError(
+                f'start_state: {name} has {len(values)} values, expected {len(order)}, one for '
+                'each of joint_names.'
+            )
+        state[k] = np.asarray(values, dtype=np.float64)[order]
+    if not np.all(np.isfinite(state)):
+        k, joint = np.argwhere(~np.isfinite(state))[0]
+        raise MotionError(
+            f'start_state: {MOTION_FIELDS[k]} of joint {model.joint_names[joint]!r} is '
+            f'{state[k, joint]}; all values must be finite.'
+        )
+    return state
 
 
 def waypoints_from_message(message: JointTrajectory) -> Waypoints:
@@ -197,10 +242,27 @@ def flat(values: Array) -> array.array[float]:
     return array.array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
+def continuous_order(continuous_derivative: int) -> int:
+    """Highest derivative of the effort that is continuous, from that of the position; or -1."""
+    return max(min(continuous_derivative - 2, HIGHEST_EFFORT_ORDER), -1)
+
+
 def joint_effort_message(
-    model: RobotModel, effort: Array, stamp: int, source: int
+    model: RobotModel, effort: Array, stamp: int, source: int, continuous: int
 ) -> JointEffort:
-    """Efforts of shape (orders, n) of one instant as a message; `stamp` in nanoseconds."""
+    """Efforts of shape (orders, n) of one instant as a message.
+
+    Parameters
+    ----------
+    model : RobotModel
+    effort : ndarray
+    stamp : int
+        [ns]
+    source : int
+        One of JointEffort.SOURCE_*.
+    continuous : int
+        Highest derivative of the effort that is continuous.
+    """
     message = JointEffort()
     message.header.stamp = time_message(stamp)
     message.header.frame_id = model.base_link
@@ -208,7 +270,29 @@ def joint_effort_message(
     for name, values in zip(EFFORT_FIELDS, effort):
         setattr(message, name, flat(values))
     message.valid_order = len(effort) - 1
+    message.continuous_order = min(continuous, message.valid_order)
     message.source = source
+    return message
+
+
+def set_deviations(message: JointEffort, deviations: Array) -> None:
+    """Set the standard deviations of efforts, shape (orders, n)."""
+    for name, values in zip(EFFORT_FIELDS, deviations):
+        setattr(message, f'{name}_std', flat(values))
+
+
+def motion_estimate_message(model: RobotModel, estimate: Estimate) -> MotionEstimate:
+    """Estimated motion as a message."""
+    message = MotionEstimate()
+    message.header.stamp = time_message(estimate.time)
+    message.header.frame_id = model.base_link
+    message.joint_names = list(model.joint_names)
+    for name, values, deviations in zip(MOTION_FIELDS, estimate.motion, estimate.std):
+        setattr(message, name, flat(values))
+        setattr(message, f'{name}_std', flat(deviations))
+    message.valid_order = estimate.valid_order
+    message.delay = estimate.delay
+    message.measurement_std = flat(estimate.noise)
     return message
 
 
@@ -232,15 +316,20 @@ def effort_trajectory_message(
     for name, values in zip(EFFORT_FIELDS, np.moveaxis(effort, 1, 0)):
         setattr(message, name, flat(values))
     message.valid_order = effort.shape[1] - 1
+    message.continuous_order = message.valid_order
     message.source = source
     message.limit_violations = [
-        LimitViolation(
-            quantity=violation.quantity,
-            joint_name=violation.joint_name,
-            value=violation.value,
-            limit=violation.limit,
-            time_from_start=float(times[violation.sample]),
-        )
-        for violation in violations
+        violation_message(violation, times[violation.sample]) for violation in violations
     ]
     return message
+
+
+def violation_message(violation: Violation, time: float) -> LimitViolation:
+    """Violated limit as a message; `time` from the start of the motion [s]."""
+    return LimitViolation(
+        quantity=violation.quantity,
+        joint_name=violation.joint_name,
+        value=violation.value,
+        limit=violation.limit,
+        time_from_start=float(time),
+    )
