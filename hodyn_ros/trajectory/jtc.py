@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.trajectory.immutable import Immutable
 from hodyn_ros.trajectory.piecewise import (
     HIGHEST_DERIVATIVE,
     Knots,
@@ -36,7 +37,7 @@ _DERIVATIVE = np.array(
 
 
 @dataclass(frozen=True, eq=False)
-class JtcMotion(Knots):
+class JtcMotion(Immutable, Knots):
     """Motion of joint_trajectory_controller through waypoints; immutable. Made by `jtc_motion`.
 
     Examples
@@ -59,15 +60,6 @@ class JtcMotion(Knots):
     from the first waypoint to the last: 0 with segments of degree 1, 1 with degree 3 and 2 with
     degree 5, more where neighbouring segments happen to fit. Jumps that rounding of the waypoints
     would cause do not count."""
-
-    def __post_init__(self) -> None:
-        for array in (self.times, self.degrees, self.expansions):
-            array.flags.writeable = False
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # Arrays come out of a pickle writeable; a new object closes them again.
-        fields = self.times, self.degrees, self.expansions, self.continuous_derivative
-        return type(self), fields
 
     def __call__(self, t: ArrayLike, highest_derivative: int = HIGHEST_DERIVATIVE) -> Array:
         """Motion at given times.
@@ -129,9 +121,7 @@ def jtc_motion(
     times = checked_times(times, fewest=2)
     positions = checked_positions(positions, len(times))
     velocities, has_velocity = checked_rows(velocities, 'velocities', positions.shape)
-    accelerations, has_acceleration = checked_rows(
-        accelerations, 'accelerations', positions.shape
-    )
+    accelerations, has_acceleration = checked_rows(accelerations, 'accelerations', positions.shape)
     degrees = segment_degrees(has_velocity, has_acceleration)
     if np.any(degrees == 0):
         index = int(np.argmin(degrees))

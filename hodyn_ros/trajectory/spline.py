@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
 from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.trajectory.immutable import Immutable
 from hodyn_ros.trajectory.piecewise import BLOCK, DEGREE, Knots, evaluate, expanded
 from hodyn_ros.trajectory.timeline import Flags, checked_positions, checked_rows, checked_times
 
@@ -28,7 +29,8 @@ STANDSTILL = float(np.finfo(np.float32).eps)
 """Velocity [rad/s] and acceleration [rad/s^2] up to which an end of the motion counts as resting;
 joint_trajectory_controller uses the same value for the velocity at the end."""
 
-_QUANTITIES = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+QUANTITIES = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+"""Names of the derivatives of a state."""
 
 # The fifth derivative of a segment is sum_l e_l L_l(x) with the Legendre polynomials L_l shifted
 # to x = (t - t_i) / h in [0, 1]; they have L_l(1) = 1 and L_l(0) = (-1)^l.
@@ -66,8 +68,9 @@ _BANDWIDTH = _UNKNOWNS - 1
 # than rounding.
 _LARGEST_GAP = 1e-6
 
+
 @dataclass(frozen=True, eq=False)
-class MotionSpline(Knots):
+class MotionSpline(Immutable, Knots):
     """Motion of class C4 through waypoints; immutable. Made by `fit_spline`.
 
     Examples
@@ -89,14 +92,6 @@ class MotionSpline(Knots):
     expansions: Array
     """Derivatives 0 to 9 of the polynomial of every segment at its start and at its end, shape
     (N - 1, 2, 10, n) [rad/s^k] or [m/s^k]."""
-
-    def __post_init__(self) -> None:
-        for array in (self.times, self.states, self.given, self.expansions):
-            array.flags.writeable = False
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # Arrays come out of a pickle writeable; a new object closes them again.
-        return type(self), (self.times, self.states, self.given, self.expansions)
 
     @property
     def continuous_derivative(self) -> int:
@@ -259,7 +254,7 @@ def _impose(boundary: ArrayLike, name: str, values: Array, given: Flags) -> None
             continue
         if given[k] and not np.array_equal(values[k], row):
             raise TrajectoryError(
-                f'{name} asks for the {_QUANTITIES[k]} {row.tolist()}, but the waypoint there has '
+                f'{name} asks for the {QUANTITIES[k]} {row.tolist()}, but the waypoint there has '
                 f'{values[k].tolist()}; give it once, or the same values twice.'
             )
         values[k], given[k] = row, True

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.extremes import control_points, largest_values
+from hodyn_ros.trajectory.immutable import Immutable
 from hodyn_ros.trajectory.jtc import jtc_expansions, segment_degrees
 from hodyn_ros.trajectory.piecewise import BLOCK, evaluate
 from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Waypoints:
+class Waypoints(Immutable):
     """Points of a joint trajectory; immutable.
 
     Raises
@@ -62,16 +63,13 @@ class Waypoints:
         }
         object.__setattr__(self, 'joint_names', names)
         for field, array in fields.items():
-            array.flags.writeable = False
             object.__setattr__(self, field, array)
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # Arrays come out of a pickle writeable; a new object closes them again.
-        fields = self.times, self.positions, self.velocities, self.accelerations
-        return type(self), (self.joint_names, *fields)
+        super().__post_init__()
 
 
-def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Waypoints:
+def waypoints_in_order(
+    waypoints: Waypoints, joint_names: Sequence[str], held: Array | None = None
+) -> Waypoints:
     """Waypoints with their joints in another order, matched by name.
 
     Parameters
@@ -79,6 +77,10 @@ def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Wayp
     waypoints : Waypoints
     joint_names : sequence of str
         All joints of the waypoints in the order wanted, as that of a model.
+    held : ndarray, shape (n,), optional
+        Positions at which joints stay that the waypoints leave out, in the order of `joint_names`
+        [rad] or [m]. As with joint_trajectory_controller, their velocities and accelerations are
+        zero where the waypoints have any.
 
     Returns
     -------
@@ -87,9 +89,12 @@ def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Wayp
     Raises
     ------
     JointNameError
-        If a name of the waypoints is repeated, or unknown, or one of `joint_names` is missing.
+        If a name of the waypoints is repeated, or unknown, or one of `joint_names` is missing and
+        there are no `held` positions.
     """
     wanted = tuple(joint_names)
+    if held is not None:
+        waypoints = _with_held_joints(waypoints, wanted, held)
     order = joint_order(waypoints.joint_names, wanted)
     return Waypoints(
         wanted,
@@ -97,6 +102,30 @@ def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Wayp
         waypoints.positions[:, order],
         waypoints.velocities[:, order],
         waypoints.accelerations[:, order],
+    )
+
+
+def left_out(waypoints: Waypoints, joint_names: Sequence[str]) -> tuple[str, ...]:
+    """List those of `joint_names` that the waypoints do not have, in their order."""
+    present = set(waypoints.joint_names)
+    return tuple(name for name in joint_names if name not in present)
+
+
+def _with_held_joints(waypoints: Waypoints, wanted: tuple[str, ...], held: Array) -> Waypoints:
+    missing = left_out(waypoints, wanted)
+    columns = [wanted.index(name) for name in missing]
+    positions = np.tile(np.asarray(held)[columns], (len(waypoints.times), 1))
+    # Zero where the row is given, NaN where it is not.
+    velocities, accelerations = (
+        np.repeat(0.0 * rows[:, :1], len(missing), axis=1)
+        for rows in (waypoints.velocities, waypoints.accelerations)
+    )
+    return Waypoints(
+        waypoints.joint_names + missing,
+        waypoints.times,
+        np.hstack([waypoints.positions, positions]),
+        np.hstack([waypoints.velocities, velocities]),
+        np.hstack([waypoints.accelerations, accelerations]),
     )
 
 
