@@ -30,7 +30,7 @@ from hodyn_ros.ros.conversions import (
     waypoints_from_message,
     wrench_from_message,
 )
-from hodyn_ros.ros.stream import continued
+from hodyn_ros.ros.wrenches import continued
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 from hodyn_ros.trajectory.waypoints import (
     Waypoints,
