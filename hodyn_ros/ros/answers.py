@@ -44,7 +44,7 @@ from hodyn_ros.ros.conversions import (
     wrench_from_message,
 )
 from hodyn_ros.ros.settings import Settings
-from hodyn_ros.ros.stream import continued
+from hodyn_ros.ros.wrenches import continued
 from hodyn_ros.trajectory.piecewise import Motion
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, plan_motion
 
@@ -158,7 +158,7 @@ def describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot
     """Add what is known of the motion as a whole, between the samples too."""
     message.interpolation = plan.interpolation
     message.continuous_order = min(
-        continuous_order(plan.motion.continuous_derivative), message.valid_order
+        continuous_order(plan.continuous_derivative), message.valid_order
     )
     message.deviation_from_jtc = flat(plan.deviation_from_jtc)
     message.remarks = list(plan.remarks)

@@ -408,7 +408,7 @@ class HodynNode(Node):
                 planned.at(stamp),
                 stamp,
                 JointEffort.SOURCE_JOINT_TRAJECTORY,
-                continuous_order(planned.motion.continuous_derivative),
+                continuous_order(planned.continuous_derivative),
             )
         except HodynError as error:
             self._hold_back(error)

@@ -82,7 +82,7 @@ def plan_trajectory(
         interpolation=settings.interpolation,
         allow_partial_joints=settings.allow_partial_joints,
     )
-    planned = PlannedMotion(names, plan.motion, task.start)
+    planned = PlannedMotion(names, plan.motion, task.start, plan.continuous_derivative)
     if planned.last <= task.now:
         raise TrajectoryError(
             f'The trajectory ended {(task.now - planned.last) / NANOSECONDS:.3f} s ago; set the '
@@ -122,6 +122,6 @@ def whole_answer(
         planned.start,
         JointEffort.SOURCE_JOINT_TRAJECTORY,
     )
-    message.continuous_order = continuous_order(motion.continuous_derivative)
+    message.continuous_order = continuous_order(planned.continuous_derivative)
     message.remarks = [remark]
     return message

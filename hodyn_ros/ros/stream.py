@@ -12,6 +12,7 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import WrenchError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.conversions import NANOSECONDS
+from hodyn_ros.ros.wrenches import continued
 from hodyn_ros.trajectory.spline import MotionSpline
 
 Array = NDArray[np.float64]
@@ -153,24 +154,3 @@ class LatestWrenches:
             values = continued(wrench.values, np.array([age]))[0, :orders]
             wrenches.append(Wrench(link, values, wrench.expressed_in, wrench.acting))
         return wrenches
-
-
-def continued(values: Array, times: Array) -> Array:
-    """Polynomial continuation of a wrench and its derivatives.
-
-    Parameters
-    ----------
-    values : ndarray, shape (3, 6)
-        Wrench, first and second derivative at time zero.
-    times : ndarray, shape (N,)
-        [s]
-
-    Returns
-    -------
-    ndarray, shape (N, 3, 6)
-    """
-    t = times[:, None]
-    W, Wd, W2d = values
-    return np.stack(
-        [W + t * Wd + 0.5 * t**2 * W2d, Wd + t * W2d, np.broadcast_to(W2d, (len(t), 6))], axis=1
-    )

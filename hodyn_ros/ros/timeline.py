@@ -25,6 +25,8 @@ class PlannedMotion(NamedTuple):
     motion: Motion
     start: int
     """Time at which the time of the motion is zero [ns]."""
+    continuous_derivative: int
+    """Highest time derivative of the positions that is continuous, from the join on."""
 
     @property
     def first(self) -> int:

@@ -20,7 +20,7 @@ from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.planner import Plan, Task
 from hodyn_ros.ros.planning import Planner
 from hodyn_ros.ros.timeline import PlannedMotion, State, Timeline
-from hodyn_ros.trajectory.planning import stop_motion
+from hodyn_ros.trajectory.stopping import stop_motion
 
 # Trajectories that wait for the one before them; of a flood the oldest give way.
 MOST_WAITING = 16
@@ -216,7 +216,7 @@ class TrajectoryInput:
             self.timeline.clear()
             return
         motion = stop_motion(state.motion, max(duration, _SHORTEST_STOP))
-        planned = PlannedMotion(names, motion, time)
+        planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
         self.timeline.add(planned)
         self._planner.publish(planned, 'An empty trajectory brings the motion to rest.')
 
