@@ -54,20 +54,17 @@ from hodyn_ros.ros.conversions import (
     waypoints_from_message,
     wrench_from_message,
 )
-from hodyn_ros.ros.diagnostics import Diagnostics
-from hodyn_ros.ros.parameters import (
-    declare_robot_description,
-    declare_settings,
-    read_limits,
-    unused_limits,
-)
+from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
+from hodyn_ros.ros.parameters import Parameters, declare_robot_description
 from hodyn_ros.ros.preparation import Outcome, Preparation
 from hodyn_ros.ros.process import run
 from hodyn_ros.ros.service_thread import ServiceThread
+from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.stream import LatestWrenches, PlannedMotion, TrajectoryStream
 
 LOG_PERIOD = 1.0  # s
 STREAMS = ('joint_motion', 'wrench_motion', 'joint_effort')
+INPUTS = ('robot_description', 'joint_trajectory', 'joint_motion', 'wrench_motion')
 
 
 class HodynNode(Node):
@@ -81,7 +78,8 @@ class HodynNode(Node):
         self._settled = threading.Event()  # whether waiting for a first robot makes no sense
         self._settled.set()
         self._planning = ThreadPoolExecutor(1, thread_name_prefix='planning')
-        self._settings = declare_settings(self)
+        self._declared = Parameters(self, self._on_settings)
+        self._settings = self._declared.settings
         self._robot: Robot | None = None
         self._wanted: str | None = None  # description that is being made ready
         self._description_error = ''
@@ -94,14 +92,14 @@ class HodynNode(Node):
         self._outcome_is_there = self.create_guard_condition(self._on_outcome)
         self._preparation = Preparation(self._assembled, self._hand_over)
 
-        self._effort_publisher = self.create_publisher(
-            JointEffort, '~/joint_effort', qos.OUTPUT
+        self._effort_publisher = qos.create_publisher(
+            self, JointEffort, '~/joint_effort', qos.OUTPUT
         )
-        self._trajectory_publisher = self.create_publisher(
-            JointEffortTrajectory, '~/effort_trajectory', qos.EFFORT_TRAJECTORY
+        self._trajectory_publisher = qos.create_publisher(
+            self, JointEffortTrajectory, '~/effort_trajectory', qos.EFFORT_TRAJECTORY
         )
-        self._diagnostics_publisher = self.create_publisher(
-            DiagnosticArray, '/diagnostics', qos.OUTPUT
+        self._diagnostics_publisher = qos.create_publisher(
+            self, DiagnosticArray, '/diagnostics', qos.OUTPUT
         )
 
         description = declare_robot_description(self)
@@ -109,16 +107,18 @@ class HodynNode(Node):
             self._request_robot(description)
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
-        self.create_subscription(
-            String, 'robot_description', self._on_robot_description, qos.ROBOT_DESCRIPTION
+        qos.create_subscription(
+            self, String, 'robot_description', self._on_robot_description, qos.ROBOT_DESCRIPTION
         )
         for topic, kind, take in (
             ('joint_motion', JointMotion, self._take_joint_motion),
             ('wrench_motion', WrenchMotion, self._take_wrench_motion),
         ):
-            self.create_subscription(kind, topic, partial(self._take, topic, take), qos.INPUT)
-        self.create_subscription(
-            JointTrajectory, 'joint_trajectory', self._on_joint_trajectory, qos.INPUT
+            qos.create_subscription(
+                self, kind, topic, partial(self._take, topic, take), qos.INPUT
+            )
+        qos.create_subscription(
+            self, JointTrajectory, 'joint_trajectory', self._on_joint_trajectory, qos.INPUT
         )
         self._service = ServiceThread(
             self,
@@ -126,7 +126,9 @@ class HodynNode(Node):
             '~/compute_inverse_dynamics',
             self._on_compute_inverse_dynamics,
         )
-        self.create_timer(1.0 / self._settings.publish_rate, self._on_stream_timer)
+        self._stream_timer = self.create_timer(
+            1.0 / self._settings.publish_rate, self._on_stream_timer
+        )
         # Health is reported in real time, also while simulated time stands still.
         self.create_timer(
             self._settings.diagnostics_period,
@@ -139,6 +141,9 @@ class HodynNode(Node):
             ),
             post_callback=self._on_time_jump,
         )
+        unknown = self._declared.unknown()
+        if unknown:
+            self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
         if self._wanted is None:
             self.get_logger().info('Waiting for a robot description.')
 
@@ -152,6 +157,14 @@ class HodynNode(Node):
         self._planning.shutdown(cancel_futures=True)
         super().destroy_node()
 
+    def _on_settings(self, before: Settings, after: Settings) -> None:
+        """Take up changed settings between two samples."""
+        self._settings = after
+        if after.publish_rate != before.publish_rate:
+            self._stream_timer.timer_period_ns = round(NANOSECONDS / after.publish_rate)
+        if after.limits != before.limits and self._robot is not None:
+            self._robot = self._robot._replace(limits=after.limits_of(self._robot.model))
+
     # Model
 
     def _on_robot_description(self, message: String) -> None:
@@ -164,7 +177,7 @@ class HodynNode(Node):
                 continue
             try:
                 model = self._assembled(xml)
-                read_limits(self, model)
+                self._declared.limits_of(model)
             except HodynError as error:
                 self._refuse_description(str(error))
                 return SetParametersResult(successful=False, reason=str(error))
@@ -217,7 +230,7 @@ class HodynNode(Node):
             self._refuse_description(outcome.error)
             return
         try:
-            limits = read_limits(self, outcome.model)
+            limits = self._declared.limits_of(outcome.model)
         except HodynError as error:
             self._refuse_description(str(error))
             return
@@ -237,7 +250,7 @@ class HodynNode(Node):
         self._preparation.request_wrenches(robot.model, self._wrenches.latest())
         for warning in robot.model.warnings:
             self.get_logger().warning(warning)
-        for name in unused_limits(self._parameter_overrides, robot.model):
+        for name in self._declared.unused_limits(robot.model):
             self.get_logger().warning(
                 f'Parameter {name} limits nothing: expected limits.<joint>.<quantity> with one of '
                 f'the joints {listed(robot.model.joint_names)} and one of the quantities '
@@ -318,6 +331,7 @@ class HodynNode(Node):
 
     def _on_time_jump(self, jump: TimeJump) -> None:
         """After a jump back (a recording starts again) nothing of before is true any more."""
+        self._diagnostics.time_jumped()
         self._wrenches.clear()
         if self._stream.clear():
             self.get_logger().error('The running trajectory is stopped: time jumped back.')
@@ -437,6 +451,12 @@ class HodynNode(Node):
         self.get_logger().error(text)
 
     def _on_diagnostics_timer(self) -> None:
+        for topic in INPUTS:
+            self._diagnostics.publishers(topic, publisher_names(self, topic))
+        for topic in ('joint_motion', 'wrench_motion'):
+            self._diagnostics.watch(topic, self._settings.input_timeout)
+        clock = self.get_clock()
+        self._diagnostics.clock(clock.clock_type.name, clock.ros_time_is_active)
         message = self._diagnostics.report(
             self._robot,
             self._description_error,
