@@ -12,6 +12,7 @@ from hodyn_ros.errors import JointNameError, MotionError, StaleError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds
+from hodyn_ros.ros.sensors import joint_estimator
 from hodyn_ros.ros.settings import EstimatorSettings
 from hodyn_ros.ros.timeline import State
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
@@ -142,14 +143,7 @@ class MeasuredMotion:
         self._names, self._order = [], []
         self._estimator = None
         if settings.enabled and self._joint_names:
-            self._estimator = DerivativeEstimator(
-                len(self._joint_names),
-                highest_derivative=settings.highest_order + 2,
-                delay=settings.delay,
-                noise=settings.noise or None,
-                bandwidth=settings.bandwidth or None,
-                max_gap=settings.max_gap,
-            )
+            self._estimator = joint_estimator(settings, len(self._joint_names))
 
     def _indices(self, names: list[str]) -> list[int]:
         """Places of the joints among names; none if the message is about other joints."""

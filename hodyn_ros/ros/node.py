@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-import traceback
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
@@ -55,21 +53,15 @@ from hodyn_ros.ros.planner import Plan
 from hodyn_ros.ros.planning import SERVICE, Event, Identity, Logged, Planner, Planning, Served
 from hodyn_ros.ros.planning_process import PlanningProcess, ProcessState
 from hodyn_ros.ros.process import run
+from hodyn_ros.ros.sensors import wrench_estimator, wrench_settings
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.ros.trajectories import TrajectoryInput
-from hodyn_ros.ros.wrenches import Wrenches, new_wrench_estimator, wrench_settings
+from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
 
 LOG_PERIOD = 1.0  # s
 STREAMS = ('joint_motion', 'joint_states', 'wrench', 'wrench_motion', 'joint_effort', SERVICE)
-
-# Motions that are streamed without another one being asked for.
-_SOURCES = {
-    JointEffort.SOURCE_JOINT_MOTION: 'joint_motion',
-    JointEffort.SOURCE_JOINT_TRAJECTORY: 'joint_trajectory',
-    JointEffort.SOURCE_JOINT_STATES: 'joint_states',
-}
 
 
 class HodynNode(Node):
@@ -87,7 +79,7 @@ class HodynNode(Node):
         self._last_tick: int | None = None
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._wrenches = Wrenches(
-            wrench_settings(settings), lambda: new_wrench_estimator(self._settings)
+            wrench_settings(settings), lambda: wrench_estimator(self._settings)
         )
         self._measured = MeasuredMotion(settings.estimator)
         self._inbox = Inbox(self)

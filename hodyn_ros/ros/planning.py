@@ -25,9 +25,9 @@ from hodyn_ros.errors import HodynError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import Robot, answer
-from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.planner import Plan, Task, plan_trajectory, whole_answer
 from hodyn_ros.ros.queued_service import QueuedService
+from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.timeline import PlannedMotion
 
 SERVICE = 'compute_inverse_dynamics'

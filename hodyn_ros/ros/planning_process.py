@@ -18,10 +18,10 @@ from rclpy.context import Context
 from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.answers import Robot
-from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.planner import Plan, Task
 from hodyn_ros.ros.planning import Event, Identity, Planning
 from hodyn_ros.ros.preparation import ORDERS
+from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.timeline import PlannedMotion
 
 # Who shares the processor with it goes first.

@@ -16,9 +16,9 @@ from trajectory_msgs.msg import JointTrajectory
 from hodyn_ros.errors import MessageError, ModelError, SizeError, TrajectoryError
 from hodyn_ros.ros.cdr import TrajectoryHead, trajectory_head
 from hodyn_ros.ros.conversions import NANOSECONDS, checked_time
-from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.planner import Plan, Task
 from hodyn_ros.ros.planning import Planner
+from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.timeline import PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.stopping import stop_motion
 
