@@ -326,7 +326,7 @@ def test_jump_back_of_time_stops_a_trajectory_for_good(start):
     at(102.0)
     harness.received('joint_effort')
     at(50.0)
-    assert harness.node._stream.sample(105 * 10**9) is None
+    assert harness.node._trajectories.timeline.sample(105 * 10**9) is None
 
 
 def test_every_refused_trajectory_is_logged(harness, capfd):
@@ -347,7 +347,7 @@ def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):
     harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 30.0, 60.0)))
     harness.received('joint_effort', 3)
     harness.describe_and_wait(robots.OTHER_JOINTS)
-    assert harness.node._stream.sample(now(harness)) is None
+    assert harness.node._trajectories.timeline.sample(now(harness)) is None
 
 
 # Joint motion

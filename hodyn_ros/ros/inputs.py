@@ -1,8 +1,8 @@
 """Subscriptions that look at a message before they unpack it.
 
-Messages arrive as the bytes that were sent. What is too large or cannot be unpacked is refused like
-any other bad message. (Left to rclpy, a text that is not UTF-8 would end the executor, and a million
-names would hold Python's lock for a second.)
+Messages arrive as the bytes that were sent. What is too large or cannot be unpacked is refused
+like any other bad message. (Left to rclpy, a text that is not UTF-8 would vanish uncounted, and a
+million names would hold Python's lock for a second.)
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Inputs:
         is_sample : bool
             Whether a message is about one instant, and small therefore.
         as_bytes : bool
-            Whether `take` gets the message as it was sent.
+            Whether `take` gets the message as it was sent, and will say later what became of it.
         """
         qos.create_subscription(
             self._node,
@@ -104,7 +104,8 @@ class Inputs:
             self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=1.0)
             self._refused(topic, error)
         else:
-            self._accepted(topic)
+            if kind is not None:
+                self._accepted(topic)
 
 
 def _unpacked(data: bytes, kind: type) -> Any:

@@ -167,7 +167,7 @@ class MeasuredMotion:
 def effort_deviations(
     model: RobotModel, motion: Array, effort: Array, wrenches: list[Wrench], factor: Array
 ) -> Array:
-    """Standard deviations of efforts from those of the motion, to first order.
+    """Carry standard deviations over from a motion to its efforts, to first order.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class HodynNode(Node):
         # What ends with the node, also if it comes no further than to its parameters.
         self._planner: Planner | None = None
         self._descriptions: Descriptions | None = None
-        self._parameters = Parameters(self, self._on_settings)
+        self._declared = Parameters(self, self._on_settings)
         settings = self._settings
         self._remark = ''
         self._last_logged: dict[str, float] = {}
@@ -104,7 +104,7 @@ class HodynNode(Node):
         )
         self._descriptions = Descriptions(
             self._inbox,
-            self._parameters,
+            self._declared,
             self._wrenches.latest,
             self._on_robot,
             self._on_refused_description,
@@ -131,7 +131,7 @@ class HodynNode(Node):
             ),
             post_callback=self._on_time_jump,
         )
-        for name in self._parameters.unknown():
+        for name in self._declared.unknown():
             self.get_logger().warning(f'Parameter {name} is unknown and does nothing.')
         if not description:
             self.get_logger().info('Waiting for a robot description.')
@@ -205,7 +205,7 @@ class HodynNode(Node):
 
     @property
     def _settings(self) -> Settings:
-        return self._parameters.settings
+        return self._declared.settings
 
     @property
     def _robot(self) -> Robot | None:
@@ -270,7 +270,7 @@ class HodynNode(Node):
         self._descriptions.request_wrenches(robot.model, self._wrenches.latest())
         for warning in robot.model.warnings:
             self.get_logger().warning(warning)
-        for name in self._parameters.unused_limits(robot.model):
+        for name in self._declared.unused_limits(robot.model):
             self.get_logger().warning(
                 f'Parameter {name} limits nothing: expected limits.<joint>.<quantity> with one of '
                 f'the joints {listed(robot.model.joint_names)} and one of the quantities '
@@ -435,13 +435,16 @@ class HodynNode(Node):
 
     def _on_planned(self, plan: Plan) -> None:
         topic = 'joint_trajectory'
-        if plan.planned is None:
+        if plan.error:
             kind = 'internal' if plan.is_internal else 'invalid'
             self._diagnostics.refused(topic, plan.error, kind)
             self._log_error(topic, f'{topic} refused: {plan.error}')
             return
-        for remark in (*plan.remarks, *plan.violations):
-            self.get_logger().warning(remark)
+        self._diagnostics.received(topic)
+        for remark in plan.remarks:
+            self.get_logger().info(remark)
+        for text in plan.violations:
+            self.get_logger().warning(text)
 
     def _on_time_jump(self, jump: TimeJump) -> None:
         """After a jump back (a recording starts again) nothing of before is true any more."""

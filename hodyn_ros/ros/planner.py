@@ -38,12 +38,12 @@ class Plan(NamedTuple):
 
     number: int
     planned: PlannedMotion | None
-    """None if the trajectory is refused."""
-    remarks: tuple[str, ...]
-    violations: tuple[str, ...]
-    error: str
-    """Why it is refused."""
-    is_internal: bool
+    """None if the trajectory is refused or stops what is there."""
+    remarks: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
+    error: str = ''
+    """Why it is refused; empty if it is not."""
+    is_internal: bool = False
     """Whether that is a fault of the node."""
 
 
@@ -105,7 +105,7 @@ def plan_trajectory(
         f'{violation.limit:.6g}.'
         for violation in whole.limit_violations
     )
-    return Plan(task.number, planned, plan.remarks, violations, '', False), whole
+    return Plan(task.number, planned, plan.remarks, violations), whole
 
 
 def whole_answer(

@@ -25,6 +25,7 @@ from hodyn_ros.errors import HodynError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import Robot, answer
+from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.planner import Plan, Task, plan_trajectory, whole_answer
 from hodyn_ros.ros.queued_service import QueuedService
 from hodyn_ros.ros.settings import Settings
@@ -76,8 +77,8 @@ class Planner(Protocol):
     def plan(self, task: Task) -> None:
         """Plan a trajectory; the plan is reported."""
 
-    def accept(self, number: int) -> None:
-        """Publish the whole answer to a plan."""
+    def accept(self, number: int, start: int) -> None:
+        """Publish the whole answer to a plan that starts at a time [ns]."""
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Compute and publish the whole answer to a motion."""
@@ -174,9 +175,9 @@ class Planning:
         """Plan a trajectory; the plan is reported."""
         self._jobs.put(lambda: self._plan(task))
 
-    def accept(self, number: int) -> None:
-        """Publish the whole answer to a plan."""
-        self._jobs.put(lambda: self._accept(number))
+    def accept(self, number: int, start: int) -> None:
+        """Publish the whole answer to a plan that starts at a time [ns]."""
+        self._jobs.put(lambda: self._accept(number, start))
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Compute and publish the whole answer to a motion."""
@@ -229,16 +230,19 @@ class Planning:
             plan, message = plan_trajectory(robot, task, self._settings)
             self._latest = task.number, message
         except HodynError as error:
-            plan = Plan(task.number, None, (), (), str(error), False)
+            plan = Plan(task.number, None, error=str(error))
         except Exception as error:  # a fault of ours must be answered too
             self._report(Logged(traceback.format_exc()))
-            plan = Plan(task.number, None, (), (), f'Internal error: {error!r}', True)
+            reason = f'Internal error: {error!r}'
+            plan = Plan(task.number, None, error=reason, is_internal=True)
         self._report(plan)
 
-    def _accept(self, number: int) -> None:
+    def _accept(self, number: int, start: int) -> None:
         latest, self._latest = self._latest, None
         if latest is not None and latest[0] == number:
-            self._publisher.publish(latest[1])
+            message = latest[1]
+            message.header.stamp = time_message(start)
+            self._publisher.publish(message)
 
     def _publish(self, planned: PlannedMotion, remark: str) -> None:
         robot = self._robot

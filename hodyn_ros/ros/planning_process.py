@@ -95,9 +95,9 @@ class PlanningProcess:
             self._open.add(task.number)
             self._put('plan', task)
 
-    def accept(self, number: int) -> None:
-        """Publish the whole answer to a plan."""
-        self._put('accept', number)
+    def accept(self, number: int, start: int) -> None:
+        """Publish the whole answer to a plan that starts at a time [ns]."""
+        self._put('accept', number, start)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Compute and publish the whole answer to a motion."""
@@ -139,9 +139,8 @@ class PlanningProcess:
 
     def _refuse(self, numbers: set[int]) -> None:
         for number in sorted(numbers):
-            self._report(
-                Plan(number, None, (), (), 'The process that planned it has ended.', True)
-            )
+            reason = 'The process that planned it has ended.'
+            self._report(Plan(number, None, error=reason, is_internal=True))
 
     def _one_life(self, starts: int, last_error: str) -> str:
         """Run a process until it ends; return why it has."""

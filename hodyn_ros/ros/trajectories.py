@@ -36,7 +36,9 @@ _SHORTEST_STOP = 1e-3  # s
 
 class _Waiting(NamedTuple):
     data: bytes
-    head: TrajectoryHead
+    has_stamp: bool
+    """Whether it says when it starts; otherwise that is now."""
+    start: int
     arrival: int
 
 
@@ -62,7 +64,7 @@ class TrajectoryInput:
     measured : callable
         Takes a time [ns] and returns the measured state of the joints near it, or None.
     done : callable
-        Is called with every plan that is carried out or refused.
+        Is called with what has become of every trajectory.
     """
 
     def __init__(
@@ -131,7 +133,8 @@ class TrajectoryInput:
                 'robot_description or set the parameter robot_description.'
             )
         arrival = self._clock()
-        start = checked_time(head.seconds, head.nanoseconds) or arrival
+        stamp = checked_time(head.seconds, head.nanoseconds)
+        start = stamp or arrival
         if not head.n_points:
             deserialize_message(data, JointTrajectory)  # raises what is wrong with the rest
             self._stop(max(start, arrival), arrival)
@@ -139,7 +142,7 @@ class TrajectoryInput:
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             self._refuse(f'More than {MOST_WAITING} newer trajectories wait to be planned.')
-        self._waiting.append(_Waiting(data, head, arrival))
+        self._waiting.append(_Waiting(data, bool(stamp), start, arrival))
         self._go_on()
 
     def on_plan(self, plan: Plan) -> None:
@@ -148,18 +151,22 @@ class TrajectoryInput:
             return  # overtaken by a stop or by a jump of time
         open_, self._open = self._open, None
         now = self._clock()
-        if plan.planned is not None:
+        planned = plan.planned
+        if planned is not None:
             elapsed = (now - open_.sent) / NANOSECONDS
             self._time_per_byte = max(
                 0.9 * self._time_per_byte, elapsed / max(len(open_.waiting.data), 1024)
             )
-            is_late = plan.planned.first < now and self._in_progress(plan.planned.first)
-            if is_late and open_.tries < _MOST_TRIES:
+            is_late, is_joined = planned.first < now, self._in_progress(planned.first)
+            if is_late and is_joined and open_.tries < _MOST_TRIES:
                 self._send(open_.waiting, open_.tries + 1, 2.0 * max(elapsed, SHORTEST_LEAD))
                 return
+            if is_late and not is_joined and not open_.waiting.has_stamp:
+                # Now is when it is planned: nothing of the motion is left out.
+                planned = planned._replace(start=planned.start + now - planned.first)
             try:
-                self.timeline.add(plan.planned)
-                self._planner.accept(plan.number)
+                self.timeline.add(planned)
+                self._planner.accept(plan.number, planned.start)
             except TrajectoryError as error:
                 plan = plan._replace(planned=None, error=str(error))
         self._done(plan)
@@ -190,9 +197,7 @@ class TrajectoryInput:
 
     def _send(self, waiting: _Waiting, tries: int, lead: float) -> None:
         now = self._clock()
-        head = waiting.head
-        start = head.seconds * NANOSECONDS + head.nanoseconds or waiting.arrival
-        joined = max(start, waiting.arrival)
+        joined = max(waiting.start, waiting.arrival)
         if self._in_progress(max(joined, now)):
             joined = max(joined, now + round(lead * NANOSECONDS))
         known = self.timeline.state(joined)
@@ -200,7 +205,7 @@ class TrajectoryInput:
             known = self._measured(now) or known
         self._numbers += 1
         self._open = _Open(waiting, self._numbers, now, tries)
-        self._planner.plan(Task(self._numbers, waiting.data, start, now, known, joined))
+        self._planner.plan(Task(self._numbers, waiting.data, waiting.start, now, known, joined))
 
     def _stop(self, time: int, now: int) -> None:
         """Bring the motion to rest from a time on; nothing that came before starts any more."""
@@ -209,16 +214,19 @@ class TrajectoryInput:
         names, duration = self._joint_names, self._settings().stop_duration
         state = self.timeline.state(time)
         if names is None or state is None or not state.in_progress:
-            # Motions that begin earlier are left alone.
-            self.timeline.cut(time)
+            self.timeline.cut(time)  # motions that begin earlier are left alone
+            self._done(Plan(0, None, ('An empty trajectory: there is nothing to stop.',)))
             return
         if not duration and time <= now:
             self.timeline.clear()
+            self._done(Plan(0, None, ('An empty trajectory has ended the stream.',)))
             return
         motion = stop_motion(state.motion, max(duration, _SHORTEST_STOP))
         planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
         self.timeline.add(planned)
-        self._planner.publish(planned, 'An empty trajectory brings the motion to rest.')
+        remark = 'An empty trajectory brings the motion to rest.'
+        self._planner.publish(planned, remark)
+        self._done(Plan(0, planned, (remark,)))
 
     def _forget_all(self, reason: str) -> None:
         self._forget_open(reason)
@@ -232,4 +240,4 @@ class TrajectoryInput:
             self._refuse(reason)
 
     def _refuse(self, reason: str) -> None:
-        self._done(Plan(0, None, (), (), reason, False))
+        self._done(Plan(0, None, error=reason))
