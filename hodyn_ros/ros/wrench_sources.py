@@ -216,8 +216,8 @@ class Measured:
 
     def _unknown(self) -> WrenchError:
         return WrenchError(
-            f'The derivatives of the measured wrench on {self.link!r} cannot be estimated at the '
-            'time of the motion: there are too few samples yet, or gaps between them; publish '
+            f'The measured wrench on {self.link!r} cannot be estimated at the time of the motion: '
+            'there are too few samples yet, gaps between them, or the motion is too old; publish '
             'wrench at a steady rate.'
         )
 
