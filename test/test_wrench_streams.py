@@ -237,14 +237,16 @@ def test_given_wrench_vouches_for_two_derivatives(model):
     np.testing.assert_allclose(only(result).values, polynomial(VALUES, 0.04), rtol=1e-12)
 
 
-def test_output_stops_until_there_is_an_estimate(model):
+def test_without_an_estimate_the_latest_sample_stands_without_derivatives(model):
     wrenches = wrenches_with(lambda: KnownSignal(ready_after=3))
     for index in range(3):
-        wrenches.take_stamped(stamped(time=START + index * MS), model, START + index * MS)
-        if index < 2:
-            with pytest.raises(WrenchError, match="'panda_link8' cannot be estimated"):
-                wrenches.at(START + index * MS, MOTION, model)
-    assert len(wrenches.at(START + 2 * MS, MOTION, model).wrenches) == 1
+        sample = VALUES[0] + index
+        time = START + index * MS
+        wrenches.take_stamped(stamped(sample, time=time), model, time)
+        result = wrenches.at(time, MOTION, model)
+        assert result.order == (0 if index < 2 else 2)
+        expected = [sample] if index < 2 else polynomial(VALUES, 0.002)
+        np.testing.assert_allclose(only(result).values, expected, rtol=1e-12)
 
 
 # Stale wrenches
@@ -389,15 +391,20 @@ def test_stale_wrench_permits_no_more_than_it_did_before(model, policy):
     assert wrenches.at(START + 5000 * MS, MOTION, model).order == (2 if policy == 'fade' else 1)
 
 
-def test_estimator_that_does_not_reach_the_timeout_is_continued(model):
+@pytest.mark.parametrize('tool_mass', [0.0, MASS])
+def test_where_the_estimator_does_not_reach_the_timeout_the_sample_is_held(model, tool_mass):
     class UpToLastSample(KnownSignal):
         def at(self, time_ns):
             return super().at(time_ns) if time_ns <= self.samples[-1][0] else None
 
-    wrenches = wrenches_with(UpToLastSample, timeout=0.05, stale_policy='hold', fade_time=0.1)
+    wrenches = wrenches_with(
+        UpToLastSample, timeout=0.05, stale_policy='hold', tool_mass=tool_mass
+    )
     wrenches.take_stamped(stamped(), model, START)
-    held = only(wrenches.at(START + 10**9, MOTION, model)).values
-    np.testing.assert_allclose(held[0], polynomial(VALUES, 0.05)[0], rtol=1e-12)
+    before = wrenches.at(START + 49 * MS, at_rest(), model)
+    after = wrenches.at(START + 10**9, at_rest(), model)
+    assert (before.order, after.order) == (0, 0)
+    np.testing.assert_allclose(only(after).values, only(before).values, rtol=1e-12)
 
 
 # Messages that are refused, left out, or end a wrench
