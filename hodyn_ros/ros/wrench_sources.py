@@ -36,7 +36,7 @@ class Estimator(Protocol):
         """Take a sample."""
 
     def at(self, time_ns: int) -> Estimate | None:
-        """Estimate at an instant; None as long as there is none."""
+        """Estimate at an instant; None if nothing is vouched for."""
 
 
 class ActingWrench(NamedTuple):
@@ -123,6 +123,7 @@ class Measured:
         self.link = place.link
         self.expressed_in = place.expressed_in
         self.stamp = 0
+        self._sample = np.zeros(6)
         self._estimator = estimator
         self._contact: _Contact | None = None
         self._mounted: tuple[WrenchSettings, RobotModel, Mounting] | None = None
@@ -138,7 +139,7 @@ class Measured:
     def update(self, stamp: int, values: Array) -> None:
         """Take a sample."""
         self._estimator.update(stamp, values)
-        self.stamp = stamp
+        self.stamp, self._sample = stamp, values
 
     def at(self, query: Query) -> ActingWrench | None:
         """Coordinates at an instant; None if nothing is left of them."""
@@ -168,18 +169,19 @@ class Measured:
             self._mounted = known = (query.settings, query.model, place)
         return known[2]
 
-    def _measured(self, time: int) -> Array | None:
-        """Measured values with the derivatives that the estimator vouches for."""
+    def _measured(self, time: int) -> Array:
+        """Measured values with the derivatives that the estimator vouches for, shape (K, 6).
+
+        As long as it vouches for nothing, the latest sample stands, without derivatives.
+        """
         estimate = self._estimator.at(time)
         if estimate is None:
-            return None
+            return self._sample[None]
         return np.asarray(estimate.motion, dtype=np.float64)[:ORDERS]
 
     def _contact_wrench(self, query: Query, place: Mounting) -> tuple[Array, int]:
         """Wrench on the link without the weight of the tool, and its highest valid order."""
         measured = self._measured(query.time)
-        if measured is None:
-            raise self._unknown()
         values, order = _on_link(measured, place), len(measured) - 1
         if query.settings.tool_mass > 0.0:
             values = values[: len(query.motion) - 2]
@@ -199,27 +201,12 @@ class Measured:
             seconds = (end - last.time) / NANOSECONDS
             return last._replace(time=end, values=continued(last.values, np.array([seconds]))[0])
         measured = self._measured(end)
-        if measured is None:
-            measured = self._measured(self.stamp)
-            if measured is None:
-                raise self._unknown()
-            order = len(measured) - 1
-            measured = continued(_padded(measured), np.array([query.settings.timeout]))[0]
-        else:
-            order = len(measured) - 1
-        values = _padded(_on_link(measured, place))
+        at_timeout = _Contact(end, _padded(_on_link(measured, place)), len(measured) - 1)
         if query.settings.tool_mass > 0.0:
             # No motion has used it: the link is taken to have rested where it is now.
-            values[0] += _weight_correction(query, place, 1)[0]
-            self._contact = _Contact(end, values, order)
-        return _Contact(end, values, order)
-
-    def _unknown(self) -> WrenchError:
-        return WrenchError(
-            f'The derivatives of the measured wrench on {self.link!r} cannot be estimated at the '
-            'time of the motion: there are too few samples yet, or gaps between them; publish '
-            'wrench at a steady rate.'
-        )
+            at_timeout.values[0] += _weight_correction(query, place, 1)[0]
+            self._contact = at_timeout
+        return at_timeout
 
 
 def measured_topic(frame_id: str) -> str:

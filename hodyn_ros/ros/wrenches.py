@@ -240,8 +240,8 @@ class Wrenches:
         Raises
         ------
         WrenchError
-            If a wrench is older than the time-out and the policy is to stop, if one is newer by
-            more than the time-out, or if the derivatives of one cannot be estimated.
+            If a wrench is older than the time-out and the policy is to stop, or if one is newer
+            by more than the time-out.
         """
         acting = []
         with self._lock:
