@@ -523,7 +523,13 @@ BAD_TRAJECTORIES = [
 
 
 @pytest.mark.parametrize(
-    ('message', 'reason'), [*BAD_TRAJECTORIES, (past_trajectory(), 'ended')]
+    ('message', 'reason'),
+    [
+        (trajectory(joint_names=[]), 'joint_names is empty'),
+        # An empty one stops.
+        *(item for item in BAD_TRAJECTORIES if item[0].points),
+        (past_trajectory(), 'ended'),
+    ],
 )
 def test_bad_trajectory_is_refused_and_the_node_goes_on(harness, message, reason):
     harness.publishers['joint_trajectory'].publish(message)
@@ -532,6 +538,22 @@ def test_bad_trajectory_is_refused_and_the_node_goes_on(harness, message, reason
     assert not harness.messages['hodyn_node/joint_effort']
     harness.publishers['joint_trajectory'].publish(trajectory())
     assert np.isfinite(samples_of(harness.received('effort_trajectory')[-1])).all()
+
+
+def test_empty_trajectory_stops_the_motion_smoothly(harness):
+    harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 5.0, 10.0)))
+    harness.received('joint_effort', 5)
+    harness.publishers['joint_trajectory'].publish(JointTrajectory())
+    whole = harness.received('effort_trajectory', 2)[-1]
+    assert 'brings the motion to rest' in whole.remarks[0]
+    rest = samples_of(whole)[-1]
+    harness.wait(
+        lambda: np.allclose(
+            efforts_of(harness.messages['hodyn_node/joint_effort'][-1]), rest, atol=1e-9
+        ),
+        'the end of the stop',
+    )
+    assert not harness.node._trajectories.timeline
 
 
 # Wrenches

@@ -50,7 +50,16 @@ from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
 from hodyn_ros.ros.parameters import Parameters, declare_robot_description
 from hodyn_ros.ros.planner import Plan
-from hodyn_ros.ros.planning import SERVICE, Event, Identity, Logged, Planner, Planning, Served
+from hodyn_ros.ros.planning import (
+    SERVICE,
+    Asked,
+    Event,
+    Identity,
+    Logged,
+    Planner,
+    Planning,
+    Served,
+)
 from hodyn_ros.ros.planning_process import PlanningProcess, ProcessState
 from hodyn_ros.ros.process import run
 from hodyn_ros.ros.sensors import wrench_estimator, wrench_settings
@@ -193,6 +202,7 @@ class HodynNode(Node):
             report,
             lambda model: None,
             lambda model, wrenches: self._descriptions.request_wrenches(model, wrenches),
+            lambda: None,
         )
 
     def destroy_node(self) -> None:
@@ -422,6 +432,8 @@ class HodynNode(Node):
                 self._log_error(SERVICE, f'{SERVICE} refused: {event.error}')
             else:
                 self._diagnostics.received(SERVICE)
+        elif isinstance(event, Asked):
+            self._planner.echo(event.number)
         elif isinstance(event, Logged):
             self.get_logger().error(event.text)
         elif event.running:

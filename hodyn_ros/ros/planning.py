@@ -62,7 +62,13 @@ class Logged(NamedTuple):
     text: str
 
 
-Event = Union[Plan, Served, Logged]  # noqa: UP007
+class Asked(NamedTuple):
+    """A process wants to know that it has got everything; to be answered by `echo`."""
+
+    number: int
+
+
+Event = Union[Plan, Served, Logged, Asked]  # noqa: UP007
 
 
 class Planner(Protocol):
@@ -83,6 +89,9 @@ class Planner(Protocol):
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Compute and publish the whole answer to a motion."""
 
+    def echo(self, number: int) -> None:
+        """Answer `Asked`."""
+
     def close(self) -> None:
         """Finish what has been begun."""
 
@@ -101,6 +110,9 @@ class Planning:
         Called with a robot before it is used, to compile its dynamics.
     expect_wrenches : callable
         Called with a robot and the wrenches of a request, to compile its dynamics with them.
+    catch_up : callable
+        Called before a request is answered; returns when everything is known here that was known
+        to the node when the request came.
     """
 
     def __init__(
@@ -111,9 +123,11 @@ class Planning:
         report: Callable[[Event], None],
         prepare: Callable[[RobotModel], None],
         expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
+        catch_up: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._report, self._prepare, self._expect_wrenches = report, prepare, expect_wrenches
+        self._catch_up = catch_up
         self._robot: Robot | None = None
         self._settled = threading.Event()  # whether waiting for a first robot makes no sense
         self._settled.set()
@@ -183,6 +197,9 @@ class Planning:
         """Compute and publish the whole answer to a motion."""
         self._jobs.put(lambda: self._publish(planned, remark))
 
+    def echo(self, number: int) -> None:
+        """Answer `Asked`, which this class never reports."""
+
     def close(self) -> None:
         """Finish what has been begun."""
         self._closed = True
@@ -250,6 +267,7 @@ class Planning:
             self._publisher.publish(whole_answer(robot, planned, self._settings, remark))
 
     def _answer(self, request: ComputeInverseDynamics.Request) -> Response:
+        self._catch_up()
         self._settled.wait()
         try:
             response = answer(self._robot, request, self._settings, self._expect_wrenches)

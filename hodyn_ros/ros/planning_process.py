@@ -19,7 +19,7 @@ from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.answers import Robot
 from hodyn_ros.ros.planner import Plan, Task
-from hodyn_ros.ros.planning import Event, Identity, Planning
+from hodyn_ros.ros.planning import Asked, Event, Identity, Planning
 from hodyn_ros.ros.preparation import ORDERS
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.timeline import PlannedMotion
@@ -28,6 +28,7 @@ from hodyn_ros.ros.timeline import PlannedMotion
 NICENESS = 5
 
 CLOSING_TIME = 5.0  # s, for an answer that is under way
+ECHO_TIME = 1.0  # s, after which an answer goes on with what is known
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # s, before a restart
 _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes soon
@@ -102,6 +103,10 @@ class PlanningProcess:
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Compute and publish the whole answer to a motion."""
         self._put('publish', planned, remark)
+
+    def echo(self, number: int) -> None:
+        """Answer `Asked`, behind all that has been put before."""
+        self._put('echo', number)
 
     def close(self) -> None:
         """Finish what has been begun, but not for long, and end the process."""
@@ -199,6 +204,33 @@ def _send(
         pass
 
 
+class _Echo:
+    """Waits until the node answers, behind everything that it has sent before.
+
+    What is set at the node, such as a parameter, is then known here: a request that comes later
+    may have overtaken it.
+    """
+
+    def __init__(self, report: Callable[[object], None]) -> None:
+        self._report = report
+        self._number = 0
+        self._latest = 0
+        self._changed = threading.Condition()
+
+    def ask(self) -> None:
+        with self._changed:
+            self._number += 1
+            number = self._number
+        self._report(Asked(number))
+        with self._changed:
+            self._changed.wait_for(lambda: self._latest >= number, ECHO_TIME)
+
+    def answer(self, number: int) -> None:
+        with self._changed:
+            self._latest = number
+            self._changed.notify_all()
+
+
 def serve() -> None:
     """Plan what is asked for on the standard input; the process that is started."""
     if hasattr(os, 'nice'):
@@ -218,13 +250,16 @@ def serve() -> None:
         _, (identity, settings) = pickle.load(inbox)
         context = Context()
         rclpy.init(args=[], context=context, domain_id=identity.domain_id)
+        echo = _Echo(report)
         planning = Planning(
-            identity, context, settings, report, _prepare, lambda model, wrenches: None
+            identity, context, settings, report, _prepare, lambda model, wrenches: None, echo.ask
         )
         report(ProcessState(True, 0, ''))  # the other side knows the rest
         while True:
             command, arguments = pickle.load(inbox)
-            if command in _COMMANDS:
+            if command == 'echo':
+                echo.answer(*arguments)
+            elif command in _COMMANDS:
                 getattr(planning, command)(*arguments)
     except EOFError:  # the node is done with it, or is no more
         pass
