@@ -48,8 +48,10 @@ COPY_DISTANCE = 0.05
 """Largest distance of the states that are kept for smoothing [s]."""
 
 _STATES_ABOVE = 1
+_REFRESH = 5_000_000  # time between two updates of weights and sizes [ns]
 _RATE_MEMORY = 0.005  # share of a new step in the typical one
-_QUANTUM_SHARE = 1.0 / 12.0  # variance of rounding, over the square of the quantum
+_NEGLIGIBLE = 1e-12  # weight of a model
+_EPS = 4.0 * float(np.finfo(np.float64).eps)  # relative rounding of a value
 
 
 class Estimate(NamedTuple):
@@ -160,6 +162,7 @@ class DerivativeEstimator:
         self._K = highest + 1
         self._smallest = smallest * SMALLEST_FREQUENCY ** np.arange(self._K)[:, None]
         self._N = self._K + _STATES_ABOVE
+        self._jitter = 1e-12 * np.eye(self._K)
         self._copy_after = 0
         self._n_copies = 0
         if self._delay:
@@ -188,7 +191,7 @@ class DerivativeEstimator:
         self._origin = np.zeros(self._n)
         self._latest = np.zeros(self._n)
         self._size = np.zeros(self._n)
-        self._quantum = np.full(self._n, np.inf)
+        self._rounding = Rounding(self._n)
         # Forgetting sums over the measurements: how many, logarithm of the expected variances,
         # squared innovations over them.
         self._number = 0.0
@@ -196,8 +199,12 @@ class DerivativeEstimator:
         self._squares = np.zeros((len(self._cutoffs), self._n))
         self._power = np.zeros((self._K, self._n))
         self._power_weight = 0.0
-        self._judged: int | None = None
-        self._scale = self._smallest
+        self._sized: int | None = None
+        self._allowed = self._fraction * self._smallest
+        self._weighed: int | None = None
+        self._models = slice(0, len(self._cutoffs))
+        self._weights = self._scaled_weights = self._squares.T
+        self._deviation = self._offset = np.zeros(self._n)
         self._valid = -1
         self._rising_since: int | None = None
 
@@ -259,10 +266,16 @@ class DerivativeEstimator:
         at = time - self._delay
         if self._count < 5 * self._N or at < self._banks[0].oldest:
             return None
-        mean, covariance, noise = self._mixture(at)
-        std = np.sqrt(covariance[:, range(self._K), range(self._K)]).T
-        self._judge(at, mean, std, noise)
-        return self._estimate(at, mean, covariance, std, noise, self._valid)
+        if self._weighed is None or time - self._weighed >= _REFRESH:
+            self._weighed = time
+            self._weigh()
+            mean, covariance = self._mixture(at)
+            self._measure_size(at, mean, covariance)
+        else:
+            mean, covariance = self._mixture(at)
+        std = self._deviations(covariance)
+        self._judge(at, std)
+        return self._estimate(at, mean, covariance, std, self._valid)
 
     def at(self, time: int) -> Estimate | None:
         """Estimate at another time, from all that was measured.
@@ -281,10 +294,10 @@ class DerivativeEstimator:
         """
         if self._valid < 0 or time < self._banks[0].oldest:
             return None
-        mean, covariance, noise = self._mixture(int(time))
-        std = np.sqrt(covariance[:, range(self._K), range(self._K)]).T
-        order = min(self._valid, _leading(self._excess(std, noise) <= HYSTERESIS) - 1)
-        return self._estimate(int(time), mean, covariance, std, noise, order)
+        mean, covariance = self._mixture(int(time))
+        std = self._deviations(covariance)
+        order = min(self._valid, _leading(self._excess(std) <= HYSTERESIS) - 1)
+        return self._estimate(int(time), mean, covariance, std, order)
 
     def _start(self, time: int, values: Array) -> None:
         self._newest, self._origin, self._latest = time, values.copy(), values.copy()
@@ -314,9 +327,7 @@ class DerivativeEstimator:
         self._newest = time
         self._period += (seconds - self._period) * max(1.0 / self._count, _RATE_MEMORY)
         self._count += 1
-        change = np.abs(values - self._latest)
-        change[change == 0.0] = np.inf
-        np.minimum(self._quantum, change, out=self._quantum)
+        self._rounding.see(values - self._latest)
         np.maximum(self._size, np.abs(values), out=self._size)
         self._latest = values.copy()
 
@@ -338,55 +349,75 @@ class DerivativeEstimator:
             if self._copy_after and time - bank.newest_copy >= self._copy_after:
                 bank.copy()
 
-    def _mixture(self, time: int) -> tuple[Array, Array, Array]:
-        """Mean (n, K), covariance (n, K, K) and noise (n,) of all models together."""
-        quantum = np.where(np.isfinite(self._quantum), self._quantum, 0.0)
-        rounding = _QUANTUM_SHARE * quantum**2
+    def _weigh(self) -> None:
+        """Update noise, weights and which models have any."""
+        rounding = self._rounding.variance
         if self._noise is None:
             # Maximum likelihood for each model by itself. A signal that stands still between two
-            # steps of its quantisation shows no noise, and would hide that of its motion.
-            least = np.maximum(rounding, (4.0 * np.finfo(float).eps * self._size) ** 2)
+            # steps of its rounding shows no noise, and would hide that of its motion.
+            least = np.maximum(rounding, (_EPS * self._size) ** 2)
             variance = self._squares / self._number
             np.maximum(variance, np.maximum(least, 1e-200), out=variance)
             score = self._number * np.log(variance)
         else:
             variance = np.broadcast_to(self._noise**2, self._squares.shape)
             score = self._squares / variance
-        score = -0.5 * (score + self._log_variance)
-        weights = np.exp(score - score.max(axis=0))
+        score += self._log_variance
+        score -= score.min(axis=0)
+        weights = np.exp(-0.5 * score)
+        weights[weights < _NEGLIGIBLE] = 0.0
         weights /= weights.sum(axis=0)
+        used = weights.any(axis=1).nonzero()[0]
+        self._models = slice(int(used[0]), int(used[-1]) + 1)
+        self._weights = weights[self._models].T.copy()
+        self._scaled_weights = self._weights * variance[self._models].T
+        noise = self._scaled_weights.sum(axis=1)
+        # What stays between two steps of its rounding is off by the same all the time.
+        self._offset = np.where(noise < 3.0 * rounding, rounding, 0.0)
+        self._deviation = np.sqrt(noise)
 
+    def _mixture(self, time: int) -> tuple[Array, Array]:
+        """Mean (n, K) and covariance (n, K, K) of all models together."""
         n, K = self._n, self._K
-        scaled = (weights * variance).T
         mean = np.empty((n, K))
         covariance = np.empty((n, K, K))
         for bank, (components, _) in zip(self._banks, self._groups):
-            states = bank.states(time, K)
-            share = weights[:, components]
+            states = bank.states(time, K, self._models)
+            share = self._weights[components, :, None]
             means = states.mean.transpose(1, 0, 2)
-            mixed = share.T[:, None] @ means
-            spread = (means - mixed) * np.sqrt(share.T)[:, :, None]
-            mean[components] = mixed[:, 0]
-            flat = scaled[components] @ states.covariance.reshape(len(share), K * K)
-            covariance[components] = flat.reshape(-1, K, K) + spread.transpose(0, 2, 1) @ spread
-        noise = scaled.sum(axis=1)
-        # What stays between two steps of its quantisation is off by the same all the time.
-        covariance[:, 0, 0] += np.where(noise < 0.25 * quantum**2, rounding, 0.0)
+            mixed = (share * means).sum(axis=1)
+            spread = means - mixed[:, None]
+            flat = self._scaled_weights[components] @ states.covariance.reshape(-1, K * K)
+            mean[components] = mixed
+            covariance[components] = (share * spread).transpose(0, 2, 1) @ spread
+            covariance[components] += flat.reshape(-1, K, K)
+        covariance[:, 0, 0] += self._offset
         mean[:, 0] += self._origin
-        return mean, covariance, np.sqrt(noise)
+        return mean, covariance
 
-    def _judge(self, time: int, mean: Array, std: Array, noise: Array) -> None:
-        """Decide on the order that is vouched for."""
-        seconds = 0.0 if self._judged is None else 1e-9 * (time - self._judged)
-        self._judged = time
+    def _deviations(self, covariance: Array) -> Array:
+        """Standard deviations, shape (K, n)."""
+        K = self._K
+        std: Array = np.sqrt(covariance.reshape(self._n, K * K)[:, :: K + 1].T)
+        return std
+
+    def _measure_size(self, time: int, mean: Array, covariance: Array) -> None:
+        """Average the squares of the derivatives, and from them what is vouched for."""
+        seconds = 0.0 if self._sized is None else 1e-9 * (time - self._sized)
+        self._sized = time
         forget = exp(-seconds / SCALE_MEMORY)
-        self._power *= forget
         # The square of an estimate is larger than that of the truth by its variance.
-        self._power += mean.T**2 - std**2
+        self._power *= forget
+        self._power += mean.T**2 - self._deviations(covariance) ** 2
         self._power_weight = self._power_weight * forget + 1.0
         size = np.sqrt(np.maximum(self._power, 0.0) / self._power_weight)
-        self._scale = np.maximum(size, self._smallest)
-        excess = self._excess(std, noise)
+        self._allowed = self._fraction * np.maximum(size, self._smallest)
+        # The value itself is as good as its measurement.
+        self._allowed[0] = np.maximum(self._fraction * self._smallest[0], self._deviation)
+
+    def _judge(self, time: int, std: Array) -> None:
+        """Decide on the order that is vouched for."""
+        excess = self._excess(std)
         self._valid = min(self._valid, _leading(excess <= HYSTERESIS) - 1)
         deserved = _leading(excess <= 1.0) - 1
         if deserved <= self._valid:
@@ -396,28 +427,59 @@ class DerivativeEstimator:
         elif time - self._rising_since >= 1e9 * HOLD:
             self._valid, self._rising_since = deserved, None
 
-    def _excess(self, std: Array, noise: Array) -> Array:
-        """Return the largest standard deviation of each order over what is vouched for, (K,)."""
-        allowed = self._fraction * self._scale
-        # The value itself is as good as its measurement.
-        allowed[0] = np.maximum(self._fraction * self._smallest[0], noise)
-        largest: Array = (std / allowed).max(axis=1)
+    def _excess(self, std: Array) -> Array:
+        """Return the largest standard deviation of each order over what is allowed, (K,)."""
+        largest: Array = (std / self._allowed).max(axis=1)
         return largest
 
     def _estimate(
-        self, time: int, mean: Array, covariance: Array, std: Array, noise: Array, order: int
+        self, time: int, mean: Array, covariance: Array, std: Array, order: int
     ) -> Estimate | None:
         if order < 0 or self._newest is None:
             return None
         K = order + 1
         std = std[:K].copy()
         # Scaled to a unit diagonal; the small addition covers rounding.
-        inverse = 1.0 / std.T
-        scaled = covariance[:, :K, :K] * (inverse[:, :, None] * inverse[:, None])
-        scaled[:, range(K), range(K)] += 1e-12
-        factor = np.linalg.cholesky(scaled) * std.T[:, :, None]
+        units = std.T
+        scaled = covariance[:, :K, :K] / (units[:, :, None] * units[:, None])
+        scaled += self._jitter[:K, :K]
+        factor = np.linalg.cholesky(scaled)
+        factor *= units[:, :, None]
         delay = 1e-9 * (self._newest - time)
+        noise = self._deviation.copy()
         return Estimate(time, mean[:, :K].T.copy(), std, factor, order, delay, noise)
+
+
+class Rounding:
+    """Finds out to which steps the values of a stream are rounded.
+
+    The smallest change between neighbouring values is the step, once it was seen three times and
+    the value stood still in between.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.variance = np.zeros(n)
+        """Of the error of rounding, zero where no steps are known, shape (n,) [unit^2]."""
+        self._step = np.full(n, np.inf)
+        self._seen = np.zeros(n)
+        self._stood = np.zeros(n, dtype=np.bool_)
+        self._still = self._stood
+
+    def see(self, change: Array) -> None:
+        """Take the change from one value to the next, shape (n,) [unit]."""
+        still = change == 0.0
+        # Most streams are not rounded to visible steps, or stand still: little is to be done.
+        if still.any():
+            self._stood = self._stood | (still & self._still)
+        self._still = still
+        size = np.abs(change)
+        near = (size <= 1.01 * self._step) & ~still
+        if near.any():
+            smaller = near & (size < 0.99 * self._step)
+            self._seen = np.where(smaller, 1.0, self._seen + near)
+            self._step = np.where(smaller, size, self._step)
+            known = (self._seen >= 3.0) & self._stood
+            self.variance = np.where(known, self._step**2 / 12.0, 0.0)
 
 
 def _leading(flags: NDArray[np.bool_]) -> int:

@@ -28,8 +28,12 @@ Array = NDArray[np.float64]
 _UNKNOWN = 1e10
 
 
-# Step, in units of the time scale of a model, up to which it hardly changes the state.
-_SHORT = 0.5
+# Step, in units of the time scale of a model, that hardly changes the state. The states at both
+# ends then say the same, and weighing their differences would amplify rounding.
+_SHORT = 0.2
+
+
+_ALL = slice(None)
 
 
 class States(NamedTuple):
@@ -69,21 +73,23 @@ class ModelBank:
         self.cutoffs = cutoffs
         self.time = self.oldest = 0
         self._N = N
-        # In scaled units: time times the cut-off.
+        # The copies, oldest first, and then the newest state. Time is multiplied by the cut-off.
+        self._place = size - N
         self._units = cutoffs[:, None] ** np.arange(float(N))
         self._mean = np.zeros((M, n, size))
         self._covariance = np.zeros((M, size, size))
         self._outer = np.empty((M, size, size))
-        self._covariance[:, range(N), range(N)] = _UNKNOWN
+        self._covariance[:, range(size - N, size), range(size - N, size)] = _UNKNOWN
         self._steps = Steps(N)
         self._step = -1
         self._transition = np.zeros((M, N, N))
         self._transposed = self._transition
         self._driven = np.zeros((M, N, N))
         self._intensity = np.zeros((M, 1, 1))
-        self._slots = [slice(N * (1 + i), N * (2 + i)) for i in range(n_copies)]
-        # Times of the copies [ns], oldest first, with their place in the state.
-        self._copies: list[tuple[int, slice]] = []
+        # Times of the copies [ns], oldest first.
+        self._n_copies = n_copies
+        self._copies: list[int] = []
+        self._bridge_scales = _BridgeScales(0, 0, self._driven, self._driven, 0)
 
     def start(self, time: int, values: Array) -> None:
         """Take the first measurement.
@@ -95,9 +101,10 @@ class ModelBank:
         values : ndarray, shape (n,)
         """
         self.time = self.oldest = time
-        self._mean[:, :, 0] = values
-        self._covariance[:, 0, 0] = 1.0
-        if self._slots:
+        place = self._place
+        self._mean[:, :, place] = values
+        self._covariance[:, place, place] = 1.0
+        if self._n_copies:
             self.copy()
 
     def predict(self, time: int, period: float) -> None:
@@ -117,19 +124,19 @@ class ModelBank:
             self._transposed = self._transition.transpose(0, 2, 1)
             self._step = step
         self._intensity = (self.cutoffs * period)[:, None, None]
-        P, F_T = self._covariance, self._transposed
-        rows = self._transition @ P[:, :N]
-        own = rows[:, :, :N] @ F_T
+        P, F_T, place = self._covariance, self._transposed, self._place
+        rows = self._transition @ P[:, place:]
+        own = rows[:, :, place:] @ F_T
         # Symmetric to the last bit, so that rounding cannot drift apart over hours.
         own += own.transpose(0, 2, 1)
         own *= 0.5
         own += self._driven * self._intensity
-        rows[:, :, :N] = own
-        P[:, :N] = rows
-        P[:, :, :N] = rows.transpose(0, 2, 1)
-        self._mean[:, :, :N] = self._mean[:, :, :N] @ F_T
+        rows[:, :, place:] = own
+        P[:, place:] = rows
+        P[:, :, place:] = rows.transpose(0, 2, 1)
+        self._mean[:, :, place:] = self._mean[:, :, place:] @ F_T
         self.time = time
-        if not self._slots:
+        if not self._n_copies:
             self.oldest = time
 
     def measure(self, values: Array, order: int = 0, ratio: float = 1.0) -> tuple[Array, Array]:
@@ -151,9 +158,10 @@ class ModelBank:
             Of the innovations, in units of the variance of the noise of values.
         """
         unit = self._units[:, order]
-        column = self._covariance[:, :, order].copy()
-        variance = column[:, order] + (ratio / unit) ** 2
-        innovation = values / unit[:, None] - self._mean[:, :, order]
+        index = self._place + order
+        column = self._covariance[:, :, index].copy()
+        variance = column[:, index] + (ratio / unit) ** 2
+        innovation = values / unit[:, None] - self._mean[:, :, index]
         self._mean += innovation[:, :, None] * (column / variance[:, None])[:, None, :]
         column /= np.sqrt(variance)[:, None]
         np.einsum('mi,mj->mij', column, column, out=self._outer)
@@ -162,22 +170,22 @@ class ModelBank:
 
     def copy(self) -> None:
         """Keep the present state; the oldest copy makes room for it."""
-        N, number = self._N, len(self._copies)
-        slot = self._copies.pop(0)[1] if number == len(self._slots) else self._slots[number]
-        self._copies.append((self.time, slot))
-        self.oldest = self._copies[0][0]
-        self._mean[:, :, slot] = self._mean[:, :, :N]
-        P = self._covariance
-        P[:, slot, :] = P[:, :N, :]
-        P[:, :, slot] = P[:, :, :N]
+        N, X, P = self._N, self._mean, self._covariance
+        X[:, :, :-N] = X[:, :, N:].copy()
+        P[:, :-N] = P[:, N:].copy()
+        P[:, :, :-N] = P[:, :, N:].copy()
+        if len(self._copies) == self._n_copies:
+            del self._copies[0]
+        self._copies.append(self.time)
+        self.oldest = self._copies[0]
 
     @property
     def newest_copy(self) -> int:
         """Time of the newest copy [ns]."""
-        return self._copies[-1][0] if self._copies else self.time
+        return self._copies[-1] if self._copies else self.time
 
-    def states(self, time: int, K: int) -> States:
-        """Value and first K - 1 derivatives at a time from the oldest copy on, or in the future.
+    def states(self, time: int, K: int, models: slice = _ALL) -> States:
+        """Value and first K - 1 derivatives from the oldest copy on, or in the future.
 
         Parameters
         ----------
@@ -185,62 +193,88 @@ class ModelBank:
             [ns]
         K : int
             At most N.
+        models : slice
+            Which of the models.
 
         Returns
         -------
         States
         """
-        units = self._units[:, :K]
-        between = self._between if time < self.time else self._ahead
-        mean, covariance = between(time, K)
-        return States(mean * units[:, None, :], covariance * (units[:, :, None] * units[:, None]))
-
-    def _ahead(self, time: int, K: int) -> tuple[Array, Array]:
-        """Extrapolate from the newest measurement, in scaled units."""
-        N = self._N
-        if time == self.time:
-            return self._mean[:, :, :K], self._covariance[:, :K, :K]
-        F, driven = self._steps.matrices(self.cutoffs * (1e-9 * (time - self.time)))
-        F, F_T = F[:, :K], F[:, :K].transpose(0, 2, 1)
-        covariance = F @ self._covariance[:, :N, :N] @ F_T
-        return self._mean[:, :, :N] @ F_T, covariance + driven[:, :K, :K] * self._intensity
-
-    def _between(self, time: int, K: int) -> tuple[Array, Array]:
-        """Interpolate between the copies around a time, in scaled units."""
-        N, P = self._N, self._covariance
-        index = len(self._copies) - 1
-        while self._copies[index][0] > time:
-            index -= 1
-        start, before = self._copies[index]
-        last = index + 1 == len(self._copies)
-        end, behind = (self.time, slice(0, N)) if last else self._copies[index + 1]
-
-        x = self.cutoffs * (1e-9 * (end - start))
-        u = (time - start) / (end - start)
-        weights, spread = self._steps.bridge(u, K)
-        powers = x[:, None] ** self._steps.exponents
-        units = powers[:, :K]
-        W = weights * powers[:, self._steps.twice][:, None] / units[:, :, None]
-        spread = spread / (units[:, :, None] * units[:, None])
-        spread *= self._intensity * powers[:, -1:, None]
-        # Over a short step the states at both ends say the same, and weighing their differences
-        # would amplify rounding: the earlier one is enough.
-        short = np.count_nonzero(x < _SHORT)
-        if short:
-            F, driven = self._steps.matrices(x[:short] * u)
-            W[:short, :, :N] = F[:, :K]
-            W[:short, :, N:] = 0.0
-            spread[:short] = driven[:, :K, :K] * self._intensity[:short]
+        if time < self.time:
+            return self._between(time, K, models)
+        N, place = self._N, self._place
+        F, driven = self._steps.matrices(self.cutoffs[models] * (1e-9 * (time - self.time)))
+        units = self._units[models, :K]
+        W = F[:, :K] * units[:, :, None]
         W_T = W.transpose(0, 2, 1)
-        joint = np.empty((len(x), 2 * N, 2 * N))
-        joint[:, :N, :N] = P[:, before, before]
-        joint[:, :N, N:] = P[:, before, behind]
-        joint[:, N:, :N] = P[:, behind, before]
-        joint[:, N:, N:] = P[:, behind, behind]
-        mean = self._mean[:, :, before] @ W_T[:, :N]
-        mean += self._mean[:, :, behind] @ W_T[:, N:]
-        spread += W @ joint @ W_T
-        return mean, spread
+        covariance = W @ self._covariance[models, place:, place:] @ W_T
+        noise = driven[:, :K, :K] * self._intensity[models]
+        noise *= units[:, :, None] * units[:, None]
+        return States(self._mean[models, :, place:] @ W_T, covariance + noise)
+
+    def _between(self, time: int, K: int, models: slice) -> States:
+        """Interpolate between the copies around a time."""
+        index = len(self._copies) - 1
+        while self._copies[index] > time:
+            index -= 1
+        start = self._copies[index]
+        last = index + 1 == len(self._copies)
+        end = self.time if last else self._copies[index + 1]
+        scales = self._bridge_scales
+        if scales.start != start or scales.end != end or scales.spread.shape[-1] != K:
+            scales = self._bridge_scales = self._scales_of(start, end, K)
+        bridge = self._steps.bridge((time - start) / (end - start), K)
+        W = bridge.weights * scales.weights[models]
+        covariance = bridge.spread * scales.spread[models]
+        short = scales.short - (models.start or 0)
+        if short > 0:
+            W[:short] = bridge.simple_weights * scales.weights[models][:short]
+            covariance[:short] = bridge.simple_spread * scales.spread[models][:short]
+        covariance *= self._intensity[models]
+        W_T = W.transpose(0, 2, 1)
+        first = self._place - self._N * (len(self._copies) - index)
+        both = slice(first, first + 2 * self._N)
+        covariance += W @ self._covariance[models, both, both] @ W_T
+        return States(self._mean[models, :, both] @ W_T, covariance)
+
+    def _scales_of(self, start: int, end: int, K: int) -> _BridgeScales:
+        """Units of a bridge, which takes its duration for one, in those of the models."""
+        duration = 1e-9 * (end - start)
+        x = self.cutoffs * duration
+        powers = x[:, None] ** self._steps.exponents
+        units = duration ** np.arange(float(K))
+        return _BridgeScales(
+            start,
+            end,
+            powers[:, None, self._steps.twice] / units[:, None],
+            powers[:, -1:, None]
+            * self._units[:, :K, None]
+            * self._units[:, None, :K]
+            / (powers[:, :K, None] * powers[:, None, :K]),
+            int(np.count_nonzero(x < _SHORT)),
+        )
+
+
+class _BridgeScales(NamedTuple):
+    """Factors for a bridge from `start` to `end` [ns]; the first `short` models are short ones."""
+
+    start: int
+    end: int
+    weights: Array
+    spread: Array
+    short: int
+
+
+class Bridge(NamedTuple):
+    """Distribution inside of a step of unit length, given the states at its ends."""
+
+    weights: Array
+    """Of the states at the start and at the end, shape (K, 2 N): Hermite interpolation."""
+    spread: Array
+    """Covariance that remains, for unit intensity, shape (K, K)."""
+    simple_weights: Array
+    """Of the state at the start alone, with zeros for the one at the end."""
+    simple_spread: Array
 
 
 class Steps:
@@ -252,10 +286,11 @@ class Steps:
         self.exponents = np.arange(2.0 * N)
         self.twice = np.tile(np.arange(N), 2)
         factorials = np.array([float(factorial(k)) for k in range(N)])
-        self._upper = np.maximum(j - i, 0)
-        self._taylor = np.where(j >= i, 1.0 / factorials[self._upper], 0.0)
-        self._both = 2 * N - 1 - i - j
-        self._integral = 1.0 / (self._both * factorials[N - 1 - i] * factorials[N - 1 - j])
+        upper, both = np.maximum(j - i, 0), 2 * N - 1 - i - j
+        taylor = np.where(j >= i, 1.0 / factorials[upper], 0.0)
+        integral = 1.0 / (both * factorials[N - 1 - i] * factorials[N - 1 - j])
+        self._places = np.concatenate([upper, both])
+        self._factors = np.concatenate([taylor, integral])
         self._hermite = _hermite(N)
         self._signs = np.where((i + j) % 2, -1.0, 1.0)
 
@@ -276,32 +311,35 @@ class Steps:
             For unit intensity.
         """
         powers = x[:, None] ** self.exponents
-        return powers[:, self._upper] * self._taylor, powers[:, self._both] * self._integral
+        both = powers.take(self._places, axis=1)
+        both *= self._factors
+        return both[:, : self.N], both[:, self.N :]
 
-    def bridge(self, u: float, K: int) -> tuple[Array, Array]:
-        """Distribution inside of a step of unit length, given the states at both of its ends.
+    def bridge(self, u: float, K: int) -> Bridge:
+        """Distribution inside of a step of unit length.
 
         Parameters
         ----------
         u : float
             Place, 0 to 1.
         K : int
-            Number of rows that are wanted.
+            Number of derivatives that are wanted, the zeroth included.
 
         Returns
         -------
-        weights : ndarray, shape (K, 2 N)
-            Of the states at the start and at the end: Hermite interpolation.
-        spread : ndarray, shape (K, K)
-            Covariance that remains, for unit intensity.
+        Bridge
         """
-        sides = np.array([1.0 - u, u])
+        N, sides = self.N, np.array([1.0 - u, u])
         powers = sides[:, None] ** self.exponents
-        at_start, at_end = (powers @ self._hermite).reshape(2, self.N, self.N)[:, :K]
+        hermite = (powers @ self._hermite).reshape(2, N, N)
         transitions, driven = self.matrices(sides)
-        spread = driven[1, :K, :K] - at_end @ (transitions[0] @ driven[1, :, :K])
-        weights = np.concatenate([at_start * self._signs[:K], at_end], axis=1)
-        return weights, 0.5 * (spread + spread.T)
+        simple_spread = driven[1, :K, :K]
+        spread = simple_spread - hermite[1, :K] @ (transitions[0] @ driven[1, :, :K])
+        weights, simple = np.empty((K, 2 * N)), np.zeros((K, 2 * N))
+        np.multiply(hermite[0, :K], self._signs[:K], out=weights[:, :N])
+        weights[:, N:] = hermite[1, :K]
+        simple[:, :N] = transitions[1, :K]
+        return Bridge(weights, spread, simple, simple_spread)
 
 
 def _hermite(N: int) -> Array:
