@@ -198,8 +198,10 @@ def fit_spline(
     with np.errstate(all='ignore'):
         units = unit ** -np.arange(DEGREE + 1.0)[:, None]
         states, legendre = _smoothest(durations / unit, values / units[:ORDER], fixed)
-        expansions = _expansions(durations / unit, states, legendre) * units
-    spline = MotionSpline(times, states * units[:ORDER], given, expansions)
+        expansions = _expansions(durations / unit, states, legendre)
+        expansions *= units
+        states *= units[:ORDER]
+    spline = MotionSpline(times, states, given, expansions)
     _check_middles(spline)
     return spline
 
@@ -340,11 +342,11 @@ def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Ar
 
     # There is no segment behind the last waypoint.
     size = N * _UNKNOWNS - ORDER
-    flat = np.zeros((N * _UNKNOWNS, n))
-    flat[:size] = _solve_banded(
+    solved = _solve_banded(
         matrix.reshape(-1, matrix.shape[-1])[:size], right.reshape(-1, n)[:size]
     )
-    solution = flat.reshape(N, _UNKNOWNS, n)
+    solution = np.zeros_like(right)
+    solution.reshape(-1, n)[:size] = solved
     return values + solution[:, :ORDER], solution[:-1, ORDER:]
 
 
