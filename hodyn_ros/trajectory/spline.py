@@ -375,10 +375,10 @@ def _solve_banded(matrix: Array, right: Array) -> Array:
     padded = np.zeros((size + 2 * _BANDWIDTH, right.shape[1]))
     windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0)
     solution = padded[_BANDWIDTH : size + _BANDWIDTH]
-    residual = np.empty(right.shape, order='F')
-    for _ in range(3):
+    residual = np.array(right, order='F')
+    for refinement in range(3):
         # In blocks, since the product of all windows at once would copy each of them.
-        for start in range(0, size, BLOCK):
+        for start in range(0, size if refinement else 0, BLOCK):
             rows = slice(start, start + BLOCK)
             product = np.matmul(windows[rows], matrix[rows, :, None])[..., 0]
             np.subtract(right[rows], product, out=residual[rows])
