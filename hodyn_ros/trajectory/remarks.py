@@ -18,7 +18,7 @@ NOTICEABLE = 1e-3
 """Distance [rad] or [m] between where the robot is and where it should be that is worth a word."""
 
 # Part of the range of a joint's waypoints from which on a deviation is worth a remark. Motions
-# through positions alone, evenly spaced, stay below.
+# through positions alone, evenly spaced, mostly stay below.
 _LARGE_DEVIATION = 0.5
 
 

@@ -198,8 +198,10 @@ def fit_spline(
     with np.errstate(all='ignore'):
         units = unit ** -np.arange(DEGREE + 1.0)[:, None]
         states, legendre = _smoothest(durations / unit, values / units[:ORDER], fixed)
-        expansions = _expansions(durations / unit, states, legendre) * units
-    spline = MotionSpline(times, states * units[:ORDER], given, expansions)
+        expansions = _expansions(durations / unit, states, legendre)
+        expansions *= units
+        states *= units[:ORDER]
+    spline = MotionSpline(times, states, given, expansions)
     _check_middles(spline)
     return spline
 
@@ -340,11 +342,11 @@ def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Ar
 
     # There is no segment behind the last waypoint.
     size = N * _UNKNOWNS - ORDER
-    flat = np.zeros((N * _UNKNOWNS, n))
-    flat[:size] = _solve_banded(
+    solved = _solve_banded(
         matrix.reshape(-1, matrix.shape[-1])[:size], right.reshape(-1, n)[:size]
     )
-    solution = flat.reshape(N, _UNKNOWNS, n)
+    solution = np.zeros_like(right)
+    solution.reshape(-1, n)[:size] = solved
     return values + solution[:, :ORDER], solution[:-1, ORDER:]
 
 
@@ -373,10 +375,10 @@ def _solve_banded(matrix: Array, right: Array) -> Array:
     padded = np.zeros((size + 2 * _BANDWIDTH, right.shape[1]))
     windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0)
     solution = padded[_BANDWIDTH : size + _BANDWIDTH]
-    residual = np.empty(right.shape, order='F')
-    for _ in range(3):
+    residual = np.array(right, order='F')
+    for refinement in range(3):
         # In blocks, since the product of all windows at once would copy each of them.
-        for start in range(0, size, BLOCK):
+        for start in range(0, size if refinement else 0, BLOCK):
             rows = slice(start, start + BLOCK)
             product = np.matmul(windows[rows], matrix[rows, :, None])[..., 0]
             np.subtract(right[rows], product, out=residual[rows])
