@@ -18,12 +18,13 @@ from test_tool import CENTER, GRAVITY, MASS, PANDA, PinPoses, derivatives_at_zer
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.errors import WrenchError
-from hodyn_ros.ros.wrenches import Wrenches, WrenchSettings
+from hodyn_ros.ros.wrenches import LEVER, Wrenches, WrenchSettings
 
 START = 1_000_000_000_000
 MS = 1_000_000
 RNG = np.random.default_rng(5)
 VALUES = RNG.normal(size=(3, 6)) * [[3.0], [10.0], [50.0]]
+AS_FORCES = np.array([LEVER] * 3 + [1.0] * 3)
 XYZ, RPY = (0.02, -0.03, 0.08), (0.3, -0.5, 1.9)
 MOTION = random_motion(8, 7, 5)
 
@@ -33,19 +34,23 @@ class Answer(NamedTuple):
 
 
 class KnownSignal:
-    """Estimator that knows the signal: a polynomial in time about `START`."""
+    """Estimator that knows the signal: a polynomial in time about `START`.
+
+    Like all estimators of wrenches, it has to do with forces alone, [N]: moments over `LEVER`.
+    """
 
     def __init__(self, values=VALUES, orders=3, ready_after=1):
         self.values, self.orders, self.ready_after = values, orders, ready_after
         self.samples = []
 
     def update(self, time_ns, values):
-        self.samples.append((time_ns, np.array(values)))
+        self.samples.append((time_ns, values * AS_FORCES))
 
     def at(self, time_ns):
         if len(self.samples) < self.ready_after:
             return None
-        return Answer(polynomial(self.values, (time_ns - START) / 1e9)[: self.orders])
+        forces = polynomial(self.values, (time_ns - START) / 1e9) / AS_FORCES
+        return Answer(forces[: self.orders])
 
 
 def polynomial(values, t):
@@ -247,6 +252,36 @@ def test_without_an_estimate_the_latest_sample_stands_without_derivatives(model)
         assert result.order == (0 if index < 2 else 2)
         expected = [sample] if index < 2 else polynomial(VALUES, 0.002)
         np.testing.assert_allclose(only(result).values, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize('rate', [125, 500])
+def test_estimated_wrench_of_a_noisy_sensor_is_close_to_the_true_one(model, rate):
+    estimator = pytest.importorskip('hodyn_ros.trajectory.estimator')
+    wrenches = wrenches_with(
+        lambda: estimator.DerivativeEstimator(
+            6, highest_derivative=2, delay=0.1, smallest_motion=1.0
+        )
+    )
+    rng = np.random.default_rng(rate)
+    amplitude = np.array([1.0, 0.0, 0.5, 20.0, 0.0, -7.0])
+    noise = np.array([0.005] * 3 + [0.1] * 3)
+    omega, delay = 2 * np.pi, 100 * MS
+    errors, orders = [], []
+    for time in range(START, START + 5 * 10**9, 10**9 // rate):
+        t = (time - START) / 1e9
+        sample = amplitude * np.sin(omega * t) + noise * rng.normal(size=6)
+        wrenches.take_stamped(stamped(sample, time=time), model, time)
+        if t < 2.0:
+            continue
+        result = wrenches.at(time - delay, MOTION, model)
+        values, phase = only(result).values, omega * (t - 0.1)
+        true = [np.sin(phase), omega * np.cos(phase), -(omega**2) * np.sin(phase)]
+        errors.append(np.abs(values[:2] - np.outer(true, amplitude)[: len(values)][:2]))
+        orders.append(result.order)
+    assert min(orders) >= 1
+    value_error, rate_error = np.sqrt((np.array(errors) ** 2).mean(axis=0))
+    assert np.all(value_error < 0.6 * noise)
+    assert np.all(rate_error < 20.0 * noise)  # the force changes by up to 126 N/s
 
 
 # Stale wrenches

@@ -21,16 +21,21 @@ from hodyn_ros.ros.wrench_settings import Mounting, WrenchSettings, check_link, 
 
 Array = NDArray[np.float64]
 
+LEVER = 0.1  # m
+# What an estimator sees: moments as forces at the end of a lever, so that one size [N] says for
+# all six components what is small.
+_AS_FORCES = np.array([1.0 / LEVER] * 3 + [1.0] * 3)
+
 
 class Estimate(Protocol):
     """What is used of the result of an estimator."""
 
     motion: Array
-    """Values and the derivatives that the estimator vouches for, shape (K, 6), K >= 1."""
+    """Six forces and the derivatives that the estimator vouches for, shape (K, 6), K >= 1."""
 
 
 class Estimator(Protocol):
-    """What estimates the derivatives of a stream."""
+    """What estimates the derivatives of six forces: the moments divided by `LEVER`, the forces."""
 
     def update(self, time_ns: int, values: Array) -> object:
         """Take a sample."""
@@ -138,7 +143,7 @@ class Measured:
 
     def update(self, stamp: int, values: Array) -> None:
         """Take a sample."""
-        self._estimator.update(stamp, values)
+        self._estimator.update(stamp, values * _AS_FORCES)
         self.stamp, self._sample = stamp, values
 
     def at(self, query: Query) -> ActingWrench | None:
@@ -177,7 +182,7 @@ class Measured:
         estimate = self._estimator.at(time)
         if estimate is None:
             return self._sample[None]
-        return np.asarray(estimate.motion, dtype=np.float64)[:ORDERS]
+        return np.asarray(estimate.motion, dtype=np.float64)[:ORDERS] / _AS_FORCES
 
     def _contact_wrench(self, query: Query, place: Mounting) -> tuple[Array, int]:
         """Wrench on the link without the weight of the tool, and its highest valid order."""

@@ -27,7 +27,14 @@ from hodyn_ros.ros.conversions import (
     wrench_from_message,
 )
 from hodyn_ros.ros.wrench_settings import WrenchSettings, check_link, mounting
-from hodyn_ros.ros.wrench_sources import Estimator, Given, Measured, Query, measured_topic
+from hodyn_ros.ros.wrench_sources import (
+    LEVER,
+    Estimator,
+    Given,
+    Measured,
+    Query,
+    measured_topic,
+)
 
 Array = NDArray[np.float64]
 
@@ -51,7 +58,9 @@ class Wrenches:
     ----------
     settings : WrenchSettings
     new_estimator : callable
-        Returns a new estimator of 6 values and their first two derivatives.
+        Returns a new estimator of six forces and their first two derivatives, such as
+        `DerivativeEstimator(6, highest_derivative=2, smallest_motion=1.0)`: it gets the moments
+        divided by `LEVER`.
     """
 
     def __init__(
@@ -291,4 +300,4 @@ def _checked_stamp(header: Header, link: str, now: int, timeout: float) -> int:
     return stamp
 
 
-__all__ = ['WrenchSettings', 'Wrenches', 'WrenchesAt', 'continued']
+__all__ = ['LEVER', 'WrenchSettings', 'Wrenches', 'WrenchesAt', 'continued']
