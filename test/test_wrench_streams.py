@@ -307,13 +307,54 @@ def test_stale_wrench_stops_the_output_by_default(model, kind):
             wrenches.at(time, MOTION, model)
 
 
+class RecentSignal(KnownSignal):
+    """Keeps 80 ms, as an estimator with this delay does."""
+
+    def at(self, time_ns):
+        return super().at(time_ns) if time_ns >= self.samples[-1][0] - 80 * MS else None
+
+
 @kinds
 @pytest.mark.parametrize('policy', ['stop', 'hold', 'fade'])
 def test_motion_long_before_the_wrench_has_no_efforts_under_any_policy(model, kind, policy):
-    wrenches = wrenches_with(timeout=0.05, stale_policy=policy)
+    wrenches = wrenches_with(RecentSignal, timeout=0.05, stale_policy=policy)
     take(wrenches, kind, model)
-    with pytest.raises(WrenchError, match='-0.060 s away'):
-        wrenches.at(START - 60 * MS, MOTION, model)
+    with pytest.raises(WrenchError, match='-0.090 s away'):
+        wrenches.at(START - 90 * MS, MOTION, model)
+
+
+def test_motion_that_lags_has_the_measured_wrench_of_its_own_instant(model):
+    wrenches = wrenches_with(RecentSignal, timeout=0.05)
+    wrenches.take_stamped(stamped(), model, START)
+    for lag in (0.02, 0.08):  # also beyond the time-out
+        result = wrenches.at(START - round(lag * 1e9), MOTION, model)
+        assert result.order == 2
+        np.testing.assert_allclose(only(result).values, polynomial(VALUES, -lag), rtol=1e-9)
+
+
+def test_motion_that_lags_has_the_wrench_that_was_given_for_its_instant(model):
+    wrenches = wrenches_with(timeout=0.05)
+    for index in range(30):
+        wrenches.take_motion(
+            given(VALUES * (index + 1), time=START + index * 10 * MS), model, START + 10**9
+        )
+    for time, index in ((0, 0), (3, 0), (10, 1), (137, 13), (299, 29), (330, 29)):
+        values = only(wrenches.at(START + time * MS, MOTION, model)).values
+        expected = polynomial(VALUES * (index + 1), 1e-3 * (time - 10 * index))
+        np.testing.assert_allclose(values, expected, rtol=1e-9)
+
+
+def test_given_wrenches_are_kept_for_a_second(model):
+    wrenches = wrenches_with(timeout=0.05)
+    for index in range(3000):
+        wrenches.take_motion(given(time=START + index * MS), model, START + 3 * 10**9)
+    newest = START + 2999 * MS
+    for time, kept in ((newest - 990 * MS, True), (newest - 1100 * MS, False)):
+        if kept:
+            np.testing.assert_allclose(only(wrenches.at(time, MOTION, model)).values, VALUES)
+        else:
+            with pytest.raises(WrenchError, match='away from the motion'):
+                wrenches.at(time, MOTION, model)
 
 
 @kinds
