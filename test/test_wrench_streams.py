@@ -18,12 +18,13 @@ from test_tool import CENTER, GRAVITY, MASS, PANDA, PinPoses, derivatives_at_zer
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.errors import WrenchError
-from hodyn_ros.ros.wrenches import Wrenches, WrenchSettings
+from hodyn_ros.ros.wrenches import LEVER, Wrenches, WrenchSettings
 
 START = 1_000_000_000_000
 MS = 1_000_000
 RNG = np.random.default_rng(5)
 VALUES = RNG.normal(size=(3, 6)) * [[3.0], [10.0], [50.0]]
+AS_FORCES = np.array([LEVER] * 3 + [1.0] * 3)
 XYZ, RPY = (0.02, -0.03, 0.08), (0.3, -0.5, 1.9)
 MOTION = random_motion(8, 7, 5)
 
@@ -33,19 +34,23 @@ class Answer(NamedTuple):
 
 
 class KnownSignal:
-    """Estimator that knows the signal: a polynomial in time about `START`."""
+    """Estimator that knows the signal: a polynomial in time about `START`.
+
+    Like all estimators of wrenches, it has to do with forces alone, [N]: moments over `LEVER`.
+    """
 
     def __init__(self, values=VALUES, orders=3, ready_after=1):
         self.values, self.orders, self.ready_after = values, orders, ready_after
         self.samples = []
 
     def update(self, time_ns, values):
-        self.samples.append((time_ns, np.array(values)))
+        self.samples.append((time_ns, values * AS_FORCES))
 
     def at(self, time_ns):
         if len(self.samples) < self.ready_after:
             return None
-        return Answer(polynomial(self.values, (time_ns - START) / 1e9)[: self.orders])
+        forces = polynomial(self.values, (time_ns - START) / 1e9) / AS_FORCES
+        return Answer(forces[: self.orders])
 
 
 def polynomial(values, t):
@@ -249,6 +254,36 @@ def test_without_an_estimate_the_latest_sample_stands_without_derivatives(model)
         np.testing.assert_allclose(only(result).values, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize('rate', [125, 500])
+def test_estimated_wrench_of_a_noisy_sensor_is_close_to_the_true_one(model, rate):
+    estimator = pytest.importorskip('hodyn_ros.trajectory.estimator')
+    wrenches = wrenches_with(
+        lambda: estimator.DerivativeEstimator(
+            6, highest_derivative=2, delay=0.1, smallest_motion=1.0
+        )
+    )
+    rng = np.random.default_rng(rate)
+    amplitude = np.array([1.0, 0.0, 0.5, 20.0, 0.0, -7.0])
+    noise = np.array([0.005] * 3 + [0.1] * 3)
+    omega, delay = 2 * np.pi, 100 * MS
+    errors, orders = [], []
+    for time in range(START, START + 5 * 10**9, 10**9 // rate):
+        t = (time - START) / 1e9
+        sample = amplitude * np.sin(omega * t) + noise * rng.normal(size=6)
+        wrenches.take_stamped(stamped(sample, time=time), model, time)
+        if t < 2.0:
+            continue
+        result = wrenches.at(time - delay, MOTION, model)
+        values, phase = only(result).values, omega * (t - 0.1)
+        true = [np.sin(phase), omega * np.cos(phase), -(omega**2) * np.sin(phase)]
+        errors.append(np.abs(values[:2] - np.outer(true, amplitude)[: len(values)][:2]))
+        orders.append(result.order)
+    assert min(orders) >= 1
+    value_error, rate_error = np.sqrt((np.array(errors) ** 2).mean(axis=0))
+    assert np.all(value_error < 0.6 * noise)
+    assert np.all(rate_error < 20.0 * noise)  # the force changes by up to 126 N/s
+
+
 # Stale wrenches
 
 
@@ -272,13 +307,54 @@ def test_stale_wrench_stops_the_output_by_default(model, kind):
             wrenches.at(time, MOTION, model)
 
 
+class RecentSignal(KnownSignal):
+    """Keeps 80 ms, as an estimator with this delay does."""
+
+    def at(self, time_ns):
+        return super().at(time_ns) if time_ns >= self.samples[-1][0] - 80 * MS else None
+
+
 @kinds
 @pytest.mark.parametrize('policy', ['stop', 'hold', 'fade'])
 def test_motion_long_before_the_wrench_has_no_efforts_under_any_policy(model, kind, policy):
-    wrenches = wrenches_with(timeout=0.05, stale_policy=policy)
+    wrenches = wrenches_with(RecentSignal, timeout=0.05, stale_policy=policy)
     take(wrenches, kind, model)
-    with pytest.raises(WrenchError, match='-0.060 s away'):
-        wrenches.at(START - 60 * MS, MOTION, model)
+    with pytest.raises(WrenchError, match='-0.090 s away'):
+        wrenches.at(START - 90 * MS, MOTION, model)
+
+
+def test_motion_that_lags_has_the_measured_wrench_of_its_own_instant(model):
+    wrenches = wrenches_with(RecentSignal, timeout=0.05)
+    wrenches.take_stamped(stamped(), model, START)
+    for lag in (0.02, 0.08):  # also beyond the time-out
+        result = wrenches.at(START - round(lag * 1e9), MOTION, model)
+        assert result.order == 2
+        np.testing.assert_allclose(only(result).values, polynomial(VALUES, -lag), rtol=1e-9)
+
+
+def test_motion_that_lags_has_the_wrench_that_was_given_for_its_instant(model):
+    wrenches = wrenches_with(timeout=0.05)
+    for index in range(30):
+        wrenches.take_motion(
+            given(VALUES * (index + 1), time=START + index * 10 * MS), model, START + 10**9
+        )
+    for time, index in ((0, 0), (3, 0), (10, 1), (137, 13), (299, 29), (330, 29)):
+        values = only(wrenches.at(START + time * MS, MOTION, model)).values
+        expected = polynomial(VALUES * (index + 1), 1e-3 * (time - 10 * index))
+        np.testing.assert_allclose(values, expected, rtol=1e-9)
+
+
+def test_given_wrenches_are_kept_for_a_second(model):
+    wrenches = wrenches_with(timeout=0.05)
+    for index in range(3000):
+        wrenches.take_motion(given(time=START + index * MS), model, START + 3 * 10**9)
+    newest = START + 2999 * MS
+    for time, kept in ((newest - 990 * MS, True), (newest - 1100 * MS, False)):
+        if kept:
+            np.testing.assert_allclose(only(wrenches.at(time, MOTION, model)).values, VALUES)
+        else:
+            with pytest.raises(WrenchError, match='away from the motion'):
+                wrenches.at(time, MOTION, model)
 
 
 @kinds

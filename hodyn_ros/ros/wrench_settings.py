@@ -34,8 +34,8 @@ class WrenchSettings:
         Parameter `wrench.acting`: sign convention of the sensor, see `Wrench`.
     sensor_xyz, sensor_rpy : tuple of 3 floats
         Parameters `wrench.sensor_xyz` [m] and `wrench.sensor_rpy` [rad]: pose of the sensor in the
-        link that frame_id names (if the values come in base axes, in the link on which the wrench
-        acts), as in a URDF.
+        link that frame_id names (if that is at rest, in the link on which the wrench acts), as in
+        a URDF.
     tool_mass : float
         Parameter `wrench.tool_mass`: mass of what is attached to the robot beyond the sensor and
         is part of the robot model [kg]. Its weight is taken out; 0 leaves the values alone.
@@ -80,7 +80,7 @@ class WrenchSettings:
         ):
             if len(vector) != 3 or not all(math.isfinite(value) for value in vector):
                 raise WrenchError(
-                    f'Parameter {name} is {vector}, expected three finite numbers.'
+                    f'Parameter {name} is {list(vector)}, expected three finite numbers.'
                 )
         if not (math.isfinite(self.tool_mass) and self.tool_mass >= 0.0):
             raise WrenchError(

@@ -6,6 +6,7 @@ when a motion needs it, the estimate is brought to the link and freed of the wei
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.dynamics.continuation import ORDERS, brought_to_rest, continued
 from hodyn_ros.dynamics.tool import tool_weight, wrench_from_frame
+from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import WrenchError
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.model.robot import RobotModel
@@ -21,16 +23,24 @@ from hodyn_ros.ros.wrench_settings import Mounting, WrenchSettings, check_link, 
 
 Array = NDArray[np.float64]
 
+_KEPT = NANOSECONDS  # for how long messages are kept
+_MOST_KEPT = 1000
+
+LEVER = 0.1  # m
+# What an estimator sees: moments as forces at the end of a lever, so that one size [N] says for
+# all six components what is small.
+_AS_FORCES = np.array([1.0 / LEVER] * 3 + [1.0] * 3)
+
 
 class Estimate(Protocol):
     """What is used of the result of an estimator."""
 
     motion: Array
-    """Values and the derivatives that the estimator vouches for, shape (K, 6), K >= 1."""
+    """Six forces and the derivatives that the estimator vouches for, shape (K, 6), K >= 1."""
 
 
 class Estimator(Protocol):
-    """What estimates the derivatives of a stream."""
+    """What estimates the derivatives of six forces: the moments divided by `LEVER`, the forces."""
 
     def update(self, time_ns: int, values: Array) -> object:
         """Take a sample."""
@@ -61,19 +71,46 @@ class Query(NamedTuple):
     settings: WrenchSettings
 
 
+class _Message(NamedTuple):
+    stamp: int
+    expressed_in: str
+    acting: str
+    values: Array
+    """Shape (3, 6)."""
+
+
 class Given:
-    """A wrench that came with its derivatives."""
+    """A wrench that comes with its derivatives.
+
+    Messages are kept for a while, since motions that are estimated lag behind them.
+    """
 
     topic = 'wrench_motion'
 
-    def __init__(
-        self, link: str, stamp: int, expressed_in: str, acting: str, values: Array
-    ) -> None:
+    def __init__(self, link: str) -> None:
         self.link = link
-        self.stamp = stamp
-        self.expressed_in = expressed_in
-        self.acting = acting
-        self.values = values
+        self._messages: deque[_Message] = deque(maxlen=_MOST_KEPT)
+
+    def update(self, stamp: int, expressed_in: str, acting: str, values: Array) -> None:
+        """Take a message; their stamps do not decrease."""
+        self._messages.append(_Message(stamp, expressed_in, acting, values))
+        while len(self._messages) > 1 and stamp - self._messages[1].stamp > _KEPT:
+            self._messages.popleft()
+
+    @property
+    def stamp(self) -> int:
+        """Of the newest message [ns]."""
+        return self._messages[-1].stamp
+
+    @property
+    def expressed_in(self) -> str:
+        """Of the newest message."""
+        return self._messages[-1].expressed_in
+
+    def as_arrived(self) -> Wrench:
+        """Wrench of the newest message."""
+        newest = self._messages[-1]
+        return Wrench(self.link, newest.values, newest.expressed_in, newest.acting)
 
     def fits(self, model: RobotModel, settings: WrenchSettings) -> bool:
         """Return whether a model has a place for it."""
@@ -83,21 +120,24 @@ class Given:
         """Coordinates at an instant; None if nothing is left of them."""
         check_link(query.model, self.link)
         settings = query.settings
-        stale = _time_since_timeout(
+        before = (message for message in reversed(self._messages) if message.stamp <= query.time)
+        message = next(before, self._messages[0])
+        _check_age(
             query,
-            self.stamp,
+            message.stamp,
             f'The wrench on {self.link!r}',
             'Publish wrench_motion without gaps, or one message of zeros to end the wrench.',
         )
+        stale = _time_since_timeout(query, message.stamp)
         if stale <= 0.0:
-            seconds = (query.time - self.stamp) / NANOSECONDS
-            values = continued(self.values, np.array([seconds]))[0]
+            seconds = (query.time - message.stamp) / NANOSECONDS
+            values = continued(message.values, np.array([seconds]))[0]
         elif _is_over(stale, settings):
             return None
         else:
-            at_timeout = continued(self.values, np.array([settings.timeout]))[0]
+            at_timeout = continued(message.values, np.array([settings.timeout]))[0]
             values = _stale_values(at_timeout, stale, settings)
-        return ActingWrench(self.expressed_in, self.acting, values, ORDERS - 1)
+        return ActingWrench(message.expressed_in, message.acting, values, ORDERS - 1)
 
 
 class _Contact(NamedTuple):
@@ -112,10 +152,6 @@ class _Contact(NamedTuple):
 
 class Measured:
     """A stream of measured wrenches in one frame."""
-
-    # For compiling, only link and expression matter.
-    acting = 'on_environment'
-    values = np.zeros((ORDERS, 6))
 
     def __init__(self, frame_id: str, place: Mounting, estimator: Estimator) -> None:
         self.frame_id = frame_id
@@ -136,23 +172,33 @@ class Measured:
             return False
         return (place.link, place.expressed_in) == (self.link, self.expressed_in)
 
+    def as_arrived(self) -> Wrench:
+        """Wrench with the link and expression of the samples, but without their values."""
+        return Wrench(self.link, np.zeros((ORDERS, 6)), self.expressed_in)
+
     def update(self, stamp: int, values: Array) -> None:
         """Take a sample."""
-        self._estimator.update(stamp, values)
+        self._estimator.update(stamp, values * _AS_FORCES)
         self.stamp, self._sample = stamp, values
 
     def at(self, query: Query) -> ActingWrench | None:
         """Coordinates at an instant; None if nothing is left of them."""
         settings = query.settings
-        stale = _time_since_timeout(
-            query,
-            self.stamp,
-            f'The measured wrench on {self.link!r}',
-            'Publish wrench without gaps, or set wrench_stale_policy to hold or fade.',
-        )
         place = self._place(query)
+        stale = _time_since_timeout(query, self.stamp)
+        measured = self._estimate(query.time) if stale <= 0.0 else None
+        if measured is None:
+            # A motion of before the newest sample has its wrench as long as it can be estimated.
+            _check_age(
+                query,
+                self.stamp,
+                f'The measured wrench on {self.link!r}',
+                'Publish wrench without gaps, or set wrench_stale_policy to hold or fade.',
+            )
         if stale <= 0.0:
-            values, order = self._contact_wrench(query, place)
+            # Where nothing is vouched for, the latest sample stands, without derivatives.
+            measured = self._sample[None] if measured is None else measured
+            values, order = self._contact_wrench(query, place, measured)
         elif _is_over(stale, settings):
             return None
         else:
@@ -169,19 +215,17 @@ class Measured:
             self._mounted = known = (query.settings, query.model, place)
         return known[2]
 
-    def _measured(self, time: int) -> Array:
-        """Measured values with the derivatives that the estimator vouches for, shape (K, 6).
-
-        As long as it vouches for nothing, the latest sample stands, without derivatives.
-        """
+    def _estimate(self, time: int) -> Array | None:
+        """Values with the derivatives that the estimator vouches for, shape (K, 6)."""
         estimate = self._estimator.at(time)
         if estimate is None:
-            return self._sample[None]
-        return np.asarray(estimate.motion, dtype=np.float64)[:ORDERS]
+            return None
+        return np.asarray(estimate.motion, dtype=np.float64)[:ORDERS] / _AS_FORCES
 
-    def _contact_wrench(self, query: Query, place: Mounting) -> tuple[Array, int]:
+    def _contact_wrench(
+        self, query: Query, place: Mounting, measured: Array
+    ) -> tuple[Array, int]:
         """Wrench on the link without the weight of the tool, and its highest valid order."""
-        measured = self._measured(query.time)
         values, order = _on_link(measured, place), len(measured) - 1
         if query.settings.tool_mass > 0.0:
             values = values[: len(query.motion) - 2]
@@ -200,7 +244,9 @@ class Measured:
             # more; so the wrench that was used last goes on by its derivatives until then.
             seconds = (end - last.time) / NANOSECONDS
             return last._replace(time=end, values=continued(last.values, np.array([seconds]))[0])
-        measured = self._measured(end)
+        measured = self._estimate(end)
+        if measured is None:
+            measured = self._sample[None]
         at_timeout = _Contact(end, _padded(_on_link(measured, place)), len(measured) - 1)
         if query.settings.tool_mass > 0.0:
             # No motion has used it: the link is taken to have rested where it is now.
@@ -242,13 +288,17 @@ def _padded(values: Array) -> Array:
     return padded
 
 
-def _time_since_timeout(query: Query, stamp: int, what: str, remedy: str) -> float:
-    """Seconds that a wrench has been stale for, not positive if it is not.
+def _time_since_timeout(query: Query, stamp: int) -> float:
+    """Seconds that a wrench has been stale for, not positive if it is not."""
+    return (query.time - stamp) / NANOSECONDS - query.settings.timeout
+
+
+def _check_age(query: Query, stamp: int, what: str, remedy: str) -> None:
+    """Refuse a wrench that lies too far from the motion.
 
     Raises
     ------
     WrenchError
-        If it must not be used.
     """
     age, timeout = (query.time - stamp) / NANOSECONDS, query.settings.timeout
     if age < -timeout or (age > timeout and query.settings.stale_policy == 'stop'):
@@ -256,7 +306,6 @@ def _time_since_timeout(query: Query, stamp: int, what: str, remedy: str) -> flo
             f'{what} is {age:.3f} s away from the motion, more than wrench_timeout '
             f'({timeout} s); the output stops. {remedy}'
         )
-    return age - timeout
 
 
 def _is_over(stale: float, settings: WrenchSettings) -> bool:

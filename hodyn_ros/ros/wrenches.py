@@ -27,7 +27,14 @@ from hodyn_ros.ros.conversions import (
     wrench_from_message,
 )
 from hodyn_ros.ros.wrench_settings import WrenchSettings, check_link, mounting
-from hodyn_ros.ros.wrench_sources import Estimator, Given, Measured, Query, measured_topic
+from hodyn_ros.ros.wrench_sources import (
+    LEVER,
+    Estimator,
+    Given,
+    Measured,
+    Query,
+    measured_topic,
+)
 
 Array = NDArray[np.float64]
 
@@ -51,7 +58,9 @@ class Wrenches:
     ----------
     settings : WrenchSettings
     new_estimator : callable
-        Returns a new estimator of 6 values and their first two derivatives.
+        Returns a new estimator of six forces and their first two derivatives, such as
+        `DerivativeEstimator(6, highest_derivative=2, smallest_motion=1.0)`: it gets the moments
+        divided by `LEVER`.
     """
 
     def __init__(
@@ -112,14 +121,16 @@ class Wrenches:
         check_link(model, link)
         with self._lock:
             stamp = _checked_stamp(message.header, link, now_ns, self._settings.timeout)
-            before = self._latest.get(link)
+            before, kind = self._latest.get(link), self._kind(link)
             self._check_source(link, Given.topic, before, now_ns)
             if self._is_late(link, stamp, repeated=False):
                 return False
             if not values.any():
                 return self._latest.pop(link, None) is not None
-            self._latest[link] = Given(link, stamp, expressed_in, acting, values)
-            return before is None or before.expressed_in != expressed_in
+            source = before if isinstance(before, Given) else Given(link)
+            source.update(stamp, expressed_in, acting, values)
+            self._latest[link] = source
+            return kind != self._kind(link)
 
     def take_stamped(self, message: WrenchStamped, model: RobotModel, now_ns: int) -> bool:
         """Take a sample of a measured wrench; zeros are a sample like others.
@@ -153,7 +164,7 @@ class Wrenches:
             if not np.isfinite(values).all():
                 raise WrenchError(f'Wrench on {link!r}: all values must be finite.')
             stamp = _checked_stamp(message.header, link, now_ns, settings.timeout)
-            before = self._latest.get(link)
+            before, kind = self._latest.get(link), self._kind(link)
             self._check_source(link, topic, before, now_ns)
             if self._is_late(link, stamp, repeated=True):
                 return False
@@ -166,7 +177,12 @@ class Wrenches:
                 source = Measured(frame_id, place, self._new_estimator())
             source.update(stamp, values)
             self._latest[link] = source
-            return before is None or before.expressed_in != source.expressed_in
+            return kind != self._kind(link)
+
+    def _kind(self, link: str) -> str | None:
+        """Expression in which a wrench acts on a link, None if there is none."""
+        source = self._latest.get(link)
+        return None if source is None else source.expressed_in
 
     def _check_source(
         self, link: str, topic: str, present: Given | Measured | None, now: int
@@ -218,8 +234,7 @@ class Wrenches:
         They are for preparing compiled code: the values of measured ones are zero.
         """
         with self._lock:
-            sources = [self._latest[link] for link in sorted(self._latest)]
-        return [Wrench(s.link, s.values, s.expressed_in, s.acting) for s in sources]
+            return [self._latest[link].as_arrived() for link in sorted(self._latest)]
 
     def at(self, time_ns: int, motion: Array, model: RobotModel) -> WrenchesAt:
         """Wrenches at the instant of a motion.
@@ -291,4 +306,4 @@ def _checked_stamp(header: Header, link: str, now: int, timeout: float) -> int:
     return stamp
 
 
-__all__ = ['WrenchSettings', 'Wrenches', 'WrenchesAt', 'continued']
+__all__ = ['LEVER', 'WrenchSettings', 'Wrenches', 'WrenchesAt', 'continued']
