@@ -171,9 +171,9 @@ def _descriptor(entry: Entry) -> ParameterDescriptor:
         description=entry.description,
         additional_constraints=entry.constraints,
         read_only=entry.read_only,
-        # Whole numbers need no decimal point. rclpy checks the range of those that have one;
-        # find_problems checks them all.
-        dynamic_typing=isinstance(entry.default, (float, tuple)),
+        # So whole numbers need no decimal point, and find_problems says what is expected where
+        # rclpy would name types by their numbers. It also checks ranges whatever the type.
+        dynamic_typing=True,
     )
     if entry.low is None or entry.high is None:
         return descriptor

@@ -39,7 +39,7 @@ class WrenchSensorSettings:
     sensor_rpy: Triple
     """Roll, pitch and yaw of the sensor in the link [rad]."""
     tool_mass: float
-    """Mass that hangs on the sensor and that the description already counts [kg]."""
+    """Mass beyond the sensor, whose weight and inertia the sensor reads as well [kg]."""
     tool_center_of_mass: Triple
     """Its centre of mass in the axes of the sensor [m]."""
     delay: float
