@@ -347,7 +347,7 @@ def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):
     harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 30.0, 60.0)))
     harness.received('joint_effort', 3)
     harness.describe_and_wait(robots.OTHER_JOINTS)
-    assert harness.node._trajectories.timeline.sample(now(harness)) is None
+    harness.wait(lambda: not harness.node._trajectories.timeline, 'the end of the motion')
 
 
 # Joint motion

@@ -119,23 +119,26 @@ class Descriptions:
             return  # the robot in use has been described once more in the meantime
         if outcome.description == self._wanted:
             self._wanted = None
-        self._take(outcome)
+        robot = self._ready_robot(outcome)
+        before = self.robot
+        if robot is not None:
+            self.robot = robot
+            self.error = ''
         self._progressed()
+        if robot is not None:
+            self._changed(before, outcome.remark)
 
-    def _take(self, outcome: Outcome) -> None:
-        """Use a robot that is ready; a description that cannot be used leaves the one before."""
+    def _ready_robot(self, outcome: Outcome) -> Robot | None:
+        """Robot to use from now on; None leaves the one before."""
         if outcome.model is None:
             self._refuse(outcome.error)
-            return
+            return None
         try:
             limits = self._parameters.limits_of(outcome.model)
         except HodynError as error:
             self._refuse(str(error))
-            return
-        before = self.robot
-        self.robot = Robot(outcome.model, limits, outcome.description)
-        self.error = ''
-        self._changed(before, outcome.remark)
+            return None
+        return Robot(outcome.model, limits, outcome.description)
 
     def _refuse(self, reason: str) -> None:
         self.error = reason

@@ -140,8 +140,9 @@ class HodynNode(Node):
             ),
             post_callback=self._on_time_jump,
         )
-        for name in self._declared.unknown():
-            self.get_logger().warning(f'Parameter {name} is unknown and does nothing.')
+        unknown = self._declared.unknown()
+        if unknown:
+            self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
         if not description:
             self.get_logger().info('Waiting for a robot description.')
 

@@ -179,6 +179,8 @@ class Planning:
             else:
                 self._settled.set()
             return
+        if self._robot is None:
+            self._settled.clear()  # requests wait until it is used
         self._jobs.put(lambda: self._use(robot))
 
     def set_settings(self, settings: Settings) -> None:
