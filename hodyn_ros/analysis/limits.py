@@ -51,6 +51,39 @@ class Violation(NamedTuple):
     """Index of the sample."""
 
 
+class LimitCheck:
+    """Quick test of single samples against the same limits.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+    """
+
+    def __init__(self, limits: MotionLimits) -> None:
+        ranges = [(limits.lower, limits.upper)]
+        ranges += [
+            (-limit, limit)
+            for limit in (
+                limits.velocity,
+                limits.acceleration,
+                limits.effort,
+                limits.jerk,
+                limits.effort_dot,
+            )
+        ]
+        lower, upper = (np.array(bounds) for bounds in zip(*ranges))
+        slack = _slack(upper)
+        self._lower, self._upper = lower - slack, upper + slack
+
+    def is_kept(self, motion: Array, effort: Array) -> bool:
+        """Whether a motion (K, n) with efforts (K-2, n) exceeds none of the limits."""
+        rows = (motion[:3], effort[:1], motion[3:4], effort[1:2])
+        values = np.concatenate(rows)
+        K = len(values)
+        is_outside = (values < self._lower[:K]) | (values > self._upper[:K])
+        return not is_outside.any()
+
+
 def motion_limits(
     model: RobotModel, extra: Mapping[str, Mapping[str, float]] | None = None
 ) -> MotionLimits:
@@ -155,9 +188,15 @@ def _worst(
 ) -> Iterator[Violation]:
     """Worst of the values (N, n) of every joint that exceeds its limit."""
     excess = np.maximum(values - upper, lower - values)
-    slack = _ROUNDING * (np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0)
+    slack = _slack(upper)
     for j in np.flatnonzero((excess > slack).any(axis=0)):
         sample = int(excess[:, j].argmax())
         value = float(values[sample, j])
         limit = float(upper[j] if value > upper[j] else lower[j])
         yield Violation(quantity, model.joint_names[j], value, limit, sample)
+
+
+def _slack(upper: Array) -> Array:
+    """Excess up to which a value only seems to exceed its limit."""
+    slack: Array = _ROUNDING * (np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0)
+    return slack

@@ -26,7 +26,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, find_violations
+from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, LimitCheck, find_violations
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import HodynError, MotionError, StaleError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
@@ -84,6 +84,7 @@ class HodynNode(Node):
         self._declared = Parameters(self, self._on_settings)
         settings = self._settings
         self._remark = ''
+        self._limit_check: LimitCheck | None = None  # of the robot in use
         self._last_logged: dict[str, float] = {}
         self._last_tick: int | None = None
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
@@ -261,6 +262,7 @@ class HodynNode(Node):
 
     def _on_progress(self) -> None:
         """Tell the planning which robot there is, or whether to wait for one."""
+        self._limit_check = None
         robot = self._robot
         in_preparation = self._descriptions.in_preparation
         self._planner.set_robot(robot, in_preparation)
@@ -386,10 +388,15 @@ class HodynNode(Node):
             )
         self._effort_publisher.publish(message)
         compute_time = time.perf_counter() - begin
+        self._diagnostics.published(compute_time, self._limit_hits(robot, motion, effort))
+
+    def _limit_hits(self, robot: Robot, motion: NDArray, effort: NDArray) -> list[str]:
+        if self._limit_check is None:
+            self._limit_check = LimitCheck(robot.limits)
+        if self._limit_check.is_kept(motion, effort):
+            return []
         violations = find_violations(robot.model, robot.limits, motion[None], effort[None])
-        self._diagnostics.published(
-            compute_time, [f'{item.quantity} of {item.joint_name}' for item in violations]
-        )
+        return [f'{item.quantity} of {item.joint_name}' for item in violations]
 
     # Trajectories and the service
 
