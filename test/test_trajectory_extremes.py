@@ -149,6 +149,9 @@ def test_extremes_do_not_depend_on_where_blocks_of_segments_end():
         extremes = position_extremes(motion)
         np.testing.assert_allclose(extremes.highest, expected[:, 0].max(axis=0), rtol=1e-5)
         assert np.all(extremes.highest >= expected[:, 0].max(axis=0) * (1.0 - 1e-13))
+        joints = np.arange(2)
+        reached = motion(extremes.highest_time, 0)[joints, 0, joints]
+        np.testing.assert_allclose(reached, extremes.highest, rtol=1e-13)
         q[peak] -= 20.0
 
 

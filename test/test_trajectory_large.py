@@ -70,7 +70,7 @@ def test_position_to_snap_are_continuous_at_every_waypoint(pattern):
     before, behind = one_sided_limits(spline)
     assert before.shape == (N - 2, 5, JOINTS)
     size = np.abs(spline.expansions).max(axis=(0, 1, 3))[:5, None]
-    assert np.abs((before - behind) / size).max() < 1e-10
+    assert np.abs((before - behind) / size).max() < 1e-12
     # The waypoints themselves are met from both sides.
     for k, rows in enumerate((points.positions, points.velocities, points.accelerations)):
         inner = rows[1:-1]

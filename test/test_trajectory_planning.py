@@ -134,6 +134,35 @@ def test_controller_fills_a_start_state_with_what_the_first_waypoint_has(rows, d
     assert has_remark(plan, f'Where the motion begins, the {quantity} jumps')
 
 
+def test_controller_takes_an_unknown_acceleration_of_a_moving_robot_as_zero():
+    derivatives = UNKNOWN.copy()
+    derivatives[0] = 0.1, -0.2, 0.3
+    start, points = state(0.0, derivatives=derivatives), path(rows=2)
+    plan = plan_motion(points, NAMES, start=start, interpolation='jtc')
+    np.testing.assert_array_equal(plan.motion.degrees, 5)
+    np.testing.assert_array_equal(plan.motion(0.0)[1:3], [derivatives[0], np.zeros(3)])
+    # The spline leaves it free, and is compared with the controller that does not.
+    spline = plan_motion(points, NAMES, start=start)
+    assert np.all(np.abs(spline.motion(0.0)[2]) > 1e-3)
+    t = np.linspace(0.0, 3.5, 20_001)
+    expected = np.abs(spline.motion(t, 0) - plan.motion(t, 0)).max(axis=(0, 1))
+    np.testing.assert_allclose(spline.deviation_from_jtc, expected, rtol=1e-6)
+
+
+def test_unknown_velocity_is_zero_even_if_the_acceleration_is_known():
+    derivatives = UNKNOWN.copy()
+    derivatives[1] = 0.5
+    plan = plan_motion(path(), NAMES, start=state(0.0, derivatives=derivatives))
+    np.testing.assert_array_equal(plan.motion(0.0)[1:3], [np.zeros(3), derivatives[1]])
+
+
+@pytest.mark.parametrize('rows', [0, 1, 2])
+def test_continuity_of_a_single_segment_counts_where_it_begins(rows):
+    plan = plan_motion(path([1.0], rows), NAMES, start=state(0.0), interpolation='jtc')
+    assert plan.motion.continuous_derivative == 4
+    assert plan.continuous_derivative == rows
+
+
 @BOTH
 @pytest.mark.parametrize('time', [1.0, 1.5, 3.5, 9.0])
 def test_waypoints_are_taken_as_they_are_if_the_first_one_does_not_lie_later(interpolation, time):
