@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -121,6 +122,8 @@ def only(result):
         ('panda_link7', 'panda_link7'),
         ('panda_link7', 'panda_link8'),
         ('panda_link7', 'panda_link0'),
+        ('panda_link8', 'panda_link7'),
+        ('panda_link8', 'panda_link0'),
     ],
 )
 @pytest.mark.parametrize('seed', range(2))
@@ -442,6 +445,29 @@ def test_first_motion_after_the_timeout_compensates_the_tool_in_its_own_pose(mod
         np.testing.assert_allclose(held, expected, atol=1e-10)
 
 
+def test_contact_goes_on_by_its_derivatives_from_the_last_motion_before_the_timeout(model):
+    wrenches = wrenches_with(timeout=0.05, stale_policy='hold', fade_time=0.1, tool_mass=MASS)
+    wrenches.take_stamped(stamped(), model, START)
+    wrenches.at(START + 10 * MS, at_rest(), model)
+    R, _ = PinPoses()(MOTION[0], 'panda_link8')
+    held = only(wrenches.at(START + 10**9, at_rest(1.0), model)).values[0]
+    expected = polynomial(VALUES, 0.05)[0, 3:] + MASS * R.T @ GRAVITY
+    np.testing.assert_allclose(held[3:], expected, rtol=1e-9)
+
+
+def test_other_settings_do_not_go_on_from_what_was_computed_with_the_old_ones(model):
+    settings = WrenchSettings(timeout=0.05, stale_policy='hold', tool_mass=MASS)
+    wrenches = wrenches_with()
+    wrenches.settings = settings
+    wrenches.take_stamped(stamped(), model, START)
+    wrenches.at(START, at_rest(), model)
+    wrenches.settings = replace(settings, tool_mass=2.0 * MASS)
+    R, _ = PinPoses()(MOTION[0], 'panda_link8')
+    held = only(wrenches.at(START + 10**9, at_rest(), model)).values[0]
+    expected = polynomial(VALUES, 0.05)[0, 3:] + 2.0 * MASS * R.T @ GRAVITY
+    np.testing.assert_allclose(held[3:], expected, rtol=1e-9)
+
+
 def test_motion_of_long_ago_does_not_decide_what_is_held(model):
     wrenches = wrenches_with(
         lambda: KnownSignal(np.vstack([VALUES[:1], np.zeros((2, 6))])),
@@ -645,7 +671,11 @@ def test_new_model_keeps_the_wrenches_that_it_has_a_place_for(model):
     short = RobotModel.from_urdf(PANDA, tip_link='panda_link4')
     assert wrenches.keep_only(short) == ['panda_link8']
     assert [w.link for w in wrenches.latest()] == ['panda_link4']
-    assert wrenches.keep_only(RobotModel.from_urdf(robots.TWO_LINK)) == ['panda_link4']
+    # Of a link that is gone nothing is remembered.
+    wrenches.take_stamped(stamped(time=START - 1), model, START)
+    assert wrenches.dropped == 0
+    two_link = RobotModel.from_urdf(robots.TWO_LINK)
+    assert wrenches.keep_only(two_link) == ['panda_link4', 'panda_link8']
 
 
 def test_frame_that_comes_to_rest_in_a_new_model_is_dropped():
