@@ -509,6 +509,39 @@ def test_where_the_estimator_does_not_reach_the_timeout_the_sample_is_held(model
     np.testing.assert_allclose(only(after).values, only(before).values, rtol=1e-12)
 
 
+class NearSignal(KnownSignal):
+    """Vouches for two derivatives up to 10 ms after the last sample, for one up to 20 ms."""
+
+    def at(self, time_ns):
+        ahead = time_ns - self.samples[-1][0]
+        if ahead > 20 * MS:
+            return None
+        answer = super().at(time_ns)
+        return answer if ahead <= 10 * MS else Answer(answer.motion[:2])
+
+
+@pytest.mark.parametrize('tool_mass', [0.0, MASS])
+@pytest.mark.parametrize('policy', ['hold', 'fade'])
+def test_output_does_not_jump_where_the_estimator_gives_up(model, policy, tool_mass):
+    wrenches = wrenches_with(
+        NearSignal, timeout=0.05, stale_policy=policy, fade_time=0.2, tool_mass=tool_mass
+    )
+    wrenches.take_stamped(stamped(), model, START)
+    series, orders = [], []
+    for t in 1e-4 * np.arange(3000):
+        result = wrenches.at(START + round(t * 1e9), at_rest(), model)
+        series.append(only(result).values[0] if result.wrenches else np.zeros(6))
+        orders.append(result.order)
+    steps = np.abs(np.diff(series, axis=0)) / 1e-4
+    # The fading itself changes the wrench by no more than that.
+    bound = 1.3 * np.abs(VALUES[1]) + 20.0 * np.abs(series).max(axis=0)
+    assert np.all(steps.max(axis=0) < bound)
+    assert [orders[i] for i in (0, 100, 101, 200, 201, 499, 501, 2400)] == [2, 2, 1, 1, 0, 0, 0, 0]
+    later = wrenches.at(START + 10**9, at_rest(), model)
+    if policy == 'fade':
+        assert later == ([], 2)
+
+
 # Messages that are refused, left out, or end a wrench
 
 
