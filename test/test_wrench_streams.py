@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -121,6 +122,8 @@ def only(result):
         ('panda_link7', 'panda_link7'),
         ('panda_link7', 'panda_link8'),
         ('panda_link7', 'panda_link0'),
+        ('panda_link8', 'panda_link7'),
+        ('panda_link8', 'panda_link0'),
     ],
 )
 @pytest.mark.parametrize('seed', range(2))
@@ -442,6 +445,29 @@ def test_first_motion_after_the_timeout_compensates_the_tool_in_its_own_pose(mod
         np.testing.assert_allclose(held, expected, atol=1e-10)
 
 
+def test_contact_goes_on_by_its_derivatives_from_the_last_motion_before_the_timeout(model):
+    wrenches = wrenches_with(timeout=0.05, stale_policy='hold', fade_time=0.1, tool_mass=MASS)
+    wrenches.take_stamped(stamped(), model, START)
+    wrenches.at(START + 10 * MS, at_rest(), model)
+    R, _ = PinPoses()(MOTION[0], 'panda_link8')
+    held = only(wrenches.at(START + 10**9, at_rest(1.0), model)).values[0]
+    expected = polynomial(VALUES, 0.05)[0, 3:] + MASS * R.T @ GRAVITY
+    np.testing.assert_allclose(held[3:], expected, rtol=1e-9)
+
+
+def test_other_settings_do_not_go_on_from_what_was_computed_with_the_old_ones(model):
+    settings = WrenchSettings(timeout=0.05, stale_policy='hold', tool_mass=MASS)
+    wrenches = wrenches_with()
+    wrenches.settings = settings
+    wrenches.take_stamped(stamped(), model, START)
+    wrenches.at(START, at_rest(), model)
+    wrenches.settings = replace(settings, tool_mass=2.0 * MASS)
+    R, _ = PinPoses()(MOTION[0], 'panda_link8')
+    held = only(wrenches.at(START + 10**9, at_rest(), model)).values[0]
+    expected = polynomial(VALUES, 0.05)[0, 3:] + 2.0 * MASS * R.T @ GRAVITY
+    np.testing.assert_allclose(held[3:], expected, rtol=1e-9)
+
+
 def test_motion_of_long_ago_does_not_decide_what_is_held(model):
     wrenches = wrenches_with(
         lambda: KnownSignal(np.vstack([VALUES[:1], np.zeros((2, 6))])),
@@ -481,6 +507,39 @@ def test_where_the_estimator_does_not_reach_the_timeout_the_sample_is_held(model
     after = wrenches.at(START + 10**9, at_rest(), model)
     assert (before.order, after.order) == (0, 0)
     np.testing.assert_allclose(only(after).values, only(before).values, rtol=1e-12)
+
+
+class NearSignal(KnownSignal):
+    """Vouches for two derivatives up to 10 ms after the last sample, for one up to 20 ms."""
+
+    def at(self, time_ns):
+        ahead = time_ns - self.samples[-1][0]
+        if ahead > 20 * MS:
+            return None
+        answer = super().at(time_ns)
+        return answer if ahead <= 10 * MS else Answer(answer.motion[:2])
+
+
+@pytest.mark.parametrize('tool_mass', [0.0, MASS])
+@pytest.mark.parametrize('policy', ['hold', 'fade'])
+def test_output_does_not_jump_where_the_estimator_gives_up(model, policy, tool_mass):
+    wrenches = wrenches_with(
+        NearSignal, timeout=0.05, stale_policy=policy, fade_time=0.2, tool_mass=tool_mass
+    )
+    wrenches.take_stamped(stamped(), model, START)
+    series, orders = [], []
+    for t in 1e-4 * np.arange(3000):
+        result = wrenches.at(START + round(t * 1e9), at_rest(), model)
+        series.append(only(result).values[0] if result.wrenches else np.zeros(6))
+        orders.append(result.order)
+    steps = np.abs(np.diff(series, axis=0)) / 1e-4
+    # The fading itself changes the wrench by no more than that.
+    bound = 1.3 * np.abs(VALUES[1]) + 20.0 * np.abs(series).max(axis=0)
+    assert np.all(steps.max(axis=0) < bound)
+    assert [orders[i] for i in (0, 100, 101, 200, 201, 499, 501, 2400)] == [2, 2, 1, 1, 0, 0, 0, 0]
+    later = wrenches.at(START + 10**9, at_rest(), model)
+    if policy == 'fade':
+        assert later == ([], 2)
 
 
 # Messages that are refused, left out, or end a wrench
@@ -645,7 +704,11 @@ def test_new_model_keeps_the_wrenches_that_it_has_a_place_for(model):
     short = RobotModel.from_urdf(PANDA, tip_link='panda_link4')
     assert wrenches.keep_only(short) == ['panda_link8']
     assert [w.link for w in wrenches.latest()] == ['panda_link4']
-    assert wrenches.keep_only(RobotModel.from_urdf(robots.TWO_LINK)) == ['panda_link4']
+    # Of a link that is gone nothing is remembered.
+    wrenches.take_stamped(stamped(time=START - 1), model, START)
+    assert wrenches.dropped == 0
+    two_link = RobotModel.from_urdf(robots.TWO_LINK)
+    assert wrenches.keep_only(two_link) == ['panda_link4', 'panda_link8']
 
 
 def test_frame_that_comes_to_rest_in_a_new_model_is_dropped():

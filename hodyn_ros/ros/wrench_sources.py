@@ -140,6 +140,16 @@ class Given:
         return ActingWrench(message.expressed_in, message.acting, values, ORDERS - 1)
 
 
+class _Vouched(NamedTuple):
+    """Estimate as it was used at an instant."""
+
+    stamp: int
+    """Of the newest sample then [ns]."""
+    time: int
+    values: Array
+    """Shape (3, 6); zero where nothing is vouched for."""
+
+
 class _Contact(NamedTuple):
     """Measured wrench without the weight of the tool, as it was used at an instant."""
 
@@ -161,6 +171,7 @@ class Measured:
         self.stamp = 0
         self._sample = np.zeros(6)
         self._estimator = estimator
+        self._vouched: _Vouched | None = None
         self._contact: _Contact | None = None
         self._mounted: tuple[WrenchSettings, RobotModel, Mounting] | None = None
 
@@ -186,8 +197,8 @@ class Measured:
         settings = query.settings
         place = self._place(query)
         stale = _time_since_timeout(query, self.stamp)
-        measured = self._estimate(query.time) if stale <= 0.0 else None
-        if measured is None:
+        estimate = self._estimate(query.time) if stale <= 0.0 else None
+        if estimate is None:
             # A motion of before the newest sample has its wrench as long as it can be estimated.
             _check_age(
                 query,
@@ -196,9 +207,8 @@ class Measured:
                 'Publish wrench without gaps, or set wrench_stale_policy to hold or fade.',
             )
         if stale <= 0.0:
-            # Where nothing is vouched for, the latest sample stands, without derivatives.
-            measured = self._sample[None] if measured is None else measured
-            values, order = self._contact_wrench(query, place, measured)
+            measured = self._measured(query.time, estimate, settings)
+            values, order = self._contact_wrench(query, place, *measured)
         elif _is_over(stale, settings):
             return None
         else:
@@ -222,11 +232,30 @@ class Measured:
             return None
         return np.asarray(estimate.motion, dtype=np.float64)[:ORDERS] / _AS_FORCES
 
+    def _measured(
+        self, time: int, estimate: Array | None, settings: WrenchSettings
+    ) -> tuple[Array, int]:
+        """Values, shape (>= order + 1, 6), and the order up to which they may be relied on.
+
+        Where nothing is vouched for any more, the last estimate since the newest sample comes to
+        rest; without one, the sample stands. Of either, the derivatives are not to be published.
+        """
+        last = self._vouched
+        current = last is not None and last.stamp == self.stamp and last.time <= time
+        if estimate is not None:
+            if current or last is None or last.stamp != self.stamp:
+                self._vouched = _Vouched(self.stamp, time, _padded(estimate))
+            return estimate, len(estimate) - 1
+        if current:
+            seconds = (time - last.time) / NANOSECONDS
+            return brought_to_rest(last.values, seconds, settings.fade_time, False), 0
+        return self._sample[None], 0
+
     def _contact_wrench(
-        self, query: Query, place: Mounting, measured: Array
+        self, query: Query, place: Mounting, measured: Array, order: int
     ) -> tuple[Array, int]:
         """Wrench on the link without the weight of the tool, and its highest valid order."""
-        values, order = _on_link(measured, place), len(measured) - 1
+        values = _on_link(measured, place)
         if query.settings.tool_mass > 0.0:
             values = values[: len(query.motion) - 2]
             values = values + _weight_correction(query, place, len(values))
@@ -244,10 +273,8 @@ class Measured:
             # more; so the wrench that was used last goes on by its derivatives until then.
             seconds = (end - last.time) / NANOSECONDS
             return last._replace(time=end, values=continued(last.values, np.array([seconds]))[0])
-        measured = self._estimate(end)
-        if measured is None:
-            measured = self._sample[None]
-        at_timeout = _Contact(end, _padded(_on_link(measured, place)), len(measured) - 1)
+        measured, order = self._measured(end, self._estimate(end), query.settings)
+        at_timeout = _Contact(end, _padded(_on_link(measured, place)), order)
         if query.settings.tool_mass > 0.0:
             # No motion has used it: the link is taken to have rested where it is now.
             at_timeout.values[0] += _weight_correction(query, place, 1)[0]
