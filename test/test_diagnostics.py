@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import robots
@@ -23,7 +24,9 @@ from hodyn_ros.ros import qos
 from hodyn_ros.ros.alarm import Alarm, Cause
 from hodyn_ros.ros.answers import Robot
 from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, resident_memory
-from hodyn_ros.ros.tally import REFUSALS, Tally, refusal_kind
+from hodyn_ros.ros.tally import REFUSALS, Tally, missed_ticks, refusal_kind
+
+ROOT = Path(__file__).resolve().parent.parent
 
 OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
@@ -385,6 +388,14 @@ def test_missed_samples_of_the_stream_are_worth_a_warning(station):
     assert dict_of(status)['missed samples of the stream'] == '4'
 
 
+@pytest.mark.parametrize(
+    ('now', 'missed'),
+    [(0, 0), (-5000, 0), (40, 0), (100, 0), (149, 0), (151, 1), (200, 1), (1000, 9), (1049, 9)],
+)
+def test_ticks_that_were_missed_are_counted(now, missed):
+    assert missed_ticks(10**18, 10**18 + now, 100) == missed
+
+
 # Model, estimator, planning process, node
 
 
@@ -475,6 +486,31 @@ def test_memory_is_that_of_the_process():
     assert 2**20 < resident_memory(process.pid) < resident_memory()
     process.communicate(b'\n')
     assert resident_memory(process.pid) is None
+
+
+# Documentation
+
+
+def test_every_status_and_value_is_documented(station):
+    text = (ROOT / 'doc' / 'diagnostics.rst').read_text(encoding='utf-8')
+    documented = {
+        part: {key for key in re.findall(r'^   \* - ``(.+?)``$', rows, re.MULTILINE)}
+        for part, rows in re.findall(
+            r'^``([\w<>]+)``\n-+\n(.*?)(?=^``|\Z)', text, re.MULTILINE | re.DOTALL
+        )
+    }
+    station.robot = Robot(RobotModel.from_urdf(robots.TWO_LINK), None, robots.TWO_LINK)
+    station.diagnostics.received('joint_motion')
+    station.diagnostics.estimated(2, 0.0, [])
+    station.diagnostics.process('running')
+    station.diagnostics.waiting(0, 8)
+    statuses = station.after(1.0)
+    statuses['<input>'] = statuses.pop('joint_motion')
+    assert set(documented) == set(statuses)
+    for part, status in statuses.items():
+        assert set(dict_of(status)) <= documented[part], part
+        # Some are there only if there is something to say.
+        assert len(documented[part] - set(dict_of(status))) <= 5, part
 
 
 # The real node
