@@ -212,6 +212,17 @@ def test_input_that_is_refused_is_not_silent(station):
         station.time += 0.01
         station.diagnostics.refused('joint_motion', 'no')
     assert station.after(0.01)['joint_motion'].level == ERROR
+    status = [station.after(4.0)['joint_motion'] for _ in range(3)][-1]
+    assert status.level == STALE
+    assert status.message.startswith('silent for 12.0 s')
+
+
+def test_input_may_return_with_another_rate(station):
+    stream(station)
+    assert station.after(60.0)['joint_motion'].level == STALE
+    for _ in range(5):
+        station.diagnostics.received('joint_motion')
+        assert station.after(2.0)['joint_motion'].level != STALE
 
 
 # Counts

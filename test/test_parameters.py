@@ -14,18 +14,15 @@ import pytest
 import rclpy
 import robots
 import yaml
-from hodyn_msgs.msg import JointMotion
 from rcl_interfaces.msg import ParameterType, SetParametersResult
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from ros_harness import next_domain
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError, WrenchError
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros import qos
 from hodyn_ros.ros.node import HodynNode
 from hodyn_ros.ros.parameters import Parameters, declare_robot_description
 from hodyn_ros.ros.settings import ENTRIES, find_problems, make_settings
@@ -576,70 +573,3 @@ def test_documentation_lists_every_parameter_with_type_default_and_range(hodyn_n
             assert (low, high) == (ranges[0].from_value, ranges[0].to_value), name
         elif descriptor.additional_constraints.startswith('one of'):
             assert bounds.replace('``', "'") in descriptor.additional_constraints, name
-
-
-# Quality of service
-
-
-def test_overrides_reach_the_topics(hodyn_node):
-    override = 'qos_overrides./{}.{}.{}:={}'.format
-    node = hodyn_node(
-        '-p', override('joint_motion', 'subscription', 'reliability', 'best_effort'),
-        '-p', override('joint_motion', 'subscription', 'depth', 3),
-        '-p', override('hodyn_node/joint_effort', 'publisher', 'reliability', 'best_effort'),
-        '-p', override('hodyn_node/joint_effort', 'publisher', 'durability', 'transient_local'),
-    )  # fmt: skip
-    (motion,) = [item for item in node.subscriptions if item.topic_name == '/joint_motion']
-    (effort,) = [
-        item for item in node.publishers if item.topic_name == '/hodyn_node/joint_effort'
-    ]
-    (info,) = node.get_subscriptions_info_by_topic('/joint_motion')
-    assert info.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert motion.qos_profile.depth == 3
-    assert effort.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert effort.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-
-
-def test_every_topic_of_the_node_takes_overrides(hodyn_node):
-    node = hodyn_node()
-    of_rclpy = {'/rosout', '/parameter_events', '/clock'}
-    names = set(node.get_parameters_by_prefix('qos_overrides'))
-    for kind, items in (('publisher', node.publishers), ('subscription', node.subscriptions)):
-        topics = {item.topic_name for item in items} - of_rclpy
-        assert topics
-        for topic in topics:
-            for policy in ('history', 'depth', 'reliability', 'durability'):
-                assert f'{topic}.{kind}.{policy}' in names
-
-
-def test_overrides_of_one_node_are_not_those_of_another(context):
-    name = 'qos_overrides./sample.subscription.reliability'
-    nodes = [
-        Node('first', context=context, parameter_overrides=[parameter(name, 'best_effort')]),
-        Node('second', context=context),
-    ]
-    first, second = (
-        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT) for node in nodes
-    )
-    assert first.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert second.qos_profile.reliability == ReliabilityPolicy.RELIABLE
-    assert qos.INPUT.reliability == ReliabilityPolicy.RELIABLE
-    for node in nodes:
-        node.destroy_node()
-
-
-@pytest.mark.parametrize(
-    ('policy', 'value', 'reason'),
-    [('depth', 0, 'expected 1 or more'), ('reliability', 'sometimes', 'sometimes')],
-)
-def test_override_that_cannot_be_used_is_an_error_that_says_so(context, policy, value, reason):
-    name = f'qos_overrides./sample.subscription.{policy}'
-    node = Node('third', context=context, parameter_overrides=[parameter(name, value)])
-    with pytest.raises(Exception, match=reason):
-        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT)
-    node.destroy_node()
-
-
-def test_sensor_input_takes_reliable_and_best_effort_publishers_and_a_second_at_1_khz():
-    assert qos.SENSOR_INPUT.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert qos.SENSOR_INPUT.depth >= 1000
