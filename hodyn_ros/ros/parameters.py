@@ -63,6 +63,9 @@ class Parameters:
     on_change : callable, optional
         Is called with the settings before and after every change, in the thread that makes it. It
         must not raise.
+    check : callable, optional
+        Is asked about settings before they come into force, and raises HodynError against those
+        that do not fit what it knows, such as the links of the robot. Not asked at the start.
 
     Raises
     ------
@@ -71,10 +74,13 @@ class Parameters:
     """
 
     def __init__(
-        self, node: Node, on_change: Callable[[Settings, Settings], None] | None = None
+        self,
+        node: Node,
+        on_change: Callable[[Settings, Settings], None] | None = None,
+        check: Callable[[Settings], None] | None = None,
     ) -> None:
         self._node = node
-        self._on_change = on_change
+        self._on_change, self._check_further = on_change, check
         self._given = node._parameter_overrides
         self._declaring = False
         self._values: dict[str, Any] = {
@@ -140,9 +146,14 @@ class Parameters:
 
     def _check(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         changes = _changes(parameters)
-        problems = find_problems({**self._values, **changes}) if changes else []
-        if problems:
-            return SetParametersResult(successful=False, reason=' '.join(problems))
+        if not changes:
+            return SetParametersResult(successful=True)
+        try:
+            settings = make_settings({**self._values, **changes})
+            if self._check_further is not None and not self._declaring:
+                self._check_further(settings)
+        except ValueError as error:  # and so every HodynError
+            return SetParametersResult(successful=False, reason=str(error))
         if not self._has_post_set:
             self._exchange(parameters)
         return SetParametersResult(successful=True)

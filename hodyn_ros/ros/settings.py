@@ -35,11 +35,11 @@ class WrenchSensorSettings:
     acting: str
     """'on_robot' or 'on_environment'."""
     sensor_xyz: Triple
-    """Origin of the sensor in the axes of the link [m]."""
+    """Origin of the sensor in the link that frame_id names [m]."""
     sensor_rpy: Triple
-    """Roll, pitch and yaw of the sensor in the link [rad]."""
+    """Roll, pitch and yaw of the sensor in the same link [rad]."""
     tool_mass: float
-    """Mass beyond the sensor, whose weight and inertia the sensor reads as well [kg]."""
+    """Mass beyond the sensor, whose weight the sensor reads as well [kg]."""
     tool_center_of_mass: Triple
     """Its centre of mass in the axes of the sensor [m]."""
     delay: float
@@ -235,8 +235,9 @@ ENTRIES = (
     Entry(
         'wrench_fade_time',
         0.5,
-        'Time in which a stale wrench fades to zero if wrench_stale_policy is fade [s].',
-        0.0,
+        'Time in which a stale wrench comes to rest: at its value with the policy hold, at zero '
+        'with fade [s].',
+        1e-3,
         60.0,
     ),
     Entry(
@@ -252,31 +253,34 @@ ENTRIES = (
         choices=ACTINGS,
     ),
     Entry(
-        'wrench.sensor_xyz', (0.0, 0.0, 0.0), 'Origin of the sensor in the axes of the link [m].'
+        'wrench.sensor_xyz',
+        (0.0, 0.0, 0.0),
+        'Origin of the sensor in the link that frame_id names [m].',
     ),
     Entry(
         'wrench.sensor_rpy',
         (0.0, 0.0, 0.0),
-        'Roll, pitch and yaw of the axes of the sensor in those of the link [rad].',
+        'Roll, pitch and yaw of the sensor in the link that frame_id names, as in a URDF [rad].',
     ),
     Entry(
         'wrench.tool_mass',
         0.0,
-        'Mass beyond the sensor, whose weight and inertia the sensor reads as well [kg].',
+        'Mass that is attached beyond the sensor and is part of the robot description; its weight '
+        'is taken out of what the sensor reads [kg]; 0: nothing is taken out.',
         0.0,
         1e4,
     ),
     Entry(
         'wrench.tool_center_of_mass',
         (0.0, 0.0, 0.0),
-        'Centre of mass of what is beyond the sensor, in the axes of the sensor [m].',
+        'Centre of mass of the same, in the sensor frame [m]. It needs wrench.tool_mass.',
     ),
     Entry(
         'wrench.delay',
         0.02,
         'How far estimated wrenches lie behind the latest measurement [s].',
         0.0,
-        10.0,
+        1.0,
     ),
     Entry(
         'wrench.noise',
@@ -288,17 +292,17 @@ ENTRIES = (
     Entry(
         'wrench.bandwidth',
         0.0,
-        'Highest frequency of the wrench that is followed [Hz]; 0: adapted.',
+        'Frequency at which a change as strong as the noise is cut off [Hz]; 0: adapted.',
         0.0,
         1e4,
     ),
     Entry('estimator.enabled', True, 'Motions are estimated from joint_states and answered.'),
     Entry(
         'estimator.delay',
-        0.02,
-        'How far estimated motions lie behind the latest measurement [s].',
+        0.1,
+        'How far estimated motions lie behind the latest measurement; the longer, the better [s].',
         0.0,
-        10.0,
+        1.0,
     ),
     Entry(
         'estimator.noise',
@@ -310,7 +314,7 @@ ENTRIES = (
     Entry(
         'estimator.bandwidth',
         0.0,
-        'Highest frequency of the motion that is followed [Hz]; 0: adapted.',
+        'Frequency at which a motion as strong as the noise is cut off [Hz]; 0: adapted.',
         0.0,
         1e4,
     ),
@@ -442,13 +446,13 @@ def _contradictions(values: Mapping[str, Any]) -> list[str]:
     def value(name: str) -> Any:
         return values.get(name, _BY_NAME[name].default)
 
-    problems = []
-    if value('wrench_stale_policy') == 'fade' and not value('wrench_fade_time') > 0.0:
-        problems.append(
-            'Parameter wrench_stale_policy is fade but wrench_fade_time is 0; set '
-            'wrench_fade_time to more than 0 s, or the policy to stop.'
-        )
-    return problems
+    center = value('wrench.tool_center_of_mass')
+    if any(center) and not value('wrench.tool_mass') > 0.0:
+        return [
+            f'Parameter wrench.tool_center_of_mass is {_shown(center)} but wrench.tool_mass is 0, '
+            'so no weight would be taken out; set the mass first, or both at once.'
+        ]
+    return []
 
 
 def _converted(entry: Entry, value: Any) -> Any:
@@ -460,7 +464,9 @@ def _converted(entry: Entry, value: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**63
+    return isinstance(value, float)
 
 
 def _is_triple(value: Any) -> bool:

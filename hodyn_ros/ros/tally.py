@@ -25,6 +25,25 @@ def refusal_kind(error: Exception) -> str:
     return 'invalid' if isinstance(error, HodynError) else 'internal'
 
 
+def missed_ticks(previous: int, now: int, period: int) -> int:
+    """Count the ticks of a timer that were due between two that came.
+
+    Parameters
+    ----------
+    previous, now : int
+        Times of the two, by the clock of the timer [ns].
+    period : int
+        [ns]
+
+    Returns
+    -------
+    int
+        0 if they follow each other, or if time ran back.
+    """
+    # A tick may come late by up to half a period without one being missed.
+    return max((2 * (now - previous) + period) // (2 * period) - 1, 0)
+
+
 class Tally:
     """Counters that any thread may feed until someone takes them away.
 
