@@ -41,8 +41,11 @@ SMALLEST_FREQUENCY = 10.0
 HYSTERESIS = 1.5
 """A derivative that is vouched for may have a standard deviation larger by this factor."""
 
-HOLD = 0.1
+HOLD = 0.3
 """Time for which a derivative must deserve it before it is vouched for [s]."""
+
+PEAK_MEMORY = 2.0
+"""Time over which large standard deviations are remembered [s]."""
 
 COPY_DISTANCE = 0.05
 """Largest distance of the states that are kept for smoothing [s]."""
@@ -51,6 +54,7 @@ _STATES_ABOVE = 1
 _REFRESH = 5_000_000  # time between two updates of weights and sizes [ns]
 _RATE_MEMORY = 0.005  # share of a new step in the typical one
 _NEGLIGIBLE = 1e-12  # weight of a model
+_LARGEST_PEAK = 4.0  # standard deviation over what is allowed that is remembered
 _EPS = 4.0 * float(np.finfo(np.float64).eps)  # relative rounding of a value
 
 
@@ -207,6 +211,9 @@ class DerivativeEstimator:
         self._deviation = self._offset = np.zeros(self._n)
         self._valid = -1
         self._rising_since: int | None = None
+        self._highest = -1
+        self._judged: int | None = None
+        self._peak = np.zeros(self._K)
 
     def update(
         self, time: int, values: ArrayLike, rates: ArrayLike | None = None
@@ -367,7 +374,7 @@ class DerivativeEstimator:
         weights = np.exp(-0.5 * score)
         weights[weights < _NEGLIGIBLE] = 0.0
         weights /= weights.sum(axis=0)
-        used = weights.any(axis=1).nonzero()[0]
+        used = np.flatnonzero(weights.any(axis=1))
         self._models = slice(int(used[0]), int(used[-1]) + 1)
         self._weights = weights[self._models].T.copy()
         self._scaled_weights = self._weights * variance[self._models].T
@@ -396,7 +403,7 @@ class DerivativeEstimator:
         return mean, covariance
 
     def _deviations(self, covariance: Array) -> Array:
-        """Standard deviations, shape (K, n)."""
+        """Return the standard deviations, shape (K, n)."""
         K = self._K
         std: Array = np.sqrt(covariance.reshape(self._n, K * K)[:, :: K + 1].T)
         return std
@@ -419,13 +426,22 @@ class DerivativeEstimator:
         """Decide on the order that is vouched for."""
         excess = self._excess(std)
         self._valid = min(self._valid, _leading(excess <= HYSTERESIS) - 1)
-        deserved = _leading(excess <= 1.0) - 1
+        # How a motion sets in shows only when it has left the noise. So an order that was lost in
+        # a motion does not come back in every pause.
+        if self._judged is not None:
+            self._peak *= exp(-1e-9 * (time - self._judged) / PEAK_MEMORY)
+        self._judged = time
+        known = self._highest + 1
+        np.maximum(self._peak[:known], excess[:known], out=self._peak[:known])
+        np.minimum(self._peak, _LARGEST_PEAK, out=self._peak)
+        deserved = _leading(np.maximum(self._peak, excess) <= 1.0) - 1
         if deserved <= self._valid:
             self._rising_since = None
         elif self._rising_since is None:
             self._rising_since = time
         elif time - self._rising_since >= 1e9 * HOLD:
             self._valid, self._rising_since = deserved, None
+            self._highest = max(self._highest, deserved)
 
     def _excess(self, std: Array) -> Array:
         """Return the largest standard deviation of each order over what is allowed, (K,)."""
@@ -443,8 +459,7 @@ class DerivativeEstimator:
         units = std.T
         scaled = covariance[:, :K, :K] / (units[:, :, None] * units[:, None])
         scaled += self._jitter[:K, :K]
-        factor = np.linalg.cholesky(scaled)
-        factor *= units[:, :, None]
+        factor = np.multiply(np.linalg.cholesky(scaled), units[:, :, None], out=scaled)
         delay = 1e-9 * (self._newest - time)
         noise = self._deviation.copy()
         return Estimate(time, mean[:, :K].T.copy(), std, factor, order, delay, noise)

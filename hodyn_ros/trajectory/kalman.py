@@ -118,7 +118,7 @@ class ModelBank:
             Typical time between measurements [s]. At the cut-off of a model, the signal that it
             expects is as strong as the noise of measurements at this distance.
         """
-        step, N = time - self.time, self._N
+        step = time - self.time
         if step != self._step:
             self._transition, self._driven = self._steps.matrices(self.cutoffs * (1e-9 * step))
             self._transposed = self._transition.transpose(0, 2, 1)
@@ -202,7 +202,7 @@ class ModelBank:
         """
         if time < self.time:
             return self._between(time, K, models)
-        N, place = self._N, self._place
+        place = self._place
         F, driven = self._steps.matrices(self.cutoffs[models] * (1e-9 * (time - self.time)))
         units = self._units[models, :K]
         W = F[:, :K] * units[:, :, None]
