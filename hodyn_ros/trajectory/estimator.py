@@ -41,16 +41,20 @@ SMALLEST_FREQUENCY = 10.0
 HYSTERESIS = 1.5
 """A derivative that is vouched for may have a standard deviation larger by this factor."""
 
-HOLD = 0.1
+HOLD = 0.3
 """Time for which a derivative must deserve it before it is vouched for [s]."""
+
+PEAK_MEMORY = 2.0
+"""Time over which large standard deviations are remembered [s]."""
 
 COPY_DISTANCE = 0.05
 """Largest distance of the states that are kept for smoothing [s]."""
 
 _STATES_ABOVE = 1
-_REFRESH = 5_000_000  # time between two updates of weights and sizes [ns]
+_RENEWAL = 5_000_000  # time for which weights and covariances are used [ns]
 _RATE_MEMORY = 0.005  # share of a new step in the typical one
 _NEGLIGIBLE = 1e-12  # weight of a model
+_LARGEST_PEAK = 4.0  # standard deviation over what is allowed that is remembered
 _EPS = 4.0 * float(np.finfo(np.float64).eps)  # relative rounding of a value
 
 
@@ -201,12 +205,17 @@ class DerivativeEstimator:
         self._power_weight = 0.0
         self._sized: int | None = None
         self._allowed = self._fraction * self._smallest
-        self._weighed: int | None = None
+        self._renewed: int | None = None
+        self._std = np.zeros((self._K, self._n))
+        self._factor = np.zeros((self._n, self._K, self._K))
         self._models = slice(0, len(self._cutoffs))
         self._weights = self._scaled_weights = self._squares.T
         self._deviation = self._offset = np.zeros(self._n)
         self._valid = -1
         self._rising_since: int | None = None
+        self._highest = -1
+        self._judged: int | None = None
+        self._peak = np.zeros(self._K)
 
     def update(
         self, time: int, values: ArrayLike, rates: ArrayLike | None = None
@@ -239,9 +248,7 @@ class DerivativeEstimator:
             If the time is no integer, a shape does not fit, a value is not finite or a rate is
             infinite. The measurement then changes nothing.
         """
-        if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
-            raise MotionError(f'time is {time!r}, expected an integer number of nanoseconds.')
-        time = int(time)
+        time = _checked_time(time)
         values = _checked('values', values, self._n)
         if not np.isfinite(values).all():
             raise MotionError(f'values are {values.tolist()}; all of them must be finite.')
@@ -266,16 +273,16 @@ class DerivativeEstimator:
         at = time - self._delay
         if self._count < 5 * self._N or at < self._banks[0].oldest:
             return None
-        if self._weighed is None or time - self._weighed >= _REFRESH:
-            self._weighed = time
+        if self._renewed is None or time - self._renewed >= _RENEWAL:
+            self._renewed = time
             self._weigh()
             mean, covariance = self._mixture(at)
-            self._measure_size(at, mean, covariance)
+            self._std, self._factor = self._factored(covariance)
+            self._measure_size(at, mean)
+            self._judge(at)
         else:
-            mean, covariance = self._mixture(at)
-        std = self._deviations(covariance)
-        self._judge(at, std)
-        return self._estimate(at, mean, covariance, std, self._valid)
+            mean = self._mean(at)
+        return self._estimate(at, mean, self._std, self._factor, self._valid)
 
     def at(self, time: int) -> Estimate | None:
         """Estimate at another time, from all that was measured.
@@ -292,12 +299,13 @@ class DerivativeEstimator:
             Up to the order that is vouched for at present and whose standard deviation is not too
             large at that time. None if there is none, or the time is before all that is kept.
         """
+        time = _checked_time(time)
         if self._valid < 0 or time < self._banks[0].oldest:
             return None
-        mean, covariance = self._mixture(int(time))
-        std = self._deviations(covariance)
+        mean, covariance = self._mixture(time)
+        std, factor = self._factored(covariance)
         order = min(self._valid, _leading(self._excess(std) <= HYSTERESIS) - 1)
-        return self._estimate(int(time), mean, covariance, std, order)
+        return self._estimate(time, mean, std, factor, order)
 
     def _start(self, time: int, values: Array) -> None:
         self._newest, self._origin, self._latest = time, values.copy(), values.copy()
@@ -367,7 +375,7 @@ class DerivativeEstimator:
         weights = np.exp(-0.5 * score)
         weights[weights < _NEGLIGIBLE] = 0.0
         weights /= weights.sum(axis=0)
-        used = weights.any(axis=1).nonzero()[0]
+        used = np.flatnonzero(weights.any(axis=1))
         self._models = slice(int(used[0]), int(used[-1]) + 1)
         self._weights = weights[self._models].T.copy()
         self._scaled_weights = self._weights * variance[self._models].T
@@ -395,37 +403,58 @@ class DerivativeEstimator:
         mean[:, 0] += self._origin
         return mean, covariance
 
-    def _deviations(self, covariance: Array) -> Array:
-        """Standard deviations, shape (K, n)."""
-        K = self._K
-        std: Array = np.sqrt(covariance.reshape(self._n, K * K)[:, :: K + 1].T)
-        return std
+    def _mean(self, time: int) -> Array:
+        """Mean (n, K) of all models together."""
+        mean = np.empty((self._n, self._K))
+        for bank, (components, _) in zip(self._banks, self._groups):
+            means = bank.means(time, self._K, self._models).transpose(1, 0, 2)
+            mean[components] = (self._weights[components, :, None] * means).sum(axis=1)
+        mean[:, 0] += self._origin
+        return mean
 
-    def _measure_size(self, time: int, mean: Array, covariance: Array) -> None:
+    def _factored(self, covariance: Array) -> tuple[Array, Array]:
+        """Return standard deviations (K, n) and Cholesky factors (n, K, K)."""
+        units = np.sqrt(covariance.reshape(self._n, -1)[:, :: self._K + 1])
+        # Scaled to a unit diagonal; the small addition covers rounding.
+        scaled = covariance / (units[:, :, None] * units[:, None])
+        scaled += self._jitter
+        np.multiply(np.linalg.cholesky(scaled), units[:, :, None], out=scaled)
+        return units.T, scaled
+
+    def _measure_size(self, time: int, mean: Array) -> None:
         """Average the squares of the derivatives, and from them what is vouched for."""
         seconds = 0.0 if self._sized is None else 1e-9 * (time - self._sized)
         self._sized = time
         forget = exp(-seconds / SCALE_MEMORY)
         # The square of an estimate is larger than that of the truth by its variance.
         self._power *= forget
-        self._power += mean.T**2 - self._deviations(covariance) ** 2
+        self._power += mean.T**2 - self._std**2
         self._power_weight = self._power_weight * forget + 1.0
         size = np.sqrt(np.maximum(self._power, 0.0) / self._power_weight)
         self._allowed = self._fraction * np.maximum(size, self._smallest)
         # The value itself is as good as its measurement.
         self._allowed[0] = np.maximum(self._fraction * self._smallest[0], self._deviation)
 
-    def _judge(self, time: int, std: Array) -> None:
+    def _judge(self, time: int) -> None:
         """Decide on the order that is vouched for."""
-        excess = self._excess(std)
+        excess = self._excess(self._std)
         self._valid = min(self._valid, _leading(excess <= HYSTERESIS) - 1)
-        deserved = _leading(excess <= 1.0) - 1
+        # How a motion sets in shows only when it has left the noise. So an order that was lost in
+        # a motion does not come back in every pause.
+        if self._judged is not None:
+            self._peak *= exp(-1e-9 * (time - self._judged) / PEAK_MEMORY)
+        self._judged = time
+        known = self._highest + 1
+        np.maximum(self._peak[:known], excess[:known], out=self._peak[:known])
+        np.minimum(self._peak, _LARGEST_PEAK, out=self._peak)
+        deserved = _leading(np.maximum(self._peak, excess) <= 1.0) - 1
         if deserved <= self._valid:
             self._rising_since = None
         elif self._rising_since is None:
             self._rising_since = time
         elif time - self._rising_since >= 1e9 * HOLD:
             self._valid, self._rising_since = deserved, None
+            self._highest = max(self._highest, deserved)
 
     def _excess(self, std: Array) -> Array:
         """Return the largest standard deviation of each order over what is allowed, (K,)."""
@@ -433,21 +462,20 @@ class DerivativeEstimator:
         return largest
 
     def _estimate(
-        self, time: int, mean: Array, covariance: Array, std: Array, order: int
+        self, time: int, mean: Array, std: Array, factor: Array, order: int
     ) -> Estimate | None:
         if order < 0 or self._newest is None:
             return None
         K = order + 1
-        std = std[:K].copy()
-        # Scaled to a unit diagonal; the small addition covers rounding.
-        units = std.T
-        scaled = covariance[:, :K, :K] / (units[:, :, None] * units[:, None])
-        scaled += self._jitter[:K, :K]
-        factor = np.linalg.cholesky(scaled)
-        factor *= units[:, :, None]
-        delay = 1e-9 * (self._newest - time)
-        noise = self._deviation.copy()
-        return Estimate(time, mean[:, :K].T.copy(), std, factor, order, delay, noise)
+        return Estimate(
+            time,
+            mean[:, :K].T.copy(),
+            std[:K].copy(),
+            factor[:, :K, :K].copy(),
+            order,
+            1e-9 * (self._newest - time),
+            self._deviation.copy(),
+        )
 
 
 class Rounding:
@@ -485,6 +513,12 @@ class Rounding:
 def _leading(flags: NDArray[np.bool_]) -> int:
     """Return how many flags are true before the first one that is not."""
     return len(flags) if flags.all() else int(flags.argmin())
+
+
+def _checked_time(time: int) -> int:
+    if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
+        raise MotionError(f'time is {time!r}, expected an integer number of nanoseconds.')
+    return int(time)
 
 
 def _checked(name: str, values: ArrayLike, n: int) -> Array:

@@ -89,7 +89,7 @@ class ModelBank:
         # Times of the copies [ns], oldest first.
         self._n_copies = n_copies
         self._copies: list[int] = []
-        self._bridge_scales = _BridgeScales(0, 0, self._driven, self._driven, 0)
+        self._latest_source: _Source | None = None
 
     def start(self, time: int, values: Array) -> None:
         """Take the first measurement.
@@ -118,7 +118,7 @@ class ModelBank:
             Typical time between measurements [s]. At the cut-off of a model, the signal that it
             expects is as strong as the noise of measurements at this distance.
         """
-        step, N = time - self.time, self._N
+        step = time - self.time
         if step != self._step:
             self._transition, self._driven = self._steps.matrices(self.cutoffs * (1e-9 * step))
             self._transposed = self._transition.transpose(0, 2, 1)
@@ -184,8 +184,29 @@ class ModelBank:
         """Time of the newest copy [ns]."""
         return self._copies[-1] if self._copies else self.time
 
-    def states(self, time: int, K: int, models: slice = _ALL) -> States:
+    def means(self, time: int, K: int, models: slice = _ALL) -> Array:
         """Value and first K - 1 derivatives from the oldest copy on, or in the future.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        K : int
+            At most N.
+        models : slice
+            Which of the models.
+
+        Returns
+        -------
+        ndarray, shape (M, n, K)
+        """
+        source = self._source(time, K)
+        weights = self._weights(source, K, models)
+        means: Array = self._mean[models, :, source.place] @ weights.transpose(0, 2, 1)
+        return means
+
+    def states(self, time: int, K: int, models: slice = _ALL) -> States:
+        """Value and first K - 1 derivatives with their covariance, at the same times as `means`.
 
         Parameters
         ----------
@@ -200,81 +221,82 @@ class ModelBank:
         -------
         States
         """
-        if time < self.time:
-            return self._between(time, K, models)
-        N, place = self._N, self._place
-        F, driven = self._steps.matrices(self.cutoffs[models] * (1e-9 * (time - self.time)))
-        units = self._units[models, :K]
-        W = F[:, :K] * units[:, :, None]
+        source = self._source(time, K)
+        W, place = self._weights(source, K, models), source.place
         W_T = W.transpose(0, 2, 1)
-        covariance = W @ self._covariance[models, place:, place:] @ W_T
-        noise = driven[:, :K, :K] * self._intensity[models]
-        noise *= units[:, :, None] * units[:, None]
-        return States(self._mean[models, :, place:] @ W_T, covariance + noise)
+        covariance = W @ self._covariance[models, place, place] @ W_T
+        spread = np.empty_like(covariance)
+        ahead = source.short - (models.start or 0)
+        spread[:] = self._steps.matrices(np.array([source.u]))[1][:, :K, :K]
+        if len(spread) > ahead:
+            spread[max(ahead, 0) :] = self._steps.bridge_spread(source.u, K)
+        spread *= source.spread[models]
+        spread *= self._intensity[models]
+        covariance += spread
+        return States(self._mean[models, :, place] @ W_T, covariance)
 
-    def _between(self, time: int, K: int, models: slice) -> States:
-        """Interpolate between the copies around a time."""
-        index = len(self._copies) - 1
-        while self._copies[index] > time:
-            index -= 1
-        start = self._copies[index]
-        last = index + 1 == len(self._copies)
-        end = self.time if last else self._copies[index + 1]
-        scales = self._bridge_scales
-        if scales.start != start or scales.end != end or scales.spread.shape[-1] != K:
-            scales = self._bridge_scales = self._scales_of(start, end, K)
-        bridge = self._steps.bridge((time - start) / (end - start), K)
-        W = bridge.weights * scales.weights[models]
-        covariance = bridge.spread * scales.spread[models]
-        short = scales.short - (models.start or 0)
-        if short > 0:
-            W[:short] = bridge.simple_weights * scales.weights[models][:short]
-            covariance[:short] = bridge.simple_spread * scales.spread[models][:short]
-        covariance *= self._intensity[models]
-        W_T = W.transpose(0, 2, 1)
-        first = self._place - self._N * (len(self._copies) - index)
-        both = slice(first, first + 2 * self._N)
-        covariance += W @ self._covariance[models, both, both] @ W_T
-        return States(self._mean[models, :, both] @ W_T, covariance)
+    def _source(self, time: int, K: int) -> _Source:
+        """From which states to find those at a time, and in which units."""
+        N, M = self._N, len(self.cutoffs)
+        ahead = time >= self.time
+        if ahead:
+            start, end, place, short = self.time, max(time, self.time + 1), self._place, M
+        else:
+            index = len(self._copies) - 1
+            while self._copies[index] > time:
+                index -= 1
+            last = index + 1 == len(self._copies)
+            start, end = self._copies[index], self.time if last else self._copies[index + 1]
+            place, short = self._place - N * (len(self._copies) - index), 0
+        # Copies move when another one is made.
+        key = (start, end, K, place)
+        found = self._latest_source
+        if found is None or found.key != key:
+            duration = 1e-9 * (end - start)
+            x = self.cutoffs * duration
+            powers = x[:, None] ** self._steps.exponents
+            units = duration ** np.arange(float(K))
+            spread = self._units[:, :K] / powers[:, :K]
+            found = _Source(
+                key,
+                slice(place, place + (N if ahead else 2 * N)),
+                powers[:, None, np.arange(N if ahead else 2 * N) % N] / units[:, None],
+                powers[:, -1:, None] * spread[:, :, None] * spread[:, None],
+                short or int(np.count_nonzero(x < _SHORT)),
+            )
+            self._latest_source = found
+        return found._replace(u=(time - start) / (end - start))
 
-    def _scales_of(self, start: int, end: int, K: int) -> _BridgeScales:
-        """Units of a bridge, which takes its duration for one, in those of the models."""
-        duration = 1e-9 * (end - start)
-        x = self.cutoffs * duration
-        powers = x[:, None] ** self._steps.exponents
-        units = duration ** np.arange(float(K))
-        return _BridgeScales(
-            start,
-            end,
-            powers[:, None, self._steps.twice] / units[:, None],
-            powers[:, -1:, None]
-            * self._units[:, :K, None]
-            * self._units[:, None, :K]
-            / (powers[:, :K, None] * powers[:, None, :K]),
-            int(np.count_nonzero(x < _SHORT)),
-        )
+    def _weights(self, source: _Source, K: int, models: slice) -> Array:
+        """Weights of the states of the source, in physical units."""
+        N, scales = self._N, source.weights[models]
+        ahead = source.short - (models.start or 0)
+        if ahead <= 0:
+            return self._steps.bridge_weights(source.u, K) * scales
+        taylor = self._steps.matrices(np.array([source.u]))[0][0, :K]
+        if scales.shape[-1] == N:
+            return taylor * scales
+        weights = self._steps.bridge_weights(source.u, K) * scales
+        weights[:ahead, :, :N] = taylor * scales[:ahead, :, :N]
+        weights[:ahead, :, N:] = 0.0
+        return weights
 
 
-class _BridgeScales(NamedTuple):
-    """Factors for a bridge from `start` to `end` [ns]; the first `short` models are short ones."""
+class _Source(NamedTuple):
+    """States from which others follow, in a unit of time of their own."""
 
-    start: int
-    end: int
+    key: tuple[int, int, int, int]
+    """Start and end of that unit [ns], number of derivatives, place of the first state."""
+    place: slice
+    """Where they are: the one at the start or those at both ends."""
     weights: Array
+    """Factors of the weights, from that unit to physical ones."""
     spread: Array
+    """Factors of the covariance."""
     short: int
-
-
-class Bridge(NamedTuple):
-    """Distribution inside of a step of unit length, given the states at its ends."""
-
-    weights: Array
-    """Of the states at the start and at the end, shape (K, 2 N): Hermite interpolation."""
-    spread: Array
-    """Covariance that remains, for unit intensity, shape (K, K)."""
-    simple_weights: Array
-    """Of the state at the start alone, with zeros for the one at the end."""
-    simple_spread: Array
+    """Number of models, the slowest, for which the state at the start alone is used."""
+    u: float = 0.0
+    """Time that is wanted, 0 to 1."""
 
 
 class Steps:
@@ -284,7 +306,6 @@ class Steps:
         i, j = np.indices((N, N))
         self.N = N
         self.exponents = np.arange(2.0 * N)
-        self.twice = np.tile(np.arange(N), 2)
         factorials = np.array([float(factorial(k)) for k in range(N)])
         upper, both = np.maximum(j - i, 0), 2 * N - 1 - i - j
         taylor = np.where(j >= i, 1.0 / factorials[upper], 0.0)
@@ -315,8 +336,8 @@ class Steps:
         both *= self._factors
         return both[:, : self.N], both[:, self.N :]
 
-    def bridge(self, u: float, K: int) -> Bridge:
-        """Distribution inside of a step of unit length.
+    def bridge_weights(self, u: float, K: int) -> Array:
+        """Weights of the states at both ends of a step of unit length for a state inside of it.
 
         Parameters
         ----------
@@ -327,19 +348,35 @@ class Steps:
 
         Returns
         -------
-        Bridge
+        ndarray, shape (K, 2 N)
+            Hermite interpolation: what the model expects between known ends.
         """
-        N, sides = self.N, np.array([1.0 - u, u])
-        powers = sides[:, None] ** self.exponents
+        N = self.N
+        powers = np.array([[1.0 - u], [u]]) ** self.exponents
         hermite = (powers @ self._hermite).reshape(2, N, N)
-        transitions, driven = self.matrices(sides)
-        simple_spread = driven[1, :K, :K]
-        spread = simple_spread - hermite[1, :K] @ (transitions[0] @ driven[1, :, :K])
-        weights, simple = np.empty((K, 2 * N)), np.zeros((K, 2 * N))
+        weights = np.empty((K, 2 * N))
         np.multiply(hermite[0, :K], self._signs[:K], out=weights[:, :N])
         weights[:, N:] = hermite[1, :K]
-        simple[:, :N] = transitions[1, :K]
-        return Bridge(weights, spread, simple, simple_spread)
+        return weights
+
+    def bridge_spread(self, u: float, K: int) -> Array:
+        """Covariance that remains when both ends are known, for unit intensity.
+
+        Parameters
+        ----------
+        u : float
+            Place, 0 to 1.
+        K : int
+            Number of derivatives that are wanted, the zeroth included.
+
+        Returns
+        -------
+        ndarray, shape (K, K)
+        """
+        at_end = self.bridge_weights(u, K)[:, self.N :]
+        transitions, driven = self.matrices(np.array([1.0 - u, u]))
+        spread: Array = driven[1, :K, :K] - at_end @ (transitions[0] @ driven[1, :, :K])
+        return spread
 
 
 def _hermite(N: int) -> Array:
