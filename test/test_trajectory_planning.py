@@ -37,7 +37,7 @@ def moving_state(time, seed=2):
 
 
 def has_remark(plan, *parts):
-    return any(all(part in remark for part in parts) for remark in plan.remarks)
+    return any(all(part in remark for part in parts) for remark in (*plan.remarks, *plan.warnings))
 
 
 def assert_same_motion(actual, expected):
@@ -475,3 +475,21 @@ def test_accelerations_without_velocities_have_a_spline_only():
 def test_unusable_start_states_are_refused_with_the_reason(start, message):
     with pytest.raises(TrajectoryError, match=message):
         plan_motion(path(), NAMES, start=start)
+
+
+def test_motion_in_progress_is_not_forced_to_a_waypoint_that_is_about_to_pass():
+    waypoints = Waypoints(NAMES, [0.0, 1.0, 2.0, 3.0], np.outer([0.0, 1.0, 0.5, 3.0], np.ones(3)))
+    state = np.zeros((5, 3))
+    state[0], state[1] = 0.5, 0.4  # far from where the waypoints lead
+    plan = plan_motion(waypoints, NAMES, start=StartState(0.95, state, True))
+    assert list(plan.motion.times) == [0.95, 2.0, 3.0]
+    assert any('next waypoint is left out' in remark for remark in (*plan.remarks, *plan.warnings))
+    assert plan.extremes.highest.max() < 4.0
+    kept = plan_motion(waypoints, NAMES, start=StartState(0.8, state, True))
+    assert list(kept.motion.times) == [0.8, 1.0, 2.0, 3.0]
+    jtc = plan_motion(
+        waypoints, NAMES, start=StartState(0.95, state, True), interpolation='jtc'
+    )
+    assert list(jtc.motion.times) == [0.95, 1.0, 2.0, 3.0]
+    last = plan_motion(waypoints, NAMES, start=StartState(2.999, state, True))
+    assert list(last.motion.times) == [2.999, 3.0]

@@ -161,7 +161,7 @@ def describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot
         continuous_order(plan.continuous_derivative), message.valid_order
     )
     message.deviation_from_jtc = flat(plan.deviation_from_jtc)
-    message.remarks = list(plan.remarks)
+    message.remarks = [*plan.remarks, *plan.warnings]
     # The extremes may lie between the samples.
     sampled = [item for item in message.limit_violations if item.quantity != 'position']
     extremes = plan.extremes
@@ -187,7 +187,9 @@ def answer(
     response = Response()
     try:
         robot = ready(robot)
-        response.effort_trajectory = _requested(robot, request, settings, expect_wrenches)
+        response.effort_trajectory, warnings = _requested(
+            robot, request, settings, expect_wrenches
+        )
     except HodynError as error:
         response.success = False
         response.error_code = next(
@@ -197,7 +199,7 @@ def answer(
     else:
         response.success = True
         response.error_code = Response.SUCCESS
-        response.warnings = [*robot.model.warnings, *response.effort_trajectory.remarks]
+        response.warnings = [*robot.model.warnings, *warnings]
     return response
 
 
@@ -206,7 +208,7 @@ def _requested(
     request: ComputeInverseDynamics.Request,
     settings: Settings,
     expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
-) -> JointEffortTrajectory:
+) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
     has_trajectory = bool(request.trajectory.points or request.trajectory.joint_names)
     has_motion = bool(request.motion)
     if has_trajectory == has_motion:
@@ -229,7 +231,8 @@ def _requested(
         source = JointEffort.SOURCE_JOINT_MOTION
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
     expect_wrenches(robot.model, wrenches)
-    return effort_trajectory(robot, times, motion, wrenches, stamp, source, plan)
+    message = effort_trajectory(robot, times, motion, wrenches, stamp, source, plan)
+    return message, () if plan is None else plan.warnings
 
 
 def _check_motion_alone(request: ComputeInverseDynamics.Request) -> None:

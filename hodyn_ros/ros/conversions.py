@@ -223,7 +223,7 @@ def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
             )
     values = np.array(
         [
-            _moment_force(wrench)
+            moment_force(wrench)
             for wrench in (message.wrench, message.wrench_dot, message.wrench_ddot)
         ]
     )
@@ -232,7 +232,8 @@ def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
     return link, _EXPRESSIONS[message.expressed_in], _ACTINGS[message.acting], values
 
 
-def _moment_force(message: WrenchMessage) -> list[float]:
+def moment_force(message: WrenchMessage) -> list[float]:
+    """Components of a wrench in the order of the mathematics."""
     torque, force = message.torque, message.force
     return [torque.x, torque.y, torque.z, force.x, force.y, force.z]
 

@@ -37,7 +37,10 @@ class MeasuredMotion:
         self._estimator: DerivativeEstimator | None = None
         self._names: list[str] = []
         self._order: list[int] = []
+        self._last_stamp = 0
         self.latest: Estimate | None = None
+        self.gap = 0.0
+        """Time without measurements before the latest one, if it made the estimate start anew."""
 
     @property
     def settings(self) -> EstimatorSettings:
@@ -50,9 +53,9 @@ class MeasuredMotion:
         self._start()
 
     @property
-    def estimator(self) -> DerivativeEstimator | None:
-        """Estimator in use, with its counters."""
-        return self._estimator
+    def dropped(self) -> int:
+        """Number of measurements that came too late to be used."""
+        return 0 if self._estimator is None else self._estimator.dropped
 
     def use_joints(self, names: tuple[str, ...]) -> None:
         """Estimate the motion of these joints from now on."""
@@ -112,7 +115,11 @@ class MeasuredMotion:
                 f'JointState: position of joint {self._joint_names[joint]!r} is '
                 f'{position[joint]}; all positions must be finite.'
             )
+        gaps = self._estimator.gaps
         self.latest = self._estimator.update(stamp, position)
+        is_gap = self._estimator.gaps > gaps
+        self.gap = abs(stamp - self._last_stamp) / NANOSECONDS if is_gap else 0.0
+        self._last_stamp = stamp
         return self.latest
 
     def state(self, now: int, timeout: float) -> State | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
@@ -64,7 +65,7 @@ from hodyn_ros.ros.planning_process import PlanningProcess, ProcessState
 from hodyn_ros.ros.process import run
 from hodyn_ros.ros.sensors import wrench_estimator, wrench_settings
 from hodyn_ros.ros.settings import Settings
-from hodyn_ros.ros.tally import refusal_kind
+from hodyn_ros.ros.tally import missed_ticks, refusal_kind
 from hodyn_ros.ros.trajectories import TrajectoryInput
 from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
@@ -81,7 +82,7 @@ class HodynNode(Node):
         # What ends with the node, also if it comes no further than to its parameters.
         self._planner: Planner | None = None
         self._descriptions: Descriptions | None = None
-        self._declared = Parameters(self, self._on_settings)
+        self._declared = Parameters(self, self._on_settings, self._check_settings)
         settings = self._settings
         self._remark = ''
         self._limit_check: LimitCheck | None = None  # of the robot in use
@@ -243,6 +244,13 @@ class HodynNode(Node):
             self._descriptions.request(xml, model)
         return SetParametersResult(successful=True)
 
+    def _check_settings(self, settings: Settings) -> None:
+        """Refuse what does not suit the robot in use."""
+        robot = self._robot
+        link = settings.wrench.link
+        if robot is not None and link:
+            robot.model.link(link)
+
     def _on_settings(self, before: Settings, settings: Settings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
         self._wrenches.settings = wrench_settings(settings)
@@ -278,7 +286,7 @@ class HodynNode(Node):
         self._measured.use_joints(robot.model.joint_names)
         for link in self._wrenches.keep_only(robot.model):
             self.get_logger().warning(
-                f'The wrench on {link!r} is dropped: the new robot has no such link.'
+                f'The wrench on {link!r} is dropped: the new robot has no place for it.'
             )
         self._descriptions.request_wrenches(robot.model, self._wrenches.latest())
         for warning in robot.model.warnings:
@@ -332,7 +340,13 @@ class HodynNode(Node):
         if not self._settings.estimator.enabled:
             return
         robot = self._ready()
-        estimate = self._measured.update(message, self._time(), self._settings.input_timeout)
+        measured = self._measured
+        dropped = measured.dropped
+        estimate = measured.update(message, self._time(), self._settings.input_timeout)
+        if measured.dropped > dropped:
+            self._diagnostics.dropped('joint_states', measured.dropped - dropped)
+        if measured.gap:
+            self._diagnostics.gap('joint_states', measured.gap)
         if estimate is None:
             return
         self._estimate_publisher.publish(motion_estimate_message(robot.model, estimate))
@@ -348,14 +362,20 @@ class HodynNode(Node):
             )
 
     def _take_wrench_motion(self, message: WrenchMotion) -> None:
-        model = self._ready().model
-        if self._wrenches.take_motion(message, model, self._time()):
-            self._descriptions.request_wrenches(model, self._wrenches.latest())
+        self._take_acting('wrench_motion', self._wrenches.take_motion, message)
 
     def _take_wrench(self, message: WrenchStamped) -> None:
+        self._take_acting('wrench', self._wrenches.take_stamped, message)
+
+    def _take_acting(
+        self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
+    ) -> None:
         model = self._ready().model
-        if self._wrenches.take_stamped(message, model, self._time()):
+        dropped = self._wrenches.dropped
+        if take(message, model, self._time()):
             self._descriptions.request_wrenches(model, self._wrenches.latest())
+        if self._wrenches.dropped > dropped:
+            self._diagnostics.dropped(topic)
 
     def _publish_effort(
         self,
@@ -426,8 +446,8 @@ class HodynNode(Node):
     def _count_missed(self, now: int, is_streaming: bool) -> None:
         last, self._last_tick = self._last_tick, now if is_streaming else None
         if last is not None and is_streaming:
-            missed = round((now - last) * self._settings.publish_rate / NANOSECONDS) - 1
-            if missed > 0:
+            missed = missed_ticks(last, now, self._stream_timer.timer_period_ns)
+            if missed:
                 self._diagnostics.missed_ticks(missed)
 
     def _on_event(self, event: Event | ProcessState) -> None:
@@ -435,6 +455,7 @@ class HodynNode(Node):
         if isinstance(event, Plan):
             self._trajectories.on_plan(event)
         elif isinstance(event, Served):
+            self._diagnostics.waiting(event.waiting, self._settings.max_waiting_requests)
             if event.error:
                 self._diagnostics.refused(SERVICE, event.error, event.kind)
                 self._log_error(SERVICE, f'{SERVICE} refused: {event.error}')
@@ -463,7 +484,7 @@ class HodynNode(Node):
         self._diagnostics.received(topic)
         for remark in plan.remarks:
             self.get_logger().info(remark)
-        for text in plan.violations:
+        for text in plan.warnings:
             self.get_logger().warning(text)
 
     def _on_time_jump(self, jump: TimeJump) -> None:
@@ -494,8 +515,7 @@ class HodynNode(Node):
         self.get_logger().error(text)
 
     def _on_diagnostics_timer(self) -> None:
-        for topic in self._input_topics:
-            self._diagnostics.publishers(topic, publisher_names(self, topic))
+        self._note_inputs()
         message = self._diagnostics.report(
             self._robot,
             self._descriptions.error,
@@ -504,6 +524,20 @@ class HodynNode(Node):
         )
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics_publisher.publish(message)
+
+    def _note_inputs(self) -> None:
+        """Tell the diagnostics what can be known of the inputs without looking at messages."""
+        settings = self._settings
+        for topic in (*self._input_topics, 'joint_trajectory'):
+            self._diagnostics.publishers(topic, publisher_names(self, topic))
+        for topic in ('joint_motion', 'joint_states'):
+            self._diagnostics.watch(topic, settings.input_timeout)
+        for topic in ('wrench_motion', 'wrench'):
+            self._diagnostics.watch(topic, settings.wrench_timeout)
+        clock = self.get_clock()
+        self._diagnostics.clock(
+            clock.clock_type.name, self.get_parameter('use_sim_time').value is True
+        )
 
     def _algorithms(self, model: RobotModel) -> dict[str, str]:
         motion = np.zeros((5, model.n_joints))

@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     planned: PlannedMotion | None
     """None if the trajectory is refused or stops what is there."""
     remarks: tuple[str, ...] = ()
-    violations: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     error: str = ''
     """Why it is refused; empty if it is not."""
     is_internal: bool = False
@@ -99,13 +99,13 @@ def plan_trajectory(
         JointEffort.SOURCE_JOINT_TRAJECTORY,
         plan,
     )
-    violations = tuple(
+    violations = (
         f'The trajectory exceeds the {violation.quantity} limit of {violation.joint_name}: '
         f'{violation.value:.6g} at {violation.time_from_start:.3f} s, limit '
         f'{violation.limit:.6g}.'
         for violation in whole.limit_violations
     )
-    return Plan(task.number, planned, plan.remarks, violations), whole
+    return Plan(task.number, planned, plan.remarks, (*plan.warnings, *violations)), whole
 
 
 def whole_answer(

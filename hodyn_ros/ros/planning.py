@@ -54,6 +54,8 @@ class Served(NamedTuple):
     """Empty on success."""
     kind: str
     """Kind of the refusal."""
+    waiting: int
+    """How many requests wait."""
 
 
 class Logged(NamedTuple):
@@ -223,7 +225,7 @@ class Planning:
             except Exception:  # such as a request whose text is not UTF-8
                 if not self._closed:
                     self._report(Logged(traceback.format_exc()))
-                    self._report(Served('The request cannot be unpacked.', 'invalid'))
+                    self._report(Served('The request cannot be unpacked.', 'invalid', 0))
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -281,7 +283,7 @@ class Planning:
                 message=f'Internal error: {error!r}',
             )
         kind = 'internal' if response.error_code == Response.INTERNAL_ERROR else 'invalid'
-        self._report(Served(response.message, kind))
+        self._report(Served(response.message, kind, self._service.waiting))
         return response
 
     def _busy(self, waiting: int) -> Response:
@@ -291,5 +293,5 @@ class Planning:
             message=f'{waiting} requests wait already, as many as max_waiting_requests allows; '
             'try again later.',
         )
-        self._report(Served(response.message, 'busy'))
+        self._report(Served(response.message, 'busy', waiting))
         return response

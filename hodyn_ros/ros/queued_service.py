@@ -56,6 +56,11 @@ class QueuedService:
         self._send = service.send_response
         service.send_response = self._take
 
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait."""
+        return len(self._waiting)
+
     def _take(self, request: Any, header: Any) -> None:
         with self._changed:
             waiting = len(self._waiting)

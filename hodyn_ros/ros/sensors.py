@@ -8,6 +8,7 @@ from hodyn_ros.trajectory.estimator import DerivativeEstimator
 
 _WRENCH_COMPONENTS = 6
 _HIGHEST_WRENCH_DERIVATIVE = 2
+_SMALLEST_FORCE = 1.0  # N, of an oscillation whose derivatives are of interest
 
 
 def joint_estimator(settings: EstimatorSettings, n_joints: int) -> DerivativeEstimator:
@@ -28,10 +29,12 @@ def wrench_estimator(settings: Settings) -> DerivativeEstimator:
     return DerivativeEstimator(
         _WRENCH_COMPONENTS,
         highest_derivative=_HIGHEST_WRENCH_DERIVATIVE,
-        delay=sensor.delay,
+        # Motions that are estimated lag, and need the wrench of their own instant.
+        delay=max(sensor.delay, settings.estimator.delay),
         noise=sensor.noise or None,
         bandwidth=sensor.bandwidth or None,
         max_gap=settings.wrench_timeout,
+        smallest_motion=_SMALLEST_FORCE,
     )
 
 

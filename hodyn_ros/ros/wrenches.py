@@ -22,7 +22,7 @@ from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.conversions import (
     NANOSECONDS,
-    _moment_force,
+    moment_force,
     nanoseconds,
     wrench_from_message,
 )
@@ -156,7 +156,7 @@ class Wrenches:
             the future by more than the time-out, or another source acts on the same link.
         """
         frame_id = message.header.frame_id
-        values = np.array(_moment_force(message.wrench))
+        values = np.array(moment_force(message.wrench))
         with self._lock:
             settings = self._settings
             place = mounting(settings, model, frame_id)

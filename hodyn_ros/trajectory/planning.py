@@ -40,6 +40,10 @@ HOLD_DURATION = 1.0
 # Messages have a resolution of a nanosecond; what is closer is the same time [s].
 _SAME_TIME = 0.5e-9
 
+# A motion in progress is not led to a waypoint in less than this part of the time from there to
+# the next one: where the two do not agree, the spline would swing far out.
+_NEAR = 0.1
+
 
 class StartState(NamedTuple):
     """Where the robot is, in the order of the joints of the model."""
@@ -72,7 +76,9 @@ class MotionPlan(Immutable):
     extremes: Extremes
     """Lowest and highest position of each joint, with their times."""
     remarks: tuple[str, ...]
-    """What was given, what was supplied, and what else one should know about the motion."""
+    """What was given and what was supplied."""
+    warnings: tuple[str, ...]
+    """What one may not expect of the motion."""
 
 
 class _Knots(NamedTuple):
@@ -132,7 +138,7 @@ def plan_motion(
         start = _checked(start, names, needed=ORDER if interpolation == 'spline' else 3)
     held = left_out(waypoints, names)
     waypoints = _all_joints(waypoints, names, start, allow_partial_joints)
-    knots = _knots(waypoints, start)
+    knots = _knots(waypoints, start, _NEAR if interpolation == 'spline' else 0.0)
     boundary = start if knots.starts_at_state else None
     controlled = knots.waypoints if boundary is None else _as_controlled(knots.waypoints)
 
@@ -141,24 +147,23 @@ def plan_motion(
         rows = controlled.positions, controlled.velocities, controlled.accelerations
         motion = jtc_motion(controlled.times, *rows)
         deviation = np.zeros(len(names))
-        interpolated = [remarks.continuity(motion.continuous_derivative)]
+        supplied = remarks.continuity(motion.continuous_derivative)
+        warnings: tuple[str, ...] = ()
     else:
         motion = _spline(knots.waypoints, boundary)
         deviation = deviation_from_jtc(motion, controlled)
-        interpolated = [
-            remarks.supplied(motion.given),
-            *remarks.large_deviation(deviation, controlled),
-        ]
+        supplied = remarks.supplied(motion.given)
+        warnings = remarks.large_deviation(deviation, controlled)
     initial = motion(motion.start_time)
     in_progress = start is not None and start.in_progress
     begin = remarks.beginning(motion.start_time, initial, boundary is not None, in_progress)
     joined = ORDER - 1
     if boundary is not None:
         joined = _joined(initial, boundary)
-        interpolated += remarks.jump_at_start(joined, initial, boundary.motion, names)
+        warnings += remarks.jump_at_start(joined, initial, boundary.motion, names)
     elif start is not None and motion.start_time <= start.time <= motion.end_time:
         distance = np.abs(motion(start.time, 0)[0] - start.motion[0])
-        interpolated += remarks.away_from_motion(start.time, distance, names)
+        warnings += remarks.away_from_motion(start.time, distance, names)
     return MotionPlan(
         motion=motion,
         interpolation=interpolation,
@@ -170,9 +175,9 @@ def plan_motion(
             *knots.remarks,
             begin,
             *remarks.held_joints(held, names, None if start is None else start.motion[1]),
-            *interpolated,
-            *jtc_remarks(controlled),
+            supplied,
         ),
+        warnings=(*warnings, *jtc_remarks(controlled)),
     )
 
 
@@ -230,7 +235,7 @@ def _all_joints(
     return complete
 
 
-def _knots(waypoints: Waypoints, start: StartState | None) -> _Knots:
+def _knots(waypoints: Waypoints, start: StartState | None, near: float) -> _Knots:
     """Choose the waypoints that lie ahead, with the start state before them where it belongs."""
     if start is None:
         if len(waypoints.times) == 1:
@@ -246,16 +251,31 @@ def _knots(waypoints: Waypoints, start: StartState | None) -> _Knots:
                 f'All waypoints have passed: the last one lies at {waypoints.times[-1]:g} s, the '
                 f'motion in progress is continued from {start.time:g} s on. Send later waypoints.'
             )
+        left_out = passed + _too_near(waypoints.times[passed:], start.time, near)
         return _Knots(
-            _after_state(waypoints, start, passed),
+            _after_state(waypoints, start, left_out),
             starts_at_state=True,
-            remarks=remarks.passed(waypoints, passed, start.time, start.motion[0], _SAME_TIME),
+            remarks=(
+                *remarks.passed(waypoints, passed, start.time, start.motion[0], _SAME_TIME),
+                *remarks.too_near(left_out - passed, near),
+            ),
         )
     if passed == 0:
         return _Knots(_after_state(waypoints, start, 0), starts_at_state=True)
     if len(waypoints.times) > 1:
         return _Knots(waypoints, starts_at_state=False)
     return _hold(waypoints, start)
+
+
+def _too_near(times: Array, start_time: float, near: float) -> int:
+    """Count the waypoints that lie so shortly behind the start that the spline would swing."""
+    count = 0
+    while (
+        count < len(times) - 1
+        and times[count] - start_time < near * (times[count + 1] - times[count])
+    ):
+        count += 1
+    return count
 
 
 def _after_state(waypoints: Waypoints, start: StartState, first: int) -> Waypoints:

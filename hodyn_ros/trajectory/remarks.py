@@ -170,6 +170,17 @@ def passed(
     )
 
 
+def too_near(count: int, near: float) -> tuple[str, ...]:
+    """Say that waypoints are left out that lie too shortly behind the join."""
+    if not count:
+        return ()
+    which = 'The next waypoint is' if count == 1 else f'The next {count} waypoints are'
+    return (
+        f'{which} left out too, since until there it takes less than {near:g} of the time to the '
+        'waypoint behind.',
+    )
+
+
 def held_joints(
     held: Sequence[str], names: Sequence[str], velocity: Array | None
 ) -> tuple[str, ...]:
