@@ -1,4 +1,4 @@
-"""Streams of measurements from motions with known derivatives, and what an estimator makes of them.
+"""Streams of measurements with known derivatives, and what an estimator makes of them.
 
 Motions are callables from times (N,) to values and four derivatives (N, 5, n).
 """

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from streams import discretised, errors, rest, robot_motion, run, sinusoid, stream
+from streams import SECOND, discretised, errors, rest, robot_motion, run, sinusoid, stream
 
 from hodyn_ros.trajectory.estimator import CUTOFFS, DerivativeEstimator
 
