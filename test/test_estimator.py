@@ -1,4 +1,4 @@
-"""The estimator of derivatives: against exact inference, on robot motions, and on bad streams."""
+"""The estimator of derivatives: what it vouches for, other times, and bad streams."""
 
 import pickle
 from math import factorial
@@ -7,320 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.interpolate import BPoly
-from scipy.linalg import expm
+from streams import (
+    SECOND,
+    errors,
+    point_to_point,
+    rest,
+    robot_motion,
+    run,
+    same,
+    sinusoid,
+    stamps,
+    stream,
+)
 
 from hodyn_ros.errors import MotionError
-from hodyn_ros.trajectory.estimator import CUTOFFS, DerivativeEstimator
-from hodyn_ros.trajectory.kalman import ModelBank, Steps
-
-SECOND = 1_000_000_000
-
-
-# Motions with known derivatives: callables from times (N,) to (N, 5, 1)
-
-
-def sinusoid(frequency, amplitude=0.5):
-    w, k = 2.0 * np.pi * frequency, np.arange(5)
-    return lambda t: (amplitude * w**k * np.sin(w * t[:, None] + 0.3 + 0.5 * np.pi * k))[..., None]
-
-
-def point_to_point(distance=0.8, duration=1.0, pause=1.0):
-    """Rest, move over the distance, rest, move back, ...; class C4."""
-    curve = BPoly.from_derivatives([0.0, duration], [[0.0] * 5, [distance, 0.0, 0.0, 0.0, 0.0]])
-    polynomials = [curve.derivative(k) if k else curve for k in range(5)]
-
-    def motion(t):
-        cycle, phase = np.divmod(t, duration + pause)
-        moves = np.clip(phase - pause, 0.0, duration)
-        values = np.stack([polynomial(moves) for polynomial in polynomials], axis=1)
-        back = cycle % 2 == 1
-        values[back] *= -1.0
-        values[back, 0] += distance
-        return values[..., None]
-
-    return motion
-
-
-def rest(value=0.3):
-    return lambda t: np.broadcast_to([[value], [0.0], [0.0], [0.0], [0.0]], (len(t), 5, 1))
-
-
-def robot_motion(t):
-    """Six components as robots move them, shape (N, 5, 6)."""
-    parts = [sinusoid(0.2), sinusoid(0.7), sinusoid(2.0, 0.2), point_to_point()]
-    parts += [point_to_point(0.3, 0.7, 1.3), rest()]
-    return np.concatenate([part(t) for part in parts], axis=2)
-
-
-def stamps(rate, duration, rng, jitter=0.2, first=0):
-    """Stamps [ns] of a stream, and the times from its start [s]."""
-    steps = np.arange(round(rate * duration)) + jitter * rng.uniform(-0.5, 0.5, (1,))
-    steps = steps + jitter * rng.uniform(-0.5, 0.5, steps.shape)
-    nanoseconds = np.round(1e9 * (steps + 1.0) / rate).astype(np.int64)
-    return [first + int(ns) for ns in nanoseconds], 1e-9 * nanoseconds
-
-
-def stream(motion, rate, duration, noise, seed=0, jitter=0.2, first=0):
-    rng = np.random.default_rng(seed)
-    times, t = stamps(rate, duration, rng, jitter, first)
-    values = motion(t)[:, 0]
-    return times, values + noise * rng.standard_normal(values.shape)
-
-
-def run(estimator, times, values):
-    found = [estimator.update(time, value) for time, value in zip(times, values)]
-    return [estimate for estimate in found if estimate is not None]
-
-
-def same(first, second):
-    """Whether two lists of estimates agree to the last bit."""
-    return len(first) == len(second) and all(
-        all(np.array_equal(a, b) for a, b in zip(one, other)) for one, other in zip(first, second)
-    )
-
-
-def errors(estimates, motion, order):
-    """Errors and standard deviations where the order is vouched for, shape (N, n) each."""
-    chosen = [estimate for estimate in estimates if estimate.valid_order >= order]
-    if not chosen:
-        return np.empty((0, 1)), np.empty((0, 1))
-    truth = motion(1e-9 * np.array([estimate.time for estimate in chosen]))[:, order]
-    found = np.array([estimate.motion[order] for estimate in chosen])
-    return found - truth, np.array([estimate.std[order] for estimate in chosen])
-
-
-# Against exact inference
-
-
-def discretised(N, step):
-    """Transition and driven covariance of the N-fold integrator (Van Loan 1978)."""
-    A, G = np.diag(np.ones(N - 1), 1), np.zeros((N, N))
-    G[-1, -1] = 1.0
-    block = expm(np.block([[-A, G], [np.zeros((N, N)), A.T]]) * step)
-    F = block[N:, N:].T
-    return F, F @ block[:N, N:]
-
-
-def posterior(times, values, N, intensity, wanted):
-    """State at index `wanted` given all values with unit noise, by dense Gaussian algebra."""
-    states = len(times) * N
-    precision, right = np.zeros((states, states)), np.zeros(states)
-    for i, value in enumerate(values):
-        precision[i * N, i * N] += 1.0
-        right[i * N] += value
-        if i:
-            F, Q = discretised(N, times[i] - times[i - 1])
-            rows = np.zeros((N, states))
-            rows[:, (i - 1) * N : i * N], rows[:, i * N : (i + 1) * N] = -F, np.eye(N)
-            precision += rows.T @ np.linalg.solve(Q * intensity, rows)
-    covariance = np.linalg.inv(precision)
-    place = slice(wanted * N, (wanted + 1) * N)
-    return (covariance @ right)[place], covariance[place, place]
-
-
-@pytest.mark.parametrize('N', [2, 3, 4])
-def test_smoothed_states_are_the_exact_posterior(N):
-    rng = np.random.default_rng(N)
-    t = np.cumsum(rng.uniform(0.1, 0.4, 20))
-    values = 3.0 * rng.standard_normal(20)
-    cutoff, period, copied = 2.0, 0.25, 13
-    bank = ModelBank(np.array([cutoff]), 1, N, 2)
-    bank.start(round(1e9 * t[0]), values[:1])
-    for i in range(1, 20):
-        bank.predict(round(1e9 * t[i]), period)
-        bank.measure(values[i : i + 1])
-        if i in (copied, copied + 4):
-            bank.copy()
-    mean, covariance = bank.states(round(1e9 * t[copied]), N)
-    expected = posterior(t, values, N, cutoff ** (2 * N) * period, copied)
-    scale = np.sqrt(np.diag(expected[1]))
-    np.testing.assert_allclose((mean[0, 0] - expected[0]) / scale, 0.0, atol=1e-5)
-    np.testing.assert_allclose(
-        (covariance[0] - expected[1]) / np.outer(scale, scale), 0.0, atol=1e-5
-    )
-    mean, covariance = bank.states(round(1e9 * t[-1]), N)
-    expected = posterior(t, values, N, cutoff ** (2 * N) * period, 19)
-    scale = np.sqrt(np.diag(expected[1]))
-    np.testing.assert_allclose((mean[0, 0] - expected[0]) / scale, 0.0, atol=1e-5)
-    np.testing.assert_allclose(
-        (covariance[0] - expected[1]) / np.outer(scale, scale), 0.0, atol=1e-5
-    )
-
-
-@pytest.mark.parametrize('N', [2, 4, 6])
-@pytest.mark.parametrize('step', [0.05, 1.0, 3.0])
-def test_step_matrices_match_the_matrix_exponential(N, step):
-    F, Q = Steps(N).matrices(np.array([step]))
-    expected_F, expected_Q = discretised(N, step)
-    np.testing.assert_allclose(F[0], expected_F, rtol=1e-12, atol=1e-14)
-    # The block exponential is accurate relative to its largest entry.
-    np.testing.assert_allclose(Q[0], expected_Q, rtol=1e-6, atol=1e-12 * expected_Q.max())
-
-
-@pytest.mark.parametrize('u', [0.1, 0.5, 0.83])
-def test_bridge_interpolates_like_a_hermite_polynomial(u):
-    N, rng = 6, np.random.default_rng(0)
-    ends = rng.standard_normal((2, N))
-    curve = BPoly.from_derivatives([0.0, 1.0], ends)
-    expected = [curve(u)] + [curve.derivative(k)(u) for k in range(1, N)]
-    found = Steps(N).bridge_weights(u, N) @ ends.ravel()
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize('u', [0.25, 0.5, 0.9])
-def test_bridge_spreads_as_conditioning_on_both_ends_says(u):
-    N = 3
-    F1, Q1 = discretised(N, u)
-    F2, Q2 = discretised(N, 1.0 - u)
-    cross = Q1 @ F2.T
-    expected = Q1 - cross @ np.linalg.solve(F2 @ Q1 @ F2.T + Q2, cross.T)
-    spread = Steps(N).bridge_spread(u, N)
-    np.testing.assert_allclose(spread, expected, rtol=1e-7, atol=1e-9)
-
-
-# Honesty
-
-
-def pooled(rate, noise, duration=5.0, runs=2, **parameters):
-    """Estimates of several runs, with their errors and standard deviations of every order."""
-    found = [[] for _ in range(5)]
-    for seed in range(runs):
-        estimator = DerivativeEstimator(6, **parameters)
-        estimates = run(estimator, *stream(robot_motion, rate, duration, noise, seed))
-        assert estimates
-        for order in range(5):
-            found[order].append(errors(estimates, robot_motion, order))
-    return [
-        tuple(
-            np.concatenate([part[i] for part in parts if len(part[i])] or [np.empty((0, 6))])
-            for i in (0, 1)
-        )
-        for parts in found
-    ]
-
-
-@pytest.mark.parametrize('rate', [100, 400])
-@pytest.mark.parametrize('noise', [1e-6, 1e-4, 1e-3])
-def test_standard_deviations_are_honest_on_robot_motions(rate, noise):
-    orders = pooled(rate, noise, vouched_fraction=1e9)
-    for order, (error, std) in enumerate(orders):
-        assert np.mean(np.abs(error) < 2.0 * std) >= 0.88, order
-        # Every motion by itself. Smoother motions than the model expects are estimated better than
-        # it can know; never is the error much larger than it says.
-        ratio = np.sqrt(np.mean(error**2, axis=0) / np.mean(std**2, axis=0))
-        assert ratio.max() <= 1.5, order
-        moving = ratio[:5] if order < 3 else ratio[1:5]
-        assert np.exp(np.mean(np.log(moving))) >= 0.5, order
-
-
-@pytest.mark.parametrize('noise', [1e-5, 1e-3])
-def test_what_is_vouched_for_is_covered(noise):
-    orders = pooled(200, noise)
-    assert all(len(error) > 100 for error, _ in orders[:3])
-    for order, (error, std) in enumerate(orders):
-        if len(error) > 100:
-            assert np.mean(np.abs(error) < 2.0 * std) >= 0.88, order
-
-
-@pytest.mark.parametrize('delay', [0.0, 0.03, 0.2])
-def test_standard_deviations_are_honest_for_other_delays(delay):
-    for error, std in pooled(200, 1e-5, delay=delay):
-        if len(error) > 100:
-            assert 0.85 <= np.mean(np.abs(error) < 2.0 * std)
-            assert np.sqrt(np.mean(error**2) / np.mean(std**2)) <= 1.5
-
-
-def integrated_noise(t, intensity, rng, N=6):
-    """Draw from the model itself: value and derivatives (T, N), at rest in the beginning."""
-    states = np.zeros((len(t), N))
-    for i in range(1, len(t)):
-        F, Q = discretised(N, t[i] - t[i - 1])
-        scale = (t[i] - t[i - 1]) ** (N - np.arange(N))
-        L = np.linalg.cholesky(Q / np.outer(scale, scale) + 1e-15 * np.eye(N))
-        noise = scale * (L @ rng.standard_normal(N))
-        states[i] = F @ states[i - 1] + np.sqrt(intensity) * noise
-    return states
-
-
-def test_standard_deviations_are_exact_where_the_model_is():
-    # Intensity of the bank's model at 20.9 rad/s for this noise and rate.
-    rate, noise, found = 200, 1e-3, [[], [], [], [], []]
-    intensity = CUTOFFS[4] ** 12 * noise**2 / rate
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        t = np.arange(600) / rate
-        states = integrated_noise(t, intensity, rng)
-        values = states[:, :1] + noise * rng.standard_normal((600, 1))
-        estimator = DerivativeEstimator(1, noise=noise, vouched_fraction=1e6)
-        for estimate in run(estimator, [5_000_000 * i for i in range(600)], values):
-            i = round(estimate.time / 5_000_000)
-            for order in range(5):
-                error = estimate.motion[order, 0] - states[i, order]
-                found[order].append(error / estimate.std[order, 0])
-    for order in range(5):
-        assert 0.75 <= np.sqrt(np.mean(np.square(found[order]))) <= 1.45, order
-
-
-def test_covariance_tells_how_errors_of_the_orders_go_together():
-    """Errors whitened by the factor have unit variance, more or less."""
-    estimates = run(
-        DerivativeEstimator(6, highest_derivative=2), *stream(robot_motion, 200, 6.0, 1e-4)
-    )
-    estimates = [estimate for estimate in estimates if estimate.valid_order == 2]
-    truth = robot_motion(1e-9 * np.array([estimate.time for estimate in estimates]))
-    whitened = [
-        np.linalg.solve(estimate.factor, (estimate.motion - true[:3]).T[..., None])
-        for estimate, true in zip(estimates, truth)
-    ]
-    size = np.sqrt(np.mean(np.square(whitened), axis=0))
-    assert 0.5 <= np.median(size) <= 1.3
-    assert size.max() <= 2.0
-
-
-def test_noise_is_identified_for_each_component():
-    noise = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-5, 1e-4])
-    last = run(DerivativeEstimator(6), *stream(robot_motion, 500, 3.0, noise))[-1]
-    np.testing.assert_allclose(last.noise, noise, rtol=0.25)
-
-
-def test_given_noise_is_taken():
-    estimator = DerivativeEstimator(6, noise=1e-4)
-    last = run(estimator, *stream(robot_motion, 200, 2.0, 1e-4))[-1]
-    np.testing.assert_allclose(last.noise, 1e-4, rtol=1e-12)
-
-
-def test_rounded_values_at_rest_and_in_motion_are_covered():
-    times, values = stream(robot_motion, 500, 5.0, 0.0)
-    estimates = run(DerivativeEstimator(6), times, np.round(values, 4))
-    for order in range(5):
-        error, std = errors(estimates, robot_motion, order)
-        assert len(error) > 100
-        assert 0.85 <= np.mean(np.abs(error) < 2.0 * std)
-
-
-def test_motion_without_noise_is_followed_closely():
-    motion = sinusoid(0.5)
-    estimates = run(DerivativeEstimator(1), *stream(motion, 200, 3.0, 0.0))
-    for order in range(5):
-        error, _ = errors(estimates[-200:], motion, order)
-        assert len(error) == 200
-        assert np.abs(error).max() <= 1e-3 * np.pi**order
-
-
-def test_standing_still_leaves_nothing_but_the_value():
-    last = run(DerivativeEstimator(1), *stream(rest(), 200, 3.0, 1e-5))[-1]
-    assert last.valid_order == 4
-    assert np.all(np.abs(last.motion[1:]) <= 4.0 * last.std[1:])
-    assert np.all(last.std[:, 0] <= 2.5e-3 * 10.0 ** np.arange(5))
-
-
-def test_stream_of_constants_is_constant():
-    last = run(DerivativeEstimator(2), range(0, SECOND, 5_000_000), [[1.5, 0.0]] * 200)[-1]
-    np.testing.assert_allclose(last.motion[0], [1.5, 0.0], rtol=1e-12)
-    np.testing.assert_allclose(last.motion[1:], 0.0, atol=1e-6)
-    assert np.isfinite(last.std).all() and np.isfinite(last.factor).all()
-
+from hodyn_ros.trajectory.estimator import DerivativeEstimator
 
 # What is vouched for
 
@@ -531,6 +232,7 @@ def test_decimals_of_large_stamps_are_kept():
     [
         ((10**9, [0.0, np.nan]), 'finite'),
         ((10**9, [np.inf, 0.0]), 'finite'),
+        ((10**9, [1e101, 0.0]), 'finite'),
         ((10**9, [0.0]), r'shape \(1,\), expected \(2,\)'),
         ((10**9, ['a', 'b']), 'numbers'),
         ((10**9, [0.0, 0.0], [np.inf, 0.0]), 'rates'),
@@ -575,11 +277,11 @@ def test_bad_parameters_are_refused(parameters):
         DerivativeEstimator(**parameters)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_no_stream_makes_it_return_nan(data):
     estimator = DerivativeEstimator(2, highest_derivative=data.draw(st.sampled_from([1, 4])))
-    size = data.draw(st.sampled_from([1e-12, 1.0, 1e9]))
+    size = data.draw(st.sampled_from([1e-99, 1e-12, 1.0, 1e9, 1e99]))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     steps = st.sampled_from([1, 1000, 10**6, 5 * 10**6, 10**8, -(10**6), 10**10, -(10**12)])
     time = 10**18

@@ -55,6 +55,8 @@ _RENEWAL = 5_000_000  # time for which weights and covariances are used [ns]
 _RATE_MEMORY = 0.005  # share of a new step in the typical one
 _NEGLIGIBLE = 1e-12  # weight of a model
 _LARGEST_PEAK = 4.0  # standard deviation over what is allowed that is remembered
+_LEAST_VARIANCE = 1e-200  # of any noise or estimate
+_LARGEST = 1e100  # value whose square and more can be computed with
 _EPS = 4.0 * float(np.finfo(np.float64).eps)  # relative rounding of a value
 
 
@@ -166,7 +168,6 @@ class DerivativeEstimator:
         self._K = highest + 1
         self._smallest = smallest * SMALLEST_FREQUENCY ** np.arange(self._K)[:, None]
         self._N = self._K + _STATES_ABOVE
-        self._jitter = 1e-12 * np.eye(self._K)
         self._copy_after = 0
         self._n_copies = 0
         if self._delay:
@@ -250,12 +251,17 @@ class DerivativeEstimator:
         """
         time = _checked_time(time)
         values = _checked('values', values, self._n)
-        if not np.isfinite(values).all():
-            raise MotionError(f'values are {values.tolist()}; all of them must be finite.')
+        # Written such that NaN is refused too.
+        if not np.abs(values).max() <= _LARGEST:
+            raise MotionError(
+                f'values are {values.tolist()}; all of them must be finite, up to {_LARGEST:g}.'
+            )
         if rates is not None:
             rates = _checked('rates', rates, self._n)
-            if np.isinf(rates).any():
-                raise MotionError(f'rates are {rates.tolist()}; each must be finite or NaN.')
+            if np.any(np.abs(rates) > _LARGEST):
+                raise MotionError(
+                    f'rates are {rates.tolist()}; each must be finite, up to {_LARGEST:g}, or NaN.'
+                )
 
         if self._newest is None:
             self._start(time, values)
@@ -365,7 +371,7 @@ class DerivativeEstimator:
             # steps of its rounding shows no noise, and would hide that of its motion.
             least = np.maximum(rounding, (_EPS * self._size) ** 2)
             variance = self._squares / self._number
-            np.maximum(variance, np.maximum(least, 1e-200), out=variance)
+            np.maximum(variance, np.maximum(least, _LEAST_VARIANCE), out=variance)
             score = self._number * np.log(variance)
         else:
             variance = np.broadcast_to(self._noise**2, self._squares.shape)
@@ -414,12 +420,20 @@ class DerivativeEstimator:
 
     def _factored(self, covariance: Array) -> tuple[Array, Array]:
         """Return standard deviations (K, n) and Cholesky factors (n, K, K)."""
-        units = np.sqrt(covariance.reshape(self._n, -1)[:, :: self._K + 1])
-        # Scaled to a unit diagonal; the small addition covers rounding.
+        diagonal = covariance.reshape(self._n, -1)[:, :: self._K + 1]
+        units = np.sqrt(np.maximum(diagonal, _LEAST_VARIANCE))
         scaled = covariance / (units[:, :, None] * units[:, None])
-        scaled += self._jitter
-        np.multiply(np.linalg.cholesky(scaled), units[:, :, None], out=scaled)
-        return units.T, scaled
+        try:
+            factor = np.linalg.cholesky(scaled)
+        except np.linalg.LinAlgError:
+            # Rounding has made the smallest eigenvalues negative.
+            values, vectors = np.linalg.eigh(scaled)
+            values = np.maximum(values, 1e-9 * values[:, -1:])
+            scaled = (vectors * values[:, None]) @ vectors.transpose(0, 2, 1)
+            factor = np.linalg.cholesky(scaled)
+            units = units * np.sqrt(np.maximum(np.einsum('nkk->nk', scaled), 1.0))
+            factor /= np.sqrt(np.einsum('nkk->nk', scaled))[:, :, None]
+        return units.T, np.multiply(factor, units[:, :, None], out=scaled)
 
     def _measure_size(self, time: int, mean: Array) -> None:
         """Average the squares of the derivatives, and from them what is vouched for."""

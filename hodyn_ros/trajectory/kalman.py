@@ -27,6 +27,10 @@ Array = NDArray[np.float64]
 # time scale of each model: enough to forget it, and eps times it is still far below one.
 _UNKNOWN = 1e10
 
+# Variance from which on a model starts anew: it is far too fast for the times between the
+# measurements, and rounding of such variances would make others negative.
+_LOST = 1e12
+
 
 # Step, in units of the time scale of a model, that hardly changes the state. The states at both
 # ends then say the same, and weighing their differences would amplify rounding.
@@ -159,6 +163,8 @@ class ModelBank:
         """
         unit = self._units[:, order]
         index = self._place + order
+        if self._covariance[:, index, index].max() > _LOST:
+            self._restart(self._covariance[:, index, index] > _LOST)
         column = self._covariance[:, :, index].copy()
         variance = column[:, index] + (ratio / unit) ** 2
         innovation = values / unit[:, None] - self._mean[:, :, index]
@@ -167,6 +173,15 @@ class ModelBank:
         np.einsum('mi,mj->mij', column, column, out=self._outer)
         self._covariance -= self._outer
         return innovation * unit[:, None], variance * unit**2
+
+    def _restart(self, lost: NDArray[np.bool_]) -> None:
+        """Forget the newest state of models that know nothing any more, (M,)."""
+        P, place = self._covariance, self._place
+        P[lost, place:] = 0.0
+        P[lost, :, place:] = 0.0
+        for i in range(place, place + self._N):
+            P[lost, i, i] = _UNKNOWN
+        self._mean[lost, :, place + 1 :] = 0.0
 
     def copy(self) -> None:
         """Keep the present state; the oldest copy makes room for it."""
