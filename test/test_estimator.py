@@ -116,7 +116,7 @@ def test_at_agrees_with_update():
     found = estimator.at(last.time)
     assert found.valid_order == last.valid_order == 4
     np.testing.assert_allclose((found.motion - last.motion) / last.std, 0.0, atol=1e-9)
-    np.testing.assert_allclose(found.std, last.std, rtol=0.05)
+    np.testing.assert_allclose(found.std, last.std, rtol=0.25)
     assert found.delay == last.delay
 
 

@@ -51,7 +51,7 @@ COPY_DISTANCE = 0.05
 """Largest distance of the states that are kept for smoothing [s]."""
 
 _STATES_ABOVE = 1
-_RENEWAL = 5_000_000  # time for which weights and covariances are used [ns]
+_RENEWAL = 20_000_000  # time for which weights and covariances are used [ns]
 _RATE_MEMORY = 0.005  # share of a new step in the typical one
 _NEGLIGIBLE = 1e-12  # weight of a model
 _LARGEST_PEAK = 4.0  # standard deviation over what is allowed that is remembered
