@@ -195,7 +195,7 @@ def test_of_many_descriptions_only_the_latest_is_made_ready(start, gate):
     others = [robots.TWO_LINK.replace('value="0.7"', f'value="{k}.5"') for k in range(1, 6)]
     for urdf in others:
         harness.describe(urdf)
-        harness.wait(lambda urdf=urdf: harness.node._wanted == urdf, 'description taken')
+        harness.wait(lambda urdf=urdf: harness.node._descriptions._wanted == urdf, 'description taken')
     gate.opened.set()
     harness.wait_until_in_use(others[-1])
     assert gate.seen == [robots.TWO_LINK, others[-1]]
@@ -206,9 +206,9 @@ def test_robot_in_use_that_is_described_again_stays(start, gate):
     harness = start(robot_description=robots.TWO_LINK)
     gate.opened.clear()
     harness.describe(robots.HEAVIER_TWO_LINK)
-    harness.wait(lambda: harness.node._wanted == robots.HEAVIER_TWO_LINK, 'description taken')
+    harness.wait(lambda: harness.node._descriptions._wanted == robots.HEAVIER_TWO_LINK, 'description taken')
     harness.describe(robots.TWO_LINK)
-    harness.wait(lambda: harness.node._wanted is None, 'description taken back')
+    harness.wait(lambda: harness.node._descriptions._wanted is None, 'description taken back')
     gate.opened.set()
     # A further one is ready behind it.
     third = robots.TWO_LINK.replace('value="0.7"', 'value="2.5"')

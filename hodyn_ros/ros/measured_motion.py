@@ -116,11 +116,13 @@ class MeasuredMotion:
                 f'{position[joint]}; all positions must be finite.'
             )
         gaps = self._estimator.gaps
-        self.latest = self._estimator.update(stamp, position)
+        estimate = self._estimator.update(stamp, position)
         is_gap = self._estimator.gaps > gaps
         self.gap = abs(stamp - self._last_stamp) / NANOSECONDS if is_gap else 0.0
         self._last_stamp = stamp
-        return self.latest
+        if is_gap or estimate is not None:
+            self.latest = estimate
+        return estimate
 
     def state(self, now: int, timeout: float) -> State | None:
         """Return position and speed near an instant, to start a motion from; None if unknown.
