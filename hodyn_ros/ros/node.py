@@ -37,12 +37,11 @@ from hodyn_ros.ros.answers import Robot, ready
 from hodyn_ros.ros.conversions import (
     HIGHEST_EFFORT_ORDER,
     NANOSECONDS,
+    EffortWriter,
     continuous_order,
-    joint_effort_message,
     motion_estimate_message,
     motion_from_message,
     nanoseconds,
-    set_deviations,
 )
 from hodyn_ros.ros.descriptions import Descriptions
 from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
@@ -85,7 +84,8 @@ class HodynNode(Node):
         self._declared = Parameters(self, self._on_settings, self._check_settings)
         settings = self._settings
         self._remark = ''
-        self._limit_check: LimitCheck | None = None  # of the robot in use
+        self._limit_check: LimitCheck  # these two of the robot in use
+        self._writer: EffortWriter
         self._last_logged: dict[str, float] = {}
         self._last_tick: int | None = None
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
@@ -270,8 +270,9 @@ class HodynNode(Node):
 
     def _on_progress(self) -> None:
         """Tell the planning which robot there is, or whether to wait for one."""
-        self._limit_check = None
         robot = self._robot
+        if robot is not None:
+            self._limit_check, self._writer = LimitCheck(robot.limits), EffortWriter(robot.model)
         in_preparation = self._descriptions.in_preparation
         self._planner.set_robot(robot, in_preparation)
         names = None if robot is None else robot.model.joint_names
@@ -393,26 +394,25 @@ class HodynNode(Node):
             self._hold_back(error)
             return
         motion = motion[: order + 3]
-        effort = inverse_dynamics(robot.model, motion, wrenches)
+        effort = inverse_dynamics(robot.model, motion, wrenches or None)
         if not np.isfinite(effort).all():
             raise MotionError(
                 'The efforts exceed the range of floating-point numbers; give a motion that a '
                 'robot can make.'
             )
-        message = joint_effort_message(robot.model, effort, stamp, source, continuous)
+        deviations, delay = None, 0.0
         if estimate is not None:
-            message.delay = estimate.delay
-            set_deviations(
-                message,
-                effort_deviations(robot.model, motion, effort, wrenches, estimate.factor),
+            delay = estimate.delay
+            deviations = effort_deviations(
+                robot.model, motion, effort, wrenches, estimate.factor
             )
-        self._effort_publisher.publish(message)
+        self._effort_publisher.publish(
+            self._writer.message(effort, stamp, source, continuous, deviations, delay)
+        )
         compute_time = time.perf_counter() - begin
         self._diagnostics.published(compute_time, self._limit_hits(robot, motion, effort))
 
     def _limit_hits(self, robot: Robot, motion: NDArray, effort: NDArray) -> list[str]:
-        if self._limit_check is None:
-            self._limit_check = LimitCheck(robot.limits)
         if self._limit_check.is_kept(motion, effort):
             return []
         violations = find_violations(robot.model, robot.limits, motion[None], effort[None])
