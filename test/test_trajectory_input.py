@@ -208,6 +208,28 @@ def test_empty_trajectory_of_the_future_stops_then(setup):
     assert np.abs(setup.sample(end)[1:]).max() < 1e-9
 
 
+def test_stop_in_the_future_holds_for_trajectories_that_are_planned_before_it(setup):
+    setup.take([(0, 0), (1, 2)], [0, 4], stamp=100 * SECOND)
+    setup.take([(5, 5), (6, 6)], [7, 8])  # waits for the one before
+    setup.take([], [], stamp=102 * SECOND)
+    setup.plan(which=0)
+    setup.plan(which=1)
+    end = 102 * SECOND + round(setup.settings.stop_duration * SECOND)
+    assert np.abs(setup.sample(102 * SECOND - 1)[1]).min() > 0.1
+    assert np.abs(setup.sample(end)[1:]).max() < 1e-9
+    assert not setup.timeline
+
+
+def test_motion_that_begins_behind_another_starts_where_that_will_end(setup):
+    setup.run([(0, 0), (1, 2)], [0, 2])
+    setup.now += SECOND
+    setup.measured = State(np.full((5, 2), 0.3), False)  # where the robot is now
+    setup.take([(3, 3)], [1.0], stamp=103 * SECOND)
+    known = setup.planner.tasks[-1].known
+    np.testing.assert_allclose(known.motion[0], [1, 2])
+    assert not known.in_progress
+
+
 def test_stop_without_duration_ends_the_stream_at_once():
     setup = Setup(stop_duration=0.0)
     setup.run([(0, 0), (1, 2)], [0, 4])

@@ -258,6 +258,7 @@ class HodynNode(Node):
             self._measured.settings = settings.estimator
         if settings.publish_rate != before.publish_rate:
             self._stream_timer.timer_period_ns = round(NANOSECONDS / settings.publish_rate)
+            self._stream_timer.reset()  # or the old period would have to be over first
         self._planner.set_settings(settings)
         if settings.limits != before.limits:
             self._descriptions.update_limits()
