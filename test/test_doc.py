@@ -6,6 +6,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import rclpy
+from ros_harness import next_domain
 
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 
@@ -47,14 +49,19 @@ def test_every_page_is_reached_from_the_index():
 @pytest.mark.parametrize('page', [page for page in PAGES if examples(page)])
 def test_examples_run_in_their_order(page, monkeypatch):
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(next_domain()))
     names = {}
-    for number, example in enumerate(examples(page), start=1):
-        exec(compile(example, f'{page}, example {number}', 'exec'), names)  # noqa: S102
+    try:
+        for number, example in enumerate(examples(page), start=1):
+            exec(compile(example, f'{page}, example {number}', 'exec'), names)  # noqa: S102
+        assert not rclpy.ok(), 'the page does not end what it has started'
+    finally:
+        rclpy.try_shutdown()  # a page that fails must not keep others from starting
 
 
 def test_every_page_on_a_formulation_has_an_example():
     pages = {'conventions.rst', 'forward_kinematics.rst', 'inverse_kinematics.rst'}
-    pages |= {'friction.rst', 'trajectories.rst'}
+    pages |= {'friction.rst', 'trajectories.rst', 'estimation.rst', 'wrenches.rst', 'node.rst'}
     pages |= {page for page in PAGES if page.startswith('formulations/')}
     assert [page for page in sorted(pages) if not examples(page)] == []
 
