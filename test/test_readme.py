@@ -121,7 +121,9 @@ def test_topics_and_services_that_are_listed_are_those_of_the_node():
         listed = {'in': {}, 'out': {}}
         for direction, name, kind, _ in rows_of('Topics'):
             listed[direction][name.strip('`')] = kind.replace('/', '/msg/')
-        services = {name.strip('`'): kind.replace('/', '/srv/') for name, kind, _ in rows_of('Services')}
+        services = {
+            name.strip('`'): kind.replace('/', '/srv/') for name, kind, _ in rows_of('Services')
+        }
         for expected, ask in (
             (listed['in'], client.get_subscriber_names_and_types_by_node),
             (listed['out'], client.get_publisher_names_and_types_by_node),
