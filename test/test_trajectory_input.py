@@ -159,13 +159,28 @@ def test_plan_that_comes_too_late_is_made_again_with_more_time(setup):
     assert setup.now <= setup.timeline._motions[-1].first
 
 
-def test_planning_that_is_always_too_late_ends(setup):
+def test_planning_that_is_always_too_late_is_given_up(setup):
     setup.run([(0, 0), (1, 2)], [0, 1000])
     setup.now += SECOND
-    setup.take([(1, 1), (2, 2)], [300, 400])
+    setup.take([(1, 1), (2, 2)], [800, 1600])
     for takes in (0.1, 1.0, 10.0, 100.0):
         setup.plan(takes=takes)
+    assert len(setup.planner.accepted) == 1
+    assert 'longer than expected' in setup.done[-1].error
+    assert setup.timeline.state(setup.now).in_progress
+
+
+def test_motion_is_planned_again_if_the_one_that_it_should_continue_has_ended(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += round(0.6 * SECOND)
+    setup.take([(3, 3)], [3.0])
+    setup.now += SECOND
+    assert setup.sample(setup.now) is not None  # the end, before the plan is there
+    setup.plan()
+    assert len(setup.planner.accepted) == 1
+    setup.plan()
     assert len(setup.planner.accepted) == 2
+    np.testing.assert_allclose(setup.sample(setup.now)[0], [1, 2])
 
 
 def test_trajectories_are_planned_one_after_the_other(setup):
@@ -206,6 +221,28 @@ def test_empty_trajectory_of_the_future_stops_then(setup):
     np.testing.assert_array_equal(setup.sample(101 * SECOND), old.at(101 * SECOND))
     end = 102 * SECOND + round(setup.settings.stop_duration * SECOND)
     assert np.abs(setup.sample(end)[1:]).max() < 1e-9
+
+
+def test_stop_in_the_future_holds_for_trajectories_that_are_planned_before_it(setup):
+    setup.take([(0, 0), (1, 2)], [0, 4], stamp=100 * SECOND)
+    setup.take([(5, 5), (6, 6)], [7, 8])  # waits for the one before
+    setup.take([], [], stamp=102 * SECOND)
+    setup.plan(which=0)
+    setup.plan(which=1)
+    end = 102 * SECOND + round(setup.settings.stop_duration * SECOND)
+    assert np.abs(setup.sample(102 * SECOND - 1)[1]).min() > 0.1
+    assert np.abs(setup.sample(end)[1:]).max() < 1e-9
+    assert not setup.timeline
+
+
+def test_motion_that_begins_behind_another_starts_where_that_will_end(setup):
+    setup.run([(0, 0), (1, 2)], [0, 2])
+    setup.now += SECOND
+    setup.measured = State(np.full((5, 2), 0.3), False)  # where the robot is now
+    setup.take([(3, 3)], [1.0], stamp=103 * SECOND)
+    known = setup.planner.tasks[-1].known
+    np.testing.assert_allclose(known.motion[0], [1, 2])
+    assert not known.in_progress
 
 
 def test_stop_without_duration_ends_the_stream_at_once():

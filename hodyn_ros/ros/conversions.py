@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -26,6 +27,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros.analysis.limits import Violation
 from hodyn_ros.errors import MotionError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.waypoints import Waypoints
 
@@ -82,6 +84,19 @@ def time_message(nanoseconds: int) -> Time:
     return Time(sec=nanoseconds // NANOSECONDS, nanosec=nanoseconds % NANOSECONDS)
 
 
+# Streams use the same names in every message. What does not fit is not kept.
+@lru_cache(maxsize=64)
+def _order(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
+    """Find the indices that bring values from one order of names into another; None: the same.
+
+    Raises
+    ------
+    JointNameError
+        If the names are not the wanted ones.
+    """
+    return None if names == wanted else joint_order(names, wanted)
+
+
 def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
     """Motion of shape (K, n) in model order, K from 3 to 5 as many orders as the message holds.
 
@@ -92,7 +107,8 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
     MotionError
         If a field has the wrong length, a needed one is empty or a value is not finite.
     """
-    order = model.joint_order(message.joint_names)
+    order = _order(tuple(message.joint_names), model.joint_names)
+    n = model.n_joints
     rows = []
     empty = ''
     for index, name in enumerate(MOTION_FIELDS):
@@ -100,8 +116,8 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
         if len(values) == 0:
             if index < _FEWEST_MOTION_FIELDS:
                 raise MotionError(
-                    f'JointMotion: {name} is empty, expected {len(order)} values (only jerk and '
-                    'snap may be left empty).'
+                    f'JointMotion: {name} is empty, expected {n} values (only jerk and snap may '
+                    'be left empty).'
                 )
             empty = empty or name
             continue
@@ -110,14 +126,16 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
                 f'JointMotion: {name} is given but {empty} is empty; a derivative needs all lower '
                 'ones.'
             )
-        if len(values) != len(order):
+        if len(values) != n:
             raise MotionError(
-                f'JointMotion: {name} has {len(values)} values, expected {len(order)}, one for '
-                'each of joint_names.'
+                f'JointMotion: {name} has {len(values)} values, expected {n}, one for each of '
+                'joint_names.'
             )
-        rows.append(np.asarray(values, dtype=np.float64)[order])
+        rows.append(values)
     motion = np.array(rows)
-    if not np.all(np.isfinite(motion)):
+    if order is not None:
+        motion = motion[:, order]
+    if not np.isfinite(motion).all():
         k, joint = np.argwhere(~np.isfinite(motion))[0]
         raise MotionError(
             f'JointMotion: {MOTION_FIELDS[k]} of joint {model.joint_names[joint]!r} is '
@@ -248,38 +266,60 @@ def continuous_order(continuous_derivative: int) -> int:
     return max(min(continuous_derivative - 2, HIGHEST_EFFORT_ORDER), -1)
 
 
-def joint_effort_message(
-    model: RobotModel, effort: Array, stamp: int, source: int, continuous: int
-) -> JointEffort:
-    """Efforts of shape (orders, n) of one instant as a message.
+class EffortWriter:
+    """Writes efforts of single instants into one message, which is used again and again.
+
+    Making a message costs more than computing what it holds.
 
     Parameters
     ----------
     model : RobotModel
-    effort : ndarray
-    stamp : int
-        [ns]
-    source : int
-        One of JointEffort.SOURCE_*.
-    continuous : int
-        Highest derivative of the effort that is continuous.
     """
-    message = JointEffort()
-    message.header.stamp = time_message(stamp)
-    message.header.frame_id = model.base_link
-    message.joint_names = list(model.joint_names)
-    for name, values in zip(EFFORT_FIELDS, effort):
-        setattr(message, name, flat(values))
-    message.valid_order = len(effort) - 1
-    message.continuous_order = min(continuous, message.valid_order)
-    message.source = source
-    return message
 
+    def __init__(self, model: RobotModel) -> None:
+        self._message = JointEffort(joint_names=list(model.joint_names))
+        self._message.header.frame_id = model.base_link
+        self._empty = array.array('d')
 
-def set_deviations(message: JointEffort, deviations: Array) -> None:
-    """Set the standard deviations of efforts, shape (orders, n)."""
-    for name, values in zip(EFFORT_FIELDS, deviations):
-        setattr(message, f'{name}_std', flat(values))
+    def message(
+        self,
+        effort: Array,
+        stamp: int,
+        source: int,
+        continuous: int,
+        deviations: Array | None = None,
+        delay: float = 0.0,
+    ) -> JointEffort:
+        """Message that is valid until the next one is written.
+
+        Parameters
+        ----------
+        effort : ndarray, shape (orders, n)
+        stamp : int
+            [ns]
+        source : int
+            One of JointEffort.SOURCE_*.
+        continuous : int
+            Highest derivative of the effort that is continuous.
+        deviations : ndarray, shape (orders, n), optional
+            Standard deviations of the effort.
+        delay : float, optional
+            [s]
+        """
+        message, empty = self._message, self._empty
+        time = message.header.stamp
+        time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
+        orders = len(effort)
+        for order, name in enumerate(EFFORT_FIELDS):
+            is_there = order < orders
+            setattr(message, name, flat(effort[order]) if is_there else empty)
+            is_there = is_there and deviations is not None
+            setattr(message, f'{name}_std', flat(deviations[order]) if is_there else empty)
+        message.valid_order = orders - 1
+        message.continuous_order = min(continuous, orders - 1)
+        message.source = source
+        message.delay = delay
+        return message
 
 
 def motion_estimate_message(model: RobotModel, estimate: Estimate) -> MotionEstimate:

@@ -197,6 +197,6 @@ def effort_deviations(
     steps = np.zeros((n, K, K, n))  # joint, column of its factor, derivative, joint
     joints = np.arange(n)
     steps[joints, :, :, joints] = np.swapaxes(factor[:, :K, :K], 1, 2)
-    disturbed = inverse_dynamics(model, motion + steps.reshape(n * K, K, n), wrenches)
+    disturbed = inverse_dynamics(model, motion + steps.reshape(n * K, K, n), wrenches or None)
     deviations: Array = np.sqrt(np.square(disturbed - effort).sum(axis=0))
     return deviations

@@ -37,12 +37,11 @@ from hodyn_ros.ros.answers import Robot, ready
 from hodyn_ros.ros.conversions import (
     HIGHEST_EFFORT_ORDER,
     NANOSECONDS,
+    EffortWriter,
     continuous_order,
-    joint_effort_message,
     motion_estimate_message,
     motion_from_message,
     nanoseconds,
-    set_deviations,
 )
 from hodyn_ros.ros.descriptions import Descriptions
 from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
@@ -63,7 +62,11 @@ from hodyn_ros.ros.planning import (
 )
 from hodyn_ros.ros.planning_process import PlanningProcess, ProcessState
 from hodyn_ros.ros.process import run
-from hodyn_ros.ros.sensors import wrench_estimator, wrench_settings
+from hodyn_ros.ros.sensors import (
+    is_wrench_estimated_alike,
+    wrench_estimator,
+    wrench_settings,
+)
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.tally import missed_ticks, refusal_kind
 from hodyn_ros.ros.trajectories import TrajectoryInput
@@ -82,12 +85,16 @@ class HodynNode(Node):
         # What ends with the node, also if it comes no further than to its parameters.
         self._planner: Planner | None = None
         self._descriptions: Descriptions | None = None
-        self._declared = Parameters(self, self._on_settings, self._check_settings)
+        self._declared = Parameters(
+            self, self._on_settings, self._check_settings, self._on_parameters_set
+        )
         settings = self._settings
         self._remark = ''
-        self._limit_check: LimitCheck | None = None  # of the robot in use
+        self._limit_check: LimitCheck  # these two of the robot in use
+        self._writer: EffortWriter
         self._last_logged: dict[str, float] = {}
         self._last_tick: int | None = None
+        self._checked: tuple[str, RobotModel | None] = '', None  # description about to be set
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._wrenches = Wrenches(
             wrench_settings(settings), lambda: wrench_estimator(self._settings)
@@ -238,11 +245,18 @@ class HodynNode(Node):
             if parameter.name != 'robot_description' or self._descriptions.is_latest(xml):
                 continue
             try:
-                model = self._descriptions.check(xml)
+                self._checked = xml, self._descriptions.check(xml)
             except HodynError as error:
                 return SetParametersResult(successful=False, reason=str(error))
-            self._descriptions.request(xml, model)
         return SetParametersResult(successful=True)
+
+    def _on_parameters_set(self, parameters: Sequence[Parameter]) -> None:
+        """Take a description up once nothing objects to what is set together with it."""
+        for parameter in parameters:
+            xml = parameter.value
+            if parameter.name == 'robot_description' and not self._descriptions.is_latest(xml):
+                checked, model = self._checked
+                self._descriptions.request(xml, model if checked == xml else None)
 
     def _check_settings(self, settings: Settings) -> None:
         """Refuse what does not suit the robot in use."""
@@ -254,10 +268,13 @@ class HodynNode(Node):
     def _on_settings(self, before: Settings, settings: Settings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
         self._wrenches.settings = wrench_settings(settings)
+        if not is_wrench_estimated_alike(settings, before):
+            self._wrenches.restart_estimators()
         if settings.estimator != before.estimator:
             self._measured.settings = settings.estimator
         if settings.publish_rate != before.publish_rate:
             self._stream_timer.timer_period_ns = round(NANOSECONDS / settings.publish_rate)
+            self._stream_timer.reset()  # or the old period would have to be over first
         self._planner.set_settings(settings)
         if settings.limits != before.limits:
             self._descriptions.update_limits()
@@ -270,8 +287,9 @@ class HodynNode(Node):
 
     def _on_progress(self) -> None:
         """Tell the planning which robot there is, or whether to wait for one."""
-        self._limit_check = None
         robot = self._robot
+        if robot is not None:
+            self._limit_check, self._writer = LimitCheck(robot.limits), EffortWriter(robot.model)
         in_preparation = self._descriptions.in_preparation
         self._planner.set_robot(robot, in_preparation)
         names = None if robot is None else robot.model.joint_names
@@ -393,26 +411,25 @@ class HodynNode(Node):
             self._hold_back(error)
             return
         motion = motion[: order + 3]
-        effort = inverse_dynamics(robot.model, motion, wrenches)
+        effort = inverse_dynamics(robot.model, motion, wrenches or None)
         if not np.isfinite(effort).all():
             raise MotionError(
                 'The efforts exceed the range of floating-point numbers; give a motion that a '
                 'robot can make.'
             )
-        message = joint_effort_message(robot.model, effort, stamp, source, continuous)
+        deviations, delay = None, 0.0
         if estimate is not None:
-            message.delay = estimate.delay
-            set_deviations(
-                message,
-                effort_deviations(robot.model, motion, effort, wrenches, estimate.factor),
+            delay = estimate.delay
+            deviations = effort_deviations(
+                robot.model, motion, effort, wrenches, estimate.factor
             )
-        self._effort_publisher.publish(message)
+        self._effort_publisher.publish(
+            self._writer.message(effort, stamp, source, continuous, deviations, delay)
+        )
         compute_time = time.perf_counter() - begin
         self._diagnostics.published(compute_time, self._limit_hits(robot, motion, effort))
 
     def _limit_hits(self, robot: Robot, motion: NDArray, effort: NDArray) -> list[str]:
-        if self._limit_check is None:
-            self._limit_check = LimitCheck(robot.limits)
         if self._limit_check.is_kept(motion, effort):
             return []
         violations = find_violations(robot.model, robot.limits, motion[None], effort[None])

@@ -26,7 +26,7 @@ class Task(NamedTuple):
     start: int
     """Node's time at which the time of the trajectory is zero [ns]."""
     now: int
-    """Node's time [ns]."""
+    """Node's time by which it must not have ended [ns]."""
     known: State | None
     """State of the joints at `known_time`, if it is known."""
     known_time: int

@@ -104,6 +104,10 @@ class Timeline:
         motion[0] = ended.at(ended.last)[0]
         return State(motion, False)
 
+    def moves_between(self, begin: int, end: int) -> bool:
+        """Whether a motion is under way at some time between two [ns]."""
+        return any(planned.first < end and planned.last > begin for planned in self._motions)
+
     def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
         """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
         motions = self._motions

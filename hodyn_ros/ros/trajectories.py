@@ -10,11 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rclpy.serialization import deserialize_message
-from trajectory_msgs.msg import JointTrajectory
-
 from hodyn_ros.errors import MessageError, ModelError, SizeError, TrajectoryError
-from hodyn_ros.ros.cdr import TrajectoryHead, trajectory_head
+from hodyn_ros.ros.cdr import MOST_NAMES, TrajectoryHead, trajectory_head
 from hodyn_ros.ros.conversions import NANOSECONDS, checked_time
 from hodyn_ros.ros.planner import Plan, Task
 from hodyn_ros.ros.planning import Planner
@@ -36,6 +33,7 @@ _SHORTEST_STOP = 1e-3  # s
 
 class _Waiting(NamedTuple):
     data: bytes
+    """Empty: the motion is to stop."""
     has_stamp: bool
     """Whether it says when it starts; otherwise that is now."""
     start: int
@@ -49,6 +47,8 @@ class _Open(NamedTuple):
     number: int
     sent: int
     tries: int
+    is_joined: bool
+    """Whether it is to continue a motion in progress."""
 
 
 class TrajectoryInput:
@@ -136,9 +136,9 @@ class TrajectoryInput:
         stamp = checked_time(head.seconds, head.nanoseconds)
         start = stamp or arrival
         if not head.n_points:
-            deserialize_message(data, JointTrajectory)  # raises what is wrong with the rest
-            self._stop(max(start, arrival), arrival)
-            return
+            data = b''
+            if start <= arrival:
+                self._forget_all('An empty trajectory has stopped the motion.')
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             self._refuse(f'More than {MOST_WAITING} newer trajectories wait to be planned.')
@@ -157,14 +157,19 @@ class TrajectoryInput:
             self._time_per_byte = max(
                 0.9 * self._time_per_byte, elapsed / max(len(open_.waiting.data), 1024)
             )
-            is_late, is_joined = planned.first < now, self._in_progress(planned.first)
-            if is_late and is_joined and open_.tries < _MOST_TRIES:
+            is_late = planned.first < now
+            if is_late and open_.is_joined and open_.tries < _MOST_TRIES:
                 self._send(open_.waiting, open_.tries + 1, 2.0 * max(elapsed, SHORTEST_LEAD))
                 return
-            if is_late and not is_joined and not open_.waiting.has_stamp:
+            if is_late and not open_.is_joined and not open_.waiting.has_stamp:
                 # Now is when it is planned: nothing of the motion is left out.
                 planned = planned._replace(start=planned.start + now - planned.first)
             try:
+                if is_late and open_.is_joined:
+                    raise TrajectoryError(
+                        f'Planning took {elapsed:.3g} s, again and again longer than expected: '
+                        'the motion in progress has gone on meanwhile.'
+                    )
                 self.timeline.add(planned)
                 self._planner.accept(plan.number, planned.start)
             except TrajectoryError as error:
@@ -175,7 +180,10 @@ class TrajectoryInput:
     def _check_size(self, head: TrajectoryHead) -> None:
         most = self._settings().max_trajectory_points
         if head.n_points is None:
-            raise SizeError(f'JointTrajectory: it has {head.n_names} joint names.')
+            raise SizeError(
+                f'JointTrajectory: it has {head.n_names} joint names, expected those of the '
+                f'robot, and no more than {MOST_NAMES}.'
+            )
         if head.n_points > most:
             raise SizeError(
                 f'JointTrajectory: it has {head.n_points} points, more than '
@@ -188,12 +196,15 @@ class TrajectoryInput:
 
     def _go_on(self) -> None:
         """Have the next trajectory planned, if there is one and a robot for it."""
-        if self._open is None and self._waiting and self._joint_names is not None:
-            waiting = self._waiting.popleft()
-            lead = max(SHORTEST_LEAD, 2.0 * self._time_per_byte * len(waiting.data))
-            self._send(waiting, 1, lead)
-        elif self._joint_names is None and not self._is_held:
+        if self._joint_names is None and not self._is_held:
             self._forget_all('There is no robot model.')
+        while self._open is None and self._waiting and self._joint_names is not None:
+            waiting = self._waiting.popleft()
+            if waiting.data:
+                lead = max(SHORTEST_LEAD, 2.0 * self._time_per_byte * len(waiting.data))
+                self._send(waiting, 1, lead)
+            else:
+                self._stop(waiting.start)
 
     def _send(self, waiting: _Waiting, tries: int, lead: float) -> None:
         now = self._clock()
@@ -201,16 +212,21 @@ class TrajectoryInput:
         if self._in_progress(max(joined, now)):
             joined = max(joined, now + round(lead * NANOSECONDS))
         known = self.timeline.state(joined)
-        if known is None or not known.in_progress:
+        # What is measured now is where the robot will be if nothing moves it until then.
+        if not (known and known.in_progress) and not self.timeline.moves_between(now, joined):
             known = self._measured(now) or known
         self._numbers += 1
-        self._open = _Open(waiting, self._numbers, now, tries)
-        self._planner.plan(Task(self._numbers, waiting.data, waiting.start, now, known, joined))
+        is_joined = known is not None and known.in_progress
+        self._open = _Open(waiting, self._numbers, now, tries, is_joined)
+        latest = now if waiting.has_stamp else waiting.start
+        self._planner.plan(
+            Task(self._numbers, waiting.data, waiting.start, latest, known, joined)
+        )
 
-    def _stop(self, time: int, now: int) -> None:
+    def _stop(self, time: int) -> None:
         """Bring the motion to rest from a time on; nothing that came before starts any more."""
-        if time <= now:
-            self._forget_all('An empty trajectory has stopped the motion.')
+        now = self._clock()
+        time = max(time, now)
         names, duration = self._joint_names, self._settings().stop_duration
         state = self.timeline.state(time)
         if names is None or state is None or not state.in_progress:
