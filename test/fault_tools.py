@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections import defaultdict
 from pathlib import Path
 
@@ -177,7 +178,7 @@ class Client:
         self._arrived = threading.Condition()
         self.context = rclpy.Context()
         rclpy.init(context=self.context, domain_id=domain)
-        self.node = Node(f'client_{os.getpid()}', context=self.context)
+        self.node = Node(f'client_{uuid.uuid4().hex}', context=self.context)
         self.publishers = {
             topic: self.node.create_publisher(kind, topic, profile)
             for topic, (kind, profile) in INPUTS.items()
