@@ -89,6 +89,17 @@ def memory(pid: int, field: str = 'VmRSS') -> int:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith(field)), 0)
 
 
+def environment(domain: int) -> dict[str, str]:
+    """Environment of a process that lives in a ROS domain and says at once what it says."""
+    return {
+        **os.environ,
+        'PYTHONPATH': os.pathsep.join(sys.path),
+        'PYTHONUNBUFFERED': '1',
+        'RCUTILS_LOGGING_BUFFERED_STREAM': '0',
+        'ROS_DOMAIN_ID': str(domain),
+    }
+
+
 def forget_peak(pid: int) -> None:
     """Have VmHWM begin anew."""
     Path(f'/proc/{pid}/clear_refs').write_text('5')
@@ -112,12 +123,7 @@ class NodeProcess:
             [sys.executable, '-m', 'hodyn_ros.ros.node', '--ros-args', *self._arguments],
             stdout=self._log,
             stderr=subprocess.STDOUT,
-            env={
-                **os.environ,
-                'PYTHONUNBUFFERED': '1',
-                'RCUTILS_LOGGING_BUFFERED_STREAM': '0',
-                'ROS_DOMAIN_ID': str(self.domain),
-            },
+            env=environment(self.domain),
         )
         resource.prlimit(self.process.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
 
@@ -167,7 +173,7 @@ def _yaml(value: object) -> str:
 class Client:
     """Everything that a client of a node needs, in a thread of its own."""
 
-    def __init__(self, domain: int) -> None:
+    def __init__(self, domain: int, takes_efforts: bool = True) -> None:
         self.efforts: dict[int, list[JointEffort]] = defaultdict(list)
         self.order: list[int] = []  # stamps of the answers as they came
         self.trajectories: list[JointEffortTrajectory] = []
@@ -193,7 +199,8 @@ class Client:
             ),
             ('/diagnostics', DiagnosticArray, self._keep_diagnostics, qos.OUTPUT),
         ):
-            self.node.create_subscription(kind, topic, keep, profile)
+            if takes_efforts or kind is not JointEffort:
+                self.node.create_subscription(kind, topic, keep, profile)
         self.service = self.node.create_client(
             ComputeInverseDynamics, '/hodyn_node/compute_inverse_dynamics'
         )
@@ -247,11 +254,6 @@ class Client:
         for topic in ('joint_effort', 'effort_trajectory'):
             name = f'/hodyn_node/{topic}'
             self.wait(lambda n=name: self.node.count_publishers(n) > 0, f'match {topic}')
-
-    def unmatch(self) -> None:
-        """Wait until a node that has been killed is gone for the middleware too, or replaced."""
-        publisher = self.publishers['joint_motion']
-        self.wait(lambda: publisher.get_subscription_count() < 2, 'end of the node')
 
     def describe(self, urdf: str) -> None:
         """Publish a robot description and wait until it is in use."""

@@ -29,7 +29,7 @@ MEGABYTE = 2**20
 
 @pytest.fixture(scope='module')
 def shared_pair():
-    made = Pair(robots.TWO_LINK)
+    made = Pair(robots.TWO_LINK, max_waiting_requests=2)
     yield made
     made.close()
 
@@ -38,20 +38,6 @@ def shared_pair():
 def pair(shared_pair):
     yield shared_pair
     shared_pair.check_health()
-
-
-@pytest.fixture
-def start():
-    """Make a node of its own with parameters."""
-    made = []
-
-    def make(**parameters):
-        made.append(Pair(robots.TWO_LINK, **parameters))
-        return made[-1]
-
-    yield make
-    for pair in made:
-        pair.close()
 
 
 # Floods
@@ -149,8 +135,7 @@ def test_service_refuses_a_sampling_without_end(pair, period):
 # Too many requests
 
 
-def test_overloaded_service_answers_every_client_and_refuses_what_cannot_wait(start):
-    pair = start(max_waiting_requests=2)
+def test_overloaded_service_answers_every_client_and_refuses_what_cannot_wait(pair):
     client = pair.client
     # Each takes the node a moment.
     request = Request(
@@ -205,8 +190,7 @@ def cycle(pair: Pair) -> None:
     client.forget()
 
 
-def test_memory_does_not_grow_when_everything_is_repeated(start):
-    pair = start(diagnostics_period=0.02)
+def test_memory_does_not_grow_when_everything_is_repeated(pair):
     for _ in range(10):
         cycle(pair)
     before = pair.node.memory()
