@@ -1,15 +1,15 @@
 """Time from a motion that is sent to the efforts that come back, beside a node that only relays.
 
-Each sample is a JointMotion of the Franka Panda, answered with a JointEffort. The node and the relay
-(a node in rclpy that computes nothing) run in processes of their own; a client in this process
-sends samples at a fixed rate whether or not the ones before are answered, to one of them at a
-time and in turn, so that what disturbs the machine disturbs both. The ratio to the relay is what
-the node adds to rclpy and the middleware.
+Each sample is a JointMotion of the Franka Panda, answered with a JointEffort. The node and the
+relay (a node in rclpy that computes nothing) run in processes of their own; a client in this
+process sends samples at a fixed rate whether or not the ones before are answered, to one of them
+at a time and in turn, so that what disturbs the machine disturbs both. The ratio to the relay is
+what the node adds to rclpy and the middleware.
 
     python -m benchmarks.latency --size quick
 
-measures in about three minutes at 100 Hz, 500 Hz and 1 kHz, then the rate from which on samples are
-lost, then the stream beside clients of the service.
+measures in about two minutes at 100 Hz, 500 Hz and 1 kHz, then beside clients of the service, then
+the rate from which on samples are lost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the fault tests share: a node in a process of its own, a client of it, and bad messages.
 
-The node runs as a user runs it, so that it can be killed and its memory measured. The client counts
-and checks all that the node publishes; waiting is done on conditions that arriving messages signal.
+The node runs as a user runs it, so that it can be killed and its memory measured. The client
+counts and checks all that the node publishes; waiting is done on conditions that arriving messages
+signal.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros.ros import qos
 
 TIMEOUT = 60.0  # s, only ever reached by a failing test
-ADDRESS_SPACE = 6 * 2**30  # of a node [B]; what wants more shall fail and not take the machine down
+# Of a node [B]; one that wants more shall fail and not take the machine down.
+ADDRESS_SPACE = 6 * 2**30
 
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
@@ -58,7 +60,7 @@ INPUTS = {
 
 
 def children(pid: int) -> list[int]:
-    """Processes that a process has started and that have not ended, and those that they started."""
+    """Processes that a process and its children have started and that have not ended."""
     found = []
     for path in Path(f'/proc/{pid}/task').glob('*/children'):
         try:
@@ -81,7 +83,7 @@ def is_alive(pid: int) -> bool:
 
 
 def memory(pid: int, field: str = 'VmRSS') -> int:
-    """Memory of a process [B]: VmRSS as it is, VmHWM at its highest; 0 if the process has ended."""
+    """Memory of a process [B]: VmRSS as it is, VmHWM at its highest; 0 if it has ended."""
     try:
         lines = Path(f'/proc/{pid}/status').read_text().splitlines()
     except OSError:

@@ -3,11 +3,11 @@
     python test/soak.py --seconds 600
 
 A stream of samples (JointMotion of the Franka Panda) at a fixed rate; every answer is checked for
-presence and value. Beside it, another process commits faults at random (test/fault_peers.py), and the
-memory of the node and its children is sampled. The report at the end says what was sent, answered and
-lost, the largest latency, the faults, the refusals as the node's diagnostics tell them, and the
-memory. The exit code is 1 if a sample was lost or wrong, anything was published that is not finite,
-the node died, or its memory grew.
+presence and value. Beside it, another process commits faults at random (test/fault_peers.py), and
+the memory of the node and its children is sampled. The report at the end says what was sent,
+answered and lost, the largest latency, the faults, the refusals as the node's diagnostics tell
+them, and the memory. The exit code is 1 if a sample was lost or wrong, anything was published that
+is not finite, the node died, or its memory grew.
 """
 
 from __future__ import annotations
