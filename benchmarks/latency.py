@@ -45,7 +45,7 @@ from hodyn_ros.resources import share_file
 from hodyn_ros.ros import qos
 
 TIMEOUT = 60.0  # s
-QUIET = 1.0  # s without an answer after which what is missing is lost
+QUIET = 3.0  # s without an answer after which what is missing is lost
 STAMP = struct.Struct('<iI')
 STAMP_AT = 4  # behind the four bytes that say how a message is encoded
 # Fewer answers than that share of a second's samples may be on their way when the last sample is

@@ -1,4 +1,4 @@
-"""What the latency benchmark starts in processes of their own: a relay, and callers of the service.
+"""What the latency benchmark starts as other processes: a relay, and callers of the service.
 
     python -m benchmarks.latency_peers relay
     python -m benchmarks.latency_peers motion 10000

@@ -4,9 +4,10 @@
     python test/fault_peers.py calls                 call the service without end
     python test/fault_peers.py chaos URDF PID SEED   one fault after the other, at random
 
-`chaos` commits every fault once, says so, and goes on until its standard input ends; then it prints
-what it has done as JSON. None of its faults is a reason to lose or to falsify a sample that another
-publisher sends: the descriptions describe the same robot, and wrenches are invalid or zero.
+`chaos` commits every fault once, says so, and goes on until its standard input ends; then it
+prints what it has done as JSON. None of its faults is a reason to lose or to falsify a sample that
+another publisher sends: the descriptions describe the same robot, and wrenches are invalid or
+zero.
 """
 
 from __future__ import annotations

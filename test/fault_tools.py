@@ -495,7 +495,7 @@ def trajectory_bytes(count: int, names=(b'shoulder', b'elbow')) -> bytes:
 
 
 class Stream:
-    """Samples at a rate in a thread of its own, of which each must be answered once and rightly."""
+    """Samples at a rate, sent by a thread, of which each must be answered once and rightly."""
 
     def __init__(self, client: Client, urdf: str, rate: float = 200.0, names=NAMES) -> None:
         self._client, self._urdf, self._rate, self._names = client, urdf, rate, names

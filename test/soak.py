@@ -1,4 +1,4 @@
-"""A node under all faults at once for as long as wanted, with a stream of which nothing may be lost.
+"""A node under all faults for as long as wanted, and a stream of which nothing may be lost.
 
     python test/soak.py --seconds 600
 

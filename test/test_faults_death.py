@@ -13,7 +13,16 @@ import numpy as np
 import pytest
 import robots
 from builtin_interfaces.msg import Time
-from fault_tools import NAMES, Client, Pair, Stream, children, is_alive, joint_motion, joint_trajectory
+from fault_tools import (
+    NAMES,
+    Client,
+    Pair,
+    Stream,
+    children,
+    is_alive,
+    joint_motion,
+    joint_trajectory,
+)
 from hodyn_msgs.srv import ComputeInverseDynamics
 from oracles import taylor_rnea
 from rosgraph_msgs.msg import Clock
