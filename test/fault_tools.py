@@ -245,8 +245,14 @@ class Client:
             while not (value := condition()):
                 # The bound covers conditions that no message signals.
                 self._arrived.wait(0.02)
-                assert time.monotonic() < deadline, f'timed out: {what}'
+                if time.monotonic() > deadline:
+                    raise AssertionError(f'timed out: {what}; {self.errors()}')
             return value
+
+    def errors(self) -> dict[str, str]:
+        """Return what the latest report says of inputs that were refused."""
+        found = {part: values.get('last error') for part, values in self.statuses.items()}
+        return {part: error for part, error in found.items() if error}
 
     def match(self) -> None:
         """Wait until the node hears this client and is heard by it."""
