@@ -203,8 +203,11 @@ class Client:
         ):
             if takes_efforts or kind is not JointEffort:
                 self.node.create_subscription(kind, topic, keep, profile)
+        # With the default of ten, a burst of answers, be they for others, pushes its own ones out.
         self.service = self.node.create_client(
-            ComputeInverseDynamics, '/hodyn_node/compute_inverse_dynamics'
+            ComputeInverseDynamics,
+            '/hodyn_node/compute_inverse_dynamics',
+            qos_profile=QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE),
         )
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
