@@ -54,6 +54,7 @@ setup(
             'ros-geometry-msgs~=5.5.1',
             'ros-rcl-interfaces~=2.3.0',
             'ros-rclpy[fastrtps]~=9.1.2',
+            'ros-sensor-msgs~=5.5.1',
             'ros-std-msgs~=5.5.1',
             'ros-trajectory-msgs~=5.5.1',
         ],

@@ -30,6 +30,18 @@ class TrajectoryError(HodynError):
     """Waypoints or times from which no trajectory can be made."""
 
 
+class MessageError(HodynError):
+    """A message that cannot be unpacked."""
+
+
+class SizeError(HodynError):
+    """A message that is larger than it may be."""
+
+
+class StaleError(MotionError):
+    """A motion that belongs to another time."""
+
+
 class RequestError(HodynError):
     """A request that contradicts itself or leaves out what it needs."""
 

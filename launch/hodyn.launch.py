@@ -30,11 +30,13 @@ ARGUMENTS = (
     ('tip_link', '', 'Last link of the chain. Empty: the whole tree.'),
     ('joint_trajectory', 'joint_trajectory', 'Topic on which trajectories arrive.'),
     ('joint_motion', 'joint_motion', 'Topic on which motions with all derivatives arrive.'),
+    ('joint_states', 'joint_states', 'Topic on which measured positions arrive.'),
     ('wrench_motion', 'wrench_motion', 'Topic on which wrenches with derivatives arrive.'),
+    ('wrench', 'wrench', 'Topic on which measured wrenches arrive.'),
     ('demo', 'false', 'Also run a publisher of a reference trajectory for the Franka Panda.'),
 )
 
-REMAPPED = ('joint_trajectory', 'joint_motion', 'wrench_motion')
+REMAPPED = ('joint_trajectory', 'joint_motion', 'joint_states', 'wrench_motion', 'wrench')
 
 
 def start_nodes(context):

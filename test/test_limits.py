@@ -5,7 +5,7 @@ import pytest
 import robots
 
 from hodyn_ros import RobotModel
-from hodyn_ros.analysis.limits import find_violations, motion_limits
+from hodyn_ros.analysis.limits import LimitCheck, find_violations, motion_limits
 from hodyn_ros.errors import ModelError
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
@@ -79,3 +79,26 @@ def test_limits_of_joints_that_the_robot_does_not_have_are_ignored():
 def test_bad_limit_is_refused_with_the_reason(extra, reason):
     with pytest.raises(ModelError, match=reason):
         motion_limits(MODEL, extra)
+
+
+@pytest.mark.parametrize('orders', [3, 4, 5])
+def test_quick_check_of_a_sample_agrees_with_the_search(orders):
+    limits = motion_limits(MODEL, EXTRA)
+    check = LimitCheck(limits)
+    bounds = np.array(
+        [limits.upper, limits.velocity, limits.acceleration, limits.jerk, [np.inf, np.inf]]
+    )[:orders]
+    bounds_of_effort = np.array([limits.effort, limits.effort_dot, [np.inf, np.inf]])
+    random = np.random.default_rng(4)
+    kept = []
+    for _ in range(500):
+        # Most values within, some on and some beyond their limits; any value where there is none.
+        factors = random.choice([0.0, -0.5, 0.9, 1.0, -1.0, 1.0 + 1e-12, 1.1, -1.1], (8, 2))
+        factors = np.where(random.random((8, 2)) < 0.7, 0.5 * factors, factors)
+        motion = factors[:orders] * np.where(np.isfinite(bounds), bounds, 1e9)
+        bound = bounds_of_effort[: orders - 2]
+        effort = factors[5 : 5 + orders - 2] * np.where(np.isfinite(bound), bound, 1e9)
+        found = find_violations(MODEL, limits, motion[None], effort[None])
+        kept.append(check.is_kept(motion, effort))
+        assert kept[-1] == (found == ())
+    assert 50 < sum(kept) < 450

@@ -190,12 +190,13 @@ def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
 
 def test_of_many_descriptions_only_the_latest_is_made_ready(start, gate):
     harness = start()
+    descriptions = harness.node._descriptions
     harness.describe(robots.TWO_LINK)
     harness.wait(lambda: gate.seen, 'the first description')
     others = [robots.TWO_LINK.replace('value="0.7"', f'value="{k}.5"') for k in range(1, 6)]
     for urdf in others:
         harness.describe(urdf)
-        harness.wait(lambda urdf=urdf: harness.node._wanted == urdf, 'description taken')
+        harness.wait(lambda urdf=urdf: descriptions._wanted == urdf, 'description taken')
     gate.opened.set()
     harness.wait_until_in_use(others[-1])
     assert gate.seen == [robots.TWO_LINK, others[-1]]
@@ -205,16 +206,22 @@ def test_robot_in_use_that_is_described_again_stays(start, gate):
     gate.opened.set()
     harness = start(robot_description=robots.TWO_LINK)
     gate.opened.clear()
+    descriptions = harness.node._descriptions
     harness.describe(robots.HEAVIER_TWO_LINK)
-    harness.wait(lambda: harness.node._wanted == robots.HEAVIER_TWO_LINK, 'description taken')
+    harness.wait(lambda: descriptions._wanted == robots.HEAVIER_TWO_LINK, 'description taken')
     harness.describe(robots.TWO_LINK)
-    harness.wait(lambda: harness.node._wanted is None, 'description taken back')
+    harness.wait(lambda: descriptions._wanted is None, 'description taken back')
     gate.opened.set()
     # A further one is ready behind it.
     third = robots.TWO_LINK.replace('value="0.7"', 'value="2.5"')
     used = []
-    take = harness.node._take_robot
-    harness.node._take_robot = lambda outcome: (used.append(outcome.description), take(outcome))
+    take = descriptions._ready_robot
+
+    def noted(outcome):
+        used.append(outcome.description)
+        return take(outcome)
+
+    descriptions._ready_robot = noted
     harness.describe_and_wait(third)
     assert used[-1] == third
     assert harness.call(request()).success

@@ -12,7 +12,7 @@ import yaml
 from ros_harness import next_domain
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.ros import parameters
+from hodyn_ros.ros.settings import ENTRIES
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / 'README.md').read_text(encoding='utf-8')
@@ -67,10 +67,12 @@ def test_pictures_and_files_that_are_named_exist():
         assert (ROOT / path).exists(), path
 
 
-def test_every_parameter_is_listed():
-    source = Path(parameters.__file__).read_text(encoding='utf-8')
-    names = set(re.findall(r"(?:text|number)\(\s*'(\w+)'", source))
-    names |= set(re.findall(r"declare_parameter\(\s*'(\w+)'", source))
-    assert len(names) >= 9
-    for name in names:
-        assert f'`{name}`' in README, name
+def test_parameters_that_are_listed_exist_with_these_defaults():
+    section = README.partition('### Parameters')[2].partition('\n## ')[0]
+    rows = re.findall(r'^\| `(\w+)` \| [\w\[\]]+ \| (.+?) \|', section, flags=re.MULTILINE)
+    defaults = {entry.name: entry.default for entry in ENTRIES}
+    assert len(rows) >= 7
+    for name, default in rows:
+        if name != 'robot_description':
+            assert default == str(np.array(defaults[name]).tolist()), name
+    assert '`doc/parameters.rst`' in section

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,39 @@ class Violation(NamedTuple):
     """The limit that is exceeded, with its sign."""
     sample: int
     """Index of the sample."""
+
+
+class LimitCheck:
+    """Quick test of single samples against the same limits.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+    """
+
+    def __init__(self, limits: MotionLimits) -> None:
+        ranges = [(limits.lower, limits.upper)]
+        ranges += [
+            (-limit, limit)
+            for limit in (
+                limits.velocity,
+                limits.acceleration,
+                limits.effort,
+                limits.jerk,
+                limits.effort_dot,
+            )
+        ]
+        lower, upper = (np.array(bounds) for bounds in zip(*ranges))
+        slack = _slack(upper)
+        self._lower, self._upper = lower - slack, upper + slack
+
+    def is_kept(self, motion: Array, effort: Array) -> bool:
+        """Whether a motion (K, n) with efforts (K-2, n) exceeds none of the limits."""
+        rows = (motion[:3], effort[:1], motion[3:4], effort[1:2])
+        values = np.concatenate(rows)
+        K = len(values)
+        is_outside = (values < self._lower[:K]) | (values > self._upper[:K])
+        return not is_outside.any()
 
 
 def motion_limits(
@@ -123,13 +156,47 @@ def find_violations(
     if motion.shape[1] > 3:
         series['jerk'] = (motion[:, 3], -limits.jerk, limits.jerk)
         series['effort_dot'] = (effort[:, 1], -limits.effort_dot, limits.effort_dot)
-    found = []
-    for quantity, (values, lower, upper) in series.items():
-        excess = np.maximum(values - upper, lower - values)
-        slack = _ROUNDING * (np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0)
-        for j in np.flatnonzero((excess > slack).any(axis=0)):
-            sample = int(excess[:, j].argmax())
-            value = float(values[sample, j])
-            limit = float(upper[j] if value > upper[j] else lower[j])
-            found.append(Violation(quantity, model.joint_names[j], value, limit, sample))
-    return tuple(found)
+    return tuple(
+        violation
+        for quantity, (values, lower, upper) in series.items()
+        for violation in _worst(model, quantity, values, lower, upper)
+    )
+
+
+def find_position_violations(
+    model: RobotModel, limits: MotionLimits, positions: ArrayLike
+) -> tuple[Violation, ...]:
+    """Find the worst of some positions of every joint that leaves its range.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    positions : array-like, shape (N, n)
+        Such as the extreme ones of a motion.
+
+    Returns
+    -------
+    tuple of Violation
+    """
+    values = np.asarray(positions, dtype=np.float64)
+    return tuple(_worst(model, 'position', values, limits.lower, limits.upper))
+
+
+def _worst(
+    model: RobotModel, quantity: str, values: Array, lower: Array, upper: Array
+) -> Iterator[Violation]:
+    """Worst of the values (N, n) of every joint that exceeds its limit."""
+    excess = np.maximum(values - upper, lower - values)
+    slack = _slack(upper)
+    for j in np.flatnonzero((excess > slack).any(axis=0)):
+        sample = int(excess[:, j].argmax())
+        value = float(values[sample, j])
+        limit = float(upper[j] if value > upper[j] else lower[j])
+        yield Violation(quantity, model.joint_names[j], value, limit, sample)
+
+
+def _slack(upper: Array) -> Array:
+    """Excess up to which a value only seems to exceed its limit."""
+    slack: Array = _ROUNDING * (np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0)
+    return slack

@@ -6,11 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
+from hodyn_msgs.msg import (
+    JointEffort,
+    JointEffortTrajectory,
+    JointMotion,
+    WrenchMotion,
+)
 from hodyn_msgs.srv import ComputeInverseDynamics
 from numpy.typing import NDArray
 
-from hodyn_ros.analysis.limits import MotionLimits, find_violations
+from hodyn_ros.analysis.limits import (
+    MotionLimits,
+    find_position_violations,
+    find_violations,
+)
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import (
@@ -24,28 +33,24 @@ from hodyn_ros.errors import (
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.conversions import (
     NANOSECONDS,
+    continuous_order,
     effort_trajectory_message,
+    flat,
     motion_from_message,
     nanoseconds,
+    state_from_message,
+    violation_message,
     waypoints_from_message,
     wrench_from_message,
 )
-from hodyn_ros.ros.stream import continued
-from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
-from hodyn_ros.trajectory.waypoints import (
-    Waypoints,
-    deviation_from_jtc,
-    jtc_remarks,
-    waypoints_in_order,
-)
+from hodyn_ros.ros.settings import Settings
+from hodyn_ros.ros.wrenches import continued
+from hodyn_ros.trajectory.piecewise import Motion
+from hodyn_ros.trajectory.planning import MotionPlan, StartState, plan_motion
 
 Array = NDArray[np.float64]
 
 Response = ComputeInverseDynamics.Response
-
-# Part of the range of a joint's waypoints from which on a deviation is worth a remark. Motions
-# through positions alone, evenly spaced, stay below.
-_LARGE_DEVIATION = 0.5
 
 _ERROR_CODES = (
     (ModelError, Response.NO_MODEL),
@@ -91,35 +96,7 @@ def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
     return robot
 
 
-class FittedMotion(NamedTuple):
-    """Motion of class C4 in model order, and remarks on how it differs from a controller's."""
-
-    spline: MotionSpline
-    remarks: tuple[str, ...]
-
-
-def fit_waypoints(model: RobotModel, waypoints: Waypoints) -> FittedMotion:
-    """Fit a motion through waypoints that are in the order of a message."""
-    ordered = waypoints_in_order(waypoints, model.joint_names)
-    spline = fit_spline(
-        ordered.times, ordered.positions, ordered.velocities, ordered.accelerations
-    )
-    remarks = list(jtc_remarks(ordered))
-    deviation = deviation_from_jtc(spline, ordered)
-    large = deviation > _LARGE_DEVIATION * np.ptp(ordered.positions, axis=0)
-    if large.any():
-        joints = ', '.join(
-            f'{model.joint_names[j]} {deviation[j]:.3g}' for j in np.flatnonzero(large)
-        )
-        remarks.append(
-            'Between the waypoints the motion leaves the interpolation of '
-            'joint_trajectory_controller by a large part of its range (largest difference: '
-            f'{joints} rad or m). Give waypoints that are denser or more evenly spaced in time.'
-        )
-    return FittedMotion(spline, tuple(remarks))
-
-
-def sample_times(spline: MotionSpline, period: float, max_samples: int) -> Array:
+def sample_times(motion: Motion, period: float, max_samples: int) -> Array:
     """Place the samples of a trajectory in time, the last one at its end.
 
     Raises
@@ -127,10 +104,10 @@ def sample_times(spline: MotionSpline, period: float, max_samples: int) -> Array
     RequestError
         If there would be more than `max_samples`.
     """
-    intervals = int(np.ceil(min(spline.duration / period * (1.0 - 1e-9), 1e15)))
+    intervals = int(np.ceil(min(motion.duration / period * (1.0 - 1e-9), 1e15)))
     _check_count(intervals + 1, max_samples)
-    times = spline.start_time + period * np.arange(intervals + 1)
-    times[-1] = spline.end_time
+    times = motion.start_time + period * np.arange(intervals + 1)
+    times[-1] = motion.end_time
     return times
 
 
@@ -149,28 +126,69 @@ def effort_trajectory(
     wrenches: Sequence[Wrench],
     stamp: int,
     source: int,
+    plan: MotionPlan | None = None,
 ) -> JointEffortTrajectory:
-    """Efforts and violated limits of a sampled motion (N, K, n) as a message."""
+    """Efforts and violated limits of a sampled motion (N, K, n) as a message.
+
+    Parameters
+    ----------
+    robot : Robot
+    times : ndarray, shape (N,)
+        [s]
+    motion : ndarray, shape (N, K, n)
+    wrenches : sequence of Wrench
+    stamp : int
+        [ns]
+    source : int
+        One of JointEffort.SOURCE_*.
+    plan : MotionPlan, optional
+        From which the motion is sampled.
+    """
     effort = inverse_dynamics(robot.model, motion, wrenches)
     violations = find_violations(robot.model, robot.limits, motion, effort)
-    return effort_trajectory_message(
+    message = effort_trajectory_message(
         robot.model, times, motion, effort, violations, stamp, source
     )
+    if plan is not None:
+        describe_plan(message, plan, robot)
+    return message
+
+
+def describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot) -> None:
+    """Add what is known of the motion as a whole, between the samples too."""
+    message.interpolation = plan.interpolation
+    message.continuous_order = min(
+        continuous_order(plan.continuous_derivative), message.valid_order
+    )
+    message.deviation_from_jtc = flat(plan.deviation_from_jtc)
+    message.remarks = [*plan.remarks, *plan.warnings]
+    # The extremes may lie between the samples.
+    sampled = [item for item in message.limit_violations if item.quantity != 'position']
+    extremes = plan.extremes
+    times = np.stack([extremes.lowest_time, extremes.highest_time])
+    exact = [
+        violation_message(
+            violation, times[violation.sample, robot.model.joint_names.index(violation.joint_name)]
+        )
+        for violation in find_position_violations(
+            robot.model, robot.limits, np.stack([extremes.lowest, extremes.highest])
+        )
+    ]
+    message.limit_violations = [*exact, *sampled]
 
 
 def answer(
     robot: Robot | None,
     request: ComputeInverseDynamics.Request,
-    response: ComputeInverseDynamics.Response,
-    sample_period: float,
-    max_samples: int,
+    settings: Settings,
     expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
 ) -> ComputeInverseDynamics.Response:
-    """Fill the response to a service request; bad requests are answered, never raised."""
+    """Return the response to a service request; bad requests are answered, never raised."""
+    response = Response()
     try:
         robot = ready(robot)
-        response.effort_trajectory, remarks = _requested(
-            robot, request, sample_period, max_samples, expect_wrenches
+        response.effort_trajectory, warnings = _requested(
+            robot, request, settings, expect_wrenches
         )
     except HodynError as error:
         response.success = False
@@ -181,15 +199,14 @@ def answer(
     else:
         response.success = True
         response.error_code = Response.SUCCESS
-        response.warnings = [*robot.model.warnings, *remarks]
+        response.warnings = [*robot.model.warnings, *warnings]
     return response
 
 
 def _requested(
     robot: Robot,
     request: ComputeInverseDynamics.Request,
-    sample_period: float,
-    max_samples: int,
+    settings: Settings,
     expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
 ) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
     has_trajectory = bool(request.trajectory.points or request.trajectory.joint_names)
@@ -200,49 +217,81 @@ def _requested(
             + ('both a trajectory and motion samples' if has_motion else 'no motion')
             + '; fill exactly one of trajectory and motion.'
         )
+    plan = None
     if has_trajectory:
-        waypoints = waypoints_from_message(request.trajectory)
-        spline, remarks = fit_waypoints(robot.model, waypoints)
-        times = _requested_times(request, spline, sample_period, max_samples)
-        motion = spline(times)
+        plan = _requested_plan(robot.model, request, settings)
+        times = _requested_times(request, plan.motion, settings)
+        motion = plan.motion(times)
         stamp = nanoseconds(request.trajectory.header.stamp)
         source = JointEffort.SOURCE_JOINT_TRAJECTORY
     else:
-        if len(request.sample_times) or request.sample_period:
-            raise RequestError(
-                'sample_period and sample_times hold for a trajectory; motion samples are '
-                'computed as they are, leave both empty.'
-            )
-        _check_count(len(request.motion), max_samples)
+        _check_motion_alone(request)
+        _check_count(len(request.motion), settings.max_samples)
         times, motion, stamp = _motion_samples(robot.model, request.motion)
-        remarks = ()
         source = JointEffort.SOURCE_JOINT_MOTION
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
     expect_wrenches(robot.model, wrenches)
-    return effort_trajectory(robot, times, motion, wrenches, stamp, source), remarks
+    message = effort_trajectory(robot, times, motion, wrenches, stamp, source, plan)
+    return message, () if plan is None else plan.warnings
+
+
+def _check_motion_alone(request: ComputeInverseDynamics.Request) -> None:
+    if len(request.sample_times) or request.sample_period:
+        raise RequestError(
+            'sample_period and sample_times hold for a trajectory; motion samples are computed '
+            'as they are, leave both empty.'
+        )
+    if request.start_state or request.interpolation:
+        raise RequestError(
+            'start_state and interpolation hold for a trajectory; leave both empty with motion '
+            'samples.'
+        )
+
+
+def _requested_plan(
+    model: RobotModel, request: ComputeInverseDynamics.Request, settings: Settings
+) -> MotionPlan:
+    n_points = len(request.trajectory.points)
+    if n_points > settings.max_trajectory_points:
+        raise RequestError(
+            f'The trajectory has {n_points} points, more than max_trajectory_points '
+            f'({settings.max_trajectory_points}).'
+        )
+    start = None
+    if request.start_state:
+        state = state_from_message(model, request.start_state[0])
+        start = StartState(0.0, state, in_progress=True)
+    return plan_motion(
+        waypoints_from_message(request.trajectory),
+        model.joint_names,
+        start=start,
+        interpolation=request.interpolation or settings.interpolation,
+        allow_partial_joints=settings.allow_partial_joints or start is not None,
+    )
 
 
 def _requested_times(
     request: ComputeInverseDynamics.Request,
-    spline: MotionSpline,
-    sample_period: float,
-    max_samples: int,
+    motion: Motion,
+    settings: Settings,
 ) -> Array:
     if not len(request.sample_times):
         period = request.sample_period
         if not (np.isfinite(period) and period >= 0.0):
             raise RequestError(f'sample_period is {period}, expected a positive number or zero.')
-        return sample_times(spline, period or sample_period, max_samples)
+        return sample_times(
+            motion, period or settings.trajectory_sample_period, settings.max_samples
+        )
     if request.sample_period:
         raise RequestError('Give sample_period or sample_times, not both.')
-    _check_count(len(request.sample_times), max_samples)
+    _check_count(len(request.sample_times), settings.max_samples)
     times = np.asarray(request.sample_times, dtype=np.float64)
     if not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
         raise RequestError('sample_times must be finite and increasing.')
-    if times[0] < spline.start_time or times[-1] > spline.end_time:
+    if times[0] < motion.start_time or times[-1] > motion.end_time:
         raise RequestError(
             f'sample_times run from {times[0]} s to {times[-1]} s, but the trajectory lasts from '
-            f'{spline.start_time} s to {spline.end_time} s.'
+            f'{motion.start_time} s to {motion.end_time} s.'
         )
     return times
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -17,6 +18,7 @@ from hodyn_msgs.msg import (
     JointEffortTrajectory,
     JointMotion,
     LimitViolation,
+    MotionEstimate,
     WrenchMotion,
 )
 from numpy.typing import NDArray
@@ -25,6 +27,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros.analysis.limits import Violation
 from hodyn_ros.errors import MotionError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import joint_order
+from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.waypoints import Waypoints
 
 Array = NDArray[np.float64]
@@ -32,6 +36,7 @@ Array = NDArray[np.float64]
 NANOSECONDS = 1_000_000_000
 MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
+HIGHEST_EFFORT_ORDER = len(EFFORT_FIELDS) - 1
 _FEWEST_MOTION_FIELDS = 3
 
 _EXPRESSIONS = {
@@ -54,11 +59,22 @@ def nanoseconds(time: Time) -> int:
     MotionError
         If the message is not a valid time, or one too late to be followed by a motion.
     """
-    value = int(time.sec) * NANOSECONDS + int(time.nanosec)
-    if not (time.nanosec < NANOSECONDS and 0 <= value <= _LATEST):
+    return checked_time(time.sec, time.nanosec)
+
+
+def checked_time(seconds: int, nanosec: int) -> int:
+    """Integer nanoseconds from the two fields of a time message.
+
+    Raises
+    ------
+    MotionError
+        As `nanoseconds` does.
+    """
+    value = seconds * NANOSECONDS + nanosec
+    if not (nanosec < NANOSECONDS and 0 <= value <= _LATEST):
         raise MotionError(
-            f'The stamp is {time.sec} s and {time.nanosec} ns; expected nanoseconds below 10^9 '
-            f'and a time from 0 to {_LATEST // NANOSECONDS} s.'
+            f'The stamp is {seconds} s and {nanosec} ns; expected nanoseconds below 10^9 and a '
+            f'time from 0 to {_LATEST // NANOSECONDS} s.'
         )
     return value
 
@@ -66,6 +82,19 @@ def nanoseconds(time: Time) -> int:
 def time_message(nanoseconds: int) -> Time:
     """Integer nanoseconds as a time message."""
     return Time(sec=nanoseconds // NANOSECONDS, nanosec=nanoseconds % NANOSECONDS)
+
+
+# Streams use the same names in every message. What does not fit is not kept.
+@lru_cache(maxsize=64)
+def _order(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
+    """Find the indices that bring values from one order of names into another; None: the same.
+
+    Raises
+    ------
+    JointNameError
+        If the names are not the wanted ones.
+    """
+    return None if names == wanted else joint_order(names, wanted)
 
 
 def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
@@ -78,7 +107,8 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
     MotionError
         If a field has the wrong length, a needed one is empty or a value is not finite.
     """
-    order = model.joint_order(message.joint_names)
+    order = _order(tuple(message.joint_names), model.joint_names)
+    n = model.n_joints
     rows = []
     empty = ''
     for index, name in enumerate(MOTION_FIELDS):
@@ -86,8 +116,8 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
         if len(values) == 0:
             if index < _FEWEST_MOTION_FIELDS:
                 raise MotionError(
-                    f'JointMotion: {name} is empty, expected {len(order)} values (only jerk and '
-                    'snap may be left empty).'
+                    f'JointMotion: {name} is empty, expected {n} values (only jerk and snap may '
+                    'be left empty).'
                 )
             empty = empty or name
             continue
@@ -96,20 +126,53 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
                 f'JointMotion: {name} is given but {empty} is empty; a derivative needs all lower '
                 'ones.'
             )
-        if len(values) != len(order):
+        if len(values) != n:
             raise MotionError(
-                f'JointMotion: {name} has {len(values)} values, expected {len(order)}, one for '
-                'each of joint_names.'
+                f'JointMotion: {name} has {len(values)} values, expected {n}, one for each of '
+                'joint_names.'
             )
-        rows.append(np.asarray(values, dtype=np.float64)[order])
+        rows.append(values)
     motion = np.array(rows)
-    if not np.all(np.isfinite(motion)):
+    if order is not None:
+        motion = motion[:, order]
+    if not np.isfinite(motion).all():
         k, joint = np.argwhere(~np.isfinite(motion))[0]
         raise MotionError(
             f'JointMotion: {MOTION_FIELDS[k]} of joint {model.joint_names[joint]!r} is '
             f'{motion[k, joint]}; all values must be finite.'
         )
     return motion
+
+
+def state_from_message(model: RobotModel, message: JointMotion) -> Array:
+    """State of shape (5, n) in model order; what is empty is zero.
+
+    Raises
+    ------
+    JointNameError
+        If the names are not those of the model.
+    MotionError
+        If there are no positions, a field has the wrong length or a value is not finite.
+    """
+    order = model.joint_order(message.joint_names)
+    state = np.zeros((len(MOTION_FIELDS), len(order)))
+    for k, name in enumerate(MOTION_FIELDS):
+        values = getattr(message, name)
+        if len(values) == 0 and k > 0:
+            continue
+        if len(values) != len(order):
+            raise MotionError(
+                f'start_state: {name} has {len(values)} values, expected {len(order)}, one for '
+                'each of joint_names.'
+            )
+        state[k] = np.asarray(values, dtype=np.float64)[order]
+    if not np.all(np.isfinite(state)):
+        k, joint = np.argwhere(~np.isfinite(state))[0]
+        raise MotionError(
+            f'start_state: {MOTION_FIELDS[k]} of joint {model.joint_names[joint]!r} is '
+            f'{state[k, joint]}; all values must be finite.'
+        )
+    return state
 
 
 def waypoints_from_message(message: JointTrajectory) -> Waypoints:
@@ -178,7 +241,7 @@ def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
             )
     values = np.array(
         [
-            _moment_force(wrench)
+            moment_force(wrench)
             for wrench in (message.wrench, message.wrench_dot, message.wrench_ddot)
         ]
     )
@@ -187,7 +250,8 @@ def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
     return link, _EXPRESSIONS[message.expressed_in], _ACTINGS[message.acting], values
 
 
-def _moment_force(message: WrenchMessage) -> list[float]:
+def moment_force(message: WrenchMessage) -> list[float]:
+    """Components of a wrench in the order of the mathematics."""
     torque, force = message.torque, message.force
     return [torque.x, torque.y, torque.z, force.x, force.y, force.z]
 
@@ -197,18 +261,79 @@ def flat(values: Array) -> array.array[float]:
     return array.array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
-def joint_effort_message(
-    model: RobotModel, effort: Array, stamp: int, source: int
-) -> JointEffort:
-    """Efforts of shape (orders, n) of one instant as a message; `stamp` in nanoseconds."""
-    message = JointEffort()
-    message.header.stamp = time_message(stamp)
+def continuous_order(continuous_derivative: int) -> int:
+    """Highest derivative of the effort that is continuous, from that of the position; or -1."""
+    return max(min(continuous_derivative - 2, HIGHEST_EFFORT_ORDER), -1)
+
+
+class EffortWriter:
+    """Writes efforts of single instants into one message, which is used again and again.
+
+    Making a message costs more than computing what it holds.
+
+    Parameters
+    ----------
+    model : RobotModel
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        self._message = JointEffort(joint_names=list(model.joint_names))
+        self._message.header.frame_id = model.base_link
+        self._empty = array.array('d')
+
+    def message(
+        self,
+        effort: Array,
+        stamp: int,
+        source: int,
+        continuous: int,
+        deviations: Array | None = None,
+        delay: float = 0.0,
+    ) -> JointEffort:
+        """Message that is valid until the next one is written.
+
+        Parameters
+        ----------
+        effort : ndarray, shape (orders, n)
+        stamp : int
+            [ns]
+        source : int
+            One of JointEffort.SOURCE_*.
+        continuous : int
+            Highest derivative of the effort that is continuous.
+        deviations : ndarray, shape (orders, n), optional
+            Standard deviations of the effort.
+        delay : float, optional
+            [s]
+        """
+        message, empty = self._message, self._empty
+        time = message.header.stamp
+        time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
+        orders = len(effort)
+        for order, name in enumerate(EFFORT_FIELDS):
+            is_there = order < orders
+            setattr(message, name, flat(effort[order]) if is_there else empty)
+            is_there = is_there and deviations is not None
+            setattr(message, f'{name}_std', flat(deviations[order]) if is_there else empty)
+        message.valid_order = orders - 1
+        message.continuous_order = min(continuous, orders - 1)
+        message.source = source
+        message.delay = delay
+        return message
+
+
+def motion_estimate_message(model: RobotModel, estimate: Estimate) -> MotionEstimate:
+    """Estimated motion as a message."""
+    message = MotionEstimate()
+    message.header.stamp = time_message(estimate.time)
     message.header.frame_id = model.base_link
     message.joint_names = list(model.joint_names)
-    for name, values in zip(EFFORT_FIELDS, effort):
+    for name, values, deviations in zip(MOTION_FIELDS, estimate.motion, estimate.std):
         setattr(message, name, flat(values))
-    message.valid_order = len(effort) - 1
-    message.source = source
+        setattr(message, f'{name}_std', flat(deviations))
+    message.valid_order = estimate.valid_order
+    message.delay = estimate.delay
+    message.measurement_std = flat(estimate.noise)
     return message
 
 
@@ -232,15 +357,20 @@ def effort_trajectory_message(
     for name, values in zip(EFFORT_FIELDS, np.moveaxis(effort, 1, 0)):
         setattr(message, name, flat(values))
     message.valid_order = effort.shape[1] - 1
+    message.continuous_order = message.valid_order
     message.source = source
     message.limit_violations = [
-        LimitViolation(
-            quantity=violation.quantity,
-            joint_name=violation.joint_name,
-            value=violation.value,
-            limit=violation.limit,
-            time_from_start=float(times[violation.sample]),
-        )
-        for violation in violations
+        violation_message(violation, times[violation.sample]) for violation in violations
     ]
     return message
+
+
+def violation_message(violation: Violation, time: float) -> LimitViolation:
+    """Violated limit as a message; `time` from the start of the motion [s]."""
+    return LimitViolation(
+        quantity=violation.quantity,
+        joint_name=violation.joint_name,
+        value=violation.value,
+        limit=violation.limit,
+        time_from_start=float(time),
+    )

@@ -2,66 +2,219 @@
 
 from __future__ import annotations
 
+import os
+import statistics
 import threading
 import time
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
 
+from hodyn_ros.ros.alarm import ERROR, OK, STALE, WARN, Alarm, Cause
 from hodyn_ros.ros.answers import Robot
+from hodyn_ros.ros.tally import REFUSALS, Counts, check_kind
+
+QUIET_TIME = 3.0
+"""Time without a cause after which a level falls [s]."""
+
+# An input has a rate once this many of its intervals are known, and has stopped after a silence of
+# many usual intervals that is also much longer than the longest of them.
+_INTERVALS = 20
+_FEWEST_INTERVALS = 10
+_USUAL_INTERVALS = 10.0
+_LONGEST_INTERVALS = 3.0
+
+_PROCESS_LEVELS = {'off': OK, 'running': OK, 'starting': WARN, 'ended': ERROR}
+"""States of the planning process."""
 
 
-class _Topic:
-    def __init__(self) -> None:
-        self.received = 0
-        self.refused = 0
-        self.last_arrival: float | None = None
-        self.last_error = ''
-        self.recent_received = 0
+def resident_memory(pid: int | None = None) -> int | None:
+    """Memory that a process occupies [bytes]; by default this one. None if it is not known."""
+    try:
+        pages = int(Path(f'/proc/{pid or "self"}/statm').read_text().split()[1])
+        return pages * os.sysconf('SC_PAGE_SIZE')
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def publisher_names(node: Node, topic: str) -> list[str]:
+    """Fully qualified names of the nodes that publish a topic, one for each publisher."""
+    return sorted(
+        f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+        for info in node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
+    )
+
+
+class _Input:
+    def __init__(self, quiet_time: float) -> None:
+        self.alarm = Alarm(quiet_time)
+        self.timeout = 0.0
+        self.received = self.recent_received = 0
+        self.refused: Counter[str] = Counter()
         self.recent_refused = 0
+        self.dropped = self.recent_dropped = 0
+        self.gaps = self.recent_gaps = 0
+        self.longest_gap = self.recent_gap = 0.0
+        self.last_arrival: float | None = None  # of one that was taken
+        self.last_sign: float | None = None  # of life: also of one that was refused
+        self.intervals: deque[float] = deque(maxlen=_INTERVALS)
+        self.silent = False
+        self.last_error = ''
+        self.publishers: tuple[str, ...] = ()
+
+    def sign_of_life(self, now: float) -> None:
+        if self.silent:
+            self.intervals.clear()
+            self.silent = False
+        elif self.last_sign is not None:
+            self.intervals.append(now - self.last_sign)
+        self.last_sign = now
+
+    def silence(self, now: float) -> float | None:
+        """How long an input that had a rate has been missing [s]; None if it is not missing."""
+        if self.timeout <= 0.0 or len(self.intervals) < _FEWEST_INTERVALS:
+            return None
+        silence = now - self.last_sign
+        patience = max(
+            self.timeout,
+            _USUAL_INTERVALS * statistics.median(self.intervals),
+            _LONGEST_INTERVALS * max(self.intervals),
+        )
+        return silence if silence > patience else None
 
 
 class Diagnostics:
     """Counters that any thread may feed; `report` turns them into a message.
 
+    A level rises with the first report after its cause and falls after a quiet time, at least
+    three reports long.
+
     Parameters
     ----------
     name : str
         Fully qualified name of the node.
+    clock : callable, optional
+        Returns a time that never runs back [s].
+    memory : callable, optional
+        Returns the memory of the process with the given id, or of this one [bytes].
+    quiet_time : float, optional
+        Time without a cause after which a level falls [s].
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+        memory: Callable[[int | None], int | None] = resident_memory,
+        quiet_time: float = QUIET_TIME,
+    ) -> None:
         self._name = name.lstrip('/')
+        self._now, self._memory, self._quiet_time = clock, memory, quiet_time
         self._lock = threading.Lock()
-        self._inputs: dict[str, _Topic] = {}
-        self._last_report = time.monotonic()
-        self._published = 0
-        self._recent_published = 0
-        self._recent_compute_time = 0.0
-        self._recent_longest = 0.0
+        self._inputs: dict[str, _Input] = {}
+        self._last_report = self._now()
+        self._hardware_id = ''
+        self._output_alarm = Alarm(quiet_time)
+        self._published = self._recent_published = 0
+        self._recent_compute_time = self._recent_longest = 0.0
         self._limit_hits: Counter[str] = Counter()
         self._recent_limit_hits = 0
+        self._stops = self._recent_stops = 0
         self._stale = ''
-        self._hardware_id = ''
+        self._missed_ticks = self._recent_missed_ticks = 0
+        self._estimate: dict[str, object] | None = None
+        self._process: dict[str, object] | None = None
+        self._process_alarm = Alarm(quiet_time)
+        self._recent_restarts = 0
+        self._waiting: tuple[int, int] | None = None
+        self._node_alarm = Alarm(quiet_time)
+        self._time_jumps = self._recent_time_jumps = 0
+        self._clock_type = ''
+        self._use_sim_time = False
+
+    # Inputs
+
+    def watch(self, topic: str, timeout: float) -> None:
+        """Expect an input to go on once it has a rate.
+
+        Parameters
+        ----------
+        topic : str
+        timeout : float
+            Longest silence that is usual [s]; 0: it need not go on.
+        """
+        with self._lock:
+            self._input(topic).timeout = timeout
 
     def received(self, topic: str) -> None:
         """Count an input that was taken."""
         with self._lock:
-            entry = self._inputs.setdefault(topic, _Topic())
+            entry = self._input(topic)
             entry.received += 1
             entry.recent_received += 1
-            entry.last_arrival = time.monotonic()
+            entry.last_arrival = self._now()
+            entry.sign_of_life(entry.last_arrival)
 
-    def refused(self, topic: str, reason: str) -> None:
-        """Count an input that was not taken."""
+    def refused(self, topic: str, reason: str, kind: str = 'invalid') -> None:
+        """Count an input that was not taken.
+
+        Parameters
+        ----------
+        topic : str
+        reason : str
+        kind : str, optional
+            One of `hodyn_ros.ros.tally.REFUSALS`; `refusal_kind` tells it of an error.
+        """
+        check_kind(kind)
         with self._lock:
-            entry = self._inputs.setdefault(topic, _Topic())
-            entry.refused += 1
+            entry = self._input(topic)
+            entry.refused[kind] += 1
             entry.recent_refused += 1
             entry.last_error = reason
+            entry.sign_of_life(self._now())
 
-    def published(self, compute_time: float, limit_hits: list[str]) -> None:
+    def dropped(self, topic: str, count: int = 1) -> None:
+        """Count samples of an input that came too late to be used."""
+        with self._lock:
+            entry = self._input(topic)
+            entry.dropped += count
+            entry.recent_dropped += count
+
+    def gap(self, topic: str, length: float) -> None:
+        """Count a gap between two samples of an input [s]."""
+        with self._lock:
+            self._add_gaps(self._input(topic), 1, length)
+
+    def publishers(self, topic: str, names: Sequence[str]) -> None:
+        """Say who publishes an input, see `publisher_names`."""
+        with self._lock:
+            self._input(topic).publishers = tuple(names)
+
+    def merge(self, counts: Counts) -> None:
+        """Add what `hodyn_ros.ros.tally.Tally.take` has returned, in this or another process."""
+        with self._lock:
+            now = self._now()
+            for topic, added in counts.items():
+                entry = self._input(topic)
+                entry.received += added['received']
+                entry.recent_received += added['received']
+                if added['received']:
+                    entry.last_arrival = now
+                for kind, count in added['refused'].items():
+                    check_kind(kind)
+                    entry.refused[kind] += count
+                    entry.recent_refused += count
+                entry.last_error = added['reason'] or entry.last_error
+                entry.dropped += added['dropped']
+                entry.recent_dropped += added['dropped']
+                self._add_gaps(entry, added['gaps'], added['longest gap'])
+
+    # Output
+
+    def published(self, compute_time: float, limit_hits: Sequence[str]) -> None:
         """Count an output, the time it took [s], and the limits that it exceeds."""
         with self._lock:
             self._published += 1
@@ -75,6 +228,77 @@ class Diagnostics:
         """Note that an output was held back."""
         with self._lock:
             self._stale = reason
+            self._stops += 1
+            self._recent_stops += 1
+
+    def missed_ticks(self, count: int) -> None:
+        """Count samples of the stream that were due and never computed."""
+        with self._lock:
+            self._missed_ticks += count
+            self._recent_missed_ticks += count
+
+    # Estimator, planning process, node
+
+    def estimated(self, valid_order: int, delay: float, deviation: Sequence[float]) -> None:
+        """Note the latest estimate.
+
+        Parameters
+        ----------
+        valid_order : int
+            Highest derivative that the estimator vouches for.
+        delay : float
+            [s]
+        deviation : sequence of float
+            Standard deviation of the noise of the measured positions, one for each joint.
+        """
+        with self._lock:
+            self._estimate = {
+                'valid order': valid_order,
+                'delay [ms]': f'{1e3 * delay:.3f}',
+                'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviation),
+            }
+
+    def process(
+        self, state: str, restarts: int = 0, last_exit: str = '', pid: int | None = None
+    ) -> None:
+        """Note the state of the planning process.
+
+        Parameters
+        ----------
+        state : str
+            'off' (there is none), 'starting', 'running' or 'ended'.
+        restarts : int, optional
+            How often it was started again so far.
+        last_exit : str, optional
+            How it ended the last time.
+        pid : int, optional
+        """
+        if state not in _PROCESS_LEVELS:
+            raise ValueError(f'State is {state!r}, expected one of {", ".join(_PROCESS_LEVELS)}.')
+        with self._lock:
+            before = 0 if self._process is None else self._process['restarts']
+            self._recent_restarts += max(restarts - before, 0)
+            self._process = {
+                'state': state, 'restarts': restarts, 'last exit': last_exit, 'pid': pid
+            }
+
+    def waiting(self, count: int, most: int) -> None:
+        """Note how many requests of the service wait, and how many may."""
+        with self._lock:
+            self._waiting = (count, most)
+
+    def time_jumped(self) -> None:
+        """Count a jump of the node's clock."""
+        with self._lock:
+            self._time_jumps += 1
+            self._recent_time_jumps += 1
+
+    def clock(self, kind: str, use_sim_time: bool) -> None:
+        """Say which clock the node follows."""
+        with self._lock:
+            self._clock_type, self._use_sim_time = kind, use_sim_time
+
+    # Report
 
     def report(
         self,
@@ -97,7 +321,7 @@ class Diagnostics:
             How efforts are computed.
         """
         with self._lock:
-            now = time.monotonic()
+            now = self._now()
             interval = max(now - self._last_report, 1e-9)
             self._last_report = now
             self._hardware_id = robot.model.name if robot else ''
@@ -107,12 +331,29 @@ class Diagnostics:
                     self._input_status(topic, entry, interval, now)
                     for topic, entry in self._inputs.items()
                 ),
-                self._output_status(interval),
+                self._output_status(interval, now),
             ]
+            if self._estimate is not None:
+                statuses.append(self._estimator_status())
+            if self._process is not None or self._waiting is not None:
+                statuses.append(self._planning_status(now))
+            statuses.append(self._node_status(now))
         return DiagnosticArray(status=statuses)
 
+    def _input(self, topic: str) -> _Input:
+        if topic not in self._inputs:
+            self._inputs[topic] = _Input(self._quiet_time)
+        return self._inputs[topic]
+
+    @staticmethod
+    def _add_gaps(entry: _Input, count: int, longest: float) -> None:
+        entry.gaps += count
+        entry.recent_gaps += count
+        entry.longest_gap = max(entry.longest_gap, longest)
+        entry.recent_gap = max(entry.recent_gap, longest)
+
     def _status(
-        self, part: str, level: bytes, message: str, values: dict[str, object]
+        self, part: str, level: bytes, message: str, values: Mapping[str, object]
     ) -> DiagnosticStatus:
         return DiagnosticStatus(
             name=f'{self._name}: {part}',
@@ -129,12 +370,13 @@ class Diagnostics:
         in_preparation: bool,
         algorithms: Mapping[str, str],
     ) -> DiagnosticStatus:
+        # States that last, so the level need not be held.
         values: dict[str, object] = {'in preparation': 'yes' if in_preparation else 'no'}
-        level, message = DiagnosticStatus.OK, 'model loaded'
+        level, message = OK, 'model loaded'
         if robot is None and in_preparation:
-            level, message = DiagnosticStatus.WARN, 'the model is being made ready'
+            level, message = WARN, 'the model is being made ready'
         elif robot is None:
-            level, message = DiagnosticStatus.ERROR, 'no valid robot description yet'
+            level, message = ERROR, 'no valid robot description yet'
         else:
             values.update(algorithms)
             values['robot'] = robot.model.name
@@ -146,40 +388,49 @@ class Diagnostics:
         if description_error:
             values['refused description'] = description_error
             if robot is not None:
-                level = DiagnosticStatus.WARN
+                level = WARN
                 message = 'the latest description was refused; the one before stays in use'
         return self._status('model', level, message, values)
 
     def _input_status(
-        self, topic: str, entry: _Topic, interval: float, now: float
+        self, topic: str, entry: _Input, interval: float, now: float
     ) -> DiagnosticStatus:
-        level, message = DiagnosticStatus.OK, 'input is taken'
-        if entry.recent_refused:
-            level, message = DiagnosticStatus.WARN, 'input was refused'
-            if not entry.recent_received:
-                level = DiagnosticStatus.ERROR
+        fine = 'no input yet' if entry.received == 0 else 'input is taken'
+        level, message = entry.alarm.report(_input_causes(topic, entry, now), now, fine)
         age = '' if entry.last_arrival is None else f'{now - entry.last_arrival:.3f}'
-        status = self._status(
-            topic,
-            level,
-            message,
-            {
-                'age of the last input [s]': age,
-                'rate [Hz]': f'{entry.recent_received / interval:.1f}',
-                'received': entry.received,
-                'refused': entry.refused,
-                'last error': entry.last_error,
-            },
-        )
-        entry.recent_received = entry.recent_refused = 0
-        return status
+        values: dict[str, object] = {
+            'age of the last input [s]': age,
+            'rate [Hz]': f'{entry.recent_received / interval:.1f}',
+            'received': entry.received,
+            'refused': sum(entry.refused.values()),
+            'last error': entry.last_error,
+            **{f'refused as {kind}': entry.refused[kind] for kind in REFUSALS},
+            'dropped late samples': entry.dropped,
+            'gaps': entry.gaps,
+            'longest gap [s]': f'{entry.longest_gap:.3f}',
+            'publishers': ' '.join(entry.publishers),
+        }
+        entry.recent_received = entry.recent_refused = entry.recent_dropped = 0
+        entry.recent_gaps, entry.recent_gap = 0, 0.0
+        return self._status(topic, level, message, values)
 
-    def _output_status(self, interval: float) -> DiagnosticStatus:
-        level, message = DiagnosticStatus.OK, 'ok'
+    def _output_status(self, interval: float, now: float) -> DiagnosticStatus:
+        causes = []
+        if self._recent_missed_ticks:
+            causes.append(
+                Cause(
+                    WARN, 'tick', 'samples of the stream were missed', self._recent_missed_ticks
+                )
+            )
         if self._recent_limit_hits:
-            level, message = DiagnosticStatus.WARN, 'limits are exceeded'
+            causes.append(Cause(WARN, 'limit', 'limits are exceeded', self._recent_limit_hits))
         if self._stale:
-            level, message = DiagnosticStatus.ERROR, 'the output is held back'
+            causes.append(
+                Cause(
+                    ERROR, 'stop', f'the output is held back: {self._stale}', self._recent_stops
+                )
+            )
+        level, message = self._output_alarm.report(causes, now, 'ok')
         count = self._recent_published
         values: dict[str, object] = {
             'published': self._published,
@@ -187,11 +438,85 @@ class Diagnostics:
             'mean compute time [ms]': f'{1e3 * self._recent_compute_time / max(count, 1):.3f}',
             'longest compute time [ms]': f'{1e3 * self._recent_longest:.3f}',
             'held back because': self._stale,
+            'held back': self._stops,
+            'missed samples of the stream': self._missed_ticks,
         }
         for what, hits in sorted(self._limit_hits.items()):
             values[f'samples beyond the limit of {what}'] = hits
-        status = self._status('joint_effort', level, message, values)
         self._recent_published = self._recent_limit_hits = 0
         self._recent_compute_time = self._recent_longest = 0.0
+        self._recent_missed_ticks = self._recent_stops = 0
         self._stale = ''
-        return status
+        return self._status('joint_effort', level, message, values)
+
+    def _estimator_status(self) -> DiagnosticStatus:
+        order = self._estimate['valid order']
+        return self._status(
+            'estimator', OK, f'positions to derivative {order} are estimated', self._estimate
+        )
+
+    def _planning_status(self, now: float) -> DiagnosticStatus:
+        causes, values = [], {}
+        if self._process is not None:
+            state, last_exit = self._process['state'], self._process['last exit']
+            if self._recent_restarts:
+                text = f'the process was started again, it had ended: {last_exit or "unknown"}'
+                causes.append(Cause(WARN, 'restart', text, self._recent_restarts))
+            if _PROCESS_LEVELS[state] != OK:
+                text = f'the process is {state}'
+                causes.append(Cause(_PROCESS_LEVELS[state], 'state', text, 0))
+            pid = self._process['pid']
+            values = {
+                'process': state,
+                'restarts': self._process['restarts'],
+                'last exit': last_exit,
+                'memory [MiB]': _mebibytes(None if pid is None else self._memory(pid)),
+            }
+            self._recent_restarts = 0
+        if self._waiting is not None:
+            count, most = self._waiting
+            values.update({'waiting requests': count, 'most waiting requests': most})
+            if count >= most:
+                text = f'{count} requests wait, no more are taken'
+                causes.append(Cause(WARN, 'waiting', text, 0))
+        level, message = self._process_alarm.report(causes, now, 'ready')
+        return self._status('planning', level, message, values)
+
+    def _node_status(self, now: float) -> DiagnosticStatus:
+        causes = []
+        if self._recent_time_jumps:
+            causes.append(Cause(WARN, 'jump', 'the clock jumped', self._recent_time_jumps))
+        self._recent_time_jumps = 0
+        level, message = self._node_alarm.report(causes, now, 'ok')
+        values = {
+            'memory [MiB]': _mebibytes(self._memory(None)),
+            'clock': self._clock_type,
+            'use_sim_time': 'true' if self._use_sim_time else 'false',
+            'time jumps': self._time_jumps,
+        }
+        return self._status('node', level, message, values)
+
+
+def _input_causes(topic: str, entry: _Input, now: float) -> Iterable[Cause]:
+    if len(entry.publishers) > 1:
+        count = {2: 'two'}.get(len(entry.publishers), str(len(entry.publishers)))
+        names = ', '.join(sorted(entry.publishers))
+        yield Cause(WARN, 'publishers', f'{count} publishers on {topic}: {names}', 0)
+    if entry.recent_dropped:
+        yield Cause(WARN, 'late', 'samples came too late', entry.recent_dropped)
+    if entry.recent_gaps:
+        yield Cause(WARN, 'gap', f'a gap of {entry.recent_gap:.3f} s', entry.recent_gaps)
+    if entry.recent_refused:
+        level = WARN if entry.recent_received else ERROR
+        text = f'input was refused: {entry.last_error}'
+        yield Cause(level, 'refusal', text, entry.recent_refused)
+    silence = entry.silence(now)
+    if silence is not None:
+        rate = 1.0 / max(statistics.median(entry.intervals), 1e-9)
+        text = f'silent for {silence:.1f} s, came at {rate:.3g} Hz before'
+        yield Cause(STALE, 'silence', text, 0 if entry.silent else 1)
+        entry.silent = True
+
+
+def _mebibytes(memory: int | None) -> str:
+    return '' if memory is None else f'{memory / 2**20:.1f}'

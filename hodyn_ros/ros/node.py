@@ -1,73 +1,76 @@
 """The node: topics and services on one side, models, motions and efforts on the other.
 
 Wiring only. The callbacks of topics and timers run in the one thread of the executor and are
-short; what takes long, making a robot ready, whole trajectories and the service, has a thread
-each, so that nothing else waits. (The executor of rclpy with several threads loses messages from a
-few hundred a second on.)
+short. What takes long has threads or a process of its own: making a robot ready
+(`preparation.py`), planning trajectories and answering the service (`planning.py`).
 """
 
 from __future__ import annotations
 
 import math
-import queue
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
-from hodyn_msgs.srv import ComputeInverseDynamics
+from geometry_msgs.msg import WrenchStamped
+from hodyn_msgs.msg import JointEffort, JointMotion, MotionEstimate, WrenchMotion
 from numpy.typing import NDArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, find_violations
+from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, LimitCheck, find_violations
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
-from hodyn_ros.errors import HodynError, MotionError, TrajectoryError, WrenchError
+from hodyn_ros.errors import HodynError, MotionError, StaleError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.answers import (
-    Robot,
-    answer,
-    effort_trajectory,
-    fit_waypoints,
-    ready,
-    sample_times,
-)
+from hodyn_ros.ros.answers import Robot, ready
 from hodyn_ros.ros.conversions import (
+    HIGHEST_EFFORT_ORDER,
     NANOSECONDS,
-    joint_effort_message,
+    EffortWriter,
+    continuous_order,
+    motion_estimate_message,
     motion_from_message,
     nanoseconds,
-    waypoints_from_message,
-    wrench_from_message,
 )
-from hodyn_ros.ros.diagnostics import Diagnostics
-from hodyn_ros.ros.parameters import (
-    declare_robot_description,
-    declare_settings,
-    read_limits,
-    unused_limits,
+from hodyn_ros.ros.descriptions import Descriptions
+from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
+from hodyn_ros.ros.inbox import Inbox
+from hodyn_ros.ros.inputs import Inputs
+from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.parameters import Parameters, declare_robot_description
+from hodyn_ros.ros.planner import Plan
+from hodyn_ros.ros.planning import (
+    SERVICE,
+    Asked,
+    Event,
+    Identity,
+    Logged,
+    Planner,
+    Planning,
+    Served,
 )
-from hodyn_ros.ros.preparation import Outcome, Preparation
+from hodyn_ros.ros.planning_process import PlanningProcess, ProcessState
 from hodyn_ros.ros.process import run
-from hodyn_ros.ros.service_thread import ServiceThread
-from hodyn_ros.ros.stream import LatestWrenches, PlannedMotion, TrajectoryStream
+from hodyn_ros.ros.sensors import wrench_estimator, wrench_settings
+from hodyn_ros.ros.settings import Settings
+from hodyn_ros.ros.tally import missed_ticks, refusal_kind
+from hodyn_ros.ros.trajectories import TrajectoryInput
+from hodyn_ros.ros.wrenches import Wrenches
+from hodyn_ros.trajectory.estimator import Estimate
 
 LOG_PERIOD = 1.0  # s
-STREAMS = ('joint_motion', 'wrench_motion', 'joint_effort')
+STREAMS = ('joint_motion', 'joint_states', 'wrench', 'wrench_motion', 'joint_effort', SERVICE)
 
 
 class HodynNode(Node):
@@ -76,60 +79,60 @@ class HodynNode(Node):
     def __init__(self, **node_options: object) -> None:
         super().__init__('hodyn_node', **node_options)
         # What ends with the node, also if it comes no further than to its parameters.
-        self._service: ServiceThread | None = None
-        self._preparation: Preparation | None = None
-        self._settled = threading.Event()  # whether waiting for a first robot makes no sense
-        self._settled.set()
-        self._planning = ThreadPoolExecutor(1, thread_name_prefix='planning')
-        self._settings = declare_settings(self)
-        self._robot: Robot | None = None
-        self._wanted: str | None = None  # description that is being made ready
-        self._description_error = ''
+        self._planner: Planner | None = None
+        self._descriptions: Descriptions | None = None
+        self._declared = Parameters(self, self._on_settings, self._check_settings)
+        settings = self._settings
         self._remark = ''
+        self._limit_check: LimitCheck  # these two of the robot in use
+        self._writer: EffortWriter
         self._last_logged: dict[str, float] = {}
-        self._stream = TrajectoryStream()
-        self._wrenches = LatestWrenches(self._settings.wrench_timeout)
+        self._last_tick: int | None = None
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
-        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        self._outcome_is_there = self.create_guard_condition(self._on_outcome)
-        self._preparation = Preparation(self._assembled, self._hand_over)
+        self._wrenches = Wrenches(
+            wrench_settings(settings), lambda: wrench_estimator(self._settings)
+        )
+        self._measured = MeasuredMotion(settings.estimator)
+        self._inbox = Inbox(self)
 
-        self._effort_publisher = self.create_publisher(
-            JointEffort, '~/joint_effort', qos.OUTPUT
+        self._effort_publisher = qos.create_publisher(
+            self, JointEffort, '~/joint_effort', qos.OUTPUT
         )
-        self._trajectory_publisher = self.create_publisher(
-            JointEffortTrajectory, '~/effort_trajectory', qos.EFFORT_TRAJECTORY
+        self._estimate_publisher = qos.create_publisher(
+            self, MotionEstimate, '~/motion_estimate', qos.OUTPUT
         )
-        self._diagnostics_publisher = self.create_publisher(
-            DiagnosticArray, '/diagnostics', qos.OUTPUT
+        self._diagnostics_publisher = qos.create_publisher(
+            self, DiagnosticArray, '/diagnostics', qos.OUTPUT
         )
 
+        self._planner = self._new_planner(settings)
+        self._trajectories = TrajectoryInput(
+            self._planner,
+            self._time,
+            lambda: self._settings,
+            lambda now: self._measured.state(now, self._settings.input_timeout),
+            self._on_planned,
+        )
+        self._descriptions = Descriptions(
+            self._inbox,
+            self._declared,
+            self._wrenches.latest,
+            self._on_robot,
+            self._on_refused_description,
+            self._on_progress,
+        )
         description = declare_robot_description(self)
         if description:
-            self._request_robot(description)
+            self._descriptions.request(description)
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
-        self.create_subscription(
-            String, 'robot_description', self._on_robot_description, qos.ROBOT_DESCRIPTION
+        self._create_inputs()
+        self._stream_timer = self.create_timer(
+            1.0 / settings.publish_rate, self._on_stream_timer
         )
-        for topic, kind, take in (
-            ('joint_motion', JointMotion, self._take_joint_motion),
-            ('wrench_motion', WrenchMotion, self._take_wrench_motion),
-        ):
-            self.create_subscription(kind, topic, partial(self._take, topic, take), qos.INPUT)
-        self.create_subscription(
-            JointTrajectory, 'joint_trajectory', self._on_joint_trajectory, qos.INPUT
-        )
-        self._service = ServiceThread(
-            self,
-            ComputeInverseDynamics,
-            '~/compute_inverse_dynamics',
-            self._on_compute_inverse_dynamics,
-        )
-        self.create_timer(1.0 / self._settings.publish_rate, self._on_stream_timer)
         # Health is reported in real time, also while simulated time stands still.
         self.create_timer(
-            self._settings.diagnostics_period,
+            settings.diagnostics_period,
             self._on_diagnostics_timer,
             clock=Clock(clock_type=ClockType.STEADY_TIME),
         )
@@ -139,289 +142,365 @@ class HodynNode(Node):
             ),
             post_callback=self._on_time_jump,
         )
-        if self._wanted is None:
+        unknown = self._declared.unknown()
+        if unknown:
+            self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
+        if not description:
             self.get_logger().info('Waiting for a robot description.')
+
+    def _create_inputs(self) -> None:
+        inputs = Inputs(
+            self,
+            lambda: self._settings.max_message_size,
+            self._diagnostics.received,
+            self._refuse,
+        )
+        self._input_topics = {
+            'joint_motion': (JointMotion, self._take_joint_motion, qos.INPUT),
+            'joint_states': (JointState, self._take_joint_states, qos.SENSOR_INPUT),
+            'wrench_motion': (WrenchMotion, self._take_wrench_motion, qos.INPUT),
+            'wrench': (WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
+        }
+        for topic, (kind, take, profile) in self._input_topics.items():
+            inputs.subscribe(topic, kind, take, profile)
+        inputs.subscribe(
+            'robot_description',
+            String,
+            self._take_robot_description,
+            qos.ROBOT_DESCRIPTION,
+            is_sample=False,
+        )
+        inputs.subscribe(
+            'joint_trajectory',
+            JointTrajectory,
+            self._trajectories.take,
+            qos.INPUT,
+            is_sample=False,
+            as_bytes=True,
+        )
+
+    def _new_planner(self, settings: Settings) -> Planner:
+        identity = Identity(
+            self.get_name(),
+            self.get_namespace(),
+            self.context.get_domain_id(),
+            self.resolve_service_name(f'~/{SERVICE}'),
+            self.resolve_topic_name('~/effort_trajectory'),
+            tuple(
+                (name, parameter.value)
+                for name, parameter in self._parameter_overrides.items()
+                if name.startswith('qos_overrides.')
+            ),
+        )
+
+        def report(event: Event | ProcessState) -> None:
+            self._inbox.put(self._on_event, event)
+
+        if settings.planning_process and sys.executable:
+            return PlanningProcess(identity, settings, report)
+        return Planning(
+            identity,
+            self.context,
+            settings,
+            report,
+            lambda model: None,
+            lambda model, wrenches: self._descriptions.request_wrenches(model, wrenches),
+            lambda: None,
+        )
 
     def destroy_node(self) -> None:
         """Finish what the workers have begun, drop what waits for them, and destroy the node."""
-        self._settled.set()
-        if self._preparation is not None:
-            self._preparation.close()
-        if self._service is not None:
-            self._service.close()
-        self._planning.shutdown(cancel_futures=True)
+        if self._descriptions is not None:
+            self._descriptions.close()
+        if self._planner is not None:
+            self._planner.close()
         super().destroy_node()
 
-    # Model
+    @property
+    def _settings(self) -> Settings:
+        return self._declared.settings
 
-    def _on_robot_description(self, message: String) -> None:
-        self._request_robot(message.data)
+    @property
+    def _robot(self) -> Robot | None:
+        return self._descriptions.robot
+
+    def _ready(self) -> Robot:
+        return ready(self._robot, self._descriptions.in_preparation)
+
+    def _time(self) -> int:
+        return self.get_clock().now().nanoseconds
+
+    # Parameters
 
     def _on_set_parameters(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         for parameter in parameters:
             xml = parameter.value
-            if parameter.name != 'robot_description' or xml == self._latest_description():
+            if parameter.name != 'robot_description' or self._descriptions.is_latest(xml):
                 continue
             try:
-                model = self._assembled(xml)
-                read_limits(self, model)
+                model = self._descriptions.check(xml)
             except HodynError as error:
-                self._refuse_description(str(error))
                 return SetParametersResult(successful=False, reason=str(error))
-            self._request_robot(xml, model)
+            self._descriptions.request(xml, model)
         return SetParametersResult(successful=True)
 
-    def _latest_description(self) -> str | None:
-        in_use = None if self._robot is None else self._robot.description
-        return in_use if self._wanted is None else self._wanted
+    def _check_settings(self, settings: Settings) -> None:
+        """Refuse what does not suit the robot in use."""
+        robot = self._robot
+        link = settings.wrench.link
+        if robot is not None and link:
+            robot.model.link(link)
 
-    def _assembled(self, xml: str) -> RobotModel:
-        settings = self._settings
-        return RobotModel.from_description(
-            parse_urdf(xml), settings.base_link, settings.tip_link, settings.gravity
-        )
+    def _on_settings(self, before: Settings, settings: Settings) -> None:
+        """Bring changed parameters to those who do not look at them each time."""
+        self._wrenches.settings = wrench_settings(settings)
+        if settings.estimator != before.estimator:
+            self._measured.settings = settings.estimator
+        if settings.publish_rate != before.publish_rate:
+            self._stream_timer.timer_period_ns = round(NANOSECONDS / settings.publish_rate)
+            self._stream_timer.reset()  # or the old period would have to be over first
+        self._planner.set_settings(settings)
+        if settings.limits != before.limits:
+            self._descriptions.update_limits()
+            self._on_progress()
 
-    def _request_robot(self, xml: str, model: RobotModel | None = None) -> None:
-        """Have a robot made ready; until it is, the one in use stays in use."""
-        if self._robot is not None and xml == self._robot.description:
-            self._wanted = None
-            self._description_error = ''
-            self._preparation.cancel()
-        elif xml != self._wanted:
-            self._wanted = xml
-            if self._robot is None:
-                self._settled.clear()
-            self._preparation.request(
-                xml, model, self._wrenches.latest(), in_other_process=self._robot is not None
+    # Robot
+
+    def _take_robot_description(self, message: String) -> None:
+        self._descriptions.request(message.data)
+
+    def _on_progress(self) -> None:
+        """Tell the planning which robot there is, or whether to wait for one."""
+        robot = self._robot
+        if robot is not None:
+            self._limit_check, self._writer = LimitCheck(robot.limits), EffortWriter(robot.model)
+        in_preparation = self._descriptions.in_preparation
+        self._planner.set_robot(robot, in_preparation)
+        names = None if robot is None else robot.model.joint_names
+        if self._trajectories.use_joints(names, in_preparation):
+            self.get_logger().error(
+                'The running trajectory is stopped: the new robot has other joints.'
             )
 
-    def _hand_over(self, outcome: Outcome) -> None:
-        """Bring an outcome from the thread of the preparation into that of the executor."""
-        self._outcomes.put(outcome)
-        self._outcome_is_there.trigger()
-
-    def _on_outcome(self) -> None:
-        while not self._outcomes.empty():
-            outcome = self._outcomes.get()
-            if self._wanted is None:
-                continue  # the robot in use has been described once more in the meantime
-            if outcome.description == self._wanted:
-                self._wanted = None
-            self._take_robot(outcome)
-            if self._robot is not None or self._wanted is None:
-                self._settled.set()
-
-    def _take_robot(self, outcome: Outcome) -> None:
-        """Use a robot that is ready; a description that cannot be used leaves the one before."""
-        if outcome.model is None:
-            self._refuse_description(outcome.error)
-            return
-        try:
-            limits = read_limits(self, outcome.model)
-        except HodynError as error:
-            self._refuse_description(str(error))
-            return
-        robot = Robot(outcome.model, limits, outcome.description)
-        previous, self._robot = self._robot, robot
-        self._description_error = ''
+    def _on_robot(self, before: Robot | None, remark: str) -> None:
+        robot = self._robot
         self._diagnostics.received('robot_description')
-        if previous is not None and previous.model.joint_names != robot.model.joint_names:
-            if self._stream.clear():
-                self.get_logger().error(
-                    'The running trajectory is stopped: the new robot has other joints.'
-                )
+        self._measured.use_joints(robot.model.joint_names)
         for link in self._wrenches.keep_only(robot.model):
             self.get_logger().warning(
-                f'The wrench on {link!r} is dropped: the new robot has no such link.'
+                f'The wrench on {link!r} is dropped: the new robot has no place for it.'
             )
-        self._preparation.request_wrenches(robot.model, self._wrenches.latest())
+        self._descriptions.request_wrenches(robot.model, self._wrenches.latest())
         for warning in robot.model.warnings:
             self.get_logger().warning(warning)
-        for name in unused_limits(self._parameter_overrides, robot.model):
+        for name in self._declared.unused_limits(robot.model):
             self.get_logger().warning(
                 f'Parameter {name} limits nothing: expected limits.<joint>.<quantity> with one of '
                 f'the joints {listed(robot.model.joint_names)} and one of the quantities '
                 f'{listed(EXTRA_QUANTITIES)}.'
             )
-        if outcome.remark and outcome.remark != self._remark:
+        if remark and remark != self._remark:
             self.get_logger().warning(
-                f'Efforts are computed without compiled code, which is slower: {outcome.remark}.'
+                f'Efforts are computed without compiled code, which is slower: {remark}.'
             )
-        self._remark = outcome.remark
+        self._remark = remark
         self.get_logger().info(
             f'Model {robot.model.name!r} is ready: joints {", ".join(robot.model.joint_names)}.'
         )
 
-    def _refuse_description(self, reason: str) -> None:
-        self._description_error = reason
+    def _on_refused_description(self, reason: str) -> None:
         self._diagnostics.refused('robot_description', reason)
         self.get_logger().error(
             f'Robot description refused: {reason}'
             + (' The model before stays in use.' if self._robot is not None else '')
         )
 
-    def _ready(self) -> Robot:
-        return ready(self._robot, self._wanted is not None)
-
-    def _awaited(self) -> Robot:
-        """Return the robot in use, after a first one has been made ready; not for callbacks."""
-        self._settled.wait()
-        return self._ready()
-
-    # Streams
-
-    def _take(self, topic: str, take: Callable[[object], None], message: object) -> None:
-        """Let a message be taken; one that cannot be is refused, whatever the reason."""
-        try:
-            take(message)
-        except HodynError as error:
-            self._refuse(topic, error)
-        except Exception as error:  # a fault of ours must not end the node
-            self.get_logger().error(traceback.format_exc(), throttle_duration_sec=1.0)
-            self._refuse(topic, error)
-        else:
-            self._diagnostics.received(topic)
+    # Single motions and measurements
 
     def _take_joint_motion(self, message: JointMotion) -> None:
         robot = self._ready()
         motion = motion_from_message(robot.model, message)
         stamp = self._checked_stamp(nanoseconds(message.header.stamp))
-        try:
-            self._publish_effort(robot, motion, stamp, JointEffort.SOURCE_JOINT_MOTION)
-        except WrenchError as error:
-            self._hold_back(error)
+        self._publish_effort(
+            robot, motion, stamp, JointEffort.SOURCE_JOINT_MOTION, HIGHEST_EFFORT_ORDER
+        )
 
     def _checked_stamp(self, stamp: int) -> int:
-        now = self.get_clock().now().nanoseconds
+        now = self._time()
         timeout = self._settings.input_timeout
         if not stamp:
             return now
         if timeout and now - stamp > timeout * NANOSECONDS:
-            raise MotionError(
+            raise StaleError(
                 f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
                 f'input_timeout ({timeout} s). For recorded data, set use_sim_time and play the '
                 'clock, or set input_timeout to 0.'
             )
         return stamp
 
-    def _take_wrench_motion(self, message: WrenchMotion) -> None:
-        link, expressed_in, acting, values = wrench_from_message(message)
-        model = self._ready().model
-        links = model.links
-        if link not in links:
-            raise WrenchError(
-                f'Wrench on an unknown link: frame_id is {link!r}, the links are {listed(links)}.'
+    def _take_joint_states(self, message: JointState) -> None:
+        if not self._settings.estimator.enabled:
+            return
+        robot = self._ready()
+        measured = self._measured
+        dropped = measured.dropped
+        estimate = measured.update(message, self._time(), self._settings.input_timeout)
+        if measured.dropped > dropped:
+            self._diagnostics.dropped('joint_states', measured.dropped - dropped)
+        if measured.gap:
+            self._diagnostics.gap('joint_states', measured.gap)
+        if estimate is None:
+            return
+        self._estimate_publisher.publish(motion_estimate_message(robot.model, estimate))
+        self._diagnostics.estimated(estimate.valid_order, estimate.delay, estimate.noise)
+        if estimate.valid_order >= 2:
+            self._publish_effort(
+                robot,
+                estimate.motion,
+                estimate.time,
+                JointEffort.SOURCE_JOINT_STATES,
+                HIGHEST_EFFORT_ORDER,
+                estimate,
             )
-        stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
-        self._wrenches.update(link, expressed_in, acting, values, stamp)
-        self._preparation.request_wrenches(model, self._wrenches.latest())
 
-    def _on_time_jump(self, jump: TimeJump) -> None:
-        """After a jump back (a recording starts again) nothing of before is true any more."""
-        self._wrenches.clear()
-        if self._stream.clear():
-            self.get_logger().error('The running trajectory is stopped: time jumped back.')
+    def _take_wrench_motion(self, message: WrenchMotion) -> None:
+        self._take_acting('wrench_motion', self._wrenches.take_motion, message)
+
+    def _take_wrench(self, message: WrenchStamped) -> None:
+        self._take_acting('wrench', self._wrenches.take_stamped, message)
+
+    def _take_acting(
+        self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
+    ) -> None:
+        model = self._ready().model
+        dropped = self._wrenches.dropped
+        if take(message, model, self._time()):
+            self._descriptions.request_wrenches(model, self._wrenches.latest())
+        if self._wrenches.dropped > dropped:
+            self._diagnostics.dropped(topic)
+
+    def _publish_effort(
+        self,
+        robot: Robot,
+        motion: NDArray,
+        stamp: int,
+        source: int,
+        continuous: int,
+        estimate: Estimate | None = None,
+    ) -> None:
+        begin = time.perf_counter()
+        try:
+            wrenches, order = self._wrenches.at(stamp, motion, robot.model)
+        except WrenchError as error:
+            self._hold_back(error)
+            return
+        motion = motion[: order + 3]
+        effort = inverse_dynamics(robot.model, motion, wrenches or None)
+        if not np.isfinite(effort).all():
+            raise MotionError(
+                'The efforts exceed the range of floating-point numbers; give a motion that a '
+                'robot can make.'
+            )
+        deviations, delay = None, 0.0
+        if estimate is not None:
+            delay = estimate.delay
+            deviations = effort_deviations(
+                robot.model, motion, effort, wrenches, estimate.factor
+            )
+        self._effort_publisher.publish(
+            self._writer.message(effort, stamp, source, continuous, deviations, delay)
+        )
+        compute_time = time.perf_counter() - begin
+        self._diagnostics.published(compute_time, self._limit_hits(robot, motion, effort))
+
+    def _limit_hits(self, robot: Robot, motion: NDArray, effort: NDArray) -> list[str]:
+        if self._limit_check.is_kept(motion, effort):
+            return []
+        violations = find_violations(robot.model, robot.limits, motion[None], effort[None])
+        return [f'{item.quantity} of {item.joint_name}' for item in violations]
+
+    # Trajectories and the service
 
     def _on_stream_timer(self) -> None:
-        due = self._stream.sample(self.get_clock().now().nanoseconds)
-        if due is None or self._robot is None:
+        now = self._time()
+        timeline = self._trajectories.timeline
+        due = timeline.sample(now)
+        self._count_missed(now, due is not None)
+        robot = self._robot
+        if due is None or robot is None:
             return
         planned, stamp = due
-        robot = self._robot
         try:
             if planned.joint_names != robot.model.joint_names:
-                self._stream.clear()
+                timeline.clear()
                 raise TrajectoryError('The trajectory is for a robot that has been replaced.')
             self._publish_effort(
-                robot, planned.at(stamp), stamp, JointEffort.SOURCE_JOINT_TRAJECTORY
+                robot,
+                planned.at(stamp),
+                stamp,
+                JointEffort.SOURCE_JOINT_TRAJECTORY,
+                continuous_order(planned.continuous_derivative),
             )
         except HodynError as error:
             self._hold_back(error)
 
-    def _publish_effort(
-        self, robot: Robot, motion: NDArray, stamp: int, source: int
-    ) -> None:
-        begin = time.perf_counter()
-        wrenches = self._wrenches.at(stamp, len(motion) - 2)
-        effort = inverse_dynamics(robot.model, motion, wrenches)
-        self._effort_publisher.publish(joint_effort_message(robot.model, effort, stamp, source))
-        compute_time = time.perf_counter() - begin
-        violations = find_violations(robot.model, robot.limits, motion[None], effort[None])
-        self._diagnostics.published(
-            compute_time, [f'{item.quantity} of {item.joint_name}' for item in violations]
-        )
+    def _count_missed(self, now: int, is_streaming: bool) -> None:
+        last, self._last_tick = self._last_tick, now if is_streaming else None
+        if last is not None and is_streaming:
+            missed = missed_ticks(last, now, self._stream_timer.timer_period_ns)
+            if missed:
+                self._diagnostics.missed_ticks(missed)
 
-    # Whole trajectories
-
-    def _on_joint_trajectory(self, message: JointTrajectory) -> None:
-        now = self.get_clock().now().nanoseconds
-        take = partial(self._take_joint_trajectory, now)
-        self._planning.submit(self._take, 'joint_trajectory', take, message)
-
-    def _take_joint_trajectory(self, now: int, message: JointTrajectory) -> None:
-        robot = self._awaited()
-        spline, remarks = fit_waypoints(robot.model, waypoints_from_message(message))
-        start = nanoseconds(message.header.stamp) or now
-        planned = PlannedMotion(robot.model.joint_names, spline, start)
-        if planned.last <= now:
-            raise TrajectoryError(
-                f'The trajectory ended {(now - planned.last) / NANOSECONDS:.3f} s ago; set the '
-                'stamp to the time at which it starts, or to zero for now.'
-            )
-        times = sample_times(
-            spline, self._settings.trajectory_sample_period, self._settings.max_samples
-        )
-        # The whole answer first: a motion whose efforts cannot be computed never starts.
-        whole = effort_trajectory(
-            robot, times, spline(times), (), start, JointEffort.SOURCE_JOINT_TRAJECTORY
-        )
-        self._stream.start(planned, now)
-        self._trajectory_publisher.publish(whole)
-        for remark in remarks:
-            self.get_logger().warning(remark)
-        for violation in whole.limit_violations:
-            self.get_logger().warning(
-                f'The trajectory exceeds the {violation.quantity} limit of '
-                f'{violation.joint_name}: {violation.value:.6g} at '
-                f'{violation.time_from_start:.3f} s, limit {violation.limit:.6g}.'
-            )
-
-    def _on_compute_inverse_dynamics(
-        self,
-        request: ComputeInverseDynamics.Request,
-        response: ComputeInverseDynamics.Response,
-    ) -> ComputeInverseDynamics.Response:
-        settings = self._settings
-        self._settled.wait()
-        try:
-            answer(
-                self._robot,
-                request,
-                response,
-                settings.trajectory_sample_period,
-                settings.max_samples,
-                self._preparation.request_wrenches,
-            )
-        except Exception as error:  # a fault of ours must not leave the client without an answer
-            self.get_logger().error(traceback.format_exc())
-            response = ComputeInverseDynamics.Response(
-                success=False,
-                error_code=ComputeInverseDynamics.Response.INTERNAL_ERROR,
-                message=f'Internal error: {error!r}',
-            )
-        if response.success:
-            self._diagnostics.received('compute_inverse_dynamics')
+    def _on_event(self, event: Event | ProcessState) -> None:
+        """Take what the planning reports."""
+        if isinstance(event, Plan):
+            self._trajectories.on_plan(event)
+        elif isinstance(event, Served):
+            self._diagnostics.waiting(event.waiting, self._settings.max_waiting_requests)
+            if event.error:
+                self._diagnostics.refused(SERVICE, event.error, event.kind)
+                self._log_error(SERVICE, f'{SERVICE} refused: {event.error}')
+            else:
+                self._diagnostics.received(SERVICE)
+        elif isinstance(event, Asked):
+            self._planner.echo(event.number)
+        elif isinstance(event, Logged):
+            self.get_logger().error(event.text)
+        elif event.running:
+            self._diagnostics.process('running', event.starts - 1, event.error, event.pid)
         else:
-            self._diagnostics.refused('compute_inverse_dynamics', response.message)
-            self._log_error(
-                'compute_inverse_dynamics', f'compute_inverse_dynamics refused: {response.message}'
+            self._diagnostics.process('ended', event.starts - 1, event.error)
+            self.get_logger().error(
+                f'The planning process is started again: {event.error}. Requests that it was '
+                'answering are lost.'
             )
-        return response
+
+    def _on_planned(self, plan: Plan) -> None:
+        topic = 'joint_trajectory'
+        if plan.error:
+            kind = 'internal' if plan.is_internal else 'invalid'
+            self._diagnostics.refused(topic, plan.error, kind)
+            self._log_error(topic, f'{topic} refused: {plan.error}')
+            return
+        self._diagnostics.received(topic)
+        for remark in plan.remarks:
+            self.get_logger().info(remark)
+        for text in plan.warnings:
+            self.get_logger().warning(text)
+
+    def _on_time_jump(self, jump: TimeJump) -> None:
+        """After a jump back (a recording starts again) nothing of before is true any more."""
+        self._diagnostics.time_jumped()
+        self._wrenches.clear()
+        self._measured.reset()
+        self._last_tick = None
+        if self._trajectories.clear('The time of the node has jumped back.'):
+            self.get_logger().error('The running trajectory is stopped: time jumped back.')
 
     # Health
 
     def _refuse(self, topic: str, error: Exception) -> None:
-        self._diagnostics.refused(topic, str(error))
+        self._diagnostics.refused(topic, str(error), refusal_kind(error))
         self._log_error(topic, f'{topic} refused: {error}')
 
     def _hold_back(self, error: HodynError) -> None:
@@ -437,14 +516,29 @@ class HodynNode(Node):
         self.get_logger().error(text)
 
     def _on_diagnostics_timer(self) -> None:
+        self._note_inputs()
         message = self._diagnostics.report(
             self._robot,
-            self._description_error,
-            self._wanted is not None,
+            self._descriptions.error,
+            self._descriptions.in_preparation,
             {} if self._robot is None else self._algorithms(self._robot.model),
         )
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics_publisher.publish(message)
+
+    def _note_inputs(self) -> None:
+        """Tell the diagnostics what can be known of the inputs without looking at messages."""
+        settings = self._settings
+        for topic in (*self._input_topics, 'joint_trajectory'):
+            self._diagnostics.publishers(topic, publisher_names(self, topic))
+        for topic in ('joint_motion', 'joint_states'):
+            self._diagnostics.watch(topic, settings.input_timeout)
+        for topic in ('wrench_motion', 'wrench'):
+            self._diagnostics.watch(topic, settings.wrench_timeout)
+        clock = self.get_clock()
+        self._diagnostics.clock(
+            clock.clock_type.name, self.get_parameter('use_sim_time').value is True
+        )
 
     def _algorithms(self, model: RobotModel) -> dict[str, str]:
         motion = np.zeros((5, model.n_joints))

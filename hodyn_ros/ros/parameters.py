@@ -1,38 +1,37 @@
-"""Parameters of the node: their types, defaults, ranges and descriptions, and reading them."""
+"""Parameters of the node: declared with descriptors, checked together, changed in one step."""
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
-from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, MotionLimits, motion_limits
+from hodyn_ros.analysis.limits import MotionLimits
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.ros.settings import (
+    ENTRIES,
+    LIMIT_UNITS,
+    Entry,
+    Settings,
+    find_problems,
+    is_limit,
+    limit_names,
+    make_settings,
+)
 
-_UNITS = {
-    'acceleration': 'rad/s^2 or m/s^2',
-    'jerk': 'rad/s^3 or m/s^3',
-    'effort_dot': 'N m/s or N/s',
-}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Values of the parameters that are fixed while the node runs."""
-
-    base_link: str | None
-    tip_link: str | None
-    gravity: tuple[float, ...]
-    publish_rate: float
-    trajectory_sample_period: float
-    max_samples: int
-    input_timeout: float
-    wrench_timeout: float
-    diagnostics_period: float
+_NAMES = {entry.name for entry in ENTRIES}
 
 
 def declare_robot_description(node: Node) -> str:
@@ -43,126 +42,174 @@ def declare_robot_description(node: Node) -> str:
         ParameterDescriptor(
             description='URDF of the robot as XML text. Empty: wait for the topic '
             'robot_description.',
+            additional_constraints='URDF without document type declaration and entities',
         ),
     )
     return str(node.get_parameter('robot_description').value)
 
 
-def declare_settings(node: Node) -> Settings:
-    """Declare all parameters that are fixed while the node runs and return their values."""
+class Parameters:
+    """Declares all parameters of a node but `robot_description` and keeps a snapshot of them.
 
-    def text(name: str, description: str) -> str | None:
-        descriptor = ParameterDescriptor(description=description, read_only=True)
-        return node.declare_parameter(name, '', descriptor).value or None
+    A change is checked together with everything that stays as it is. The snapshot is exchanged as
+    a whole, once all that may object has agreed: whoever takes `settings` has a set of values that
+    belong together, for as long as needed.
 
-    def number(name: str, default: float, low: float, high: float, description: str) -> float:
-        value = _declared_number(node, name, default, f'{description} {low:g} to {high:g}.')
-        if not low <= value <= high:
-            raise ValueError(f'Parameter {name} is {value}, expected {low:g} to {high:g}.')
-        return value
-
-    gravity = node.declare_parameter(
-        'gravity',
-        [0.0, 0.0, -9.81],
-        ParameterDescriptor(
-            description='Gravitational acceleration in base link axes [m/s^2], three values.',
-            read_only=True,
-        ),
-    ).value
-    if gravity is None or len(gravity) != 3 or not all(math.isfinite(g) for g in gravity):
-        raise ValueError(f'Parameter gravity is {gravity}, expected three finite numbers.')
-    max_samples = node.declare_parameter(
-        'max_samples',
-        100_000,
-        ParameterDescriptor(
-            description='Largest number of samples in one answer to a trajectory.',
-            read_only=True,
-            integer_range=[IntegerRange(from_value=2, to_value=10_000_000)],
-        ),
-    ).value
-    return Settings(
-        base_link=text('base_link', 'First link of the chain; empty: the root link.'),
-        tip_link=text('tip_link', 'Last link of the chain; empty: the whole tree.'),
-        gravity=tuple(gravity),
-        publish_rate=number(
-            'publish_rate',
-            100.0,
-            0.01,
-            10_000.0,
-            'Rate at which a running trajectory is streamed on ~/joint_effort [Hz].',
-        ),
-        trajectory_sample_period=number(
-            'trajectory_sample_period',
-            0.01,
-            1e-6,
-            1e3,
-            'Distance of the samples on ~/effort_trajectory, and default of the service [s].',
-        ),
-        max_samples=int(max_samples),
-        input_timeout=number(
-            'input_timeout',
-            0.5,
-            0.0,
-            1e6,
-            'A joint_motion whose stamp is older than this is refused [s]; 0: any age is taken.',
-        ),
-        wrench_timeout=number(
-            'wrench_timeout',
-            0.1,
-            1e-6,
-            1e6,
-            'Without a new wrench_motion for this time on a link that carries a wrench, the '
-            'output stops [s]. A message of zeros ends the wrench.',
-        ),
-        diagnostics_period=number(
-            'diagnostics_period', 1.0, 0.01, 3600.0, 'Time between two diagnostic reports [s].'
-        ),
-    )
-
-
-def read_limits(node: Node, model: RobotModel) -> MotionLimits:
-    """Limits of a model, completed by the parameters `limits.<joint>.<quantity>`.
+    Parameters
+    ----------
+    node : rclpy.node.Node
+        Should have no other callbacks on parameters yet: before Iron, rclpy does not say when all
+        of them have agreed, but the first one to be added is asked last.
+    on_change : callable, optional
+        Is called with the settings before and after every change, in the thread that makes it. It
+        must not raise.
+    check : callable, optional
+        Is asked about settings before they come into force, and raises HodynError against those
+        that do not fit what it knows, such as the links of the robot. Not asked at the start.
 
     Raises
     ------
-    ModelError
-        If a limit is not a positive number.
+    ValueError
+        If values that are given at the start cannot be used. The message names all of them.
     """
-    extra: dict[str, dict[str, float]] = {}
-    for joint in model.joint_names:
-        extra[joint] = {}
-        for quantity in EXTRA_QUANTITIES:
-            name = f'limits.{joint}.{quantity}'
-            try:
-                extra[joint][quantity] = _declared_number(
-                    node,
-                    name,
-                    float('inf'),
-                    f'Limit of the {quantity} of joint {joint} [{_UNITS[quantity]}].',
-                )
-            except ValueError as error:
-                raise ModelError(str(error)) from error
-    return motion_limits(model, extra)
 
+    def __init__(
+        self,
+        node: Node,
+        on_change: Callable[[Settings, Settings], None] | None = None,
+        check: Callable[[Settings], None] | None = None,
+    ) -> None:
+        self._node = node
+        self._on_change, self._check_further = on_change, check
+        self._given = node._parameter_overrides
+        self._declaring = False
+        self._values: dict[str, Any] = {
+            entry.name: self._start_value(entry.name, entry.default) for entry in ENTRIES
+        }
+        self._settings = make_settings(self._values)
+        for entry in ENTRIES:
+            default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
+            node.declare_parameter(entry.name, default, _descriptor(entry))
+        self._has_post_set = hasattr(node, 'add_post_set_parameters_callback')
+        node.add_on_set_parameters_callback(self._check)
+        if self._has_post_set:
+            node.add_post_set_parameters_callback(self._exchange)
 
-def unused_limits(given: Iterable[str], model: RobotModel) -> list[str]:
-    """Names of given parameters that look like limits but limit nothing of the model."""
-    known = {
-        f'limits.{joint}.{quantity}'
-        for joint in model.joint_names
-        for quantity in EXTRA_QUANTITIES
-    }
-    return sorted(name for name in given if name.startswith('limits.') and name not in known)
+    @property
+    def settings(self) -> Settings:
+        """The values that hold now, as one snapshot."""
+        return self._settings
 
+    def limits_of(self, model: RobotModel) -> MotionLimits:
+        """Limits of a model; declares its parameters ``limits.<joint>.<quantity>`` if need be.
 
-def _declared_number(node: Node, name: str, default: float, description: str) -> float:
-    """Declare a parameter once and return its value; whole numbers need no decimal point."""
-    if not node.has_parameter(name):
-        descriptor = ParameterDescriptor(
-            description=description, read_only=True, dynamic_typing=True
+        Declaring them does not call `on_change`.
+
+        Raises
+        ------
+        ModelError
+            If limits that were given at the start are not positive numbers.
+        """
+        new = [name for name in limit_names(model) if not self._node.has_parameter(name)]
+        problems = find_problems({name: self._start_value(name, math.inf) for name in new})
+        if problems:
+            raise ModelError(' '.join(problems))
+        self._declaring = True
+        try:
+            for name in new:
+                self._node.declare_parameter(name, math.inf, _limit_descriptor(name))
+        finally:
+            self._declaring = False
+        return self._settings.limits_of(model)
+
+    def unused_limits(self, model: RobotModel) -> list[str]:
+        """Names that were given for limits at the start but limit nothing of the model."""
+        known = set(limit_names(model))
+        return sorted(
+            name for name in self._given if name.startswith('limits.') and name not in known
         )
-        node.declare_parameter(name, default, descriptor)
-    value = node.get_parameter(name).value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f'Parameter {name} is {value!r}, expected a number.')
-    return float(value)
+
+    def unknown(self) -> list[str]:
+        """Describe names that were given at the start but that no one has declared, mostly typos.
+
+        To be asked when the node is complete. Limits are left to `unused_limits`, since they are
+        declared with the robot.
+        """
+        return [
+            _with_suggestion(name)
+            for name in sorted(self._given)
+            if not name.startswith('limits.') and not self._node.has_parameter(name)
+        ]
+
+    def _start_value(self, name: str, default: Any) -> Any:
+        return self._given[name].value if name in self._given else default
+
+    def _check(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        changes = _changes(parameters)
+        if not changes:
+            return SetParametersResult(successful=True)
+        try:
+            settings = make_settings({**self._values, **changes})
+            if self._check_further is not None and not self._declaring:
+                self._check_further(settings)
+        except ValueError as error:  # and so every HodynError
+            return SetParametersResult(successful=False, reason=str(error))
+        if not self._has_post_set:
+            self._exchange(parameters)
+        return SetParametersResult(successful=True)
+
+    def _exchange(self, parameters: Sequence[Parameter]) -> None:
+        changes = _changes(parameters)
+        if not changes:
+            return
+        self._values = {**self._values, **changes}
+        before, self._settings = self._settings, make_settings(self._values)
+        if self._on_change is not None and not self._declaring and before != self._settings:
+            self._on_change(before, self._settings)
+
+
+def _changes(parameters: Iterable[Parameter]) -> dict[str, Any]:
+    """Values of those parameters that are settings."""
+    return {
+        parameter.name: parameter.value
+        for parameter in parameters
+        if parameter.name in _NAMES or is_limit(parameter.name)
+    }
+
+
+def _descriptor(entry: Entry) -> ParameterDescriptor:
+    descriptor = ParameterDescriptor(
+        description=entry.description,
+        additional_constraints=entry.constraints,
+        read_only=entry.read_only,
+        # So whole numbers need no decimal point, and find_problems says what is expected where
+        # rclpy would name types by their numbers. It also checks ranges whatever the type.
+        dynamic_typing=True,
+    )
+    if entry.low is None or entry.high is None:
+        return descriptor
+    if isinstance(entry.default, float):
+        descriptor.floating_point_range = [
+            FloatingPointRange(from_value=entry.low, to_value=entry.high)
+        ]
+    else:
+        descriptor.integer_range = [IntegerRange(from_value=entry.low, to_value=entry.high)]
+    return descriptor
+
+
+def _limit_descriptor(name: str) -> ParameterDescriptor:
+    joint, _, quantity = name.partition('.')[2].rpartition('.')
+    return ParameterDescriptor(
+        description=f'Limit of the {quantity} of joint {joint} [{LIMIT_UNITS[quantity]}].',
+        additional_constraints='a number above 0; .inf: no limit',
+        dynamic_typing=True,
+    )
+
+
+def _with_suggestion(name: str) -> str:
+    close = difflib.get_close_matches(name, _NAMES, 1, 0.8)
+    if close:
+        return f'{name} (did you mean {close[0]}?)'
+    group = name.partition('.')[0] + '.'
+    members = sorted(known for known in _NAMES if known.startswith(group))
+    return f'{name} ({listed(members)} exist)' if members else name

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+
+LOG_PERIOD = 1.0  # s
+PAUSE = 0.01  # s, after a failure, so that one that lasts does not take the whole processor
 
 
 def run(make_node: Callable[[], Node], args: Sequence[str] | None) -> int:
@@ -26,7 +30,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None) -> int:
     -------
     int
         Exit code: 0 after SIGINT or SIGTERM, at whatever moment and however often they come; 1 if
-        the node cannot start or a callback fails, which is logged.
+        the node cannot start. A callback that fails is logged and the node goes on.
     """
     stop = threading.Event()
     # The handlers of rclpy invalidate everything under the feet of running callbacks. These only
@@ -43,18 +47,22 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None) -> int:
         return 1
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    failures: list[Exception] = []
 
     def spin() -> None:
-        try:
-            executor.spin()
-        except ExternalShutdownException:
-            pass
-        except Exception as error:
-            # An executor that is shut down before it has begun to spin fails on its own handles.
-            if not stop.is_set():
-                logger.fatal(f'The node ends after a failure: {error!r}')
-                failures.append(error)
+        while not stop.is_set():
+            try:
+                executor.spin()
+            except ExternalShutdownException:
+                break
+            except Exception:
+                # Such as a request to one of rclpy's own services whose text is not UTF-8. An
+                # executor that is shut down before it has begun to spin fails on its own handles.
+                if not stop.is_set():
+                    logger.error(
+                        f'A callback has failed; the node goes on.\n{traceback.format_exc()}',
+                        throttle_duration_sec=LOG_PERIOD,
+                    )
+                    stop.wait(PAUSE)
         stop.set()
 
     spinning = threading.Thread(target=spin)
@@ -67,4 +75,4 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None) -> int:
     # While Python ends, it would take its own handlers back.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    return 1 if failures else 0
+    return 0

@@ -1,6 +1,23 @@
-"""Quality of service of the topics."""
+"""Quality of service of the topics: the profiles, and topics whose profile users may override."""
 
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import (
+    DurabilityPolicy,
+    HistoryPolicy,
+    QoSPolicyKind,
+    QoSProfile,
+    ReliabilityPolicy,
+)
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
 
 ROBOT_DESCRIPTION = QoSProfile(
     depth=1,
@@ -12,6 +29,10 @@ ROBOT_DESCRIPTION = QoSProfile(
 INPUT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 """Motions and wrenches: what arrives while the node is busy waits, up to a second at 1 kHz."""
 
+SENSOR_INPUT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""Measurements: a reader that asks for best effort is served by reliable publishers, such as
+joint_state_broadcaster, and by those of sensors. A second at 1 kHz may wait."""
+
 OUTPUT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 """Efforts: a burst reaches those who want all of it; others choose a smaller depth."""
 
@@ -21,3 +42,66 @@ EFFORT_TRAJECTORY = QoSProfile(
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
 """The latest whole answer stays available."""
+
+OVERRIDABLE = (
+    QoSPolicyKind.HISTORY,
+    QoSPolicyKind.DEPTH,
+    QoSPolicyKind.RELIABILITY,
+    QoSPolicyKind.DURABILITY,
+)
+"""Policies that the parameters ``qos_overrides.<topic>.<subscription|publisher>.<policy>`` set."""
+
+
+def create_subscription(
+    node: Node,
+    kind: type,
+    topic: str,
+    callback: Callable[[Any], None],
+    profile: QoSProfile,
+    **options: Any,
+) -> Subscription:
+    """Subscribe to a topic with a profile that parameters may override.
+
+    Parameters
+    ----------
+    node : rclpy.node.Node
+    kind : type
+        Message type.
+    topic : str
+    callback : callable
+    profile : rclpy.qos.QoSProfile
+        What holds where nothing is overridden.
+    **options
+        Passed on to `rclpy.node.Node.create_subscription`, such as ``raw=True``.
+    """
+    return node.create_subscription(
+        kind, topic, callback, _copied(profile), qos_overriding_options=_options(), **options
+    )
+
+
+def create_publisher(
+    node: Node, kind: type, topic: str, profile: QoSProfile, **options: Any
+) -> Publisher:
+    """Advertise a topic with a profile that parameters may override, see `create_subscription`."""
+    return node.create_publisher(
+        kind, topic, _copied(profile), qos_overriding_options=_options(), **options
+    )
+
+
+def _copied(profile: QoSProfile) -> QoSProfile:
+    # rclpy writes overrides into the profile that it is given: other nodes would have them too.
+    return copy.copy(profile)
+
+
+def _options() -> QoSOverridingOptions:
+    return QoSOverridingOptions(OVERRIDABLE, callback=_checked)
+
+
+def _checked(profile: QoSProfile) -> SetParametersResult:
+    """Refuse what the middleware would take without keeping any message."""
+    if profile.history == HistoryPolicy.KEEP_LAST and profile.depth < 1:
+        return SetParametersResult(
+            successful=False,
+            reason=f'depth is {profile.depth}, expected 1 or more where history is keep_last',
+        )
+    return SetParametersResult(successful=True)

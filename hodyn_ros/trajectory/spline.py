@@ -16,27 +16,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.timeline import (
-    Flags,
-    checked_positions,
-    checked_rows,
-    checked_times,
-    real_numbers,
-    segments_at,
-)
+from hodyn_ros.trajectory.immutable import Immutable
+from hodyn_ros.trajectory.piecewise import BLOCK, DEGREE, Knots, evaluate, expanded
+from hodyn_ros.trajectory.timeline import Flags, checked_positions, checked_rows, checked_times
 
 Array = NDArray[np.float64]
 
-ORDER = 5
+ORDER = (DEGREE + 1) // 2
 """Derivatives of a state, the zeroth included: position to snap."""
-
-DEGREE = 2 * ORDER - 1
 
 STANDSTILL = float(np.finfo(np.float32).eps)
 """Velocity [rad/s] and acceleration [rad/s^2] up to which an end of the motion counts as resting;
 joint_trajectory_controller uses the same value for the velocity at the end."""
 
-_QUANTITIES = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+QUANTITIES = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+"""Names of the derivatives of a state."""
 
 # The fifth derivative of a segment is sum_l e_l L_l(x) with the Legendre polynomials L_l shifted
 # to x = (t - t_i) / h in [0, 1]; they have L_l(1) = 1 and L_l(0) = (-1)^l.
@@ -65,12 +59,6 @@ _GAIN = np.array(
     ]
 )
 
-# The m-th power of an offset over m! is the product of its first m quotients by these.
-_DIVISORS = np.arange(1.0, DEGREE + 1.0)
-# Power of the offset by which the j-th derivative (column) adds to the k-th (row).
-_TAYLOR = np.arange(DEGREE + 1) - np.arange(DEGREE + 1)[:, None]
-_TAYLOR[_TAYLOR < 0] = DEGREE + 1
-
 # Unknowns per waypoint: the state there and the Legendre coefficients of the segment behind it.
 _UNKNOWNS = 2 * ORDER
 # Every equation reaches this far to both sides of the diagonal.
@@ -80,12 +68,9 @@ _BANDWIDTH = _UNKNOWNS - 1
 # than rounding.
 _LARGEST_GAP = 1e-6
 
-# Times that are evaluated together: enough to hide the cost of Python, few enough for the cache.
-_BLOCK = 2048
-
 
 @dataclass(frozen=True, eq=False)
-class MotionSpline:
+class MotionSpline(Immutable, Knots):
     """Motion of class C4 through waypoints; immutable. Made by `fit_spline`.
 
     Examples
@@ -108,24 +93,10 @@ class MotionSpline:
     """Derivatives 0 to 9 of the polynomial of every segment at its start and at its end, shape
     (N - 1, 2, 10, n) [rad/s^k] or [m/s^k]."""
 
-    def __post_init__(self) -> None:
-        for array in (self.times, self.states, self.given, self.expansions):
-            array.flags.writeable = False
-
     @property
-    def start_time(self) -> float:
-        """Time of the first waypoint [s]."""
-        return float(self.times[0])
-
-    @property
-    def end_time(self) -> float:
-        """Time of the last waypoint [s]."""
-        return float(self.times[-1])
-
-    @property
-    def duration(self) -> float:
-        """Time from the first to the last waypoint [s]."""
-        return self.end_time - self.start_time
+    def continuous_derivative(self) -> int:
+        """Highest time derivative of the positions that is sure to be continuous: 4, the snap."""
+        return ORDER - 1
 
     def __call__(self, t: ArrayLike, highest_derivative: int = ORDER - 1) -> Array:
         """Motion at given times.
@@ -149,43 +120,7 @@ class MotionSpline:
         TrajectoryError
             If a time lies outside of the motion or the order of the derivative is impossible.
         """
-        if highest_derivative not in range(DEGREE + 1):
-            raise TrajectoryError(
-                f'highest_derivative is {highest_derivative!r}, expected an integer from 0 to '
-                f'{DEGREE}, the degree of the spline.'
-            )
-        time = real_numbers(t, 't')
-        flat = time.reshape(-1)
-        segment = segments_at(self.times, flat)
-        # Evaluation from the nearer end reproduces the states at both ends exactly and keeps the
-        # powers, and with them the rounding, small.
-        before, behind = self.times[segment], self.times[segment + 1]
-        from_end = behind - flat < flat - before
-        offset = flat - np.where(from_end, behind, before)
-        side = from_end.astype(np.intp)
-        shape = (int(highest_derivative) + 1, self.states.shape[-1])
-        if len(flat) <= _BLOCK:
-            motion = self._expanded(segment, side, offset, shape[0])
-        else:
-            motion = np.empty((len(flat), *shape))
-            for start in range(0, len(flat), _BLOCK):
-                block = slice(start, start + _BLOCK)
-                motion[block] = self._expanded(
-                    segment[block], side[block], offset[block], shape[0]
-                )
-        return motion.reshape(*time.shape, *shape)
-
-    def _expanded(
-        self, segment: NDArray[np.intp], side: NDArray[np.intp], offset: Array, K: int
-    ) -> Array:
-        """Taylor expansions about the ends of segments, shape (M, K, n)."""
-        # powers[:, m] is offset^m / m!; the last column stays zero.
-        powers = np.zeros((len(offset), DEGREE + 2))
-        powers[:, 0] = 1.0
-        np.divide(offset[:, None], _DIVISORS, out=powers[:, 1:-1])
-        np.multiply.accumulate(powers[:, :-1], axis=1, out=powers[:, :-1])
-        motion: Array = powers[:, _TAYLOR[:K]] @ self.expansions[segment, side]
-        return motion
+        return evaluate(self.times, self.expansions, t, highest_derivative)
 
 
 def fit_spline(
@@ -263,8 +198,10 @@ def fit_spline(
     with np.errstate(all='ignore'):
         units = unit ** -np.arange(DEGREE + 1.0)[:, None]
         states, legendre = _smoothest(durations / unit, values / units[:ORDER], fixed)
-        expansions = _expansions(durations / unit, states, legendre) * units
-    spline = MotionSpline(times, states * units[:ORDER], given, expansions)
+        expansions = _expansions(durations / unit, states, legendre)
+        expansions *= units
+        states *= units[:ORDER]
+    spline = MotionSpline(times, states, given, expansions)
     _check_middles(spline)
     return spline
 
@@ -275,18 +212,11 @@ def _check_middles(spline: MotionSpline) -> None:
     Every segment is evaluated from both of its ends: both must come to the same in its middle.
     """
     durations = np.diff(spline.times)
-    segment = np.arange(len(durations))
-    start = np.zeros_like(segment)
-    with np.errstate(all='ignore'):
-        from_start = spline._expanded(segment, start, 0.5 * durations, ORDER)
-        from_end = spline._expanded(segment, start + 1, -0.5 * durations, ORDER)
-        powers = durations[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
-        size = np.abs(spline.expansions).max(axis=1) * powers
-        gap = np.abs(from_start - from_end) * powers[:, :ORDER]
-        # The position itself says nothing about the size of the motion, but it is rounded.
-        largest = size[:, 1:].max(axis=(1, 2)) + 1e-6 * size[:, 0].max(axis=1)
-        fits = gap.max(axis=(1, 2)) <= _LARGEST_GAP * largest
-    if not (np.all(fits) and np.all(np.isfinite(spline.expansions))):
+    fits = True
+    for start in range(0, len(durations), BLOCK):
+        block = slice(start, start + BLOCK)
+        fits = fits and _fit_together(durations[block], spline.expansions[block])
+    if not fits:
         shortest, longest = float(durations.min()), float(durations.max())
         raise TrajectoryError(
             'The motion through these waypoints cannot be computed in double precision: the times '
@@ -294,6 +224,21 @@ def _check_middles(spline: MotionSpline) -> None:
             f'{float(np.abs(spline.states[:, 0]).max())!r}. Check the units and merge waypoints '
             'that are too close.'
         )
+
+
+def _fit_together(durations: Array, expansions: Array) -> bool:
+    segment = np.arange(len(durations))
+    start = np.zeros_like(segment)
+    with np.errstate(all='ignore'):
+        from_start = expanded(expansions, segment, start, 0.5 * durations, ORDER)
+        from_end = expanded(expansions, segment, start + 1, -0.5 * durations, ORDER)
+        powers = durations[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
+        size = np.abs(expansions).max(axis=1) * powers
+        gap = np.abs(from_start - from_end) * powers[:, :ORDER]
+        # The position itself says nothing about the size of the motion, but it is rounded.
+        largest = size[:, 1:].max(axis=(1, 2)) + 1e-6 * size[:, 0].max(axis=1)
+        fits = gap.max(axis=(1, 2)) <= _LARGEST_GAP * largest
+    return bool(np.all(fits) and np.all(np.isfinite(expansions)))
 
 
 def _impose(boundary: ArrayLike, name: str, values: Array, given: Flags) -> None:
@@ -311,7 +256,7 @@ def _impose(boundary: ArrayLike, name: str, values: Array, given: Flags) -> None
             continue
         if given[k] and not np.array_equal(values[k], row):
             raise TrajectoryError(
-                f'{name} asks for the {_QUANTITIES[k]} {row.tolist()}, but the waypoint there has '
+                f'{name} asks for the {QUANTITIES[k]} {row.tolist()}, but the waypoint there has '
                 f'{values[k].tolist()}; give it once, or the same values twice.'
             )
         values[k], given[k] = row, True
@@ -397,21 +342,26 @@ def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Ar
 
     # There is no segment behind the last waypoint.
     size = N * _UNKNOWNS - ORDER
-    flat = np.zeros((N * _UNKNOWNS, n))
-    flat[:size] = _solve_banded(
+    solved = _solve_banded(
         matrix.reshape(-1, matrix.shape[-1])[:size], right.reshape(-1, n)[:size]
     )
-    solution = flat.reshape(N, _UNKNOWNS, n)
+    solution = np.zeros_like(right)
+    solution.reshape(-1, n)[:size] = solved
     return values + solution[:, :ORDER], solution[:-1, ORDER:]
 
 
 def _solve_banded(matrix: Array, right: Array) -> Array:
-    """Solve a banded system; `matrix[r, d + _BANDWIDTH]` is the entry in row r, column r + d."""
-    scale = np.abs(matrix).max(axis=1, keepdims=True)
-    matrix, right = matrix / scale, right / scale
+    """Solve a banded system; `matrix[r, d + _BANDWIDTH]` is the entry in row r, column r + d.
+
+    Both arguments are overwritten.
+    """
+    scale = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))[:, None]
+    matrix /= scale
+    right /= scale
     size, width = matrix.shape
-    # LAPACK stores diagonals as rows, and wants room for what pivoting fills in.
-    band = np.zeros((width + _BANDWIDTH, size))
+    # LAPACK stores diagonals as rows, and wants room for what pivoting fills in. Its arrays have
+    # their columns in one piece, so that nothing has to be copied.
+    band = np.zeros((width + _BANDWIDTH, size), order='F')
     for d in range(-_BANDWIDTH, _BANDWIDTH + 1):
         rows = slice(max(0, -d), size - max(0, d))
         columns = slice(max(0, d), size - max(0, -d))
@@ -425,9 +375,17 @@ def _solve_banded(matrix: Array, right: Array) -> Array:
     padded = np.zeros((size + 2 * _BANDWIDTH, right.shape[1]))
     windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0)
     solution = padded[_BANDWIDTH : size + _BANDWIDTH]
-    for _ in range(3):
-        residual = right - np.matmul(windows, matrix[..., None])[..., 0]
-        solution += lapack.dgbtrs(factors, _BANDWIDTH, _BANDWIDTH, residual, pivots)[0]
+    residual = np.array(right, order='F')
+    for refinement in range(3):
+        # In blocks, since the product of all windows at once would copy each of them.
+        for start in range(0, size if refinement else 0, BLOCK):
+            rows = slice(start, start + BLOCK)
+            product = np.matmul(windows[rows], matrix[rows, :, None])[..., 0]
+            np.subtract(right[rows], product, out=residual[rows])
+        correction, _ = lapack.dgbtrs(
+            factors, _BANDWIDTH, _BANDWIDTH, residual, pivots, overwrite_b=True
+        )
+        solution += correction
     return solution
 
 

@@ -7,7 +7,7 @@ accepted here too, and so that it can be told how far two motions through them d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,23 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.names import joint_order
+from hodyn_ros.trajectory.extremes import control_points, largest_values
+from hodyn_ros.trajectory.immutable import Immutable
+from hodyn_ros.trajectory.jtc import jtc_expansions, segment_degrees
+from hodyn_ros.trajectory.piecewise import BLOCK, evaluate
 from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline
-from hodyn_ros.trajectory.timeline import (
-    checked_positions,
-    checked_rows,
-    checked_times,
-    real_numbers,
-    segments_at,
-)
+from hodyn_ros.trajectory.timeline import checked_positions, checked_rows, checked_times
 
 Array = NDArray[np.float64]
 
-# Samples in a segment at which two motions are compared.
-_SAMPLES = 32
-
 
 @dataclass(frozen=True, eq=False)
-class Waypoints:
+class Waypoints(Immutable):
     """Points of a joint trajectory; immutable.
 
     Raises
@@ -68,11 +63,13 @@ class Waypoints:
         }
         object.__setattr__(self, 'joint_names', names)
         for field, array in fields.items():
-            array.flags.writeable = False
             object.__setattr__(self, field, array)
+        super().__post_init__()
 
 
-def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Waypoints:
+def waypoints_in_order(
+    waypoints: Waypoints, joint_names: Sequence[str], held: Array | None = None
+) -> Waypoints:
     """Waypoints with their joints in another order, matched by name.
 
     Parameters
@@ -80,6 +77,10 @@ def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Wayp
     waypoints : Waypoints
     joint_names : sequence of str
         All joints of the waypoints in the order wanted, as that of a model.
+    held : ndarray, shape (n,), optional
+        Positions at which joints stay that the waypoints leave out, in the order of `joint_names`
+        [rad] or [m]. As with joint_trajectory_controller, their velocities and accelerations are
+        zero where the waypoints have any.
 
     Returns
     -------
@@ -88,9 +89,12 @@ def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Wayp
     Raises
     ------
     JointNameError
-        If a name of the waypoints is repeated, or unknown, or one of `joint_names` is missing.
+        If a name of the waypoints is repeated, or unknown, or one of `joint_names` is missing and
+        there are no `held` positions.
     """
     wanted = tuple(joint_names)
+    if held is not None:
+        waypoints = _with_held_joints(waypoints, wanted, held)
     order = joint_order(waypoints.joint_names, wanted)
     return Waypoints(
         wanted,
@@ -98,6 +102,30 @@ def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Wayp
         waypoints.positions[:, order],
         waypoints.velocities[:, order],
         waypoints.accelerations[:, order],
+    )
+
+
+def left_out(waypoints: Waypoints, joint_names: Sequence[str]) -> tuple[str, ...]:
+    """List those of `joint_names` that the waypoints do not have, in their order."""
+    present = set(waypoints.joint_names)
+    return tuple(name for name in joint_names if name not in present)
+
+
+def _with_held_joints(waypoints: Waypoints, wanted: tuple[str, ...], held: Array) -> Waypoints:
+    missing = left_out(waypoints, wanted)
+    columns = [wanted.index(name) for name in missing]
+    positions = np.tile(np.asarray(held)[columns], (len(waypoints.times), 1))
+    # Zero where the row is given, NaN where it is not.
+    velocities, accelerations = (
+        np.repeat(0.0 * rows[:, :1], len(missing), axis=1)
+        for rows in (waypoints.velocities, waypoints.accelerations)
+    )
+    return Waypoints(
+        waypoints.joint_names + missing,
+        waypoints.times,
+        np.hstack([waypoints.positions, positions]),
+        np.hstack([waypoints.velocities, velocities]),
+        np.hstack([waypoints.accelerations, accelerations]),
     )
 
 
@@ -127,7 +155,7 @@ def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
             f'The last waypoint has the velocity of {", ".join(moving)}; by default '
             'joint_trajectory_controller refuses trajectories that do not end at rest.'
         )
-    _, _, undefined = _segment_kinds(waypoints)
+    undefined = _degrees(waypoints) == 0
     if np.any(undefined):
         remarks.append(
             f'Waypoints {np.argmax(undefined)} and {np.argmax(undefined) + 1} have accelerations '
@@ -135,6 +163,12 @@ def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
             'between such points, it commands zero positions.'
         )
     return tuple(remarks)
+
+
+def _degrees(waypoints: Waypoints) -> NDArray[np.intp]:
+    return segment_degrees(
+        ~np.isnan(waypoints.velocities[:, 0]), ~np.isnan(waypoints.accelerations[:, 0])
+    )
 
 
 def evaluate_jtc(waypoints: Waypoints, t: ArrayLike) -> Array:
@@ -165,72 +199,14 @@ def evaluate_jtc(waypoints: Waypoints, t: ArrayLike) -> Array:
     """
     if len(waypoints.times) < 2:
         raise TrajectoryError('There is one waypoint, expected at least two.')
-    time = real_numbers(t, 't')
-    flat = time.reshape(-1)
-    segment = segments_at(waypoints.times, flat)
-    h = np.diff(waypoints.times)
-    x = ((flat - waypoints.times[segment]) / h[segment])[:, None]
-    motion = np.zeros((len(flat), 3, len(waypoints.joint_names)))
-    # Horner's scheme for the polynomial and its first two derivatives.
-    for coefficient in _jtc_coefficients(waypoints)[::-1]:
-        motion[:, 2] = motion[:, 2] * x + 2.0 * motion[:, 1]
-        motion[:, 1] = motion[:, 1] * x + motion[:, 0]
-        motion[:, 0] = motion[:, 0] * x + coefficient[segment]
-    motion /= h[segment, None, None] ** np.arange(3.0)[:, None]
-    motion[flat == waypoints.times[-1]] = np.nan_to_num(
+    expansions = jtc_expansions(
+        waypoints.times, waypoints.positions, waypoints.velocities, waypoints.accelerations
+    )
+    motion = evaluate(waypoints.times, expansions, t, 2)
+    motion[np.asarray(t) == waypoints.times[-1]] = np.nan_to_num(
         [waypoints.positions[-1], waypoints.velocities[-1], waypoints.accelerations[-1]]
     )
-    return motion.reshape(*time.shape, *motion.shape[1:])
-
-
-def _segment_kinds(
-    waypoints: Waypoints,
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which segments are of degree 3, which of degree 5 and which are not defined."""
-    has_velocity, has_acceleration = (
-        given[:-1] & given[1:]
-        for given in (
-            ~np.isnan(waypoints.velocities[:, 0]),
-            ~np.isnan(waypoints.accelerations[:, 0]),
-        )
-    )
-    return (
-        has_velocity & ~has_acceleration,
-        has_velocity & has_acceleration,
-        has_acceleration & ~has_velocity,
-    )
-
-
-def _jtc_coefficients(waypoints: Waypoints) -> Array:
-    """Coefficients of every segment in (t - t_i) / h, shape (6, N - 1, n), lowest degree first."""
-    cubic, quintic, undefined = _segment_kinds(waypoints)
-    h = np.diff(waypoints.times)[:, None]
-    rise = np.diff(waypoints.positions, axis=0)
-    coefficients = np.zeros((6, *rise.shape))
-    coefficients[0] = waypoints.positions[:-1]
-    coefficients[1] = rise
-
-    # What the polynomial that starts as the first point does misses of the second one.
-    v = waypoints.velocities[:-1] * h
-    p_gap, v_gap = rise - v, waypoints.velocities[1:] * h - v
-    cubics = v, 3.0 * p_gap - v_gap, v_gap - 2.0 * p_gap
-    for k, values in enumerate(cubics, start=1):
-        coefficients[k, cubic] = values[cubic]
-
-    a = waypoints.accelerations[:-1] * h**2
-    p_gap, v_gap = p_gap - 0.5 * a, v_gap - a
-    a_gap = waypoints.accelerations[1:] * h**2 - a
-    quintics = (
-        v,
-        0.5 * a,
-        10.0 * p_gap - 4.0 * v_gap + 0.5 * a_gap,
-        -15.0 * p_gap + 7.0 * v_gap - a_gap,
-        6.0 * p_gap - 3.0 * v_gap + 0.5 * a_gap,
-    )
-    for k, values in enumerate(quintics, start=1):
-        coefficients[k, quintic] = values[quintic]
-    coefficients[:, undefined] = np.nan
-    return coefficients
+    return motion
 
 
 def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
@@ -245,9 +221,8 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
     Returns
     -------
     ndarray, shape (n,)
-        Largest absolute difference of the positions of each joint on a grid of 32 samples in every
-        segment [rad] or [m]. NaN if there is a segment that the controller does not interpolate,
-        see `evaluate_jtc`.
+        Largest absolute difference of the positions of each joint at any time [rad] or [m]. NaN if
+        there is a segment that the controller does not interpolate, see `evaluate_jtc`.
 
     Raises
     ------
@@ -264,9 +239,20 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
             f'The spline has {len(spline.times)} waypoints from {spline.start_time!r} s to '
             f'{spline.end_time!r} s, the waypoints have other times.'
         )
-    start, end = waypoints.times[:-1, None], waypoints.times[1:, None]
-    x = np.arange(1, _SAMPLES + 1) / (_SAMPLES + 1.0)
-    t = np.clip(start + x * (end - start), start, end).reshape(-1)
-    difference = spline(t, 0)[:, 0] - evaluate_jtc(waypoints, t)[:, 0]
-    deviation: Array = np.abs(difference).max(axis=0)
-    return deviation
+    if np.any(_degrees(waypoints) == 0):
+        return np.full(n, np.nan)
+    both = largest_values(_differences(spline, waypoints)).value
+    return np.maximum(both[:n], both[n:])
+
+
+def _differences(spline: MotionSpline, waypoints: Waypoints) -> Iterator[Array]:
+    """Control points of the difference and of its mirror image, block by block of segments."""
+    durations = np.diff(waypoints.times)
+    fields = waypoints.times, waypoints.positions, waypoints.velocities, waypoints.accelerations
+    for start in range(0, len(durations), BLOCK):
+        stop = min(start + BLOCK, len(durations))
+        difference = spline.expansions[start:stop].copy()
+        jtc = jtc_expansions(*(field[start : stop + 1] for field in fields))
+        difference[:, :, : jtc.shape[2]] -= jtc
+        points = control_points(durations[start:stop], difference)
+        yield np.concatenate([points, -points], axis=-1)

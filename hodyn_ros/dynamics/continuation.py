@@ -1,0 +1,85 @@
+"""How a wrench goes on when nothing more is heard of it: by its derivatives, and then to rest.
+
+To rest it comes by the polynomial of degree 5 that has its value, rate and second derivative at
+the beginning and none of the last two at the end (Hermite interpolation). So it is of class C2,
+and its derivatives are those of what it really does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ORDERS = 3
+
+# Rows: polynomials in x, lowest power first, with the value, the slope or the second derivative 1
+# at x = 0; the other two are zero there, and all three are at x = 1.
+_HERMITE = np.array(
+    [
+        [1.0, 0.0, 0.0, -10.0, 15.0, -6.0],
+        [0.0, 1.0, 0.0, -6.0, 8.0, -3.0],
+        [0.0, 0.0, 0.5, -1.5, 1.5, -0.5],
+    ]
+)
+_CONSTANT = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+
+def continued(values: Array, times: Array) -> Array:
+    """Polynomial continuation of a wrench and its derivatives.
+
+    Parameters
+    ----------
+    values : ndarray, shape (3, 6)
+        Wrench, first and second derivative at time zero.
+    times : ndarray, shape (N,)
+        [s]
+
+    Returns
+    -------
+    ndarray, shape (N, 3, 6)
+    """
+    t = times[:, None]
+    W, Wd, W2d = values
+    return np.stack(
+        [W + t * Wd + 0.5 * t**2 * W2d, Wd + t * W2d, np.broadcast_to(W2d, (len(t), 6))], axis=1
+    )
+
+
+def brought_to_rest(values: Array, time: float, duration: float, to_zero: bool) -> Array:
+    """Wrench that ends smoothly: its derivatives become zero, and it too if wanted.
+
+    Parameters
+    ----------
+    values : ndarray, shape (3, 6)
+        Wrench, first and second derivative at time zero.
+    time : float
+        From zero on [s].
+    duration : float
+        After it all derivatives are zero [s].
+    to_zero : bool
+        Whether the wrench ends as zero; otherwise it ends with the value that it has at time zero.
+
+    Returns
+    -------
+    ndarray, shape (3, 6)
+    """
+    x = min(time / duration, 1.0)
+    # derivatives[m, k] is the m-th derivative of x^k.
+    derivatives = np.zeros((ORDERS, 6))
+    powers = np.arange(6)
+    factor = np.ones(6)
+    for m in range(ORDERS):
+        derivatives[m, m:] = factor[m:] * x ** powers[: 6 - m]
+        factor = factor * (powers - m)
+    basis = _HERMITE.copy()
+    if not to_zero:
+        basis[0] = _CONSTANT
+    scale = duration ** np.arange(ORDERS)
+    shape: Array = (derivatives @ basis.T) * scale / scale[:, None]
+    if x == 1.0:
+        # Exactly, not to rounding.
+        shape[:] = 0.0
+        shape[0, 0] = 0.0 if to_zero else 1.0
+    return shape @ values

@@ -1,0 +1,202 @@
+"""Joint states as measured: their joints matched, their derivatives estimated."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sensor_msgs.msg import JointState
+
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import JointNameError, MotionError, StaleError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds
+from hodyn_ros.ros.sensors import joint_estimator
+from hodyn_ros.ros.settings import EstimatorSettings
+from hodyn_ros.ros.timeline import State
+from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
+
+Array = NDArray[np.float64]
+
+# A speed that is no larger than so many of its standard deviations is none.
+_STANDING = 3.0
+
+
+class MeasuredMotion:
+    """Estimates the motion of a robot from its joint states.
+
+    Parameters
+    ----------
+    settings : EstimatorSettings
+    """
+
+    def __init__(self, settings: EstimatorSettings) -> None:
+        self._settings = settings
+        self._joint_names: tuple[str, ...] = ()
+        self._estimator: DerivativeEstimator | None = None
+        self._names: list[str] = []
+        self._order: list[int] = []
+        self._last_stamp = 0
+        self.latest: Estimate | None = None
+        self.gap = 0.0
+        """Time without measurements before the latest one, if it made the estimate start anew."""
+
+    @property
+    def settings(self) -> EstimatorSettings:
+        """How the motion is estimated; setting it starts anew."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: EstimatorSettings) -> None:
+        self._settings = settings
+        self._start()
+
+    @property
+    def dropped(self) -> int:
+        """Number of measurements that came too late to be used."""
+        return 0 if self._estimator is None else self._estimator.dropped
+
+    def use_joints(self, names: tuple[str, ...]) -> None:
+        """Estimate the motion of these joints from now on."""
+        if names != self._joint_names:
+            self._joint_names = names
+            self._start()
+
+    def reset(self) -> None:
+        """Forget all measurements."""
+        self.latest = None
+        if self._estimator is not None:
+            self._estimator.reset()
+
+    def update(self, message: JointState, now: int, timeout: float) -> Estimate | None:
+        """Take a measurement.
+
+        Parameters
+        ----------
+        message : sensor_msgs.msg.JointState
+            Further joints are ignored, and so are messages about other joints alone.
+        now : int
+            Time of the node [ns].
+        timeout : float
+            Largest distance of the stamp from now [s]; 0: any.
+
+        Returns
+        -------
+        Estimate or None
+            None as long as nothing is vouched for.
+
+        Raises
+        ------
+        JointNameError
+            If some but not all joints are there, or one more than once.
+        MotionError
+            If values are missing or not finite, or the stamp is too far from now.
+        """
+        order = self._indices(list(message.name))
+        if self._estimator is None or not order:
+            return None
+        if len(message.position) != len(message.name):
+            raise MotionError(
+                f'JointState: it has {len(message.position)} positions for {len(message.name)} '
+                'names; expected one for each.'
+            )
+        stamp = nanoseconds(message.header.stamp) or now
+        if timeout and abs(now - stamp) > timeout * NANOSECONDS:
+            raise StaleError(
+                f'JointState: the stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, '
+                f'more than input_timeout ({timeout} s) away. For recorded data, set '
+                'use_sim_time and play the clock, or set input_timeout to 0.'
+            )
+        position = np.asarray(message.position, dtype=np.float64)[order]
+        if not np.isfinite(position).all():
+            joint = int(np.argmin(np.isfinite(position)))
+            raise MotionError(
+                f'JointState: position of joint {self._joint_names[joint]!r} is '
+                f'{position[joint]}; all positions must be finite.'
+            )
+        gaps = self._estimator.gaps
+        estimate = self._estimator.update(stamp, position)
+        is_gap = self._estimator.gaps > gaps
+        self.gap = abs(stamp - self._last_stamp) / NANOSECONDS if is_gap else 0.0
+        self._last_stamp = stamp
+        if is_gap or estimate is not None:
+            self.latest = estimate
+        return estimate
+
+    def state(self, now: int, timeout: float) -> State | None:
+        """Return position and speed near an instant, to start a motion from; None if unknown.
+
+        Parameters
+        ----------
+        now : int
+            [ns]
+        timeout : float
+            Largest age of the estimate [s]; 0: any.
+        """
+        latest = self.latest
+        if latest is None or (timeout and abs(now - latest.time) > timeout * NANOSECONDS):
+            return None
+        motion = np.zeros((5, len(self._joint_names)))
+        motion[0] = latest.motion[0]
+        if latest.valid_order >= 1:
+            velocity, std = latest.motion[1], latest.std[1]
+            if np.any(np.abs(velocity) > _STANDING * std):
+                motion[1] = velocity
+                motion[2:] = np.nan  # free
+        return State(motion, False)
+
+    def _start(self) -> None:
+        settings = self._settings
+        self.latest = None
+        self._names, self._order = [], []
+        self._estimator = None
+        if settings.enabled and self._joint_names:
+            self._estimator = joint_estimator(settings, len(self._joint_names))
+
+    def _indices(self, names: list[str]) -> list[int]:
+        """Places of the joints among names; none if the message is about other joints."""
+        if names == self._names:
+            return self._order
+        places = {name: index for index, name in enumerate(names)}
+        missing = [name for name in self._joint_names if name not in places]
+        if missing and len(missing) < len(self._joint_names):
+            raise JointNameError(
+                f'JointState: {listed(missing)} missing beside {listed(places)}; expected all '
+                f'joints of the robot in one message: {listed(self._joint_names)}.'
+            )
+        repeated = [name for name in self._joint_names if names.count(name) > 1]
+        if repeated:
+            raise JointNameError(f'JointState: {listed(repeated)} more than once.')
+        self._names = names
+        self._order = [] if missing else [places[name] for name in self._joint_names]
+        return self._order
+
+
+def effort_deviations(
+    model: RobotModel, motion: Array, effort: Array, wrenches: list[Wrench], factor: Array
+) -> Array:
+    """Carry standard deviations over from a motion to its efforts, to first order.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (K, n)
+    effort : ndarray, shape (K - 2, n)
+        Of this motion.
+    wrenches : list of Wrench
+    factor : ndarray, shape (n, >= K, >= K)
+        Cholesky factor of the covariance of the derivatives of every joint, each independent of
+        the others.
+
+    Returns
+    -------
+    ndarray, shape (K - 2, n)
+    """
+    K, n = motion.shape
+    steps = np.zeros((n, K, K, n))  # joint, column of its factor, derivative, joint
+    joints = np.arange(n)
+    steps[joints, :, :, joints] = np.swapaxes(factor[:, :K, :K], 1, 2)
+    disturbed = inverse_dynamics(model, motion + steps.reshape(n * K, K, n), wrenches or None)
+    deviations: Array = np.sqrt(np.square(disturbed - effort).sum(axis=0))
+    return deviations

@@ -1,0 +1,127 @@
+"""From the message of a trajectory to a motion placed in time and its whole answer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hodyn_msgs.msg import JointEffort, JointEffortTrajectory
+from rclpy.serialization import deserialize_message
+from trajectory_msgs.msg import JointTrajectory
+
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.ros.answers import Robot, effort_trajectory, sample_times
+from hodyn_ros.ros.conversions import NANOSECONDS, continuous_order, waypoints_from_message
+from hodyn_ros.ros.settings import Settings
+from hodyn_ros.ros.timeline import PlannedMotion, State
+from hodyn_ros.trajectory.planning import StartState, plan_motion
+
+
+class Task(NamedTuple):
+    """A trajectory that is to be planned."""
+
+    number: int
+    """By which the plan refers to it."""
+    data: bytes
+    """Serialized JointTrajectory with at least one point."""
+    start: int
+    """Node's time at which the time of the trajectory is zero [ns]."""
+    now: int
+    """Node's time [ns]."""
+    known: State | None
+    """State of the joints at `known_time`, if it is known."""
+    known_time: int
+    """[ns]"""
+
+
+class Plan(NamedTuple):
+    """What has become of a task."""
+
+    number: int
+    planned: PlannedMotion | None
+    """None if the trajectory is refused or stops what is there."""
+    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str = ''
+    """Why it is refused; empty if it is not."""
+    is_internal: bool = False
+    """Whether that is a fault of the node."""
+
+
+def plan_trajectory(
+    robot: Robot, task: Task, settings: Settings
+) -> tuple[Plan, JointEffortTrajectory]:
+    """Plan a trajectory and compute its whole answer.
+
+    Parameters
+    ----------
+    robot : Robot
+    task : Task
+    settings : Settings
+
+    Raises
+    ------
+    HodynError
+        If the trajectory cannot be used.
+    """
+    try:
+        message = deserialize_message(task.data, JointTrajectory)
+    except Exception as error:
+        raise TrajectoryError(f'The message cannot be unpacked: {error}') from error
+    names = robot.model.joint_names
+    start = None
+    if task.known is not None:
+        start = StartState(
+            (task.known_time - task.start) / NANOSECONDS,
+            task.known.motion,
+            task.known.in_progress,
+        )
+    plan = plan_motion(
+        waypoints_from_message(message),
+        names,
+        start=start,
+        interpolation=settings.interpolation,
+        allow_partial_joints=settings.allow_partial_joints,
+    )
+    planned = PlannedMotion(names, plan.motion, task.start, plan.continuous_derivative)
+    if planned.last <= task.now:
+        raise TrajectoryError(
+            f'The trajectory ended {(task.now - planned.last) / NANOSECONDS:.3f} s ago; set the '
+            'stamp to the time at which it starts, or to zero for now.'
+        )
+    times = sample_times(plan.motion, settings.trajectory_sample_period, settings.max_samples)
+    # The whole answer first: a motion whose efforts cannot be computed never starts.
+    whole = effort_trajectory(
+        robot,
+        times,
+        plan.motion(times),
+        (),
+        task.start,
+        JointEffort.SOURCE_JOINT_TRAJECTORY,
+        plan,
+    )
+    violations = (
+        f'The trajectory exceeds the {violation.quantity} limit of {violation.joint_name}: '
+        f'{violation.value:.6g} at {violation.time_from_start:.3f} s, limit '
+        f'{violation.limit:.6g}.'
+        for violation in whole.limit_violations
+    )
+    return Plan(task.number, planned, plan.remarks, (*plan.warnings, *violations)), whole
+
+
+def whole_answer(
+    robot: Robot, planned: PlannedMotion, settings: Settings, remark: str
+) -> JointEffortTrajectory:
+    """Efforts along a motion that has been planned elsewhere."""
+    motion = planned.motion
+    times = sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
+    message = effort_trajectory(
+        robot,
+        times,
+        motion(times),
+        (),
+        planned.start,
+        JointEffort.SOURCE_JOINT_TRAJECTORY,
+    )
+    message.continuous_order = continuous_order(planned.continuous_derivative)
+    message.remarks = [remark]
+    return message

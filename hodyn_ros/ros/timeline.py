@@ -1,0 +1,122 @@
+"""The motions that are streamed: which one is in progress and what follows it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.ros.conversions import NANOSECONDS
+from hodyn_ros.trajectory.piecewise import Motion
+
+Array = NDArray[np.float64]
+
+# Motions that may wait for the time at which they start.
+MOST_PENDING = 64
+
+
+class PlannedMotion(NamedTuple):
+    """A motion that is placed in time."""
+
+    joint_names: tuple[str, ...]
+    """Order of the joints in the motion."""
+    motion: Motion
+    start: int
+    """Time at which the time of the motion is zero [ns]."""
+    continuous_derivative: int
+    """Highest time derivative of the positions that is continuous, from the join on."""
+
+    @property
+    def first(self) -> int:
+        """Time of the first sample [ns]."""
+        return self.start + round(self.motion.start_time * NANOSECONDS)
+
+    @property
+    def last(self) -> int:
+        """Time of the last sample [ns]."""
+        return self.start + round(self.motion.end_time * NANOSECONDS)
+
+    def at(self, time: int) -> Array:
+        """Motion (5, n) at a time in nanoseconds; the ends are kept."""
+        seconds = (time - self.start) / NANOSECONDS
+        motion = self.motion
+        return motion(min(max(seconds, motion.start_time), motion.end_time))
+
+
+class State(NamedTuple):
+    """State of the motions at an instant."""
+
+    motion: Array
+    """Shape (5, n)."""
+    in_progress: bool
+    """Whether a motion is under way; otherwise the joints rest where the last one has ended."""
+
+
+class Timeline:
+    """The motion in progress and those that follow it at their times."""
+
+    def __init__(self) -> None:
+        self._motions: list[PlannedMotion] = []
+        self._ended: PlannedMotion | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is a motion that has not ended."""
+        return bool(self._motions)
+
+    def add(self, planned: PlannedMotion) -> None:
+        """Let a motion replace all that others would do from its first sample on.
+
+        Raises
+        ------
+        TrajectoryError
+            If too many motions wait for their time already.
+        """
+        kept = [motion for motion in self._motions if motion.first < planned.first]
+        if len(kept) > MOST_PENDING:
+            raise TrajectoryError(
+                f'{MOST_PENDING} trajectories wait already for the time at which they start; send '
+                'this one later, or an empty one to drop them.'
+            )
+        self._motions = [*kept, planned]
+
+    def cut(self, time: int) -> None:
+        """Drop all motions that would begin at a time [ns] or later."""
+        self._motions = [motion for motion in self._motions if motion.first < time]
+
+    def clear(self) -> bool:
+        """Drop all motions; return whether there was one."""
+        was_active = bool(self._motions)
+        self._motions.clear()
+        self._ended = None
+        return was_active
+
+    def state(self, time: int) -> State | None:
+        """State at a time [ns]; None if no motion has begun by then."""
+        begun = [planned for planned in self._motions if planned.first <= time]
+        if begun and time < begun[-1].last:
+            return State(begun[-1].at(time), True)
+        ended = begun[-1] if begun else self._ended
+        if ended is None:
+            return None
+        motion = np.zeros((5, len(ended.joint_names)))
+        motion[0] = ended.at(ended.last)[0]
+        return State(motion, False)
+
+    def moves_between(self, begin: int, end: int) -> bool:
+        """Whether a motion is under way at some time between two [ns]."""
+        return any(planned.first < end and planned.last > begin for planned in self._motions)
+
+    def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
+        """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
+        motions = self._motions
+        while len(motions) > 1 and now >= motions[1].first:
+            del motions[0]
+        if not motions or now < motions[0].first:
+            return None
+        planned = motions[0]
+        if now >= planned.last:
+            self._ended = motions.pop(0)
+            return planned, planned.last
+        return planned, now

@@ -1,0 +1,576 @@
+"""Time derivatives of a measured stream, with standard deviations, while it comes in.
+
+A bank of Kalman filters (see `kalman`) follows the stream. How well each of them has predicted the
+latest measurements gives their weights (multiple models: Magill, "Optimal adaptive estimation of
+sampled stochastic processes", IEEE Trans. Autom. Control 10(4), 1965) and the noise of the
+measurements. A derivative is given only while its standard deviation is small beside its size.
+"""
+
+from __future__ import annotations
+
+from math import ceil, exp
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import MotionError
+from hodyn_ros.trajectory.kalman import ModelBank
+
+Array = NDArray[np.float64]
+
+CUTOFFS = 2.5 * 1.7 ** np.arange(10.0)
+"""Of the models in the bank [rad/s]."""
+
+MEMORY = 0.3
+"""Time over which predictions are judged [s]: longer ones adapt too late to the start of a motion,
+shorter ones choose the bandwidth worse."""
+
+SCALE_MEMORY = 5.0
+"""Time over which the size of a derivative is averaged [s]."""
+
+VOUCHED_FRACTION = 0.25
+"""Largest standard deviation, relative to the size of the derivative, that is vouched for."""
+
+SMALLEST_MOTION = 0.01
+"""Amplitude of the smallest motion of interest, in the unit of the values."""
+
+SMALLEST_FREQUENCY = 10.0
+"""Angular frequency of the smallest motion of interest [rad/s]."""
+
+HYSTERESIS = 1.5
+"""A derivative that is vouched for may have a standard deviation larger by this factor."""
+
+HOLD = 0.3
+"""Time for which a derivative must deserve it before it is vouched for [s]."""
+
+PEAK_MEMORY = 2.0
+"""Time over which large standard deviations are remembered [s]."""
+
+COPY_DISTANCE = 0.05
+"""Largest distance of the states that are kept for smoothing [s]."""
+
+_STATES_ABOVE = 1
+_RENEWAL = 20_000_000  # time for which weights and covariances are used [ns]
+_RATE_MEMORY = 0.005  # share of a new step in the typical one
+_NEGLIGIBLE = 1e-12  # weight of a model
+_LARGEST_PEAK = 4.0  # standard deviation over what is allowed that is remembered
+_LEAST_VARIANCE = 1e-200  # of any noise or estimate
+_LARGEST = 1e100  # value whose square and more can be computed with
+_EPS = 4.0 * float(np.finfo(np.float64).eps)  # relative rounding of a value
+
+
+class Estimate(NamedTuple):
+    """Motion of n components at one instant, K = valid_order + 1."""
+
+    time: int
+    """Instant that the values belong to [ns]."""
+    motion: Array
+    """Values and their derivatives as far as they are vouched for, shape (K, n) [unit/s^k]."""
+    std: Array
+    """Their standard deviations, shape (K, n) [unit/s^k]."""
+    factor: Array
+    """Lower Cholesky factor of the covariance of value, first, ... derivative of each component,
+    shape (n, K, K)."""
+    valid_order: int
+    """Highest derivative that is vouched for, 0: only the values are."""
+    delay: float
+    """Time of the latest measurement minus `time`, negative for the future [s]."""
+    noise: Array
+    """Standard deviations of the measurement noise, given or identified, shape (n,) [unit]."""
+
+
+class DerivativeEstimator:
+    """Values and time derivatives of a stream of measurements.
+
+    Parameters
+    ----------
+    n : int
+        Number of components.
+    highest_derivative : int
+        At least 1.
+    delay : float
+        How long the estimate lies behind the newest measurement [s]. The measurements in between
+        improve it by much, the more the higher the derivative.
+    noise : array-like, shape () or (n,), optional
+        Standard deviation of the measurement noise, quantisation included [unit]; identified if
+        not given.
+    bandwidth : float, optional
+        Fixes the frequency at which a motion as strong as the noise is cut off [Hz]; adapted, for
+        each component, if not given.
+    max_gap : float
+        Longest time between measurements that is bridged [s].
+    rate_noise : array-like, shape () or (n,), optional
+        Standard deviation of the noise of measured rates [unit/s]; needs `noise`. Without it
+        measured rates are not used: most drivers compute them from the same positions, with a
+        delay, and they would count twice.
+    vouched_fraction : float
+        A derivative is vouched for up to this standard deviation, relative to its size.
+    smallest_motion : float
+        Amplitude of an oscillation at 10 rad/s that is still of interest [unit]. A derivative
+        counts as no smaller than that of such an oscillation.
+
+    Attributes
+    ----------
+    dropped : int
+        Measurements that were not used, since they came late, twice or with a stamp that no other
+        one confirmed.
+    gaps : int
+        How often it started anew because stamps jumped by more than `max_gap`.
+
+    Raises
+    ------
+    MotionError
+        If a parameter is unusable.
+
+    Examples
+    --------
+    >>> from math import sin
+    >>> from hodyn_ros.trajectory.estimator import DerivativeEstimator
+    >>> estimator = DerivativeEstimator(1, highest_derivative=2)
+    >>> for time in range(0, 2_000_000_000, 4_000_000):
+    ...     estimate = estimator.update(time, [sin(3e-9 * time)])
+    >>> estimate.valid_order
+    2
+    """
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        highest_derivative: int = 4,
+        delay: float = 0.1,
+        noise: ArrayLike | None = None,
+        bandwidth: float | None = None,
+        max_gap: float = 0.1,
+        rate_noise: ArrayLike | None = None,
+        vouched_fraction: float = VOUCHED_FRACTION,
+        smallest_motion: float = SMALLEST_MOTION,
+    ) -> None:
+        self._n = _whole('n', n, 1, 1_000_000)
+        highest = _whole('highest_derivative', highest_derivative, 1, 6)
+        self._delay = round(1e9 * _number('delay', delay, zero=True))
+        self._max_gap = round(1e9 * _number('max_gap', max_gap))
+        self._noise = None if noise is None else _numbers('noise', noise, self._n)
+        self._rate_noise = None
+        if rate_noise is not None:
+            if self._noise is None:
+                raise MotionError(
+                    'rate_noise is given without noise: how much a measured rate says depends on '
+                    'both. Give noise too, or neither.'
+                )
+            self._rate_noise = _numbers('rate_noise', rate_noise, self._n)
+        self._cutoffs = CUTOFFS
+        if bandwidth is not None:
+            self._cutoffs = np.array([2.0 * np.pi * _number('bandwidth', bandwidth)])
+        self._fraction = _number('vouched_fraction', vouched_fraction)
+        smallest = _number('smallest_motion', smallest_motion)
+        self._K = highest + 1
+        self._smallest = smallest * SMALLEST_FREQUENCY ** np.arange(self._K)[:, None]
+        self._N = self._K + _STATES_ABOVE
+        self._copy_after = 0
+        self._n_copies = 0
+        if self._delay:
+            intervals = ceil(self._delay / (1e9 * COPY_DISTANCE))
+            self._copy_after = -(-self._delay // intervals)
+            self._n_copies = intervals + 1
+        self._groups = self._make_groups()
+        self.dropped = 0
+        self.gaps = 0
+        self.reset()
+
+    def _make_groups(self) -> list[tuple[NDArray[np.intp] | slice, float | None]]:
+        """Components that share their covariances, with the ratio of the noises of their rates."""
+        if self._rate_noise is None or self._noise is None:
+            return [(slice(None), None)]
+        ratios = self._rate_noise / self._noise
+        return [(np.flatnonzero(ratios == ratio), float(ratio)) for ratio in np.unique(ratios)]
+
+    def reset(self) -> None:
+        """Forget everything that was measured; the counters stay."""
+        self._banks: list[ModelBank] = []
+        self._newest: int | None = None
+        self._suspect: tuple[int, Array, Array | None] | None = None
+        self._count = 0
+        self._period = 0.0
+        self._origin = np.zeros(self._n)
+        self._latest = np.zeros(self._n)
+        self._size = np.zeros(self._n)
+        self._rounding = Rounding(self._n)
+        # Forgetting sums over the measurements: how many, logarithm of the expected variances,
+        # squared innovations over them.
+        self._number = 0.0
+        self._log_variance = np.zeros((len(self._cutoffs), self._n))
+        self._squares = np.zeros((len(self._cutoffs), self._n))
+        self._power = np.zeros((self._K, self._n))
+        self._power_weight = 0.0
+        self._sized: int | None = None
+        self._allowed = self._fraction * self._smallest
+        self._renewed: int | None = None
+        self._std = np.zeros((self._K, self._n))
+        self._factor = np.zeros((self._n, self._K, self._K))
+        self._models = slice(0, len(self._cutoffs))
+        self._weights = self._scaled_weights = self._squares.T
+        self._deviation = self._offset = np.zeros(self._n)
+        self._valid = -1
+        self._rising_since: int | None = None
+        self._highest = -1
+        self._judged: int | None = None
+        self._peak = np.zeros(self._K)
+
+    def update(
+        self, time: int, values: ArrayLike, rates: ArrayLike | None = None
+    ) -> Estimate | None:
+        """Take a measurement.
+
+        A stamp that jumps by more than `max_gap`, ahead or back, is not believed before a second
+        one follows it: then the estimator starts anew with the two. If the old stream goes on
+        instead, it does so as if nothing had happened.
+
+        Parameters
+        ----------
+        time : int
+            Stamp [ns].
+        values : array-like, shape (n,)
+            [unit]
+        rates : array-like, shape (n,), optional
+            Measured first derivatives, NaN where there are none [unit/s]; used if `rate_noise` is
+            given.
+
+        Returns
+        -------
+        Estimate or None
+            Motion at `time` minus the delay. None if nothing is vouched for yet or the measurement
+            is not used.
+
+        Raises
+        ------
+        MotionError
+            If the time is no integer, a shape does not fit, a value is not finite or a rate is
+            infinite. The measurement then changes nothing.
+        """
+        time = _checked_time(time)
+        values = _checked('values', values, self._n)
+        # Written such that NaN is refused too.
+        if not np.abs(values).max() <= _LARGEST:
+            raise MotionError(
+                f'values are {values.tolist()}; all of them must be finite, up to {_LARGEST:g}.'
+            )
+        if rates is not None:
+            rates = _checked('rates', rates, self._n)
+            if np.any(np.abs(rates) > _LARGEST):
+                raise MotionError(
+                    f'rates are {rates.tolist()}; each must be finite, up to {_LARGEST:g}, or NaN.'
+                )
+
+        if self._newest is None:
+            self._start(time, values)
+            return None
+        step = time - self._newest
+        if abs(step) > self._max_gap:
+            return self._jump(time, values, rates)
+        if self._suspect is not None:
+            self._suspect = None
+            self.dropped += 1
+        if step <= 0:
+            self.dropped += 1
+            return None
+        self._take(time, step, values, rates)
+        at = time - self._delay
+        if self._count < 5 * self._N or at < self._banks[0].oldest:
+            return None
+        if self._renewed is None or time - self._renewed >= _RENEWAL:
+            self._renewed = time
+            self._weigh()
+            mean, covariance = self._mixture(at)
+            self._std, self._factor = self._factored(covariance)
+            self._measure_size(at, mean)
+            self._judge(at)
+        else:
+            mean = self._mean(at)
+        return self._estimate(at, mean, self._std, self._factor, self._valid)
+
+    def at(self, time: int) -> Estimate | None:
+        """Estimate at another time, from all that was measured.
+
+        Parameters
+        ----------
+        time : int
+            [ns] Between the latest estimate and the newest measurement the estimate is smoothed by
+            the measurements behind it, ahead of that it is carried on by the models.
+
+        Returns
+        -------
+        Estimate or None
+            Up to the order that is vouched for at present and whose standard deviation is not too
+            large at that time. None if there is none, or the time is before all that is kept.
+        """
+        time = _checked_time(time)
+        if self._valid < 0 or time < self._banks[0].oldest:
+            return None
+        mean, covariance = self._mixture(time)
+        std, factor = self._factored(covariance)
+        order = min(self._valid, _leading(self._excess(std) <= HYSTERESIS) - 1)
+        return self._estimate(time, mean, std, factor, order)
+
+    def _start(self, time: int, values: Array) -> None:
+        self._newest, self._origin, self._latest = time, values.copy(), values.copy()
+        self._count = 1
+        for components, _ in self._groups:
+            zeros = np.zeros(self._n)[components]
+            bank = ModelBank(self._cutoffs, len(zeros), self._N, self._n_copies)
+            bank.start(time, zeros)
+            self._banks.append(bank)
+
+    def _jump(self, time: int, values: Array, rates: Array | None) -> Estimate | None:
+        """Take a measurement whose stamp does not follow the newest one."""
+        suspect = self._suspect
+        if suspect is not None and 0 < time - suspect[0] <= self._max_gap:
+            self.reset()
+            self.gaps += 1
+            self._start(suspect[0], suspect[1])
+            return self.update(time, values, rates)
+        if suspect is not None:
+            self.dropped += 1
+        self._suspect = (time, values.copy(), rates)
+        return None
+
+    def _take(self, time: int, step: int, values: Array, rates: Array | None) -> None:
+        """Predict, correct and keep account of how well that went."""
+        seconds = 1e-9 * step
+        self._newest = time
+        self._period += (seconds - self._period) * max(1.0 / self._count, _RATE_MEMORY)
+        self._count += 1
+        self._rounding.see(values - self._latest)
+        np.maximum(self._size, np.abs(values), out=self._size)
+        self._latest = values.copy()
+
+        counts = self._count > self._N + 1
+        if counts:
+            forget = exp(-seconds / MEMORY)
+            self._number = self._number * forget + 1.0
+            self._log_variance *= forget
+            self._squares *= forget
+        for bank, (components, ratio) in zip(self._banks, self._groups):
+            bank.predict(time, self._period)
+            found = [bank.measure((values - self._origin)[components])]
+            if rates is not None and ratio is not None and not np.isnan(rates[components]).any():
+                found.append(bank.measure(rates[components], 1, ratio))
+            if counts:
+                for innovation, variance in found:
+                    self._log_variance[:, components] += np.log(variance)[:, None]
+                    self._squares[:, components] += innovation**2 / variance[:, None]
+            if self._copy_after and time - bank.newest_copy >= self._copy_after:
+                bank.copy()
+
+    def _weigh(self) -> None:
+        """Update noise, weights and which models have any."""
+        rounding = self._rounding.variance
+        if self._noise is None:
+            # Maximum likelihood for each model by itself. A signal that stands still between two
+            # steps of its rounding shows no noise, and would hide that of its motion.
+            least = np.maximum(rounding, (_EPS * self._size) ** 2)
+            variance = self._squares / self._number
+            np.maximum(variance, np.maximum(least, _LEAST_VARIANCE), out=variance)
+            score = self._number * np.log(variance)
+        else:
+            variance = np.broadcast_to(self._noise**2, self._squares.shape)
+            score = self._squares / variance
+        score += self._log_variance
+        score -= score.min(axis=0)
+        weights = np.exp(-0.5 * score)
+        weights[weights < _NEGLIGIBLE] = 0.0
+        weights /= weights.sum(axis=0)
+        used = np.flatnonzero(weights.any(axis=1))
+        self._models = slice(int(used[0]), int(used[-1]) + 1)
+        self._weights = weights[self._models].T.copy()
+        self._scaled_weights = self._weights * variance[self._models].T
+        noise = self._scaled_weights.sum(axis=1)
+        # What stays between two steps of its rounding is off by the same all the time.
+        self._offset = np.where(noise < 3.0 * rounding, rounding, 0.0)
+        self._deviation = np.sqrt(noise)
+
+    def _mixture(self, time: int) -> tuple[Array, Array]:
+        """Mean (n, K) and covariance (n, K, K) of all models together."""
+        n, K = self._n, self._K
+        mean = np.empty((n, K))
+        covariance = np.empty((n, K, K))
+        for bank, (components, _) in zip(self._banks, self._groups):
+            states = bank.states(time, K, self._models)
+            share = self._weights[components, :, None]
+            means = states.mean.transpose(1, 0, 2)
+            mixed = (share * means).sum(axis=1)
+            spread = means - mixed[:, None]
+            flat = self._scaled_weights[components] @ states.covariance.reshape(-1, K * K)
+            mean[components] = mixed
+            covariance[components] = (share * spread).transpose(0, 2, 1) @ spread
+            covariance[components] += flat.reshape(-1, K, K)
+        covariance[:, 0, 0] += self._offset
+        mean[:, 0] += self._origin
+        return mean, covariance
+
+    def _mean(self, time: int) -> Array:
+        """Mean (n, K) of all models together."""
+        mean = np.empty((self._n, self._K))
+        for bank, (components, _) in zip(self._banks, self._groups):
+            means = bank.means(time, self._K, self._models).transpose(1, 0, 2)
+            mean[components] = (self._weights[components, :, None] * means).sum(axis=1)
+        mean[:, 0] += self._origin
+        return mean
+
+    def _factored(self, covariance: Array) -> tuple[Array, Array]:
+        """Return standard deviations (K, n) and Cholesky factors (n, K, K)."""
+        diagonal = covariance.reshape(self._n, -1)[:, :: self._K + 1]
+        units = np.sqrt(np.maximum(diagonal, _LEAST_VARIANCE))
+        scaled = covariance / (units[:, :, None] * units[:, None])
+        try:
+            factor = np.linalg.cholesky(scaled)
+        except np.linalg.LinAlgError:
+            # Rounding has made the smallest eigenvalues negative.
+            values, vectors = np.linalg.eigh(scaled)
+            values = np.maximum(values, 1e-9 * values[:, -1:])
+            scaled = (vectors * values[:, None]) @ vectors.transpose(0, 2, 1)
+            factor = np.linalg.cholesky(scaled)
+            units = units * np.sqrt(np.maximum(np.einsum('nkk->nk', scaled), 1.0))
+            factor /= np.sqrt(np.einsum('nkk->nk', scaled))[:, :, None]
+        return units.T, np.multiply(factor, units[:, :, None], out=scaled)
+
+    def _measure_size(self, time: int, mean: Array) -> None:
+        """Average the squares of the derivatives, and from them what is vouched for."""
+        seconds = 0.0 if self._sized is None else 1e-9 * (time - self._sized)
+        self._sized = time
+        forget = exp(-seconds / SCALE_MEMORY)
+        # The square of an estimate is larger than that of the truth by its variance.
+        self._power *= forget
+        self._power += mean.T**2 - self._std**2
+        self._power_weight = self._power_weight * forget + 1.0
+        size = np.sqrt(np.maximum(self._power, 0.0) / self._power_weight)
+        self._allowed = self._fraction * np.maximum(size, self._smallest)
+        # The value itself is as good as its measurement.
+        self._allowed[0] = np.maximum(self._fraction * self._smallest[0], self._deviation)
+
+    def _judge(self, time: int) -> None:
+        """Decide on the order that is vouched for."""
+        excess = self._excess(self._std)
+        self._valid = min(self._valid, _leading(excess <= HYSTERESIS) - 1)
+        # How a motion sets in shows only when it has left the noise. So an order that was lost in
+        # a motion does not come back in every pause.
+        if self._judged is not None:
+            self._peak *= exp(-1e-9 * (time - self._judged) / PEAK_MEMORY)
+        self._judged = time
+        known = self._highest + 1
+        np.maximum(self._peak[:known], excess[:known], out=self._peak[:known])
+        np.minimum(self._peak, _LARGEST_PEAK, out=self._peak)
+        deserved = _leading(np.maximum(self._peak, excess) <= 1.0) - 1
+        if deserved <= self._valid:
+            self._rising_since = None
+        elif self._rising_since is None:
+            self._rising_since = time
+        elif time - self._rising_since >= 1e9 * HOLD:
+            self._valid, self._rising_since = deserved, None
+            self._highest = max(self._highest, deserved)
+
+    def _excess(self, std: Array) -> Array:
+        """Return the largest standard deviation of each order over what is allowed, (K,)."""
+        largest: Array = (std / self._allowed).max(axis=1)
+        return largest
+
+    def _estimate(
+        self, time: int, mean: Array, std: Array, factor: Array, order: int
+    ) -> Estimate | None:
+        if order < 0 or self._newest is None:
+            return None
+        K = order + 1
+        return Estimate(
+            time,
+            mean[:, :K].T.copy(),
+            std[:K].copy(),
+            factor[:, :K, :K].copy(),
+            order,
+            1e-9 * (self._newest - time),
+            self._deviation.copy(),
+        )
+
+
+class Rounding:
+    """Finds out to which steps the values of a stream are rounded.
+
+    The smallest change between neighbouring values is the step, once it was seen three times and
+    the value stood still in between.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.variance = np.zeros(n)
+        """Of the error of rounding, zero where no steps are known, shape (n,) [unit^2]."""
+        self._step = np.full(n, np.inf)
+        self._seen = np.zeros(n)
+        self._stood = np.zeros(n, dtype=np.bool_)
+        self._still = self._stood
+
+    def see(self, change: Array) -> None:
+        """Take the change from one value to the next, shape (n,) [unit]."""
+        still = change == 0.0
+        # Most streams are not rounded to visible steps, or stand still: little is to be done.
+        if still.any():
+            self._stood = self._stood | (still & self._still)
+        self._still = still
+        size = np.abs(change)
+        near = (size <= 1.01 * self._step) & ~still
+        if near.any():
+            smaller = near & (size < 0.99 * self._step)
+            self._seen = np.where(smaller, 1.0, self._seen + near)
+            self._step = np.where(smaller, size, self._step)
+            known = (self._seen >= 3.0) & self._stood
+            self.variance = np.where(known, self._step**2 / 12.0, 0.0)
+
+
+def _leading(flags: NDArray[np.bool_]) -> int:
+    """Return how many flags are true before the first one that is not."""
+    return len(flags) if flags.all() else int(flags.argmin())
+
+
+def _checked_time(time: int) -> int:
+    if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
+        raise MotionError(f'time is {time!r}, expected an integer number of nanoseconds.')
+    return int(time)
+
+
+def _checked(name: str, values: ArrayLike, n: int) -> Array:
+    """Values as an array of shape (n,)."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise MotionError(f'{name} cannot be made an array of numbers: {error}.') from error
+    if array.shape != (n,):
+        raise MotionError(f'{name} has shape {array.shape}, expected ({n},).')
+    return array
+
+
+def _whole(name: str, value: int, least: int, largest: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise MotionError(f'{name} is {value!r}, expected an integer.')
+    if not least <= value <= largest:
+        raise MotionError(f'{name} is {value!r}, expected {least} to {largest}.')
+    return int(value)
+
+
+def _number(name: str, value: float, zero: bool = False) -> float:
+    """Return a positive finite number, or zero if that is allowed."""
+    array = _checked(name, [value], 1)
+    if not np.isfinite(array[0]) or array[0] < 0.0 or (array[0] == 0.0 and not zero):
+        expected = 'a finite number that is not negative' if zero else 'a positive finite number'
+        raise MotionError(f'{name} is {value!r}, expected {expected}.')
+    return float(array[0])
+
+
+def _numbers(name: str, values: ArrayLike, n: int) -> Array:
+    """Return positive finite numbers, one for each of the n components, as a new array."""
+    try:
+        array = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)).copy()
+    except (TypeError, ValueError) as error:
+        raise MotionError(
+            f'{name} is {values!r}, expected one number or one for each of the {n} components.'
+        ) from error
+    if not (np.isfinite(array) & (array > 0.0)).all():
+        raise MotionError(f'{name} is {array.tolist()}, expected positive finite numbers.')
+    return array

@@ -1,0 +1,420 @@
+"""Bank of Kalman filters for the derivatives of noisy measurements at irregular times.
+
+Each model says that the N-th derivative of a measured value is white noise; the state holds the
+value and its first N - 1 derivatives. The models differ in the ratio of that noise to the noise of
+the measurements. With covariances in units of the variance of the measurement noise, this ratio
+and the times are all that they depend on, so all components share them.
+
+Copies of earlier states are carried along in the state, so that later measurements smooth them
+(fixed-lag smoothing). Between two copies the model itself interpolates.
+
+Sources: Kalman, "A new approach to linear filtering and prediction problems", J. Basic Eng. 82(1),
+1960; Bar-Shalom, Li and Kirubarajan, "Estimation with Applications to Tracking and Navigation",
+2001, sections 6.2 (models driven by white noise) and 9.5 (smoothing).
+"""
+
+from __future__ import annotations
+
+from math import comb, factorial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Variance of everything before the first measurement, in units of the measurement noise and of the
+# time scale of each model: enough to forget it, and eps times it is still far below one.
+_UNKNOWN = 1e10
+
+# Variance from which on a model starts anew: it is far too fast for the times between the
+# measurements, and rounding of such variances would make others negative.
+_LOST = 1e12
+
+
+# Step, in units of the time scale of a model, that hardly changes the state. The states at both
+# ends then say the same, and weighing their differences would amplify rounding.
+_SHORT = 0.2
+
+
+_ALL = slice(None)
+
+
+class States(NamedTuple):
+    """States of all M models at one instant, in physical units."""
+
+    mean: Array
+    """Values and derivatives, shape (M, n, K)."""
+    covariance: Array
+    """In units of the variance of the measurement noise, shape (M, K, K)."""
+
+
+class ModelBank:
+    """Filters with a common sequence of measurement times.
+
+    Parameters
+    ----------
+    cutoffs : ndarray, shape (M,)
+        Angular frequency of each model where signal and noise are equally strong [rad/s].
+    n : int
+        Number of components that are measured.
+    n_states : int
+        N, value and derivatives in the state.
+    n_copies : int
+        Number of earlier states that are kept and smoothed.
+
+    Attributes
+    ----------
+    cutoffs : ndarray, shape (M,)
+    time : int
+        Of the newest measurement [ns].
+    oldest : int
+        Time from which on states are known [ns].
+    """
+
+    def __init__(self, cutoffs: Array, n: int, n_states: int, n_copies: int) -> None:
+        M, N, size = len(cutoffs), n_states, n_states * (1 + n_copies)
+        self.cutoffs = cutoffs
+        self.time = self.oldest = 0
+        self._N = N
+        # The copies, oldest first, and then the newest state. Time is multiplied by the cut-off.
+        self._place = size - N
+        self._units = cutoffs[:, None] ** np.arange(float(N))
+        self._mean = np.zeros((M, n, size))
+        self._covariance = np.zeros((M, size, size))
+        self._outer = np.empty((M, size, size))
+        self._covariance[:, range(size - N, size), range(size - N, size)] = _UNKNOWN
+        self._steps = Steps(N)
+        self._step = -1
+        self._transition = np.zeros((M, N, N))
+        self._transposed = self._transition
+        self._driven = np.zeros((M, N, N))
+        self._intensity = np.zeros((M, 1, 1))
+        # Times of the copies [ns], oldest first.
+        self._n_copies = n_copies
+        self._copies: list[int] = []
+        self._latest_source: _Source | None = None
+
+    def start(self, time: int, values: Array) -> None:
+        """Take the first measurement.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        values : ndarray, shape (n,)
+        """
+        self.time = self.oldest = time
+        place = self._place
+        self._mean[:, :, place] = values
+        self._covariance[:, place, place] = 1.0
+        if self._n_copies:
+            self.copy()
+
+    def predict(self, time: int, period: float) -> None:
+        """Move on.
+
+        Parameters
+        ----------
+        time : int
+            Later than the last one [ns].
+        period : float
+            Typical time between measurements [s]. At the cut-off of a model, the signal that it
+            expects is as strong as the noise of measurements at this distance.
+        """
+        step = time - self.time
+        if step != self._step:
+            self._transition, self._driven = self._steps.matrices(self.cutoffs * (1e-9 * step))
+            self._transposed = self._transition.transpose(0, 2, 1)
+            self._step = step
+        self._intensity = (self.cutoffs * period)[:, None, None]
+        P, F_T, place = self._covariance, self._transposed, self._place
+        rows = self._transition @ P[:, place:]
+        own = rows[:, :, place:] @ F_T
+        # Symmetric to the last bit, so that rounding cannot drift apart over hours.
+        own += own.transpose(0, 2, 1)
+        own *= 0.5
+        own += self._driven * self._intensity
+        rows[:, :, place:] = own
+        P[:, place:] = rows
+        P[:, :, place:] = rows.transpose(0, 2, 1)
+        self._mean[:, :, place:] = self._mean[:, :, place:] @ F_T
+        self.time = time
+        if not self._n_copies:
+            self.oldest = time
+
+    def measure(self, values: Array, order: int = 0, ratio: float = 1.0) -> tuple[Array, Array]:
+        """Correct by what is measured at the present time.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n,)
+        order : int
+            Which derivative is measured.
+        ratio : float
+            Standard deviation of its noise over that of the values [1/s^order].
+
+        Returns
+        -------
+        innovation : ndarray, shape (M, n)
+            Measured minus predicted.
+        variance : ndarray, shape (M,)
+            Of the innovations, in units of the variance of the noise of values.
+        """
+        unit = self._units[:, order]
+        index = self._place + order
+        if self._covariance[:, index, index].max() > _LOST:
+            self._restart(self._covariance[:, index, index] > _LOST)
+        column = self._covariance[:, :, index].copy()
+        variance = column[:, index] + (ratio / unit) ** 2
+        innovation = values / unit[:, None] - self._mean[:, :, index]
+        self._mean += innovation[:, :, None] * (column / variance[:, None])[:, None, :]
+        column /= np.sqrt(variance)[:, None]
+        np.einsum('mi,mj->mij', column, column, out=self._outer)
+        self._covariance -= self._outer
+        return innovation * unit[:, None], variance * unit**2
+
+    def _restart(self, lost: NDArray[np.bool_]) -> None:
+        """Forget the newest state of models that know nothing any more, (M,)."""
+        P, place = self._covariance, self._place
+        P[lost, place:] = 0.0
+        P[lost, :, place:] = 0.0
+        for i in range(place, place + self._N):
+            P[lost, i, i] = _UNKNOWN
+        self._mean[lost, :, place + 1 :] = 0.0
+
+    def copy(self) -> None:
+        """Keep the present state; the oldest copy makes room for it."""
+        N, X, P = self._N, self._mean, self._covariance
+        X[:, :, :-N] = X[:, :, N:].copy()
+        P[:, :-N] = P[:, N:].copy()
+        P[:, :, :-N] = P[:, :, N:].copy()
+        if len(self._copies) == self._n_copies:
+            del self._copies[0]
+        self._copies.append(self.time)
+        self.oldest = self._copies[0]
+
+    @property
+    def newest_copy(self) -> int:
+        """Time of the newest copy [ns]."""
+        return self._copies[-1] if self._copies else self.time
+
+    def means(self, time: int, K: int, models: slice = _ALL) -> Array:
+        """Value and first K - 1 derivatives from the oldest copy on, or in the future.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        K : int
+            At most N.
+        models : slice
+            Which of the models.
+
+        Returns
+        -------
+        ndarray, shape (M, n, K)
+        """
+        source = self._source(time, K)
+        weights = self._weights(source, K, models)
+        means: Array = self._mean[models, :, source.place] @ weights.transpose(0, 2, 1)
+        return means
+
+    def states(self, time: int, K: int, models: slice = _ALL) -> States:
+        """Value and first K - 1 derivatives with their covariance, at the same times as `means`.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        K : int
+            At most N.
+        models : slice
+            Which of the models.
+
+        Returns
+        -------
+        States
+        """
+        source = self._source(time, K)
+        W, place = self._weights(source, K, models), source.place
+        W_T = W.transpose(0, 2, 1)
+        covariance = W @ self._covariance[models, place, place] @ W_T
+        spread = np.empty_like(covariance)
+        ahead = source.short - (models.start or 0)
+        spread[:] = self._steps.matrices(np.array([source.u]))[1][:, :K, :K]
+        if len(spread) > ahead:
+            spread[max(ahead, 0) :] = self._steps.bridge_spread(source.u, K)
+        spread *= source.spread[models]
+        spread *= self._intensity[models]
+        covariance += spread
+        return States(self._mean[models, :, place] @ W_T, covariance)
+
+    def _source(self, time: int, K: int) -> _Source:
+        """From which states to find those at a time, and in which units."""
+        N, M = self._N, len(self.cutoffs)
+        ahead = time >= self.time
+        if ahead:
+            start, end, place, short = self.time, max(time, self.time + 1), self._place, M
+        else:
+            index = len(self._copies) - 1
+            while self._copies[index] > time:
+                index -= 1
+            last = index + 1 == len(self._copies)
+            start, end = self._copies[index], self.time if last else self._copies[index + 1]
+            place, short = self._place - N * (len(self._copies) - index), 0
+        # Copies move when another one is made.
+        key = (start, end, K, place)
+        found = self._latest_source
+        if found is None or found.key != key:
+            duration = 1e-9 * (end - start)
+            x = self.cutoffs * duration
+            powers = x[:, None] ** self._steps.exponents
+            units = duration ** np.arange(float(K))
+            spread = self._units[:, :K] / powers[:, :K]
+            found = _Source(
+                key,
+                slice(place, place + (N if ahead else 2 * N)),
+                powers[:, None, np.arange(N if ahead else 2 * N) % N] / units[:, None],
+                powers[:, -1:, None] * spread[:, :, None] * spread[:, None],
+                short or int(np.count_nonzero(x < _SHORT)),
+            )
+            self._latest_source = found
+        return found._replace(u=(time - start) / (end - start))
+
+    def _weights(self, source: _Source, K: int, models: slice) -> Array:
+        """Weights of the states of the source, in physical units."""
+        N, scales = self._N, source.weights[models]
+        ahead = source.short - (models.start or 0)
+        if ahead <= 0:
+            return self._steps.bridge_weights(source.u, K) * scales
+        taylor = self._steps.matrices(np.array([source.u]))[0][0, :K]
+        if scales.shape[-1] == N:
+            return taylor * scales
+        weights = self._steps.bridge_weights(source.u, K) * scales
+        weights[:ahead, :, :N] = taylor * scales[:ahead, :, :N]
+        weights[:ahead, :, N:] = 0.0
+        return weights
+
+
+class _Source(NamedTuple):
+    """States from which others follow, in a unit of time of their own."""
+
+    key: tuple[int, int, int, int]
+    """Start and end of that unit [ns], number of derivatives, place of the first state."""
+    place: slice
+    """Where they are: the one at the start or those at both ends."""
+    weights: Array
+    """Factors of the weights, from that unit to physical ones."""
+    spread: Array
+    """Factors of the covariance."""
+    short: int
+    """Number of models, the slowest, for which the state at the start alone is used."""
+    u: float = 0.0
+    """Time that is wanted, 0 to 1."""
+
+
+class Steps:
+    """Matrices of the model with N states for steps of given lengths, in scaled units."""
+
+    def __init__(self, N: int) -> None:
+        i, j = np.indices((N, N))
+        self.N = N
+        self.exponents = np.arange(2.0 * N)
+        factorials = np.array([float(factorial(k)) for k in range(N)])
+        upper, both = np.maximum(j - i, 0), 2 * N - 1 - i - j
+        taylor = np.where(j >= i, 1.0 / factorials[upper], 0.0)
+        integral = 1.0 / (both * factorials[N - 1 - i] * factorials[N - 1 - j])
+        self._places = np.concatenate([upper, both])
+        self._factors = np.concatenate([taylor, integral])
+        self._hermite = _hermite(N)
+        self._signs = np.where((i + j) % 2, -1.0, 1.0)
+
+    def matrices(self, x: Array) -> tuple[Array, Array]:
+        """Transition over steps x, and what white noise adds to the covariance meanwhile.
+
+        Source: Bar-Shalom et al. 2001, section 6.2, for any number of states.
+
+        Parameters
+        ----------
+        x : ndarray, shape (M,)
+
+        Returns
+        -------
+        transition : ndarray, shape (M, N, N)
+            Taylor expansion.
+        driven : ndarray, shape (M, N, N)
+            For unit intensity.
+        """
+        powers = x[:, None] ** self.exponents
+        both = powers.take(self._places, axis=1)
+        both *= self._factors
+        return both[:, : self.N], both[:, self.N :]
+
+    def bridge_weights(self, u: float, K: int) -> Array:
+        """Weights of the states at both ends of a step of unit length for a state inside of it.
+
+        Parameters
+        ----------
+        u : float
+            Place, 0 to 1.
+        K : int
+            Number of derivatives that are wanted, the zeroth included.
+
+        Returns
+        -------
+        ndarray, shape (K, 2 N)
+            Hermite interpolation: what the model expects between known ends.
+        """
+        N = self.N
+        powers = np.array([[1.0 - u], [u]]) ** self.exponents
+        hermite = (powers @ self._hermite).reshape(2, N, N)
+        weights = np.empty((K, 2 * N))
+        np.multiply(hermite[0, :K], self._signs[:K], out=weights[:, :N])
+        weights[:, N:] = hermite[1, :K]
+        return weights
+
+    def bridge_spread(self, u: float, K: int) -> Array:
+        """Covariance that remains when both ends are known, for unit intensity.
+
+        Parameters
+        ----------
+        u : float
+            Place, 0 to 1.
+        K : int
+            Number of derivatives that are wanted, the zeroth included.
+
+        Returns
+        -------
+        ndarray, shape (K, K)
+        """
+        at_end = self.bridge_weights(u, K)[:, self.N :]
+        transitions, driven = self.matrices(np.array([1.0 - u, u]))
+        spread: Array = driven[1, :K, :K] - at_end @ (transitions[0] @ driven[1, :, :K])
+        return spread
+
+
+def _hermite(N: int) -> Array:
+    """Coefficients of the polynomials of degree 2 N - 1 that interpolate from an end at u = 1.
+
+    The j-th one has the j-th derivative one at u = 1; all others up to the (N - 1)-th there and
+    at u = 0 vanish.
+
+    Returns
+    -------
+    ndarray, shape (2 N, N N)
+        `[p, k N + j]` is the factor of u^p in the k-th derivative of the j-th polynomial.
+    """
+    polynomials = []
+    for j in range(N):
+        # In powers of 1 - u first, which are whole numbers, then times u^N (u - 1)^j / j!.
+        inner = np.polynomial.Polynomial([float(comb(N - 1 + i, i)) for i in range(N - j)])
+        polynomial = inner(np.polynomial.Polynomial([1.0, -1.0]))
+        polynomial *= np.polynomial.Polynomial([-1.0, 1.0]) ** j / float(factorial(j))
+        polynomials.append(polynomial * np.polynomial.Polynomial([0.0, 1.0]) ** N)
+    coefficients = np.zeros((2 * N, N, N))
+    for j, polynomial in enumerate(polynomials):
+        for k in range(N):
+            found = polynomial.deriv(k).coef if k else polynomial.coef
+            coefficients[: len(found), k, j] = found
+    return coefficients.reshape(2 * N, N * N)

@@ -1,0 +1,555 @@
+"""Diagnostics: what is counted, which level it has, and for how long."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import robots
+from diagnostic_msgs.msg import DiagnosticStatus
+from hodyn_msgs.msg import JointMotion
+from hypothesis import given
+from hypothesis import strategies as st
+from rclpy.node import Node
+from ros_harness import Harness, dict_of
+
+from hodyn_ros import RobotModel
+from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.alarm import Alarm, Cause
+from hodyn_ros.ros.answers import Robot
+from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, resident_memory
+from hodyn_ros.ros.tally import REFUSALS, Tally, missed_ticks, refusal_kind
+
+ROOT = Path(__file__).resolve().parent.parent
+
+OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
+
+MEMORY = {None: 64 * 2**20, 42: 32 * 2**20}
+
+
+class Station:
+    """Diagnostics with a time that a test sets."""
+
+    def __init__(self, **options):
+        self.time = 100.0
+        self.diagnostics = Diagnostics(
+            '/arm/hodyn_node', clock=lambda: self.time, memory=MEMORY.get, **options
+        )
+        self.robot = None
+
+    def after(self, seconds):
+        """Report after some time; return the statuses by the name of their part."""
+        self.time += seconds
+        message = self.diagnostics.report(self.robot, '', False, {})
+        start = 'arm/hodyn_node: '
+        assert all(status.name.startswith(start) for status in message.status)
+        return {status.name.removeprefix(start): status for status in message.status}
+
+    def receive(self, topic, count, interval):
+        for _ in range(count):
+            self.time += interval
+            self.diagnostics.received(topic)
+
+
+@pytest.fixture
+def station():
+    return Station()
+
+
+# Levels
+
+
+def test_level_rises_at_once_and_falls_after_a_quiet_time(station):
+    station.diagnostics.received('joint_motion')
+    assert station.after(1.0)['joint_motion'].level == OK
+    station.diagnostics.received('joint_motion')
+    station.diagnostics.refused('joint_motion', 'stamp too old', 'stale')
+    assert station.after(1.0)['joint_motion'].level == WARN
+    levels = [station.after(1.0)['joint_motion'].level for _ in range(4)]
+    assert levels == [WARN, WARN, OK, OK]
+
+
+def test_level_is_seen_in_three_reports_however_rare_they_are(station):
+    station.diagnostics.refused('joint_motion', 'no')
+    levels = [station.after(60.0)['joint_motion'].level for _ in range(4)]
+    assert levels == [ERROR, ERROR, ERROR, OK]
+
+
+def test_level_is_held_for_a_time_however_many_reports_there_are(station):
+    station.diagnostics.refused('joint_motion', 'no')
+    levels = [station.after(0.25)['joint_motion'].level for _ in range(14)]
+    assert levels == [ERROR] * 12 + [OK] * 2
+
+
+def test_refusals_that_come_and_go_do_not_let_the_level_flicker(station):
+    levels = set()
+    for number in range(20):
+        station.diagnostics.received('joint_motion')
+        if number % 2 == 0:
+            station.diagnostics.refused('joint_motion', 'no')
+        levels.add(station.after(1.0)['joint_motion'].level)
+    assert levels == {WARN}
+
+
+def test_input_that_is_refused_altogether_is_an_error(station):
+    station.diagnostics.refused('joint_motion', 'no')
+    assert station.after(1.0)['joint_motion'].level == ERROR
+
+
+def test_message_says_what_happened_last_and_how_often(station):
+    station.diagnostics.received('joint_motion')
+    for number in range(3):
+        station.diagnostics.refused('joint_motion', f'reason {number}')
+    assert station.after(1.0)['joint_motion'].message == (
+        'input was refused: reason 2 (3 times)'
+    )
+    assert station.after(1.0)['joint_motion'].message == (
+        'input was refused: reason 2 (3 times, last 1.0 s ago)'
+    )
+    station.diagnostics.received('joint_motion')
+    station.diagnostics.refused('joint_motion', 'reason 3')
+    assert station.after(1.0)['joint_motion'].message == (
+        'input was refused: reason 3 (4 times)'
+    )
+    for _ in range(3):
+        status = station.after(1.0)['joint_motion']
+    assert (status.level, status.message) == (OK, 'input is taken')
+    # What was before the quiet time is over.
+    station.diagnostics.refused('joint_motion', 'reason 4')
+    assert station.after(1.0)['joint_motion'].message == 'input was refused: reason 4'
+
+
+LEVELS = st.sampled_from([OK, WARN, ERROR])
+STEPS = st.lists(st.tuples(st.floats(0.01, 5.0), st.none() | LEVELS), max_size=40)
+
+
+@given(STEPS)
+def test_level_is_the_worst_one_that_is_not_quiet_yet(steps):
+    alarm, time, happened = Alarm(3.0), 0.0, []
+    for number, (step, level) in enumerate(steps):
+        time += step
+        if level is not None:
+            happened.append((time, number, level))
+        causes = [] if level is None else [Cause(level, 'kind', 'text')]
+        reported, _ = alarm.report(causes, time, 'fine')
+        # OK, WARN and ERROR are in the order of their numbers.
+        holding = [
+            level
+            for when, report, level in happened
+            if time - when < 3.0 or number - report < 3
+        ]
+        assert reported == max(holding, default=OK)
+
+
+# Silence
+
+
+def stream(station, rate=100.0, count=50, timeout=0.5):
+    station.diagnostics.watch('joint_motion', timeout)
+    station.receive('joint_motion', count, 1.0 / rate)
+
+
+def test_input_that_stops_is_stale_until_it_returns(station):
+    stream(station)
+    assert station.after(0.1)['joint_motion'].level == OK
+    status = station.after(1.0)['joint_motion']
+    assert status.level == STALE
+    assert status.message == 'silent for 1.1 s, came at 100 Hz before'
+    assert station.after(500.0)['joint_motion'].level == STALE
+    stream(station)
+    status = station.after(0.1)['joint_motion']
+    assert status.level == WARN, 'that it was silent is worth a warning for a while'
+    levels = []
+    for _ in range(5):
+        stream(station, count=100)
+        levels.append(station.after(0.1)['joint_motion'].level)
+    assert levels == [WARN, WARN, OK, OK, OK]
+
+
+def test_input_is_not_stale_before_its_timeout(station):
+    stream(station, timeout=5.0)
+    assert station.after(4.9)['joint_motion'].level == OK
+    assert station.after(0.2)['joint_motion'].level == STALE
+
+
+def test_slow_input_is_not_stale_between_two_messages(station):
+    stream(station, rate=0.5, timeout=0.5)
+    assert station.after(2.0)['joint_motion'].level == OK
+    assert station.after(10.0)['joint_motion'].level == OK
+    assert station.after(20.0)['joint_motion'].level == STALE
+
+
+def test_pauses_that_are_usual_are_not_silence(station):
+    station.diagnostics.watch('joint_motion', 0.1)
+    for _ in range(10):
+        station.receive('joint_motion', 4, 0.001)
+        station.receive('joint_motion', 1, 1.0)
+    assert station.after(2.5)['joint_motion'].level == OK
+
+
+def test_single_messages_and_unwatched_inputs_are_never_stale(station):
+    station.diagnostics.watch('joint_motion', 0.5)
+    station.receive('joint_motion', 3, 0.01)
+    station.receive('joint_trajectory', 50, 0.01)
+    station.diagnostics.watch('wrench_motion', 0.0)
+    station.receive('wrench_motion', 50, 0.01)
+    statuses = station.after(60.0)
+    for topic in ('joint_motion', 'joint_trajectory', 'wrench_motion'):
+        assert statuses[topic].level == OK
+
+
+def test_input_that_is_refused_is_not_silent(station):
+    stream(station)
+    station.after(0.01)
+    for _ in range(100):
+        station.time += 0.01
+        station.diagnostics.refused('joint_motion', 'no')
+    assert station.after(0.01)['joint_motion'].level == ERROR
+    status = [station.after(4.0)['joint_motion'] for _ in range(3)][-1]
+    assert status.level == STALE
+    assert status.message.startswith('silent for 12.0 s')
+
+
+def test_input_may_return_with_another_rate(station):
+    stream(station)
+    assert station.after(60.0)['joint_motion'].level == STALE
+    for _ in range(5):
+        station.diagnostics.received('joint_motion')
+        assert station.after(2.0)['joint_motion'].level != STALE
+
+
+# Counts
+
+
+def test_inputs_are_counted_by_what_became_of_them(station):
+    station.receive('joint_states', 10, 0.1)
+    for number, kind in enumerate(REFUSALS, start=1):
+        for _ in range(number):
+            station.diagnostics.refused('joint_states', 'reason', kind)
+    station.diagnostics.dropped('joint_states', 5)
+    station.diagnostics.gap('joint_states', 0.25)
+    station.diagnostics.gap('joint_states', 0.125)
+    status = station.after(1.0)['joint_states']
+    values = dict_of(status)
+    assert (values['received'], values['refused']) == ('10', '21')
+    assert [values[f'refused as {kind}'] for kind in REFUSALS] == list('123456')
+    assert values['dropped late samples'] == '5'
+    assert (values['gaps'], values['longest gap [s]']) == ('2', '0.250')
+    assert values['rate [Hz]'] == '5.0'
+    assert values['age of the last input [s]'] == '1.000'
+    assert values['last error'] == 'reason'
+
+
+@pytest.mark.parametrize(
+    ('feed', 'message'),
+    [
+        (lambda d: d.dropped('joint_states', 5), 'samples came too late (5 times)'),
+        (lambda d: d.gap('joint_states', 0.25), 'a gap of 0.250 s'),
+    ],
+)
+def test_lost_samples_are_worth_a_warning(station, feed, message):
+    feed(station.diagnostics)
+    status = station.after(1.0)['joint_states']
+    assert (status.level, status.message) == (WARN, message)
+
+
+def test_kind_of_refusal_that_does_not_exist_is_an_error(station):
+    for counter in (station.diagnostics, Tally()):
+        with pytest.raises(ValueError, match=r"'odd'.*too large, invalid"):
+            counter.refused('joint_motion', 'reason', 'odd')
+
+
+@pytest.mark.parametrize(
+    ('error', 'kind'),
+    [
+        (JointNameError('x'), 'unknown joints'),
+        (MotionError('x'), 'invalid'),
+        (ValueError('x'), 'internal'),
+        (MemoryError(), 'internal'),
+    ],
+)
+def test_errors_have_kinds(error, kind):
+    assert refusal_kind(error) == kind
+
+
+def test_counts_of_another_process_are_added(station):
+    tally = Tally()
+    for _ in range(3):
+        tally.received('compute_inverse_dynamics')
+    tally.refused('compute_inverse_dynamics', 'queue is full', 'busy')
+    tally.dropped('compute_inverse_dynamics', 2)
+    tally.gap('compute_inverse_dynamics', 0.5)
+    sent = pickle.dumps(tally.take())
+    assert tally.take() == {}
+    station.diagnostics.received('compute_inverse_dynamics')
+    station.diagnostics.merge(pickle.loads(sent))
+    station.diagnostics.merge({})
+    status = station.after(1.0)['compute_inverse_dynamics']
+    values = dict_of(status)
+    assert (values['received'], values['refused']) == ('4', '1')
+    assert values['refused as busy'] == '1'
+    assert values['dropped late samples'] == '2'
+    assert values['longest gap [s]'] == '0.500'
+    assert values['age of the last input [s]'] == '1.000'
+    assert status.level == WARN
+    assert 'queue is full' in status.message
+
+
+def test_what_is_sent_to_another_process_is_plain():
+    def plain(value):
+        if isinstance(value, dict):
+            return all(isinstance(key, str) and plain(item) for key, item in value.items())
+        return type(value) in (int, float, str)
+
+    tally = Tally()
+    tally.received('a')
+    tally.refused('a', 'reason')
+    tally.gap('b', 1.0)
+    taken = tally.take()
+    assert set(taken) == {'a', 'b'}
+    assert plain(taken)
+
+
+def test_threads_lose_no_counts(station):
+    def feed():
+        for _ in range(500):
+            station.diagnostics.received('joint_motion')
+            station.diagnostics.refused('joint_motion', 'no')
+
+    threads = [threading.Thread(target=feed) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    values = dict_of(station.after(1.0)['joint_motion'])
+    assert (values['received'], values['refused']) == ('2000', '2000')
+
+
+# Publishers
+
+
+def test_two_publishers_on_one_input_are_named(station):
+    station.diagnostics.publishers('joint_motion', ['/planner', '/teleop'])
+    status = station.after(1.0)['joint_motion']
+    assert status.level == WARN
+    assert status.message == 'two publishers on joint_motion: /planner, /teleop'
+    assert dict_of(status)['publishers'] == '/planner /teleop'
+    station.diagnostics.publishers('joint_motion', ['/planner'])
+    assert [station.after(1.0)['joint_motion'].level for _ in range(3)] == [WARN, WARN, OK]
+
+
+def test_refusals_are_worse_than_two_publishers(station):
+    station.diagnostics.publishers('joint_motion', ['/planner', '/teleop'])
+    station.diagnostics.refused('joint_motion', 'no')
+    status = station.after(1.0)['joint_motion']
+    assert (status.level, status.message) == (ERROR, 'input was refused: no')
+
+
+# Output
+
+
+def test_output_is_counted_and_timed(station):
+    for compute_time in (0.001, 0.003):
+        station.diagnostics.published(compute_time, [])
+    status = station.after(0.5)['joint_effort']
+    values = dict_of(status)
+    assert (status.level, status.message) == (OK, 'ok')
+    assert (values['published'], values['rate [Hz]']) == ('2', '4.0')
+    assert values['mean compute time [ms]'] == '2.000'
+    assert values['longest compute time [ms]'] == '3.000'
+    values = dict_of(station.after(0.5)['joint_effort'])
+    assert (values['published'], values['rate [Hz]']) == ('2', '0.0')
+    assert values['longest compute time [ms]'] == '0.000'
+
+
+def test_limits_that_are_exceeded_are_counted_by_joint(station):
+    station.diagnostics.published(0.001, ['jerk of elbow', 'effort of elbow'])
+    station.diagnostics.published(0.001, ['jerk of elbow'])
+    status = station.after(1.0)['joint_effort']
+    assert (status.level, status.message) == (WARN, 'limits are exceeded (3 times)')
+    assert dict_of(status)['samples beyond the limit of jerk of elbow'] == '2'
+    assert dict_of(status)['samples beyond the limit of effort of elbow'] == '1'
+
+
+def test_output_that_is_held_back_is_an_error_that_stays_for_a_while(station):
+    station.diagnostics.stopped('the wrench is old')
+    station.diagnostics.stopped('the wrench is older')
+    status = station.after(1.0)['joint_effort']
+    assert status.level == ERROR
+    assert status.message == 'the output is held back: the wrench is older (2 times)'
+    assert dict_of(status)['held back because'] == 'the wrench is older'
+    status = station.after(1.0)['joint_effort']
+    assert status.level == ERROR
+    assert dict_of(status)['held back because'] == ''
+    assert dict_of(status)['held back'] == '2'
+
+
+def test_missed_samples_of_the_stream_are_worth_a_warning(station):
+    station.diagnostics.missed_ticks(4)
+    status = station.after(1.0)['joint_effort']
+    assert status.level == WARN
+    assert 'missed (4 times)' in status.message
+    assert dict_of(status)['missed samples of the stream'] == '4'
+
+
+@pytest.mark.parametrize(
+    ('now', 'missed'),
+    [(0, 0), (-5000, 0), (40, 0), (100, 0), (149, 0), (151, 1), (200, 1), (1000, 9), (1049, 9)],
+)
+def test_ticks_that_were_missed_are_counted(now, missed):
+    assert missed_ticks(10**18, 10**18 + now, 100) == missed
+
+
+# Model, estimator, planning process, node
+
+
+def test_model_is_described(station):
+    assert station.after(1.0)['model'].level == ERROR
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    station.robot = Robot(model, None, robots.TWO_LINK)
+    status = station.after(1.0)['model']
+    # Whether there is a model is no event: the level need not be held.
+    assert (status.level, status.message, status.hardware_id) == (OK, 'model loaded', 'arm')
+    assert dict_of(status)['joints'] == 'shoulder elbow'
+
+
+def test_estimator_says_how_far_it_is_to_be_trusted(station):
+    assert 'estimator' not in station.after(1.0)
+    station.diagnostics.estimated(3, 0.02, [1e-4, 2.5e-5])
+    status = station.after(1.0)['estimator']
+    assert status.level == OK
+    assert dict_of(status) == {
+        'valid order': '3',
+        'delay [ms]': '20.000',
+        'noise, standard deviation': '0.0001 2.5e-05',
+    }
+
+
+def test_planning_process_is_followed(station):
+    assert 'planning' not in station.after(1.0)
+    station.diagnostics.process('starting')
+    assert station.after(1.0)['planning'].level == WARN
+    station.diagnostics.process('running', pid=42)
+    assert [station.after(1.0)['planning'].level for _ in range(3)] == [WARN, WARN, OK]
+    station.diagnostics.process('running', 2, 'signal 9', pid=42)
+    status = station.after(1.0)['planning']
+    assert status.level == WARN
+    assert 'signal 9' in status.message
+    assert '(2 times)' in status.message
+    assert dict_of(status)['restarts'] == '2'
+    assert dict_of(status)['last exit'] == 'signal 9'
+    assert dict_of(status)['memory [MiB]'] == '32.0'
+    station.diagnostics.process('ended', 2, 'exit code 1')
+    assert station.after(1.0)['planning'].level == ERROR
+    with pytest.raises(ValueError, match='off, running'):
+        station.diagnostics.process('dead')
+
+
+def test_planning_without_a_process_is_fine(station):
+    station.diagnostics.process('off')
+    status = station.after(1.0)['planning']
+    assert (status.level, dict_of(status)['process']) == (OK, 'off')
+
+
+def test_full_queue_is_worth_a_warning(station):
+    station.diagnostics.waiting(3, 8)
+    status = station.after(1.0)['planning']
+    assert status.level == OK
+    assert dict_of(status) == {'waiting requests': '3', 'most waiting requests': '8'}
+    station.diagnostics.waiting(8, 8)
+    status = station.after(1.0)['planning']
+    assert (status.level, status.message) == (WARN, '8 requests wait, no more are taken')
+
+
+def test_clock_memory_and_time_jumps_are_reported(station):
+    station.diagnostics.clock('ROS_TIME', True)
+    status = station.after(1.0)['node']
+    assert status.level == OK
+    assert dict_of(status) == {
+        'memory [MiB]': '64.0',
+        'clock': 'ROS_TIME',
+        'use_sim_time': 'true',
+        'time jumps': '0',
+    }
+    station.diagnostics.time_jumped()
+    status = station.after(1.0)['node']
+    assert (status.level, dict_of(status)['time jumps']) == (WARN, '1')
+
+
+def test_memory_is_that_of_the_process():
+    before = resident_memory()
+    block = bytearray(b'x' * (64 * 2**20))
+    assert resident_memory() - before > 32 * 2**20
+    del block
+    process = subprocess.Popen(
+        [sys.executable, '-c', 'print(1, flush=True); input()'],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    process.stdout.readline()
+    assert 2**20 < resident_memory(process.pid) < resident_memory()
+    process.communicate(b'\n')
+    assert resident_memory(process.pid) is None
+
+
+# Documentation
+
+
+def test_every_status_and_value_is_documented(station):
+    text = (ROOT / 'doc' / 'diagnostics.rst').read_text(encoding='utf-8')
+    documented = {
+        part: {key for key in re.findall(r'^   \* - ``(.+?)``$', rows, re.MULTILINE)}
+        for part, rows in re.findall(
+            r'^``([\w<>]+)``\n-+\n(.*?)(?=^``|\Z)', text, re.MULTILINE | re.DOTALL
+        )
+    }
+    station.robot = Robot(RobotModel.from_urdf(robots.TWO_LINK), None, robots.TWO_LINK)
+    station.diagnostics.received('joint_motion')
+    station.diagnostics.estimated(2, 0.0, [])
+    station.diagnostics.process('running')
+    station.diagnostics.waiting(0, 8)
+    statuses = station.after(1.0)
+    statuses['<input>'] = statuses.pop('joint_motion')
+    assert set(documented) == set(statuses)
+    for part, status in statuses.items():
+        assert set(dict_of(status)) <= documented[part], part
+        # Some are there only if there is something to say.
+        assert len(documented[part] - set(dict_of(status))) <= 5, part
+
+
+# The real node
+
+
+@pytest.fixture
+def harness():
+    made = Harness({'robot_description': robots.TWO_LINK})
+    yield made
+    made.close()
+
+
+def test_node_names_two_publishers_of_an_input(harness):
+    def seen():
+        return [name for name in publisher_names(harness.node, 'joint_motion')]
+
+    second = Node('teleop', context=harness.context, namespace=harness.namespace)
+    qos.create_publisher(second, JointMotion, 'joint_motion', qos.INPUT)
+    names = [f'/{harness.namespace}/client', f'/{harness.namespace}/teleop']
+    harness.wait(lambda: seen() == names, 'publishers')
+    status = harness.status('joint_motion', lambda s: s.message.startswith('two publishers'))
+    assert status.level == WARN
+    assert status.message == f'two publishers on joint_motion: {", ".join(names)}'
+    second.destroy_node()
+
+
+def test_node_reports_its_clock_and_memory(harness):
+    values = dict_of(harness.status('node', lambda s: dict_of(s)['clock'] != ''))
+    assert values['clock'] == 'ROS_TIME'
+    assert values['use_sim_time'] == 'false'
+    assert re.fullmatch(r'[1-9]\d*\.\d', values['memory [MiB]'])

@@ -1,0 +1,172 @@
+"""Trajectories and the service in a process of their own, on real middleware."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import robots
+from builtin_interfaces.msg import Duration
+from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.parameter import Parameter
+from ros_harness import TIMEOUT, Harness, dict_of, next_domain
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros import RobotModel, inverse_dynamics
+
+EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
+FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+
+
+@pytest.fixture(scope='module')
+def harness():
+    made = Harness({'planning_process': True})
+    made.describe_and_wait(robots.TWO_LINK)
+    yield made
+    made.close()
+
+
+def trajectory(seconds=1):
+    message = JointTrajectory(joint_names=['shoulder', 'elbow'])
+    for number in range(3):
+        point = JointTrajectoryPoint(positions=[0.1 * number, -0.2 * number])
+        point.time_from_start = Duration(sec=number * seconds)
+        message.points.append(point)
+    return message
+
+
+def process_of(harness):
+    return harness.node._planner._process
+
+
+def call_again(harness):
+    """Call the service until it answers: what is sent while there is none is lost."""
+    response, deadline = None, time.monotonic() + TIMEOUT
+    while response is None:
+        assert time.monotonic() < deadline
+        request = ComputeInverseDynamics.Request(trajectory=trajectory())
+        future = harness.service.call_async(request)
+        until = time.monotonic() + 1.0
+        harness.wait(lambda f=future, u=until: f.done() or time.monotonic() > u, 'an answer')
+        response = future.result()
+    return response
+
+
+def check(message):
+    """Whether the efforts are those of the motion in the message."""
+    shape = (-1, len(message.joint_names))
+    motion = np.stack([np.reshape(getattr(message, name), shape) for name in FIELDS], axis=1)
+    effort = np.stack([np.reshape(getattr(message, name), shape) for name in EFFORTS], axis=1)
+    expected = inverse_dynamics(RobotModel.from_urdf(robots.TWO_LINK), motion)
+    np.testing.assert_allclose(effort, expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_trajectory_is_planned_there_and_streamed_here(harness):
+    harness.forget()
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    (whole,) = harness.received('effort_trajectory')
+    check(whole)
+    samples = harness.received('joint_effort', 10)
+    start = whole.header.stamp.sec * 10**9 + whole.header.stamp.nanosec
+    for sample in samples:
+        # The same motion at the same instant, computed in another process.
+        instant = sample.header.stamp.sec * 10**9 + sample.header.stamp.nanosec - start
+        assert 0 <= instant <= 2 * 10**9
+        asked = ComputeInverseDynamics.Request(
+            trajectory=trajectory(), sample_times=[instant / 1e9]
+        )
+        offline = harness.call(asked).effort_trajectory
+        for name in EFFORTS:
+            np.testing.assert_allclose(
+                getattr(sample, name), getattr(offline, name), rtol=1e-9, atol=1e-8
+            )
+
+
+def test_service_is_answered_there(harness):
+    response = harness.call(ComputeInverseDynamics.Request(trajectory=trajectory()))
+    assert response.success
+    check(response.effort_trajectory)
+
+
+def test_bad_requests_and_trajectories_are_counted_here(harness):
+    bad = trajectory()
+    bad.points[1].positions = [1.0]
+    response = harness.call(ComputeInverseDynamics.Request(trajectory=bad))
+    assert (response.success, response.error_code) == (False, response.INVALID_MOTION)
+    harness.publishers['joint_trajectory'].publish(bad)
+    assert 'point 1 has 1 positions' in harness.refusal('joint_trajectory')
+    assert 'point 1 has 1 positions' in harness.refusal('compute_inverse_dynamics')
+
+
+def test_process_that_ends_is_started_again_with_the_robot(harness):
+    before = process_of(harness)
+    before.kill()
+    harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
+    harness.forget()
+    assert call_again(harness).success
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    check(harness.received('effort_trajectory')[0])
+    status = harness.status('planning', lambda s: dict_of(s)['process'] == 'running')
+    assert dict_of(status)['restarts'] == '1'
+    assert '-9' in dict_of(status)['last exit']
+
+
+def test_trajectory_that_the_process_dies_of_is_refused(harness):
+    before = process_of(harness)
+    os.kill(before.pid, signal.SIGSTOP)  # so that it cannot be planned before the end
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    harness.wait(lambda: harness.node._trajectories._open is not None, 'the trajectory')
+    before.kill()
+    harness.status(
+        'joint_trajectory', lambda s: 'has ended' in dict_of(s)['last error']
+    )
+    harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
+    assert call_again(harness).success
+
+
+def test_changed_parameters_hold_there_too(harness):
+    def call():
+        return harness.call(ComputeInverseDynamics.Request(trajectory=trajectory()))
+
+    assert len(call().effort_trajectory.time_from_start) == 201
+    harness.node.set_parameters([Parameter('trajectory_sample_period', value=0.5)])
+    try:
+        assert len(call().effort_trajectory.time_from_start) == 5
+    finally:
+        harness.node.set_parameters([Parameter('trajectory_sample_period', value=0.01)])
+
+
+def test_process_ends_with_the_node():
+    harness = Harness({'planning_process': True})
+    process = process_of(harness)
+    harness.close()
+    assert process.returncode == 0
+
+
+def test_process_ends_when_the_node_is_killed():
+    environment = {**os.environ, 'ROS_DOMAIN_ID': str(next_domain())}
+    node = subprocess.Popen(
+        [sys.executable, '-m', 'hodyn_ros.ros.node'], env=environment, stderr=subprocess.PIPE
+    )
+    children = Path(f'/proc/{node.pid}/task/{node.pid}')
+    try:
+        child = None
+        while child is None:
+            assert node.poll() is None
+            for task in children.parent.glob('*/children'):
+                child = next(iter(task.read_text().split()), child)
+        pid = os.pidfd_open(int(child))
+    finally:
+        node.kill()
+        node.wait()
+        node.stderr.close()
+    readable, _, _ = select.select([pid], [], [], 20.0)
+    os.close(pid)
+    assert readable

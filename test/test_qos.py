@@ -1,0 +1,150 @@
+"""Quality of service: the profiles of the topics, and overriding them by parameters."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import rclpy
+import robots
+from hodyn_msgs.msg import JointEffort, JointMotion
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from ros_harness import TIMEOUT, next_domain
+
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.node import HodynNode
+
+BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+@pytest.fixture
+def context():
+    made = Context()
+    rclpy.init(context=made, domain_id=next_domain())
+    yield made
+    rclpy.shutdown(context=made)
+
+
+@pytest.fixture
+def hodyn_node(context):
+    """Make the real node, with arguments as on a command line."""
+    made = []
+
+    def make(*arguments, **options):
+        cli = ['--ros-args', *arguments] if arguments else None
+        made.append(HodynNode(context=context, cli_args=cli, **options))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.destroy_node()
+
+
+def parameter(name, value):
+    return Parameter(name, value=value)
+
+
+def test_overrides_reach_the_topics(hodyn_node):
+    override = 'qos_overrides./{}.{}.{}:={}'.format
+    node = hodyn_node(
+        '-p', override('joint_motion', 'subscription', 'reliability', 'best_effort'),
+        '-p', override('joint_motion', 'subscription', 'depth', 3),
+        '-p', override('hodyn_node/joint_effort', 'publisher', 'reliability', 'best_effort'),
+        '-p', override('hodyn_node/joint_effort', 'publisher', 'durability', 'transient_local'),
+    )  # fmt: skip
+    (motion,) = [item for item in node.subscriptions if item.topic_name == '/joint_motion']
+    (effort,) = [
+        item for item in node.publishers if item.topic_name == '/hodyn_node/joint_effort'
+    ]
+    (info,) = node.get_subscriptions_info_by_topic('/joint_motion')
+    assert info.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert motion.qos_profile.depth == 3
+    assert effort.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert effort.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+
+
+def test_every_topic_of_the_node_takes_overrides(hodyn_node):
+    node = hodyn_node()
+    of_rclpy = {'/rosout', '/parameter_events', '/clock'}
+    names = set(node.get_parameters_by_prefix('qos_overrides'))
+    for kind, items in (('publisher', node.publishers), ('subscription', node.subscriptions)):
+        topics = {item.topic_name for item in items} - of_rclpy
+        assert topics
+        for topic in topics:
+            for policy in ('history', 'depth', 'reliability', 'durability'):
+                assert f'{topic}.{kind}.{policy}' in names
+
+
+def test_overrides_of_one_node_are_not_those_of_another(context):
+    name = 'qos_overrides./sample.subscription.reliability'
+    nodes = [
+        Node('first', context=context, parameter_overrides=[parameter(name, 'best_effort')]),
+        Node('second', context=context),
+    ]
+    first, second = (
+        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT) for node in nodes
+    )
+    assert first.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert second.qos_profile.reliability == ReliabilityPolicy.RELIABLE
+    assert qos.INPUT.reliability == ReliabilityPolicy.RELIABLE
+    for node in nodes:
+        node.destroy_node()
+
+
+@pytest.mark.parametrize(
+    ('policy', 'value', 'reason'),
+    [('depth', 0, 'expected 1 or more'), ('reliability', 'sometimes', 'sometimes')],
+)
+def test_override_that_cannot_be_used_is_an_error_that_says_so(context, policy, value, reason):
+    name = f'qos_overrides./sample.subscription.{policy}'
+    node = Node('third', context=context, parameter_overrides=[parameter(name, value)])
+    with pytest.raises(Exception, match=reason):
+        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT)
+    node.destroy_node()
+
+
+def test_sensor_input_takes_reliable_and_best_effort_publishers_and_a_second_at_1_khz():
+    assert qos.SENSOR_INPUT.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert qos.SENSOR_INPUT.depth >= 1000
+
+
+def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node):
+    node = hodyn_node(
+        parameter_overrides=[
+            parameter('robot_description', robots.TWO_LINK),
+            parameter('qos_overrides./joint_motion.subscription.reliability', 'best_effort'),
+        ]
+    )
+    client = Node('client', context=context)
+    heard, arrived = [], threading.Event()
+
+    def keep(message):
+        heard.append(message)
+        arrived.set()
+
+    client.create_subscription(JointEffort, '/hodyn_node/joint_effort', keep, qos.OUTPUT)
+    publisher = client.create_publisher(JointMotion, '/joint_motion', BEST_EFFORT)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    executor.add_node(client)
+    spinning = threading.Thread(target=executor.spin, daemon=True)
+    spinning.start()
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    motion = np.random.default_rng(5).normal(size=(3, 2))
+    fields = dict(zip(('position', 'velocity', 'acceleration'), motion.tolist()))
+    # Best effort: what is sent before both know each other is lost, as may be any other.
+    for _ in range(round(TIMEOUT / 0.1)):
+        publisher.publish(JointMotion(joint_names=model.joint_names, **fields))
+        if arrived.wait(0.1):
+            break
+    executor.shutdown()
+    spinning.join(TIMEOUT)
+    client.destroy_node()
+    assert heard
+    np.testing.assert_allclose(heard[0].effort, inverse_dynamics(model, motion)[0])
