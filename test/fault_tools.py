@@ -178,6 +178,7 @@ class Client:
     def __init__(self, domain: int, takes_efforts: bool = True) -> None:
         self.efforts: dict[int, list[JointEffort]] = defaultdict(list)
         self.order: list[int] = []  # stamps of the answers as they came
+        self.streamed = 0  # efforts along trajectories
         self.trajectories: list[JointEffortTrajectory] = []
         self.statuses: dict[str, dict[str, str]] = {}
         self.reports = 0
@@ -219,6 +220,7 @@ class Client:
             stamp = nanoseconds(message.header.stamp)
             self.efforts[stamp].append(message)
             self.order.append(stamp)
+            self.streamed += message.source == JointEffort.SOURCE_JOINT_TRAJECTORY
             self._check_finite(message)
             self._arrived.notify_all()
 

@@ -67,9 +67,9 @@ def stop_trajectory(pair):
     client.publishers['joint_trajectory'].publish(JointTrajectory())
 
     def is_silent():
-        before = len(client.order)
+        before = client.streamed
         client.wait_for_report()
-        return len(client.order) == before
+        return client.streamed == before
 
     client.wait(is_silent, 'end of the motion')
 

@@ -194,7 +194,7 @@ def cycle(pair: Pair) -> None:
 
 
 def lasting_memory(pair: Pair) -> int:
-    """Memory once the compiler has ended, which has a process of its own for as long as it takes."""
+    """Memory once the compiler has ended, which runs in a process of its own."""
     pair.client.wait_for_model()
     pair.client.wait(lambda: len(children(pair.node.pid)) <= 1, 'end of the compiler')
     return pair.node.memory()
