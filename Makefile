@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 COLCON_VENV := .venv-colcon
 BENCH := quick
+SOAK := 600
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
@@ -67,6 +68,10 @@ examples: venv ## Set up, recompute examples of the papers and draw them into bu
 bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BENCH=full: longer)
 	$(VENV)/bin/pip install --quiet '.[bench]'
 	$(VENV)/bin/python -m benchmarks --size $(BENCH)
+
+.PHONY: soak
+soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: that many seconds)
+	$(VENV)/bin/python test/soak.py --seconds $(SOAK)
 
 .PHONY: doc
 doc: venv ## Set up and build the documentation into build/doc

@@ -1,0 +1,315 @@
+"""A node under all faults for as long as wanted, and a stream of which nothing may be lost.
+
+    python test/soak.py --seconds 600
+
+A stream of samples (JointMotion of the Franka Panda) at a fixed rate; every answer is checked for
+presence and value. Beside it, another process commits faults at random (test/fault_peers.py), and
+the memory of the node and its children is sampled. The report at the end says what was sent,
+answered and lost, the largest latency, the faults, the refusals as the node's diagnostics tell
+them, and the memory. The exit code is 1 if a sample was lost or wrong, anything was published that
+is not finite, the node died, or its memory grew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import fault_tools
+import numpy as np
+from fault_tools import EFFORTS, EVERYTHING, GRAVITY, Client, NodeProcess
+from hodyn_msgs.msg import JointEffort, JointMotion
+from oracles import taylor_rnea
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message, serialize_message
+from ros_harness import next_domain
+from std_msgs.msg import String
+
+from hodyn_ros import RobotModel
+from hodyn_ros.resources import share_file
+
+MEGABYTE = 2**20
+QUIET = 10.0  # s without an answer after which what is missing is lost
+DIFFERENT_SAMPLES = 64
+FIRST_SECOND = 500_000_000  # of the stamps; nobody else sends such
+SAMPLING_PERIOD = 0.25  # s, of the memory
+# Samples under way, of the 1000 that wait for a busy node: on a machine that is too slow for the
+# rate, the rate goes down and nothing is lost.
+WINDOW = 500
+TOLERANCE = 1e-9  # relative to the largest effort of the order
+
+
+@dataclass
+class Report:
+    """What has happened."""
+
+    sent: int = 0
+    answered: int = 0
+    wrong: int = 0
+    not_finite: int = 0
+    others: int = 0
+    seconds: float = 0.0
+    largest_latency: float = 0.0
+    node_died: bool = False
+    faults: dict[str, dict[str, int]] = field(default_factory=dict)
+    refusals: dict[str, int] = field(default_factory=dict)
+    memory: list[tuple[float, float]] = field(default_factory=list)
+    allowed_growth: float = 64.0
+
+    @property
+    def memory_at_ends(self) -> tuple[float, float]:
+        """Memory after the warm-up and at the end [MB]: medians of a tenth of the time."""
+        values = [value for _, value in self.memory] or [0.0]
+        part = max(len(values) // 10, 1)
+        return float(np.median(values[:part])), float(np.median(values[-part:]))
+
+    @property
+    def memory_slope(self) -> float:
+        """Growth of the memory by a straight line [MB/h]."""
+        if len(self.memory) < 2:
+            return 0.0
+        times, values = np.array(self.memory).T
+        return float(3600.0 * np.polyfit(times, values, 1)[0])
+
+    def failures(self) -> list[str]:
+        """What must not have happened."""
+        begin, end = self.memory_at_ends
+        found = {
+            f'{self.sent - self.answered} samples were lost': self.sent != self.answered,
+            'no sample was sent': not self.sent,
+            f'{self.wrong} answers were wrong': self.wrong,
+            f'{self.not_finite} messages were not finite': self.not_finite,
+            'the node died': self.node_died,
+            'no fault was committed': not self.faults.get('committed'),
+            f'the memory grew by {end - begin:.1f} MB': end - begin > self.allowed_growth,
+        }
+        return [text for text, is_true in found.items() if is_true]
+
+    def text(self) -> str:
+        """Report for a reader."""
+        begin, end = self.memory_at_ends
+        lines = [
+            f'samples          {self.sent} sent, {self.answered} answered, '
+            f'{self.sent - self.answered} lost, {self.wrong} wrong',
+            f'rate             {self.sent / max(self.seconds, 1e-9):.0f} Hz',
+            f'other efforts    {self.others}',
+            f'not finite       {self.not_finite}',
+            f'largest latency  {1e3 * self.largest_latency:.1f} ms',
+        ]
+        for title, values in (
+            *((name, counts) for name, counts in self.faults.items()),
+            ('refusals', self.refusals),
+        ):
+            counts = ', '.join(f'{name} {count}' for name, count in sorted(values.items()))
+            lines.append(f'{title:16} {counts}')
+        lines.append(
+            f'memory           {begin:.1f} MB after warm-up, {end:.1f} MB at the end, '
+            f'{self.memory_slope:+.1f} MB/h'
+        )
+        found = self.failures()
+        lines.append('failed           ' + '; '.join(found) if found else 'passed')
+        return '\n'.join(lines)
+
+
+class Checker:
+    """Sends the stream and checks what comes back, in one thread without an executor."""
+
+    def __init__(self, client: Client, urdf: str, rate: float, report: Report) -> None:
+        self._rate, self._report = rate, report
+        self._node = Node('checker', context=client.context)
+        self._publisher = self._node.create_publisher(JointMotion, 'joint_motion', EVERYTHING)
+        self._subscription = self._node.create_subscription(
+            JointEffort, '/hodyn_node/joint_effort', lambda _: None, EVERYTHING, raw=True
+        )
+        self._wait_set = rclpy_implementation.WaitSet(1, 0, 0, 0, 0, 0, client.context.handle)
+        self.names = RobotModel.from_urdf(urdf).joint_names
+        motions = np.random.default_rng(3).normal(size=(DIFFERENT_SAMPLES, 5, len(self.names)))
+        self._messages = [
+            bytearray(serialize_message(fault_tools.joint_motion(motion, self.names)))
+            for motion in motions
+        ]
+        self._expected = [
+            taylor_rnea(urdf, self.names, GRAVITY, motion) for motion in motions
+        ]
+        client.wait(self._publisher.get_subscription_count, 'match of the checker')
+        client.wait(
+            lambda: self._node.count_publishers('/hodyn_node/joint_effort'), 'match of the node'
+        )
+
+    def close(self) -> None:
+        """Leave the middleware."""
+        self._node.destroy_node()
+
+    def run(self, goes_on) -> None:
+        """Send and check until it is over and all answers are there, or none comes any more."""
+        report, clock = self._report, time.perf_counter
+        open_samples: dict[int, float] = {}
+        begin = due = latest = clock()
+        self._last_answered = -1
+        gc.disable()  # a collection now and then would count as latency of the node
+        while True:
+            now = clock()
+            wait = due - now
+            if not goes_on():
+                wait = QUIET + latest - now
+                if wait < 0.0 or not open_samples:
+                    break
+            elif report.sent - self._last_answered > WINDOW:
+                due = now + 1.0 / self._rate
+                wait = 1.0 / self._rate
+                if now > latest + QUIET:
+                    break
+            elif wait <= 0.0:
+                number = report.sent
+                due += 1.0 / self._rate
+                message = self._messages[number % DIFFERENT_SAMPLES]
+                stamp = 10**9 * FIRST_SECOND + number
+                fault_tools.put_stamp(message, stamp)
+                open_samples[stamp] = clock()
+                self._publisher.publish(bytes(message))
+                report.sent += 1
+            self._wait_set.clear_entities()
+            self._wait_set.add_subscription(self._subscription.handle)
+            self._wait_set.wait(int(1e9 * min(max(wait, 0.0), 0.1)))
+            while taken := self._subscription.handle.take_message(JointEffort, True):
+                now = clock()
+                if self._check(deserialize_message(taken[0], JointEffort), open_samples, now):
+                    latest = now
+                if now >= due:
+                    break  # the next sample waits
+        report.seconds = clock() - begin
+        gc.enable()
+
+    def _check(
+        self, message: JointEffort, open_samples: dict[int, float], now: float
+    ) -> bool:
+        """Check an output; return whether it answers a sample of the stream."""
+        report = self._report
+        report.not_finite += not fault_tools.is_finite(message)
+        stamp = fault_tools.nanoseconds(message.header.stamp)
+        number = stamp - 10**9 * FIRST_SECOND
+        if not 0 <= number < report.sent:
+            report.others += 1
+            return False
+        sent = open_samples.pop(stamp, None)
+        expected = self._expected[number % DIFFERENT_SAMPLES]
+        given = np.array([getattr(message, name) for name in EFFORTS])
+        scale = np.abs(expected).max(axis=1, keepdims=True)
+        if (
+            sent is None  # answered twice
+            or given.shape != expected.shape
+            or tuple(message.joint_names) != self.names
+            or not np.all(np.abs(given - expected) <= TOLERANCE * scale)
+        ):
+            report.wrong += 1
+        if sent is not None:
+            report.answered += 1
+            self._last_answered = max(self._last_answered, number)
+            report.largest_latency = max(report.largest_latency, now - sent)
+        return True
+
+
+def soak(seconds: float, rate: float = 1000.0, seed: int = 1) -> Report:
+    """Run a node under faults.
+
+    Parameters
+    ----------
+    seconds : float
+        For how long, after every fault has been committed once.
+    rate : float
+        Of the stream [Hz].
+    seed : int
+        Of the faults.
+
+    Returns
+    -------
+    Report
+    """
+    path = share_file('urdf/panda.urdf')
+    urdf = Path(path).read_text(encoding='utf-8')
+    report = Report()
+    domain = next_domain()
+    client = Client(domain, takes_efforts=False)
+    client.publishers['robot_description'].publish(String(data=urdf))
+    node = NodeProcess(domain, use_sim_time=True, diagnostics_period=1.0, max_waiting_requests=8)
+    client.match()
+    client.wait_for_model()
+    checker = Checker(client, urdf, rate, report)
+    is_over = threading.Event()
+    with tempfile.TemporaryFile('w+') as log:
+        chaos = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name('fault_peers.py'))]
+            + ['chaos', str(path), str(node.pid), str(seed)],
+            env=fault_tools.environment(domain),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+
+        outputs: list[str] = []
+
+        def watch() -> None:
+            begun = chaos.stdout.readline()
+            begin = time.monotonic()
+            while begun and chaos.poll() is None and time.monotonic() < begin + seconds:
+                report.memory.append((time.monotonic() - begin, node.memory() / MEGABYTE))
+                if not node.is_alive():
+                    break
+                is_over.wait(SAMPLING_PERIOD)
+            is_over.set()
+            chaos.stdin.close()
+            outputs.append(chaos.stdout.read())
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        checker.run(lambda: not is_over.is_set())
+        watching.join()
+        chaos.wait(fault_tools.TIMEOUT)
+        chaos.stdout.close()
+        if outputs[0]:
+            report.faults = json.loads(outputs[0])
+        else:
+            log.seek(0)
+            print(log.read(), file=sys.stderr)
+    report.node_died = not node.is_alive()
+    if not report.node_died:
+        client.wait_for_report()
+        report.refusals = {
+            part: int(values['refused'])
+            for part, values in client.statuses.items()
+            if 'refused' in values
+        }
+    report.not_finite += len(client.not_finite)
+    if report.failures():
+        print(node.log()[-10_000:], file=sys.stderr)
+    checker.close()
+    client.close()
+    node.close()
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and print the report."""
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--seconds', type=float, default=600.0)
+    parser.add_argument('--rate', type=float, default=1000.0, help='of the stream [Hz]')
+    parser.add_argument('--seed', type=int, default=1, help='of the faults')
+    options = parser.parse_args(arguments)
+    report = soak(options.seconds, options.rate, options.seed)
+    print(report.text())
+    return 1 if report.failures() else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""The soak, in short, and that it fails when it has to."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import soak
+from fault_peers import Chaos
+
+
+@pytest.fixture(scope='module')
+def report():
+    # A rate that a busy machine can follow; what is lost or wrong does not depend on it.
+    return soak.soak(seconds=3.0, rate=200.0)
+
+
+def test_node_under_all_faults_loses_nothing(report):
+    assert not report.failures(), report.text()
+    assert report.sent == report.answered > 100
+    faults = {name[len('_fault_') :] for name in dir(Chaos) if name.startswith('_fault_')}
+    assert set(report.faults['committed']) == faults, 'each one at least once'
+    assert report.refusals['joint_motion'] > 0
+    assert report.faults['answers']['not finite'] == 0
+    assert len(report.memory) > 3
+    assert report.memory_at_ends[0] > 10.0, 'a Python process has more'
+
+
+def test_report_tells_what_a_reader_wants_to_know(report):
+    text = report.text()
+    for what in (
+        f'{report.sent} sent',
+        f'{report.answered} answered',
+        '0 lost',
+        'largest latency',
+        'clock_jumps',
+        'refusals',
+        'MB after warm-up',
+        'MB/h',
+        'passed',
+    ):
+        assert what in text
+
+
+GOOD = {'sent': 10, 'answered': 10, 'faults': {'committed': {'x': 1}}}
+
+
+@pytest.mark.parametrize(
+    ('change', 'reason'),
+    [
+        ({'answered': 9}, '1 samples were lost'),
+        ({'wrong': 1}, '1 answers were wrong'),
+        ({'not_finite': 2}, '2 messages were not finite'),
+        ({'node_died': True}, 'the node died'),
+        ({'memory': [(float(t), 100.0 + 10.0 * t) for t in range(20)]}, 'the memory grew by 180'),
+        ({'sent': 0, 'answered': 0}, 'no sample was sent'),
+        ({'faults': {}}, 'no fault was committed'),
+    ],
+)
+def test_soak_fails_for_each_reason(monkeypatch, capsys, change, reason):
+    bad = soak.Report(**{**GOOD, **change})
+    monkeypatch.setattr(soak, 'soak', lambda *_: bad)
+    assert soak.main(['--seconds', '1']) == 1
+    assert reason in capsys.readouterr().out
+
+
+def test_soak_passes_otherwise(monkeypatch, capsys):
+    memory = [(float(t), 100.0) for t in range(20)]
+    monkeypatch.setattr(soak, 'soak', lambda *_: soak.Report(**GOOD, memory=memory))
+    assert soak.main([]) == 0
+    assert 'passed' in capsys.readouterr().out
+
+
+class Forgetful(soak.Checker):
+    """Changes an answer and hides another one, as a broken node would."""
+
+    def _check(self, message, open_samples, now):
+        number = message.header.stamp.nanosec
+        if number == 20:
+            return False
+        if number == 30:
+            message.effort_ddot[0] *= 1.0 + 1e-6
+        if number == 40:
+            message.effort_dot[0] = float('nan')
+        return super()._check(message, open_samples, now)
+
+
+def test_stream_of_the_soak_notices_what_is_lost_wrong_or_not_finite(monkeypatch):
+    monkeypatch.setattr(soak, 'QUIET', 0.5)
+    urdf = (os.path.dirname(soak.__file__) + '/../urdf/panda.urdf')
+    with open(urdf, encoding='utf-8') as file:
+        text = file.read()
+    pair = soak.fault_tools.Pair(text, diagnostics_period=0.05)
+    try:
+        found = soak.Report()
+        checker = Forgetful(pair.client, text, 200.0, found)
+        checker.run(lambda: found.sent < 60)
+        checker.close()
+    finally:
+        pair.close()
+    assert (found.sent, found.answered, found.wrong, found.not_finite) == (60, 59, 2, 1)
