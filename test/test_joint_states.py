@@ -328,6 +328,21 @@ def test_length_of_a_gap_is_from_the_last_measurement_to_the_next_one():
     assert 1.0 < gap < 1.02
 
 
+def test_motions_start_where_the_robot_is_and_not_where_it_was():
+    motion = measured(('revolute', 'revolute'))
+    for number in range(600):
+        stamp = BEGIN + number * 5_000_000
+        message = JointState(name=NAMES, position=[0.005 * number, 0.3])
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        motion.update(message, stamp, 0.0)
+    now = stamp + 3_000_000
+    state = motion.state(now, 0.5)
+    np.testing.assert_allclose(state.motion[0], [(now - BEGIN) / 1e9, 0.3], atol=1e-4)
+    np.testing.assert_allclose(state.motion[1], [1.0, 0.0], atol=1e-2)
+    assert not state.in_progress
+    assert motion.state(stamp + 10**9, 0.5) is None
+
+
 def test_start_state_of_a_continuous_joint_is_in_the_turn_of_the_first_waypoint():
     model = RobotModel.from_urdf(WHEEL)
     waypoints = Waypoints(('wheel',), [1.0], [[0.5]])

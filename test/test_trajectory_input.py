@@ -357,3 +357,9 @@ def test_motions_that_wait_for_their_time_are_bounded():
         timeline.add(PlannedMotion(NAMES, _motion(), number * 10 * SECOND, 4))
     with pytest.raises(HodynError, match='wait already'):
         timeline.add(PlannedMotion(NAMES, _motion(), 10**6 * SECOND, 4))
+
+
+def test_motion_that_will_not_begin_any_more_is_named(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4], stamp=200 * SECOND)
+    setup.run([(0, 0), (1, 2)], [0, 4], stamp=150 * SECOND)
+    assert setup.done[-1].remarks[-1] == 'It replaces 1 that had not begun.'

@@ -144,18 +144,22 @@ class MeasuredMotion:
         now : int
             [ns]
         timeout : float
-            Largest age of the estimate [s]; 0: any.
+            Largest age of the latest measurement [s]; 0: any.
         """
-        latest = self.latest
-        if latest is None or (timeout and abs(now - latest.time) > timeout * NANOSECONDS):
+        if self._estimator is None or self.latest is None:
             return None
-        motion = np.zeros((5, len(self._joint_names)))
+        measured = self.latest.time + round(self.latest.delay * NANOSECONDS)
+        latest = self._estimator.at(max(now, measured))
+        if latest is None or (timeout and abs(now - measured) > timeout * NANOSECONDS):
+            return None
+        motion = np.full((5, len(self._joint_names)), np.nan)  # NaN: not known
         motion[0] = latest.motion[0]
         if latest.valid_order >= 1:
             velocity, std = latest.motion[1], latest.std[1]
             if np.any(np.abs(velocity) > _STANDING * std):
                 motion[1] = velocity
-                motion[2:] = np.nan  # free
+            else:
+                motion[1:] = 0.0
         return State(motion, False)
 
     def _start(self) -> None:

@@ -495,8 +495,7 @@ class HodynNode(Node):
     def _on_planned(self, plan: Plan) -> None:
         topic = 'joint_trajectory'
         if plan.error:
-            kind = 'internal' if plan.is_internal else 'invalid'
-            self._diagnostics.refused(topic, plan.error, kind)
+            self._diagnostics.refused(topic, plan.error, plan.kind)
             self._log_error(topic, f'{topic} refused: {plan.error}')
             return
         self._diagnostics.received(topic)

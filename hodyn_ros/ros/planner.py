@@ -50,8 +50,10 @@ class Plan(NamedTuple):
     warnings: tuple[str, ...] = ()
     error: str = ''
     """Why it is refused; empty if it is not."""
-    is_internal: bool = False
-    """Whether that is a fault of the node."""
+    kind: str = 'invalid'
+    """Kind of the refusal."""
+    duration: float = 0.0
+    """How long planning has taken [s]."""
 
 
 def plan_trajectory(

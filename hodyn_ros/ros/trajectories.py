@@ -26,6 +26,8 @@ MOST_WAITING = 16
 SHORTEST_LEAD = 0.02
 # First guess of the time that planning takes per byte of the message [s].
 _TIME_PER_BYTE = 1e-6
+# What remains of it with every plan that takes less.
+_FORGETTING = 0.7
 _MOST_TRIES = 4
 
 _SHORTEST_STOP = 1e-3  # s
@@ -155,7 +157,7 @@ class TrajectoryInput:
         if planned is not None:
             elapsed = (now - open_.sent) / NANOSECONDS
             self._time_per_byte = max(
-                0.9 * self._time_per_byte, elapsed / max(len(open_.waiting.data), 1024)
+                _FORGETTING * self._time_per_byte, plan.duration / len(open_.waiting.data)
             )
             is_late = planned.first < now
             if is_late and open_.is_joined and open_.tries < _MOST_TRIES:
@@ -170,8 +172,11 @@ class TrajectoryInput:
                         f'Planning took {elapsed:.3g} s, again and again longer than expected: '
                         'the motion in progress has gone on meanwhile.'
                     )
-                self.timeline.add(planned)
+                dropped = self.timeline.add(planned)
                 self._planner.accept(plan.number, planned.start)
+                if dropped:
+                    remark = f'It replaces {dropped} that had not begun.'
+                    plan = plan._replace(remarks=(*plan.remarks, remark))
             except TrajectoryError as error:
                 plan = plan._replace(planned=None, error=str(error))
         self._done(plan)
@@ -201,7 +206,7 @@ class TrajectoryInput:
         while self._open is None and self._waiting and self._joint_names is not None:
             waiting = self._waiting.popleft()
             if waiting.data:
-                lead = max(SHORTEST_LEAD, 2.0 * self._time_per_byte * len(waiting.data))
+                lead = SHORTEST_LEAD + 2.0 * self._time_per_byte * len(waiting.data)
                 self._send(waiting, 1, lead)
             else:
                 self._stop(waiting.start)
