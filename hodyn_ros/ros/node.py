@@ -301,7 +301,7 @@ class HodynNode(Node):
     def _on_robot(self, before: Robot | None, remark: str) -> None:
         robot = self._robot
         self._diagnostics.received('robot_description')
-        self._measured.use_joints(robot.model.joint_names)
+        self._measured.use_joints(robot.model.joint_names, robot.model.joint_types)
         for link in self._wrenches.keep_only(robot.model):
             self.get_logger().warning(
                 f'The wrench on {link!r} is dropped: the new robot has no place for it.'
@@ -412,17 +412,18 @@ class HodynNode(Node):
             return
         motion = motion[: order + 3]
         effort = inverse_dynamics(robot.model, motion, wrenches or None)
-        if not np.isfinite(effort).all():
-            raise MotionError(
-                'The efforts exceed the range of floating-point numbers; give a motion that a '
-                'robot can make.'
-            )
         deviations, delay = None, 0.0
         if estimate is not None:
             delay = estimate.delay
             deviations = effort_deviations(
                 robot.model, motion, effort, wrenches, estimate.factor
             )
+        for values in (effort, deviations):
+            if values is not None and not np.isfinite(values).all():
+                raise MotionError(
+                    'The efforts exceed the range of floating-point numbers; give a motion that a '
+                    'robot can make.'
+                )
         self._effort_publisher.publish(
             self._writer.message(effort, stamp, source, continuous, deviations, delay)
         )
