@@ -241,6 +241,13 @@ def test_invalid_description_is_refused_and_the_last_good_model_stays(harness, u
     assert efforts_of(answered(harness, joint_motion())).shape == (3, 2)
 
 
+def test_start_without_a_description_is_no_refusal(start, capfd):
+    harness = start()
+    harness.status('model', lambda s: s.message == 'no valid robot description yet')
+    assert not harness.node._descriptions.in_preparation
+    assert 'refused' not in capfd.readouterr().err
+
+
 def test_input_before_any_description_is_refused_with_the_reason(start):
     harness = start()
     harness.publishers['joint_motion'].publish(joint_motion())

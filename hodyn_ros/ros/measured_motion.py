@@ -109,10 +109,14 @@ class MeasuredMotion:
             )
         stamp = nanoseconds(message.header.stamp) or now
         if timeout and abs(now - stamp) > timeout * NANOSECONDS:
+            age = (now - stamp) / NANOSECONDS
+            where = (
+                f'{age:.3f} s in the past' if age > 0.0 else f'{-age:.3f} s in the future'
+            )
             raise StaleError(
-                f'JointState: the stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, '
-                f'more than input_timeout ({timeout} s) away. For recorded data, set '
-                'use_sim_time and play the clock, or set input_timeout to 0.'
+                f'JointState: the stamp lies {where}, more than input_timeout ({timeout} s) away. '
+                'The clocks of sender and node must agree. For recorded data, set use_sim_time '
+                'and play the clock, or set input_timeout to 0.'
             )
         position = np.asarray(message.position, dtype=np.float64)[order]
         if not np.isfinite(position).all():
@@ -180,7 +184,8 @@ class MeasuredMotion:
         if missing and len(missing) < len(self._joint_names):
             raise JointNameError(
                 f'JointState: {listed(missing)} missing beside {listed(places)}; expected all '
-                f'joints of the robot in one message: {listed(self._joint_names)}.'
+                f'joints of the robot in one message: {listed(self._joint_names)}. Merge what '
+                'several drivers send, or set tip_link to the end of the chain that is measured.'
             )
         repeated = [name for name in self._joint_names if names.count(name) > 1]
         if repeated:

@@ -19,7 +19,7 @@ from geometry_msgs.msg import WrenchStamped
 from hodyn_msgs.msg import JointEffort, JointMotion, MotionEstimate, WrenchMotion
 from numpy.typing import NDArray
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.clock import Clock, ClockChange, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -112,6 +112,7 @@ class HodynNode(Node):
             self, DiagnosticArray, '/diagnostics', qos.OUTPUT
         )
 
+        description = declare_robot_description(self)
         self._planner = self._new_planner(settings)
         self._trajectories = TrajectoryInput(
             self._planner,
@@ -128,7 +129,6 @@ class HodynNode(Node):
             self._on_refused_description,
             self._on_progress,
         )
-        description = declare_robot_description(self)
         if description:
             self._descriptions.request(description)
         self.add_on_set_parameters_callback(self._on_set_parameters)
@@ -234,6 +234,10 @@ class HodynNode(Node):
     def _ready(self) -> Robot:
         return ready(self._robot, self._descriptions.in_preparation)
 
+    def _awaits_robot(self) -> bool:
+        """Whether there is nothing yet to measure, but soon will be."""
+        return self._robot is None and self._descriptions.in_preparation
+
     def _time(self) -> int:
         return self.get_clock().now().nanoseconds
 
@@ -254,7 +258,11 @@ class HodynNode(Node):
         """Take a description up once nothing objects to what is set together with it."""
         for parameter in parameters:
             xml = parameter.value
-            if parameter.name == 'robot_description' and not self._descriptions.is_latest(xml):
+            if (
+                parameter.name == 'robot_description'
+                and self._descriptions is not None  # it is being declared
+                and not self._descriptions.is_latest(xml)
+            ):
                 checked, model = self._checked
                 self._descriptions.request(xml, model if checked == xml else None)
 
@@ -355,7 +363,7 @@ class HodynNode(Node):
         return stamp
 
     def _take_joint_states(self, message: JointState) -> None:
-        if not self._settings.estimator.enabled:
+        if not self._settings.estimator.enabled or self._awaits_robot():
             return
         robot = self._ready()
         measured = self._measured
@@ -383,7 +391,8 @@ class HodynNode(Node):
         self._take_acting('wrench_motion', self._wrenches.take_motion, message)
 
     def _take_wrench(self, message: WrenchStamped) -> None:
-        self._take_acting('wrench', self._wrenches.take_stamped, message)
+        if not self._awaits_robot():
+            self._take_acting('wrench', self._wrenches.take_stamped, message)
 
     def _take_acting(
         self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
@@ -485,6 +494,8 @@ class HodynNode(Node):
             self.get_logger().error(event.text)
         elif event.running:
             self._diagnostics.process('running', event.starts - 1, event.error, event.pid)
+            if event.starts > 1:
+                self.get_logger().info('The planning process is running again.')
         else:
             self._diagnostics.process('ended', event.starts - 1, event.error)
             self.get_logger().error(
@@ -499,8 +510,14 @@ class HodynNode(Node):
             self._log_error(topic, f'{topic} refused: {plan.error}')
             return
         self._diagnostics.received(topic)
-        for remark in plan.remarks:
-            self.get_logger().info(remark)
+        remarks = list(plan.remarks)
+        if plan.planned is not None:
+            duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
+            self.get_logger().info(f'Trajectory taken: a motion of {duration:.3f} s.')
+        elif remarks:
+            self.get_logger().info(remarks.pop(0))
+        for remark in remarks:  # they come with the whole answer too
+            self.get_logger().debug(remark)
         for text in plan.warnings:
             self.get_logger().warning(text)
 
@@ -510,8 +527,12 @@ class HodynNode(Node):
         self._wrenches.clear()
         self._measured.reset()
         self._last_tick = None
-        if self._trajectories.clear('The time of the node has jumped back.'):
-            self.get_logger().error('The running trajectory is stopped: time jumped back.')
+        changed = jump.clock_change in (
+            ClockChange.ROS_TIME_ACTIVATED, ClockChange.ROS_TIME_DEACTIVATED
+        )
+        reason = 'the node follows another clock' if changed else 'time jumped back'
+        if self._trajectories.clear(f'Dropped: {reason}.'):
+            self.get_logger().error(f'The running trajectory is stopped: {reason}.')
 
     # Health
 

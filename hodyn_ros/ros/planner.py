@@ -109,13 +109,22 @@ def plan_trajectory(
         JointEffort.SOURCE_JOINT_TRAJECTORY,
         plan,
     )
-    violations = (
-        f'The trajectory exceeds the {violation.quantity} limit of {violation.joint_name}: '
-        f'{violation.value:.6g} at {violation.time_from_start:.3f} s, limit '
-        f'{violation.limit:.6g}.'
-        for violation in whole.limit_violations
+    warnings = (*plan.warnings, *exceeded_limits(whole))
+    return Plan(task.number, planned, plan.remarks, warnings), whole
+
+
+def exceeded_limits(message: JointEffortTrajectory) -> tuple[str, ...]:
+    """Say how many limits a motion exceeds, and which one most."""
+    violations = message.limit_violations
+    if not violations:
+        return ()
+    worst = max(violations, key=lambda item: abs(item.value) / max(abs(item.limit), 1e-12))
+    count = 'a limit' if len(violations) == 1 else f'{len(violations)} limits, most of all one'
+    return (
+        f'The trajectory exceeds {count}: {worst.quantity} of {worst.joint_name} is '
+        f'{worst.value:.6g} at {worst.time_from_start:.3f} s, its limit {worst.limit:.6g}. '
+        'effort_trajectory has all of them.',
     )
-    return Plan(task.number, planned, plan.remarks, (*plan.warnings, *violations)), whole
 
 
 def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> Array:

@@ -140,7 +140,7 @@ class TrajectoryInput:
         if not head.n_points:
             data = b''
             if start <= arrival:
-                self._forget_all('An empty trajectory has stopped the motion.')
+                self._forget_all('An empty trajectory has overtaken this one.', wanted=True)
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             self._refuse(f'More than {MOST_WAITING} newer trajectories wait to be planned.')
@@ -249,16 +249,18 @@ class TrajectoryInput:
         self._planner.publish(planned, remark)
         self._done(Plan(0, planned, (remark,)))
 
-    def _forget_all(self, reason: str) -> None:
-        self._forget_open(reason)
+    def _forget_all(self, reason: str, wanted: bool = False) -> None:
+        """Drop what is not planned yet; if that is wanted, it is no refusal."""
+        self._forget_open(reason, wanted)
         while self._waiting:
             self._waiting.popleft()
-            self._refuse(reason)
+            self._refuse(reason, wanted)
 
-    def _forget_open(self, reason: str) -> None:
+    def _forget_open(self, reason: str, wanted: bool = False) -> None:
         if self._open is not None:
             self._open = None
-            self._refuse(reason)
+            self._refuse(reason, wanted)
 
-    def _refuse(self, reason: str) -> None:
-        self._done(Plan(0, None, error=reason))
+    def _refuse(self, reason: str, wanted: bool = False) -> None:
+        plan = Plan(0, None, (reason,)) if wanted else Plan(0, None, error=reason)
+        self._done(plan)

@@ -253,7 +253,7 @@ def _knots(waypoints: Waypoints, start: StartState | None, near: float) -> _Knot
         if len(waypoints.times) == 1:
             raise TrajectoryError(
                 'There is one waypoint, and where the motion begins is not known; publish '
-                'joint_states, send a start_state, or give a first waypoint.'
+                'joint_states, give the service a start_state, or give a first waypoint.'
             )
         return _Knots(waypoints, starts_at_state=False)
     passed = int(np.sum(waypoints.times <= start.time + _SAME_TIME))
