@@ -6,8 +6,16 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import rclpy
+from hodyn_msgs.srv import ComputeInverseDynamics
+from ros_harness import next_domain
 
 from hodyn_ros.dynamics.inverse import FORMULATIONS
+from hodyn_ros.ros.inputs import LARGEST_SAMPLE
+from hodyn_ros.ros.preparation import REMEMBERED
+from hodyn_ros.ros.settings import ENTRIES
+from hodyn_ros.ros.timeline import MOST_PENDING
+from hodyn_ros.ros.trajectories import MOST_WAITING
 
 ROOT = Path(__file__).resolve().parent.parent
 DOC = ROOT / 'doc'
@@ -47,14 +55,19 @@ def test_every_page_is_reached_from_the_index():
 @pytest.mark.parametrize('page', [page for page in PAGES if examples(page)])
 def test_examples_run_in_their_order(page, monkeypatch):
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(next_domain()))
     names = {}
-    for number, example in enumerate(examples(page), start=1):
-        exec(compile(example, f'{page}, example {number}', 'exec'), names)  # noqa: S102
+    try:
+        for number, example in enumerate(examples(page), start=1):
+            exec(compile(example, f'{page}, example {number}', 'exec'), names)  # noqa: S102
+        assert not rclpy.ok(), 'the page does not end what it has started'
+    finally:
+        rclpy.try_shutdown()  # a page that fails must not keep others from starting
 
 
 def test_every_page_on_a_formulation_has_an_example():
     pages = {'conventions.rst', 'forward_kinematics.rst', 'inverse_kinematics.rst'}
-    pages |= {'friction.rst', 'trajectories.rst'}
+    pages |= {'friction.rst', 'trajectories.rst', 'estimation.rst', 'wrenches.rst', 'node.rst'}
     pages |= {page for page in PAGES if page.startswith('formulations/')}
     assert [page for page in sorted(pages) if not examples(page)] == []
 
@@ -126,3 +139,39 @@ def test_docutils_parses_without_complaint(page):
     ]
     assert complaints == []
     assert document.get('title'), 'the page has no title'
+
+
+def table_after(page, heading):
+    """Rows of the list tables below a heading, up to the next one."""
+    text = TEXTS[page].partition(f'\n{heading}\n')[2]
+    text = re.split(r'\n(?=[^\n]+\n[-=]{3,}\n\n)', text.partition('\n')[2])[0]
+    return re.findall(r'\* - (.+)\n +- (.+)', text)
+
+
+def test_page_on_the_node_lists_all_error_codes_and_fields_of_the_service():
+    rows = table_after('node.rst', 'Service')
+    codes = {name: int(code) for code, name in rows if code.isdigit()}
+    response, request = ComputeInverseDynamics.Response, ComputeInverseDynamics.Request
+    assert codes == {name: getattr(response, name) for name in codes}
+    assert sorted(codes.values()) == list(range(len(codes)))
+    assert max(codes.values()) == response.BUSY
+    fields = [cell.strip('`') for cell, _ in rows if cell.startswith('``')]
+    assert sorted(fields) == sorted(request.get_fields_and_field_types())
+
+
+def test_page_on_the_node_names_the_bounds_of_the_code():
+    text = TEXTS['node.rst'].partition('\nSizes\n')[2].partition('\nWhen something fails\n')[0]
+    bounds = dict(re.findall(r'^(\w[\w ]+?) {2,}(\S.*?) {2,}', text, flags=re.MULTILINE))
+    for what, bound in (
+        ('message about one instant', f'{LARGEST_SAMPLE // 1024} KiB'),
+        ('trajectories that wait to be planned', str(MOST_WAITING)),
+        ('motions that wait for their start', str(MOST_PENDING)),
+        ('robots that are remembered', str(REMEMBERED)),
+    ):
+        assert bounds[what] == bound
+    defaults = {entry.name: entry.default for entry in ENTRIES}
+    named = re.findall(r'``(\w+)``, ([\d ]*\d)', text)
+    assert len(named) == 4
+    for name, value in named:
+        unit = 2**20 if name == 'max_message_size' else 1  # MiB
+        assert int(value.replace(' ', '')) * unit == defaults[name], name

@@ -207,6 +207,37 @@ def test_short_gap_is_bridged_and_seen_in_the_standard_deviation():
         assert 0.85 <= np.mean(np.abs(error) < 2.0 * std)
 
 
+@pytest.mark.parametrize('offset', [0.02, 2.0 * np.pi])
+@pytest.mark.parametrize('stays', [False, True])
+def test_value_that_jumps_takes_the_vouch_for_derivatives_away_at_once(offset, stays):
+    """A joint that wraps around, or one value that is wrong."""
+    times = np.arange(0, 12 * SECOND, 2_000_000)
+    motion = sinusoid(0.5)
+    noise = 1e-5 * np.random.default_rng(3).standard_normal(len(times))
+    values = motion(times / SECOND)[:, 0, 0] + noise
+    jump = len(times) // 3
+    values[jump:] += offset if stays else 0.0
+    values[jump] += 0.0 if stays else offset
+    estimator = DerivativeEstimator(1)
+    orders, times_found = [], []
+    for time, value in zip(times, values):
+        found = estimator.update(int(time), [value])
+        if found is None:
+            continue
+        orders.append(found.valid_order)
+        times_found.append(time - times[jump])
+        if found.valid_order > 0 and time > times[jump]:
+            true = motion(np.array([found.time / SECOND]))[0, :, 0]
+            error = np.abs(found.motion[:, 0] - true[: len(found.motion)])
+            if stays:
+                error[0] = 0.0
+            assert np.all(error < 8.0 * found.std[:, 0]), time
+    orders, times_found = np.array(orders), np.array(times_found)
+    assert np.all(orders[(times_found >= 0) & (times_found < 0.2 * SECOND)] == 0)
+    assert orders[times_found < 0][-1] >= 3
+    assert orders[-1] >= 3  # and it comes back
+
+
 def test_measurements_that_miss_at_random_do_no_harm():
     times, values = stream(robot_motion, 500, 5.0, 1e-5, jitter=0.9)
     keep = np.random.default_rng(5).random(len(times)) < 0.5

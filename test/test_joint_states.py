@@ -14,7 +14,10 @@ from sensor_msgs.msg import JointState
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.measured_motion import effort_deviations
+from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.planner import in_nearest_turn
+from hodyn_ros.ros.settings import make_settings
+from hodyn_ros.trajectory.waypoints import Waypoints
 
 NAMES = ['shoulder', 'elbow']
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
@@ -268,6 +271,85 @@ def test_estimation_can_be_switched_off(fresh):
         assert not estimates(fresh)
     finally:
         fresh.node.set_parameters([Parameter('estimator.enabled', value=True)])
+
+
+WHEEL = """<robot name="wheel"><link name="base"/><link name="rim"><inertial>
+<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="wheel" type="continuous"><parent link="base"/><child link="rim"/></joint></robot>"""
+
+
+def measured(types=('continuous', 'revolute')):
+    made = MeasuredMotion(make_settings({}).estimator)
+    made.use_joints(tuple(NAMES), types)
+    return made
+
+
+def test_continuous_joint_may_wrap_around():
+    motion = measured()
+    wrapped = 0
+    for number in range(2000):
+        time = 0.005 * number
+        angle = 1.5 * time + 0.2 * math.sin(2.0 * time)
+        message = JointState(name=NAMES, position=[math.remainder(angle, 2.0 * math.pi), 0.3])
+        stamp = BEGIN + number * 5_000_000
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        estimate = motion.update(message, stamp, 0.0)
+        wrapped += abs(message.position[0]) > 3.1
+        if estimate is not None and time > 3.0:
+            past = (estimate.time - BEGIN) / 1e9
+            assert estimate.valid_order >= 2
+            assert abs(estimate.motion[1, 0] - 1.5 - 0.4 * math.cos(2.0 * past)) < 1e-3
+    assert wrapped > 10
+
+
+def test_revolute_joint_does_not_wrap_around():
+    motion = measured(('revolute', 'revolute'))
+    found = []
+    for number in range(1000):
+        message = JointState(name=NAMES, position=[math.remainder(0.02 * number, 6.28), 0.3])
+        stamp = BEGIN + number * 5_000_000
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        found.append(motion.update(message, stamp, 0.0))
+    assert found[-1].motion[0, 0] < 4.0
+    assert min(estimate.valid_order for estimate in found[300:] if estimate) == 0
+
+
+def test_length_of_a_gap_is_from_the_last_measurement_to_the_next_one():
+    motion = measured()
+    gaps = []
+    for number in range(400):
+        stamp = BEGIN + number * 5_000_000 + (10**9 if number >= 200 else 0)
+        message = JointState(name=NAMES, position=[0.1, 0.3 + 1e-5 * number])
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        motion.update(message, stamp, 0.0)
+        if motion.gap:
+            gaps.append(motion.gap)
+    (gap,) = gaps
+    assert 1.0 < gap < 1.02
+
+
+def test_motions_start_where_the_robot_is_and_not_where_it_was():
+    motion = measured(('revolute', 'revolute'))
+    for number in range(600):
+        stamp = BEGIN + number * 5_000_000
+        message = JointState(name=NAMES, position=[0.005 * number, 0.3])
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        motion.update(message, stamp, 0.0)
+    now = stamp + 3_000_000
+    state = motion.state(now, 0.5)
+    np.testing.assert_allclose(state.motion[0], [(now - BEGIN) / 1e9, 0.3], atol=1e-4)
+    np.testing.assert_allclose(state.motion[1], [1.0, 0.0], atol=1e-2)
+    assert not state.in_progress
+    assert motion.state(stamp + 10**9, 0.5) is None
+
+
+def test_start_state_of_a_continuous_joint_is_in_the_turn_of_the_first_waypoint():
+    model = RobotModel.from_urdf(WHEEL)
+    waypoints = Waypoints(('wheel',), [1.0], [[0.5]])
+    motion = np.array([[13.0], [0.2], [0.0], [0.0], [0.0]])
+    near = in_nearest_turn(model, motion, waypoints)
+    np.testing.assert_allclose(near[0], 13.0 - 4.0 * math.pi)
+    np.testing.assert_array_equal(near[1:], motion[1:])
 
 
 def test_deviations_of_the_effort_are_those_of_random_motions():

@@ -21,7 +21,6 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from ros_harness import TIMEOUT, Harness, dict_of, next_domain
-from rosgraph_msgs.msg import Clock
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
@@ -305,28 +304,6 @@ def test_time_that_is_none_is_refused(harness, bad):
     response = harness.call(request(trajectory=waypoints))
     assert (response.error_code, response.success) == (Response.INVALID_MOTION, False)
     assert not harness.messages['hodyn_node/joint_effort']
-
-
-def test_jump_back_of_time_stops_a_trajectory_for_good(start):
-    harness = start({'robot_description': robots.TWO_LINK, 'use_sim_time': True})
-    clock = harness.client.create_publisher(Clock, '/clock', 10)
-    harness.wait(lambda: clock.get_subscription_count() > 0, 'match the clock')
-
-    def at(seconds):
-        clock.publish(Clock(clock=stamp(round(seconds * 1e9))))
-        harness.wait(
-            lambda: harness.node.get_clock().now().nanoseconds == round(seconds * 1e9), 'the time'
-        )
-
-    at(100.0)
-    sent = trajectory(times=(0.0, 5.0, 10.0))
-    sent.header.stamp = stamp(101 * 10**9)
-    harness.publishers['joint_trajectory'].publish(sent)
-    harness.received('effort_trajectory')
-    at(102.0)
-    harness.received('joint_effort')
-    at(50.0)
-    assert harness.node._trajectories.timeline.sample(105 * 10**9) is None
 
 
 def test_every_refused_trajectory_is_logged(harness, capfd):

@@ -18,7 +18,7 @@ from rcl_interfaces.msg import ParameterType, SetParametersResult
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from ros_harness import next_domain
+from ros_harness import Harness, next_domain
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError, WrenchError
@@ -573,3 +573,28 @@ def test_documentation_lists_every_parameter_with_type_default_and_range(hodyn_n
             assert (low, high) == (ranges[0].from_value, ranges[0].to_value), name
         elif descriptor.additional_constraints.startswith('one of'):
             assert bounds.replace('``', "'") in descriptor.additional_constraints, name
+
+
+def test_description_that_is_refused_together_with_another_parameter_is_not_used():
+    harness = Harness()
+    try:
+        harness.describe_and_wait(robots.TWO_LINK)
+        result = harness.node.set_parameters_atomically(
+            [
+                Parameter('robot_description', value=robots.HEAVIER_TWO_LINK),
+                Parameter('publish_rate', value=-1.0),
+            ]
+        )
+        assert not result.successful
+        assert not harness.node._descriptions.in_preparation
+        assert harness.node._robot.description == robots.TWO_LINK
+        result = harness.node.set_parameters_atomically(
+            [
+                Parameter('robot_description', value=robots.HEAVIER_TWO_LINK),
+                Parameter('publish_rate', value=50.0),
+            ]
+        )
+        assert result.successful
+        harness.wait_until_in_use(robots.HEAVIER_TWO_LINK)
+    finally:
+        harness.close()

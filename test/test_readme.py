@@ -1,5 +1,6 @@
 """What the README shows runs."""
 
+import json
 import os
 import re
 import signal
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from ros_harness import next_domain
+from ros_harness import Harness, next_domain
 
 from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.analysis.limits import EXTRA_QUANTITIES
 from hodyn_ros.ros.settings import ENTRIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,12 +69,68 @@ def test_pictures_and_files_that_are_named_exist():
         assert (ROOT / path).exists(), path
 
 
-def test_parameters_that_are_listed_exist_with_these_defaults():
+def rows_of(section):
+    """Cells of every row of the tables in a section."""
+    text = README.partition(f'### {section}\n')[2].partition('\n#')[0]
+    lines = [line for line in text.splitlines() if line.startswith('|') and '`' in line]
+    return [[cell.strip() for cell in line.strip('|').split(' | ')] for line in lines]
+
+
+def test_parameters_that_are_listed_exist_with_these_types_and_defaults():
     section = README.partition('### Parameters')[2].partition('\n## ')[0]
-    rows = re.findall(r'^\| `(\w+)` \| [\w\[\]]+ \| (.+?) \|', section, flags=re.MULTILINE)
-    defaults = {entry.name: entry.default for entry in ENTRIES}
-    assert len(rows) >= 7
-    for name, default in rows:
-        if name != 'robot_description':
-            assert default == str(np.array(defaults[name]).tolist()), name
+    types = {bool: 'bool', int: 'int', float: 'double', str: 'string', tuple: 'double[3]'}
+    entries = {entry.name: entry for entry in ENTRIES}
+    listed = []
+    for cell, kind, default, _ in rows_of('Parameters'):
+        names = re.findall(r'`([\w.]+)`', cell)
+        assert names or cell.startswith('`limits.<joint>.')
+        for name in names:
+            listed.append(name)
+            if name != 'robot_description':
+                entry = entries[name]
+                assert kind == types[type(entry.default)], name
+                assert default == (json.dumps(entry.default).strip('"') or 'empty'), name
+    assert len(listed) >= 12
     assert '`doc/parameters.rst`' in section
+    read_only = re.findall(r'((?:`\w+`[, and]*)+) are read-only', section)
+    assert re.findall(r'`(\w+)`', ''.join(read_only)) == [
+        name for name in listed if name in entries and entries[name].read_only
+    ]
+
+
+def test_limits_that_are_listed_are_all_there_are():
+    names = [cell for cell, *_ in rows_of('Parameters') if cell.startswith('`limits.')]
+    assert names == [f'`limits.<joint>.{quantity}`' for quantity in EXTRA_QUANTITIES]
+
+
+def test_topics_and_services_that_are_listed_are_those_of_the_node():
+    harness = Harness()
+    try:
+        client, namespace = harness.client, harness.client.get_namespace()
+        nodes = ('hodyn_node', 'hodyn_node_services')
+
+        def seen(ask):
+            found = {name: kinds[0] for node in nodes for name, kinds in ask(node, namespace)}
+            return {
+                name.replace(f'{namespace}/hodyn_node', '~').replace(f'{namespace}/', ''): kind
+                for name, kind in found.items()
+                if name not in ('/parameter_events', '/rosout', '/clock')
+                and not kind.startswith(('rcl_interfaces/', 'type_description_interfaces/'))
+            }
+
+        listed = {'in': {}, 'out': {}}
+        for direction, name, kind, _ in rows_of('Topics'):
+            listed[direction][name.strip('`')] = kind.replace('/', '/msg/')
+        services = {
+            name.strip('`'): kind.replace('/', '/srv/') for name, kind, _ in rows_of('Services')
+        }
+        for expected, ask in (
+            (listed['in'], client.get_subscriber_names_and_types_by_node),
+            (listed['out'], client.get_publisher_names_and_types_by_node),
+            (services, client.get_service_names_and_types_by_node),
+        ):
+            assert expected
+            harness.wait(lambda e=expected, a=ask: set(e) <= set(seen(a)), f'see {set(expected)}')
+            assert seen(ask) == expected
+    finally:
+        harness.close()

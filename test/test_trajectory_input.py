@@ -159,13 +159,28 @@ def test_plan_that_comes_too_late_is_made_again_with_more_time(setup):
     assert setup.now <= setup.timeline._motions[-1].first
 
 
-def test_planning_that_is_always_too_late_ends(setup):
+def test_planning_that_is_always_too_late_is_given_up(setup):
     setup.run([(0, 0), (1, 2)], [0, 1000])
     setup.now += SECOND
-    setup.take([(1, 1), (2, 2)], [300, 400])
+    setup.take([(1, 1), (2, 2)], [800, 1600])
     for takes in (0.1, 1.0, 10.0, 100.0):
         setup.plan(takes=takes)
+    assert len(setup.planner.accepted) == 1
+    assert 'longer than expected' in setup.done[-1].error
+    assert setup.timeline.state(setup.now).in_progress
+
+
+def test_motion_is_planned_again_if_the_one_that_it_should_continue_has_ended(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += round(0.6 * SECOND)
+    setup.take([(3, 3)], [3.0])
+    setup.now += SECOND
+    assert setup.sample(setup.now) is not None  # the end, before the plan is there
+    setup.plan()
+    assert len(setup.planner.accepted) == 1
+    setup.plan()
     assert len(setup.planner.accepted) == 2
+    np.testing.assert_allclose(setup.sample(setup.now)[0], [1, 2])
 
 
 def test_trajectories_are_planned_one_after_the_other(setup):
@@ -342,3 +357,9 @@ def test_motions_that_wait_for_their_time_are_bounded():
         timeline.add(PlannedMotion(NAMES, _motion(), number * 10 * SECOND, 4))
     with pytest.raises(HodynError, match='wait already'):
         timeline.add(PlannedMotion(NAMES, _motion(), 10**6 * SECOND, 4))
+
+
+def test_motion_that_will_not_begin_any_more_is_named(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4], stamp=200 * SECOND)
+    setup.run([(0, 0), (1, 2)], [0, 4], stamp=150 * SECOND)
+    assert setup.done[-1].remarks[-1] == 'It replaces 1 that had not begun.'

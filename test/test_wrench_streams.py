@@ -19,6 +19,8 @@ from test_tool import CENTER, GRAVITY, MASS, PANDA, PinPoses, derivatives_at_zer
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.errors import WrenchError
+from hodyn_ros.ros.sensors import is_wrench_estimated_alike
+from hodyn_ros.ros.settings import make_settings
 from hodyn_ros.ros.wrenches import LEVER, Wrenches, WrenchSettings
 
 START = 1_000_000_000_000
@@ -810,3 +812,30 @@ def test_several_threads_may_send_and_ask(model):
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def test_changed_estimation_holds_for_streams_that_go_on(model):
+    wrenches = wrenches_with()
+    wrenches.take_stamped(stamped(), model, START)
+    wrenches.take_motion(given(link='panda_link5'), model, START)
+    wrenches.restart_estimators()
+    assert len(wrenches.made) == 2
+    wrenches.take_stamped(stamped(time=START + MS), model, START + MS)
+    assert [len(estimator.samples) for estimator in wrenches.made] == [1, 1]
+    assert len(wrenches.at(START + MS, MOTION, model).wrenches) == 2
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'alike'),
+    [
+        ({'publish_rate': 50.0}, True),
+        ({'wrench.delay': 0.3}, False),
+        ({'wrench.delay': 0.05}, True),  # the joints are estimated with more
+        ({'wrench.noise': 0.2}, False),
+        ({'wrench.bandwidth': 9.0}, False),
+        ({'wrench_timeout': 1.0}, False),
+        ({'estimator.delay': 0.3}, False),
+    ],
+)
+def test_estimation_is_changed_by_its_parameters(parameters, alike):
+    assert is_wrench_estimated_alike(make_settings({}), make_settings(parameters)) == alike

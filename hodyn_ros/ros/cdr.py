@@ -13,7 +13,7 @@ from typing import NamedTuple
 _ENCAPSULATION = 4  # bytes before the content, from which alignment counts
 
 # The joint names stand before the number of points. Nobody has so many joints.
-_MOST_NAMES = 4096
+MOST_NAMES = 4096
 
 
 class TrajectoryHead(NamedTuple):
@@ -41,7 +41,7 @@ def trajectory_head(data: bytes) -> TrajectoryHead:
         seconds, nanoseconds = struct.unpack_from(order + 'iI', data, _ENCAPSULATION)
         position = _behind_string(data, order, _ENCAPSULATION + 8)
         n_names, position = _count(data, order, position)
-        if n_names > _MOST_NAMES:
+        if n_names > MOST_NAMES:
             return TrajectoryHead(seconds, nanoseconds, n_names, None)
         for _ in range(n_names):
             position = _behind_string(data, order, position)

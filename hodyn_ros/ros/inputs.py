@@ -93,9 +93,10 @@ class Inputs:
             if is_sample:
                 largest = min(largest, LARGEST_SAMPLE)
             if len(data) > largest:
-                reason = '' if largest == LARGEST_SAMPLE else ' (parameter max_message_size)'
+                what = 'a message about one instant may have' if is_sample else 'max_message_size'
                 raise SizeError(
-                    f'The message has {len(data)} bytes, more than {largest}{reason}.'
+                    f'The message has {len(data)} bytes, expected no more than {what} '
+                    f'({largest}); send it in parts or with what is needed only.'
                 )
             take(data if kind is None else _unpacked(data, kind))
         except HodynError as error:

@@ -19,6 +19,8 @@ from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 
 Array = NDArray[np.float64]
 
+TURN = 2.0 * np.pi
+
 # A speed that is no larger than so many of its standard deviations is none.
 _STANDING = 3.0
 
@@ -37,7 +39,9 @@ class MeasuredMotion:
         self._estimator: DerivativeEstimator | None = None
         self._names: list[str] = []
         self._order: list[int] = []
-        self._last_stamp = 0
+        self._last_believed = 0
+        self._turns = np.zeros(0, dtype=np.bool_)
+        self._last_position = np.zeros(0)
         self.latest: Estimate | None = None
         self.gap = 0.0
         """Time without measurements before the latest one, if it made the estimate start anew."""
@@ -57,15 +61,17 @@ class MeasuredMotion:
         """Number of measurements that came too late to be used."""
         return 0 if self._estimator is None else self._estimator.dropped
 
-    def use_joints(self, names: tuple[str, ...]) -> None:
-        """Estimate the motion of these joints from now on."""
-        if names != self._joint_names:
-            self._joint_names = names
+    def use_joints(self, names: tuple[str, ...], types: tuple[str, ...]) -> None:
+        """Estimate the motion of these joints, of these types, from now on."""
+        turns = [kind == 'continuous' for kind in types]
+        if names != self._joint_names or turns != self._turns.tolist():
+            self._joint_names, self._turns = names, np.array(turns)
             self._start()
 
     def reset(self) -> None:
         """Forget all measurements."""
         self.latest = None
+        self._last_position = np.zeros(0)
         if self._estimator is not None:
             self._estimator.reset()
 
@@ -115,13 +121,19 @@ class MeasuredMotion:
                 f'JointState: position of joint {self._joint_names[joint]!r} is '
                 f'{position[joint]}; all positions must be finite.'
             )
+        if self._turns.any() and len(self._last_position):
+            # Encoders of continuous joints come back to where they were after a turn.
+            turns = np.round((self._last_position - position) / TURN)
+            position = np.where(self._turns, position + TURN * turns, position)
+        self._last_position = position
         gaps = self._estimator.gaps
         estimate = self._estimator.update(stamp, position)
         is_gap = self._estimator.gaps > gaps
-        self.gap = abs(stamp - self._last_stamp) / NANOSECONDS if is_gap else 0.0
-        self._last_stamp = stamp
+        # The first one behind a gap is not believed before the second one.
+        self.gap = abs(stamp - self._last_believed) / NANOSECONDS if is_gap else 0.0
         if is_gap or estimate is not None:
             self.latest = estimate
+            self._last_believed = stamp
         return estimate
 
     def state(self, now: int, timeout: float) -> State | None:
@@ -132,23 +144,28 @@ class MeasuredMotion:
         now : int
             [ns]
         timeout : float
-            Largest age of the estimate [s]; 0: any.
+            Largest age of the latest measurement [s]; 0: any.
         """
-        latest = self.latest
-        if latest is None or (timeout and abs(now - latest.time) > timeout * NANOSECONDS):
+        if self._estimator is None or self.latest is None:
             return None
-        motion = np.zeros((5, len(self._joint_names)))
+        measured = self.latest.time + round(self.latest.delay * NANOSECONDS)
+        latest = self._estimator.at(max(now, measured))
+        if latest is None or (timeout and abs(now - measured) > timeout * NANOSECONDS):
+            return None
+        motion = np.full((5, len(self._joint_names)), np.nan)  # NaN: not known
         motion[0] = latest.motion[0]
         if latest.valid_order >= 1:
             velocity, std = latest.motion[1], latest.std[1]
             if np.any(np.abs(velocity) > _STANDING * std):
                 motion[1] = velocity
-                motion[2:] = np.nan  # free
+            else:
+                motion[1:] = 0.0
         return State(motion, False)
 
     def _start(self) -> None:
         settings = self._settings
         self.latest = None
+        self._last_position = np.zeros(0)
         self._names, self._order = [], []
         self._estimator = None
         if settings.enabled and self._joint_names:

@@ -62,7 +62,11 @@ from hodyn_ros.ros.planning import (
 )
 from hodyn_ros.ros.planning_process import PlanningProcess, ProcessState
 from hodyn_ros.ros.process import run
-from hodyn_ros.ros.sensors import wrench_estimator, wrench_settings
+from hodyn_ros.ros.sensors import (
+    is_wrench_estimated_alike,
+    wrench_estimator,
+    wrench_settings,
+)
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.tally import missed_ticks, refusal_kind
 from hodyn_ros.ros.trajectories import TrajectoryInput
@@ -81,13 +85,16 @@ class HodynNode(Node):
         # What ends with the node, also if it comes no further than to its parameters.
         self._planner: Planner | None = None
         self._descriptions: Descriptions | None = None
-        self._declared = Parameters(self, self._on_settings, self._check_settings)
+        self._declared = Parameters(
+            self, self._on_settings, self._check_settings, self._on_parameters_set
+        )
         settings = self._settings
         self._remark = ''
         self._limit_check: LimitCheck  # these two of the robot in use
         self._writer: EffortWriter
         self._last_logged: dict[str, float] = {}
         self._last_tick: int | None = None
+        self._checked: tuple[str, RobotModel | None] = '', None  # description about to be set
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._wrenches = Wrenches(
             wrench_settings(settings), lambda: wrench_estimator(self._settings)
@@ -238,11 +245,18 @@ class HodynNode(Node):
             if parameter.name != 'robot_description' or self._descriptions.is_latest(xml):
                 continue
             try:
-                model = self._descriptions.check(xml)
+                self._checked = xml, self._descriptions.check(xml)
             except HodynError as error:
                 return SetParametersResult(successful=False, reason=str(error))
-            self._descriptions.request(xml, model)
         return SetParametersResult(successful=True)
+
+    def _on_parameters_set(self, parameters: Sequence[Parameter]) -> None:
+        """Take a description up once nothing objects to what is set together with it."""
+        for parameter in parameters:
+            xml = parameter.value
+            if parameter.name == 'robot_description' and not self._descriptions.is_latest(xml):
+                checked, model = self._checked
+                self._descriptions.request(xml, model if checked == xml else None)
 
     def _check_settings(self, settings: Settings) -> None:
         """Refuse what does not suit the robot in use."""
@@ -254,6 +268,8 @@ class HodynNode(Node):
     def _on_settings(self, before: Settings, settings: Settings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
         self._wrenches.settings = wrench_settings(settings)
+        if not is_wrench_estimated_alike(settings, before):
+            self._wrenches.restart_estimators()
         if settings.estimator != before.estimator:
             self._measured.settings = settings.estimator
         if settings.publish_rate != before.publish_rate:
@@ -285,7 +301,7 @@ class HodynNode(Node):
     def _on_robot(self, before: Robot | None, remark: str) -> None:
         robot = self._robot
         self._diagnostics.received('robot_description')
-        self._measured.use_joints(robot.model.joint_names)
+        self._measured.use_joints(robot.model.joint_names, robot.model.joint_types)
         for link in self._wrenches.keep_only(robot.model):
             self.get_logger().warning(
                 f'The wrench on {link!r} is dropped: the new robot has no place for it.'
@@ -396,17 +412,18 @@ class HodynNode(Node):
             return
         motion = motion[: order + 3]
         effort = inverse_dynamics(robot.model, motion, wrenches or None)
-        if not np.isfinite(effort).all():
-            raise MotionError(
-                'The efforts exceed the range of floating-point numbers; give a motion that a '
-                'robot can make.'
-            )
         deviations, delay = None, 0.0
         if estimate is not None:
             delay = estimate.delay
             deviations = effort_deviations(
                 robot.model, motion, effort, wrenches, estimate.factor
             )
+        for values in (effort, deviations):
+            if values is not None and not np.isfinite(values).all():
+                raise MotionError(
+                    'The efforts exceed the range of floating-point numbers; give a motion that a '
+                    'robot can make.'
+                )
         self._effort_publisher.publish(
             self._writer.message(effort, stamp, source, continuous, deviations, delay)
         )
@@ -478,8 +495,7 @@ class HodynNode(Node):
     def _on_planned(self, plan: Plan) -> None:
         topic = 'joint_trajectory'
         if plan.error:
-            kind = 'internal' if plan.is_internal else 'invalid'
-            self._diagnostics.refused(topic, plan.error, kind)
+            self._diagnostics.refused(topic, plan.error, plan.kind)
             self._log_error(topic, f'{topic} refused: {plan.error}')
             return
         self._diagnostics.received(topic)

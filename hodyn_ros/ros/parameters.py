@@ -66,6 +66,9 @@ class Parameters:
     check : callable, optional
         Is asked about settings before they come into force, and raises HodynError against those
         that do not fit what it knows, such as the links of the robot. Not asked at the start.
+    on_set : callable, optional
+        Is called with all parameters, settings or not, that have been set together, once nothing
+        has objected, and before `on_change`.
 
     Raises
     ------
@@ -78,9 +81,10 @@ class Parameters:
         node: Node,
         on_change: Callable[[Settings, Settings], None] | None = None,
         check: Callable[[Settings], None] | None = None,
+        on_set: Callable[[Sequence[Parameter]], None] | None = None,
     ) -> None:
         self._node = node
-        self._on_change, self._check_further = on_change, check
+        self._on_change, self._check_further, self._on_set = on_change, check, on_set
         self._given = node._parameter_overrides
         self._declaring = False
         self._values: dict[str, Any] = {
@@ -146,12 +150,11 @@ class Parameters:
 
     def _check(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         changes = _changes(parameters)
-        if not changes:
-            return SetParametersResult(successful=True)
         try:
-            settings = make_settings({**self._values, **changes})
-            if self._check_further is not None and not self._declaring:
-                self._check_further(settings)
+            if changes:
+                settings = make_settings({**self._values, **changes})
+                if self._check_further is not None and not self._declaring:
+                    self._check_further(settings)
         except ValueError as error:  # and so every HodynError
             return SetParametersResult(successful=False, reason=str(error))
         if not self._has_post_set:
@@ -159,6 +162,8 @@ class Parameters:
         return SetParametersResult(successful=True)
 
     def _exchange(self, parameters: Sequence[Parameter]) -> None:
+        if self._on_set is not None and not self._declaring:
+            self._on_set(parameters)
         changes = _changes(parameters)
         if not changes:
             return

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 from hodyn_msgs.msg import JointEffort, JointEffortTrajectory
+from numpy.typing import NDArray
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.answers import Robot, effort_trajectory, sample_times
 from hodyn_ros.ros.conversions import NANOSECONDS, continuous_order, waypoints_from_message
+from hodyn_ros.ros.measured_motion import TURN
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.timeline import PlannedMotion, State
 from hodyn_ros.trajectory.planning import StartState, plan_motion
+from hodyn_ros.trajectory.waypoints import Waypoints
+
+Array = NDArray[np.float64]
 
 
 class Task(NamedTuple):
@@ -26,7 +33,7 @@ class Task(NamedTuple):
     start: int
     """Node's time at which the time of the trajectory is zero [ns]."""
     now: int
-    """Node's time [ns]."""
+    """Node's time by which it must not have ended [ns]."""
     known: State | None
     """State of the joints at `known_time`, if it is known."""
     known_time: int
@@ -43,8 +50,10 @@ class Plan(NamedTuple):
     warnings: tuple[str, ...] = ()
     error: str = ''
     """Why it is refused; empty if it is not."""
-    is_internal: bool = False
-    """Whether that is a fault of the node."""
+    kind: str = 'invalid'
+    """Kind of the refusal."""
+    duration: float = 0.0
+    """How long planning has taken [s]."""
 
 
 def plan_trajectory(
@@ -68,15 +77,16 @@ def plan_trajectory(
     except Exception as error:
         raise TrajectoryError(f'The message cannot be unpacked: {error}') from error
     names = robot.model.joint_names
+    waypoints = waypoints_from_message(message)
     start = None
     if task.known is not None:
-        start = StartState(
-            (task.known_time - task.start) / NANOSECONDS,
-            task.known.motion,
-            task.known.in_progress,
-        )
+        motion, in_progress = task.known
+        if not in_progress:
+            motion = in_nearest_turn(robot.model, motion, waypoints)
+        seconds = (task.known_time - task.start) / NANOSECONDS
+        start = StartState(seconds, motion, in_progress)
     plan = plan_motion(
-        waypoints_from_message(message),
+        waypoints,
         names,
         start=start,
         interpolation=settings.interpolation,
@@ -106,6 +116,19 @@ def plan_trajectory(
         for violation in whole.limit_violations
     )
     return Plan(task.number, planned, plan.remarks, (*plan.warnings, *violations)), whole
+
+
+def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> Array:
+    """Motion (5, n) whose continuous joints are in the turn nearest to the first waypoint.
+
+    As with joint_trajectory_controller, such a joint takes the shorter way.
+    """
+    motion = motion.copy()
+    for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
+        if kind == 'continuous' and name in waypoints.joint_names:
+            first = waypoints.positions[0, waypoints.joint_names.index(name)]
+            motion[0, j] += TURN * np.round((first - motion[0, j]) / TURN)
+    return motion
 
 
 def whole_answer(

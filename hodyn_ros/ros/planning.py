@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, Union
@@ -29,11 +30,19 @@ from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.planner import Plan, Task, plan_trajectory, whole_answer
 from hodyn_ros.ros.queued_service import QueuedService
 from hodyn_ros.ros.settings import Settings
+from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.ros.timeline import PlannedMotion
 
 SERVICE = 'compute_inverse_dynamics'
 
 Response = ComputeInverseDynamics.Response
+
+
+_KINDS = {
+    Response.INVALID_JOINTS: 'unknown joints',
+    Response.INTERNAL_ERROR: 'internal',
+    Response.BUSY: 'busy',
+}
 
 
 class Identity(NamedTuple):
@@ -244,18 +253,19 @@ class Planning:
         self._settled.set()
 
     def _plan(self, task: Task) -> None:
-        robot = self._robot
+        robot, begin = self._robot, time.perf_counter()
         try:
             if robot is None:
                 raise HodynError('There is no robot model yet.')
             plan, message = plan_trajectory(robot, task, self._settings)
+            plan = plan._replace(duration=time.perf_counter() - begin)
             self._latest = task.number, message
         except HodynError as error:
-            plan = Plan(task.number, None, error=str(error))
+            plan = Plan(task.number, None, error=str(error), kind=refusal_kind(error))
         except Exception as error:  # a fault of ours must be answered too
             self._report(Logged(traceback.format_exc()))
             reason = f'Internal error: {error!r}'
-            plan = Plan(task.number, None, error=reason, is_internal=True)
+            plan = Plan(task.number, None, error=reason, kind='internal')
         self._report(plan)
 
     def _accept(self, number: int, start: int) -> None:
@@ -282,7 +292,7 @@ class Planning:
                 error_code=Response.INTERNAL_ERROR,
                 message=f'Internal error: {error!r}',
             )
-        kind = 'internal' if response.error_code == Response.INTERNAL_ERROR else 'invalid'
+        kind = _KINDS.get(response.error_code, 'invalid')
         self._report(Served(response.message, kind, self._service.waiting))
         return response
 
@@ -293,5 +303,5 @@ class Planning:
             message=f'{waiting} requests wait already, as many as max_waiting_requests allows; '
             'try again later.',
         )
-        self._report(Served(response.message, 'busy', waiting))
+        self._report(Served(response.message, _KINDS[Response.BUSY], waiting))
         return response

@@ -145,7 +145,7 @@ class PlanningProcess:
     def _refuse(self, numbers: set[int]) -> None:
         for number in sorted(numbers):
             reason = 'The process that planned it has ended.'
-            self._report(Plan(number, None, error=reason, is_internal=True))
+            self._report(Plan(number, None, error=reason, kind='internal'))
 
     def _one_life(self, starts: int, last_error: str) -> str:
         """Run a process until it ends; return why it has."""

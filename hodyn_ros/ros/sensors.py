@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hodyn_ros.ros.settings import EstimatorSettings, Settings
 from hodyn_ros.ros.wrench_settings import WrenchSettings
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
@@ -25,17 +27,26 @@ def joint_estimator(settings: EstimatorSettings, n_joints: int) -> DerivativeEst
 
 def wrench_estimator(settings: Settings) -> DerivativeEstimator:
     """Estimator of the components of a wrench and their derivatives."""
-    sensor = settings.wrench
-    return DerivativeEstimator(
-        _WRENCH_COMPONENTS,
-        highest_derivative=_HIGHEST_WRENCH_DERIVATIVE,
+    return DerivativeEstimator(**_wrench_options(settings))
+
+
+def is_wrench_estimated_alike(settings: Settings, others: Settings) -> bool:
+    """Whether two settings lead to the same estimator of wrenches."""
+    return _wrench_options(settings) == _wrench_options(others)
+
+
+def _wrench_options(settings: Settings) -> dict[str, Any]:
+    sensor, joints = settings.wrench, settings.estimator
+    return {
+        'n': _WRENCH_COMPONENTS,
+        'highest_derivative': _HIGHEST_WRENCH_DERIVATIVE,
         # Motions that are estimated lag, and need the wrench of their own instant.
-        delay=max(sensor.delay, settings.estimator.delay),
-        noise=sensor.noise or None,
-        bandwidth=sensor.bandwidth or None,
-        max_gap=settings.wrench_timeout,
-        smallest_motion=_SMALLEST_FORCE,
-    )
+        'delay': max(sensor.delay, joints.delay) if joints.enabled else sensor.delay,
+        'noise': sensor.noise or None,
+        'bandwidth': sensor.bandwidth or None,
+        'max_gap': settings.wrench_timeout,
+        'smallest_motion': _SMALLEST_FORCE,
+    }
 
 
 def wrench_settings(settings: Settings) -> WrenchSettings:

@@ -277,8 +277,8 @@ ENTRIES = (
     ),
     Entry(
         'wrench.delay',
-        0.02,
-        'How far estimated wrenches lie behind the latest measurement [s].',
+        0.1,
+        'How far behind the latest measurement later ones improve the estimate [s].',
         0.0,
         1.0,
     ),

@@ -65,8 +65,13 @@ class Timeline:
         """Whether there is a motion that has not ended."""
         return bool(self._motions)
 
-    def add(self, planned: PlannedMotion) -> None:
+    def add(self, planned: PlannedMotion) -> int:
         """Let a motion replace all that others would do from its first sample on.
+
+        Returns
+        -------
+        int
+            How many motions will not even begin.
 
         Raises
         ------
@@ -79,7 +84,9 @@ class Timeline:
                 f'{MOST_PENDING} trajectories wait already for the time at which they start; send '
                 'this one later, or an empty one to drop them.'
             )
+        dropped = len(self._motions) - len(kept)
         self._motions = [*kept, planned]
+        return dropped
 
     def cut(self, time: int) -> None:
         """Drop all motions that would begin at a time [ns] or later."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hodyn_ros.errors import MessageError, ModelError, SizeError, TrajectoryError
-from hodyn_ros.ros.cdr import TrajectoryHead, trajectory_head
+from hodyn_ros.ros.cdr import MOST_NAMES, TrajectoryHead, trajectory_head
 from hodyn_ros.ros.conversions import NANOSECONDS, checked_time
 from hodyn_ros.ros.planner import Plan, Task
 from hodyn_ros.ros.planning import Planner
@@ -26,6 +26,8 @@ MOST_WAITING = 16
 SHORTEST_LEAD = 0.02
 # First guess of the time that planning takes per byte of the message [s].
 _TIME_PER_BYTE = 1e-6
+# What remains of it with every plan that takes less.
+_FORGETTING = 0.7
 _MOST_TRIES = 4
 
 _SHORTEST_STOP = 1e-3  # s
@@ -47,6 +49,8 @@ class _Open(NamedTuple):
     number: int
     sent: int
     tries: int
+    is_joined: bool
+    """Whether it is to continue a motion in progress."""
 
 
 class TrajectoryInput:
@@ -153,18 +157,26 @@ class TrajectoryInput:
         if planned is not None:
             elapsed = (now - open_.sent) / NANOSECONDS
             self._time_per_byte = max(
-                0.9 * self._time_per_byte, elapsed / max(len(open_.waiting.data), 1024)
+                _FORGETTING * self._time_per_byte, plan.duration / len(open_.waiting.data)
             )
-            is_late, is_joined = planned.first < now, self._in_progress(planned.first)
-            if is_late and is_joined and open_.tries < _MOST_TRIES:
+            is_late = planned.first < now
+            if is_late and open_.is_joined and open_.tries < _MOST_TRIES:
                 self._send(open_.waiting, open_.tries + 1, 2.0 * max(elapsed, SHORTEST_LEAD))
                 return
-            if is_late and not is_joined and not open_.waiting.has_stamp:
+            if is_late and not open_.is_joined and not open_.waiting.has_stamp:
                 # Now is when it is planned: nothing of the motion is left out.
                 planned = planned._replace(start=planned.start + now - planned.first)
             try:
-                self.timeline.add(planned)
+                if is_late and open_.is_joined:
+                    raise TrajectoryError(
+                        f'Planning took {elapsed:.3g} s, again and again longer than expected: '
+                        'the motion in progress has gone on meanwhile.'
+                    )
+                dropped = self.timeline.add(planned)
                 self._planner.accept(plan.number, planned.start)
+                if dropped:
+                    remark = f'It replaces {dropped} that had not begun.'
+                    plan = plan._replace(remarks=(*plan.remarks, remark))
             except TrajectoryError as error:
                 plan = plan._replace(planned=None, error=str(error))
         self._done(plan)
@@ -173,7 +185,10 @@ class TrajectoryInput:
     def _check_size(self, head: TrajectoryHead) -> None:
         most = self._settings().max_trajectory_points
         if head.n_points is None:
-            raise SizeError(f'JointTrajectory: it has {head.n_names} joint names.')
+            raise SizeError(
+                f'JointTrajectory: it has {head.n_names} joint names, expected those of the '
+                f'robot, and no more than {MOST_NAMES}.'
+            )
         if head.n_points > most:
             raise SizeError(
                 f'JointTrajectory: it has {head.n_points} points, more than '
@@ -191,7 +206,7 @@ class TrajectoryInput:
         while self._open is None and self._waiting and self._joint_names is not None:
             waiting = self._waiting.popleft()
             if waiting.data:
-                lead = max(SHORTEST_LEAD, 2.0 * self._time_per_byte * len(waiting.data))
+                lead = SHORTEST_LEAD + 2.0 * self._time_per_byte * len(waiting.data)
                 self._send(waiting, 1, lead)
             else:
                 self._stop(waiting.start)
@@ -206,8 +221,12 @@ class TrajectoryInput:
         if not (known and known.in_progress) and not self.timeline.moves_between(now, joined):
             known = self._measured(now) or known
         self._numbers += 1
-        self._open = _Open(waiting, self._numbers, now, tries)
-        self._planner.plan(Task(self._numbers, waiting.data, waiting.start, now, known, joined))
+        is_joined = known is not None and known.in_progress
+        self._open = _Open(waiting, self._numbers, now, tries, is_joined)
+        latest = now if waiting.has_stamp else waiting.start
+        self._planner.plan(
+            Task(self._numbers, waiting.data, waiting.start, latest, known, joined)
+        )
 
     def _stop(self, time: int) -> None:
         """Bring the motion to rest from a time on; nothing that came before starts any more."""

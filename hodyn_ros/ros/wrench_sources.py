@@ -192,6 +192,10 @@ class Measured:
         self._estimator.update(stamp, values * _AS_FORCES)
         self.stamp, self._sample = stamp, values
 
+    def restart(self, estimator: Estimator) -> None:
+        """Estimate anew; until derivatives are vouched for, the samples stand."""
+        self._estimator = estimator
+
     def at(self, query: Query) -> ActingWrench | None:
         """Coordinates at an instant; None if nothing is left of them."""
         settings = query.settings

@@ -90,6 +90,13 @@ class Wrenches:
                 }
             self._settings = settings
 
+    def restart_estimators(self) -> None:
+        """Estimate measured wrenches anew, since estimators are to be made in another way."""
+        with self._lock:
+            for source in self._latest.values():
+                if isinstance(source, Measured):
+                    source.restart(self._new_estimator())
+
     @property
     def dropped(self) -> int:
         """Number of messages left out since they came after newer ones, or twice."""

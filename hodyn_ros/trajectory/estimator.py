@@ -47,6 +47,9 @@ HOLD = 0.3
 PEAK_MEMORY = 2.0
 """Time over which large standard deviations are remembered [s]."""
 
+SURPRISE = 30.0
+"""Standard deviations by which a value must miss all predictions to be beyond explanation."""
+
 COPY_DISTANCE = 0.05
 """Largest distance of the states that are kept for smoothing [s]."""
 
@@ -55,6 +58,7 @@ _RENEWAL = 20_000_000  # time for which weights and covariances are used [ns]
 _RATE_MEMORY = 0.005  # share of a new step in the typical one
 _NEGLIGIBLE = 1e-12  # weight of a model
 _LARGEST_PEAK = 4.0  # standard deviation over what is allowed that is remembered
+_PEAK_OF_SURPRISE = 2.0  # the same after a value that has jumped: it is gone in PEAK_MEMORY ln 2
 _LEAST_VARIANCE = 1e-200  # of any noise or estimate
 _LARGEST = 1e100  # value whose square and more can be computed with
 _EPS = 4.0 * float(np.finfo(np.float64).eps)  # relative rounding of a value
@@ -167,6 +171,8 @@ class DerivativeEstimator:
         smallest = _number('smallest_motion', smallest_motion)
         self._K = highest + 1
         self._smallest = smallest * SMALLEST_FREQUENCY ** np.arange(self._K)[:, None]
+        # What is smaller does not matter, however exact the measurements are.
+        self._least_surprise = self._fraction * smallest
         self._N = self._K + _STATES_ABOVE
         self._copy_after = 0
         self._n_copies = 0
@@ -360,8 +366,26 @@ class DerivativeEstimator:
                 for innovation, variance in found:
                     self._log_variance[:, components] += np.log(variance)[:, None]
                     self._squares[:, components] += innovation**2 / variance[:, None]
+                self._check_surprise(components, *found[0])
             if self._copy_after and time - bank.newest_copy >= self._copy_after:
                 bank.copy()
+
+    def _check_surprise(
+        self, components: NDArray[np.intp] | slice, innovation: Array, variance: Array
+    ) -> None:
+        """Vouch for no derivative when a value comes that none of the models can explain.
+
+        Covariances do not depend on values: by them it would be as good as any other.
+        """
+        size = np.abs(innovation)
+        is_large = size.min(axis=0) > self._least_surprise
+        if not is_large.any():
+            return
+        misses = (size / np.sqrt(variance)[:, None]).min(axis=0)
+        if (is_large & (misses > SURPRISE * self._deviation[components])).any():
+            self._valid = min(self._valid, 0)
+            self._rising_since = None
+            np.maximum(self._peak[1:], _PEAK_OF_SURPRISE, out=self._peak[1:])
 
     def _weigh(self) -> None:
         """Update noise, weights and which models have any."""

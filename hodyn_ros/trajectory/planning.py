@@ -45,6 +45,14 @@ _SAME_TIME = 0.5e-9
 _NEAR = 0.1
 
 
+# Less time does not suffice to lead a motion in progress smoothly to anywhere else [s].
+_SHORTEST_JOIN = 0.01
+
+# A motion in progress is not continued by one that leaves the waypoints by more than so many times
+# the way there is to go: that is nothing that anybody wanted.
+_LARGEST_SWING = 10.0
+
+
 class StartState(NamedTuple):
     """Where the robot is, in the order of the joints of the model."""
 
@@ -146,11 +154,15 @@ def plan_motion(
     if interpolation == 'jtc':
         rows = controlled.positions, controlled.velocities, controlled.accelerations
         motion = jtc_motion(controlled.times, *rows)
+        extremes = position_extremes(motion)
         deviation = np.zeros(len(names))
         supplied = remarks.continuity(motion.continuous_derivative)
         warnings: tuple[str, ...] = ()
     else:
         motion = _spline(knots.waypoints, boundary)
+        extremes = position_extremes(motion)
+        if boundary is not None and boundary.in_progress:
+            _check_swing(knots.waypoints, boundary.motion, extremes)
         deviation = deviation_from_jtc(motion, controlled)
         supplied = remarks.supplied(motion.given)
         warnings = remarks.large_deviation(deviation, controlled)
@@ -169,7 +181,7 @@ def plan_motion(
         interpolation=interpolation,
         continuous_derivative=min(motion.continuous_derivative, joined),
         deviation_from_jtc=deviation,
-        extremes=position_extremes(motion),
+        extremes=extremes,
         remarks=(
             remarks.given(waypoints),
             *knots.remarks,
@@ -251,6 +263,14 @@ def _knots(waypoints: Waypoints, start: StartState | None, near: float) -> _Knot
                 f'All waypoints have passed: the last one lies at {waypoints.times[-1]:g} s, the '
                 f'motion in progress is continued from {start.time:g} s on. Send later waypoints.'
             )
+        remaining = float(waypoints.times[-1]) - start.time
+        if near and remaining < _SHORTEST_JOIN:
+            raise TrajectoryError(
+                f'Until the last waypoint at {waypoints.times[-1]:g} s there are only '
+                f'{1e3 * remaining:.3g} ms from {start.time:g} s on, when the motion in progress '
+                f'can be continued; expected at least {1e3 * _SHORTEST_JOIN:g} ms. Send later '
+                'waypoints.'
+            )
         left_out = passed + _too_near(waypoints.times[passed:], start.time, near)
         return _Knots(
             _after_state(waypoints, start, left_out),
@@ -265,6 +285,25 @@ def _knots(waypoints: Waypoints, start: StartState | None, near: float) -> _Knot
     if len(waypoints.times) > 1:
         return _Knots(waypoints, starts_at_state=False)
     return _hold(waypoints, start)
+
+
+def _check_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:
+    """Refuse to lead a motion in progress far away from where it is to go."""
+    lowest, highest = knots.positions.min(axis=0), knots.positions.max(axis=0)
+    # Where the motion would get to by itself is no surprise.
+    first, carried, power = float(knots.times[1] - knots.times[0]), np.zeros(len(lowest)), 1.0
+    for k in range(1, ORDER):
+        power *= first / k
+        carried += power * np.abs(state[k])
+    reach = highest - lowest + carried + remarks.NOTICEABLE
+    swing = np.maximum(extremes.highest - highest, lowest - extremes.lowest)
+    if np.any(swing > _LARGEST_SWING * reach):
+        joints = remarks.by_joint(swing, knots.joint_names, _LARGEST_SWING * reach)
+        raise TrajectoryError(
+            'The motion in progress cannot be continued smoothly through these waypoints: it '
+            f'would leave them by {joints} rad or m. Send waypoints that begin later, that are '
+            'more evenly spaced in time, or that suit the motion in progress.'
+        )
 
 
 def _too_near(times: Array, start_time: float, near: float) -> int:
