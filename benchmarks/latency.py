@@ -24,6 +24,7 @@ import struct
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -143,17 +144,17 @@ class Results:
 class Probe:
     """The measuring client: one thread that sends and receives without an executor in between."""
 
-    def __init__(self, domain: int) -> None:
+    def __init__(self, domain: int, namespace: str) -> None:
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain)
-        self._node = Node('probe', context=self._context)
+        self._node = Node('probe', context=self._context, namespace=namespace)
         self._description = self._node.create_publisher(
             String, 'robot_description', qos.ROBOT_DESCRIPTION
         )
         self._publishers, self._subscriptions = {}, {}
         for name, inputs, outputs in (
-            ('node', 'joint_motion', '/hodyn_node/joint_effort'),
-            ('relay', '/relay/joint_motion', '/relay/joint_effort'),
+            ('node', 'joint_motion', 'hodyn_node/joint_effort'),
+            ('relay', 'relay/joint_motion', 'relay/joint_effort'),
         ):
             self._publishers[name] = self._node.create_publisher(JointMotion, inputs, qos.INPUT)
             self._subscriptions[name] = self._node.create_subscription(
@@ -252,14 +253,14 @@ def process(domain: int, *arguments: str) -> Iterator[subprocess.Popen]:
 def session() -> Iterator[tuple[Probe, int]]:
     """Node, relay and client, all of them ready; with the ROS domain in which they meet."""
     domain = random.randint(1, 100)
-    node = (
-        'hodyn_ros.ros.node', '--ros-args', '--log-level', 'error', '-p', 'input_timeout:=0.0'
-    )  # fmt: skip
+    # Others on the machine may have the same domain, but not the same names.
+    os.environ['LATENCY_NAMESPACE'] = namespace = f'latency_{uuid.uuid4().hex}'
+    place = ('--ros-args', '-r', f'__ns:=/{namespace}', '--log-level', 'error')
     with (
-        process(domain, *node) as node_process,
-        process(domain, 'benchmarks.latency_peers', 'relay') as relay_process,
+        process(domain, 'hodyn_ros.ros.node', *place, '-p', 'input_timeout:=0.0') as node_process,
+        process(domain, 'benchmarks.latency_peers', 'relay', *place) as relay_process,
     ):
-        probe = Probe(domain)
+        probe = Probe(domain, namespace)
         try:
             probe.describe(Path(share_file('urdf/panda.urdf')).read_text(encoding='utf-8'))
             for name, running in (('node', node_process), ('relay', relay_process)):

@@ -1,16 +1,18 @@
 """What the latency benchmark starts as other processes: a relay, and callers of the service.
 
-    python -m benchmarks.latency_peers relay
+    python -m benchmarks.latency_peers relay [--ros-args ...]
     python -m benchmarks.latency_peers motion 10000
     python -m benchmarks.latency_peers trajectory 10000
 
 The relay receives a JointMotion and publishes a JointEffort of the same size, with no computation:
 what rclpy and the middleware take by themselves. A caller calls the service again and again, and
-prints how long each call took [s]. Both run until they are terminated.
+prints how long each call took [s]; it finds the service in the namespace that the environment
+variable LATENCY_NAMESPACE names. Both run until they are terminated.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -85,8 +87,8 @@ REQUESTS = {'motion': motion_request, 'trajectory': trajectory_request}
 def call(request: ComputeInverseDynamics.Request) -> None:
     """Call the service back to back and print how long each call took [s]."""
     rclpy.init()
-    node = Node('caller')
-    client = node.create_client(ComputeInverseDynamics, '/hodyn_node/compute_inverse_dynamics')
+    node = Node('caller', namespace=os.environ.get('LATENCY_NAMESPACE', ''))
+    client = node.create_client(ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics')
     client.wait_for_service()
     while True:
         begin = time.perf_counter()
@@ -101,7 +103,7 @@ def call(request: ComputeInverseDynamics.Request) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for."""
     if arguments[0] == 'relay':
-        return run(Relay, [])
+        return run(Relay, arguments[1:])
     call(REQUESTS[arguments[0]](int(arguments[1])))
     return 0
 

@@ -29,7 +29,9 @@ from builtin_interfaces.msg import Time
 from fault_tools import (
     INPUTS,
     MOTION,
+    NAMESPACE,
     children,
+    command,
     joint_motion,
     joint_trajectory,
     motion_bytes,
@@ -47,16 +49,18 @@ from std_msgs.msg import String
 
 from hodyn_ros import RobotModel
 
-SERVICE = '/hodyn_node/compute_inverse_dynamics'
+SERVICE = 'hodyn_node/compute_inverse_dynamics'
 TIMEOUT = 10.0  # s, for answers that are still on their way
 PAUSE = 0.05  # s, between two faults
+MOST_OPEN = 2000  # calls, most of them lost with a planning that was killed
+LIFE = 20.0  # s, of the planning between two kills
 Response = ComputeInverseDynamics.Response
 
 
 def flood() -> None:
     """Publish samples as fast as possible, some of them valid."""
     rclpy.init()
-    node = Node('flood')
+    node = Node('flood', namespace=NAMESPACE)
     kind, profile = INPUTS['joint_motion']
     publisher = node.create_publisher(kind, 'joint_motion', profile)
     while not publisher.get_subscription_count():
@@ -73,7 +77,7 @@ def flood() -> None:
 def calls() -> None:
     """Call the service with many requests at a time and wait for no answer."""
     rclpy.init()
-    node = Node('calls')
+    node = Node('calls', namespace=NAMESPACE)
     client = node.create_client(ComputeInverseDynamics, SERVICE)
     client.wait_for_service()
     request = ComputeInverseDynamics.Request(motion=[joint_motion(stamp=10**9)] * 20_000)
@@ -104,8 +108,9 @@ class Chaos:
         self.answers: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._open = 0
+        self._killed: float | None = None
         rclpy.init()
-        self._node = Node('chaos')
+        self._node = Node('chaos', namespace=NAMESPACE)
         self._publishers = {
             topic: self._node.create_publisher(kind, topic, profile)
             for topic, (kind, profile) in INPUTS.items()
@@ -251,7 +256,7 @@ class Chaos:
         self._call(Request(trajectory=self._good_trajectory(), motion=samples))
 
     def _fault_too_many_requests(self) -> None:
-        if self._open > 50:
+        if self._open > MOST_OPEN:
             return
         request = ComputeInverseDynamics.Request(
             trajectory=self._good_trajectory(), sample_period=1e-4
@@ -279,7 +284,12 @@ class Chaos:
             process.kill()
 
     def _fault_killed_planning(self) -> None:
-        for pid in children(self._pid)[:1]:
+        # Which takes a while to be back, and what is asked of it meanwhile is lost.
+        if self._killed is not None and time.monotonic() < self._killed + LIFE:
+            return
+        self._killed = time.monotonic()
+        planning = [pid for pid in children(self._pid) if 'planning_process' in command(pid)]
+        for pid in planning:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -25,6 +25,7 @@ import numpy as np
 import rclpy
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import WrenchStamped
 from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from oracles import taylor_rnea
@@ -32,6 +33,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from ros_harness import next_domain
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -40,6 +42,9 @@ from hodyn_ros.ros import qos
 TIMEOUT = 60.0  # s, only ever reached by a failing test
 # Of a node [B]; one that wants more shall fail and not take the machine down.
 ADDRESS_SPACE = 6 * 2**30
+
+# Other test processes on the machine may have the same domain, but not the same names.
+NAMESPACE = os.environ.get('FAULT_NAMESPACE') or f'faults_{uuid.uuid4().hex}'
 
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
@@ -53,6 +58,8 @@ INPUTS = {
     'joint_motion': (JointMotion, qos.INPUT),
     'joint_trajectory': (JointTrajectory, qos.INPUT),
     'wrench_motion': (WrenchMotion, qos.INPUT),
+    'joint_states': (JointState, qos.INPUT),
+    'wrench': (WrenchStamped, qos.INPUT),
 }
 
 
@@ -82,6 +89,14 @@ def is_alive(pid: int) -> bool:
     return state not in 'ZX'
 
 
+def command(pid: int) -> str:
+    """Command line of a process."""
+    try:
+        return Path(f'/proc/{pid}/cmdline').read_bytes().decode(errors='replace')
+    except OSError:
+        return ''
+
+
 def memory(pid: int, field: str = 'VmRSS') -> int:
     """Memory of a process [B]: VmRSS as it is, VmHWM at its highest; 0 if it has ended."""
     try:
@@ -99,6 +114,7 @@ def environment(domain: int) -> dict[str, str]:
         'PYTHONUNBUFFERED': '1',
         'RCUTILS_LOGGING_BUFFERED_STREAM': '0',
         'ROS_DOMAIN_ID': str(domain),
+        'FAULT_NAMESPACE': NAMESPACE,
     }
 
 
@@ -116,6 +132,7 @@ class NodeProcess:
         self._arguments = [
             word for name, value in values.items() for word in ('-p', f'{name}:={_yaml(value)}')
         ]
+        self._arguments += ['-r', f'__ns:=/{NAMESPACE}']
         self._log = tempfile.TemporaryFile('w+')
         self.start()
 
@@ -146,6 +163,10 @@ class NodeProcess:
     def memory(self) -> int:
         """Memory of the node and its children [B]."""
         return sum(memory(pid) for pid in (self.pid, *children(self.pid)))
+
+    def planning_memory(self) -> int:
+        """Memory of the process that plans [B]; compilers come and go beside it."""
+        return sum(memory(pid) for pid in children(self.pid) if 'planning_process' in command(pid))
 
     def kill(self) -> None:
         """End the process as a crash would."""
@@ -187,15 +208,17 @@ class Client:
         self._arrived = threading.Condition()
         self.context = rclpy.Context()
         rclpy.init(context=self.context, domain_id=domain)
-        self.node = Node(f'client_{uuid.uuid4().hex}', context=self.context)
+        self.node = Node(
+            f'client_{uuid.uuid4().hex}', context=self.context, namespace=NAMESPACE
+        )
         self.publishers = {
             topic: self.node.create_publisher(kind, topic, profile)
             for topic, (kind, profile) in INPUTS.items()
         }
         for topic, kind, keep, profile in (
-            ('/hodyn_node/joint_effort', JointEffort, self._keep_effort, EVERYTHING),
+            ('hodyn_node/joint_effort', JointEffort, self._keep_effort, EVERYTHING),
             (
-                '/hodyn_node/effort_trajectory',
+                'hodyn_node/effort_trajectory',
                 JointEffortTrajectory,
                 self._keep_trajectory,
                 qos.EFFORT_TRAJECTORY,
@@ -207,7 +230,7 @@ class Client:
         # With the default of ten, a burst of answers, be they for others, pushes its own ones out.
         self.service = self.node.create_client(
             ComputeInverseDynamics,
-            '/hodyn_node/compute_inverse_dynamics',
+            'hodyn_node/compute_inverse_dynamics',
             qos_profile=QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE),
         )
         self._executor = SingleThreadedExecutor(context=self.context)
@@ -236,9 +259,11 @@ class Client:
 
     def _keep_diagnostics(self, message: DiagnosticArray) -> None:
         with self._arrived:
-            self.reports += 1
+            self.reports += any(s.name.startswith(NAMESPACE) for s in message.status)
             for status in message.status:
-                part = status.name.partition(': ')[2]
+                name, _, part = status.name.partition(': ')
+                if name != f'{NAMESPACE}/hodyn_node':
+                    continue
                 values = {item.key: item.value for item in status.values}
                 self.statuses[part] = {**values, 'message': status.message}
             self._arrived.notify_all()
@@ -265,7 +290,7 @@ class Client:
             self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'match {topic}')
         assert self.service.wait_for_service(TIMEOUT)
         for topic in ('joint_effort', 'effort_trajectory'):
-            name = f'/hodyn_node/{topic}'
+            name = f'hodyn_node/{topic}'
             self.wait(lambda n=name: self.node.count_publishers(n) > 0, f'match {topic}')
 
     def describe(self, urdf: str) -> None:

@@ -4,7 +4,7 @@
 
 A stream of samples (JointMotion of the Franka Panda) at a fixed rate; every answer is checked for
 presence and value. Beside it, another process commits faults at random (test/fault_peers.py), and
-the memory of the node and its children is sampled. The report at the end says what was sent,
+the memory of the node and its planning is sampled. The report at the end says what was sent,
 answered and lost, the largest latency, the faults, the refusals as the node's diagnostics tell
 them, and the memory. The exit code is 1 if a sample was lost or wrong, anything was published that
 is not finite, the node died, or its memory grew.
@@ -63,27 +63,31 @@ class Report:
     node_died: bool = False
     faults: dict[str, dict[str, int]] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
-    memory: list[tuple[float, float]] = field(default_factory=list)
+    memory: list[tuple[float, float, float]] = field(default_factory=list)
+    """Time [s], and memory of the node and of its planning [MB]."""
     allowed_growth: float = 64.0
 
-    @property
-    def memory_at_ends(self) -> tuple[float, float]:
-        """Memory after the warm-up and at the end [MB]: medians of a tenth of the time."""
-        values = [value for _, value in self.memory] or [0.0]
-        part = max(len(values) // 10, 1)
-        return float(np.median(values[:part])), float(np.median(values[-part:]))
+    def memory_at_ends(self, column: int) -> tuple[float, float]:
+        """Memory after the warm-up and at the end [MB], of the node (1) or its planning (2).
+
+        The first is the largest of a quarter of the time, for a planning that has just been killed
+        and restarted has little; the second the median of the last tenth.
+        """
+        values = [sample[column] for sample in self.memory] or [0.0]
+        first, last = max(len(values) // 4, 1), max(len(values) // 10, 1)
+        return max(values[:first]), float(np.median(values[-last:]))
 
     @property
     def memory_slope(self) -> float:
-        """Growth of the memory by a straight line [MB/h]."""
+        """Growth of the memory of the node by a straight line [MB/h]."""
         if len(self.memory) < 2:
             return 0.0
-        times, values = np.array(self.memory).T
+        times, values, _ = np.array(self.memory).T
         return float(3600.0 * np.polyfit(times, values, 1)[0])
 
     def failures(self) -> list[str]:
         """What must not have happened."""
-        begin, end = self.memory_at_ends
+        growth = max(end - begin for begin, end in map(self.memory_at_ends, (1, 2)))
         found = {
             f'{self.sent - self.answered} samples were lost': self.sent != self.answered,
             'no sample was sent': not self.sent,
@@ -91,13 +95,12 @@ class Report:
             f'{self.not_finite} messages were not finite': self.not_finite,
             'the node died': self.node_died,
             'no fault was committed': not self.faults.get('committed'),
-            f'the memory grew by {end - begin:.1f} MB': end - begin > self.allowed_growth,
+            f'the memory grew by {growth:.1f} MB': growth > self.allowed_growth,
         }
         return [text for text, is_true in found.items() if is_true]
 
     def text(self) -> str:
         """Report for a reader."""
-        begin, end = self.memory_at_ends
         lines = [
             f'samples          {self.sent} sent, {self.answered} answered, '
             f'{self.sent - self.answered} lost, {self.wrong} wrong',
@@ -112,10 +115,10 @@ class Report:
         ):
             counts = ', '.join(f'{name} {count}' for name, count in sorted(values.items()))
             lines.append(f'{title:16} {counts}')
-        lines.append(
-            f'memory           {begin:.1f} MB after warm-up, {end:.1f} MB at the end, '
-            f'{self.memory_slope:+.1f} MB/h'
-        )
+        for column, name in ((1, 'memory of node'), (2, 'of planning')):
+            begin, end = self.memory_at_ends(column)
+            lines.append(f'{name:16} {begin:.1f} MB after warm-up, {end:.1f} MB at the end')
+        lines.append(f'slope            {self.memory_slope:+.1f} MB/h')
         found = self.failures()
         lines.append('failed           ' + '; '.join(found) if found else 'passed')
         return '\n'.join(lines)
@@ -126,10 +129,10 @@ class Checker:
 
     def __init__(self, client: Client, urdf: str, rate: float, report: Report) -> None:
         self._rate, self._report = rate, report
-        self._node = Node('checker', context=client.context)
+        self._node = Node('checker', context=client.context, namespace=fault_tools.NAMESPACE)
         self._publisher = self._node.create_publisher(JointMotion, 'joint_motion', EVERYTHING)
         self._subscription = self._node.create_subscription(
-            JointEffort, '/hodyn_node/joint_effort', lambda _: None, EVERYTHING, raw=True
+            JointEffort, 'hodyn_node/joint_effort', lambda _: None, EVERYTHING, raw=True
         )
         self._wait_set = rclpy_implementation.WaitSet(1, 0, 0, 0, 0, 0, client.context.handle)
         self.names = RobotModel.from_urdf(urdf).joint_names
@@ -143,7 +146,7 @@ class Checker:
         ]
         client.wait(self._publisher.get_subscription_count, 'match of the checker')
         client.wait(
-            lambda: self._node.count_publishers('/hodyn_node/joint_effort'), 'match of the node'
+            lambda: self._node.count_publishers('hodyn_node/joint_effort'), 'match of the node'
         )
 
     def close(self) -> None:
@@ -263,7 +266,13 @@ def soak(seconds: float, rate: float = 1000.0, seed: int = 1) -> Report:
             begun = chaos.stdout.readline()
             begin = time.monotonic()
             while begun and chaos.poll() is None and time.monotonic() < begin + seconds:
-                report.memory.append((time.monotonic() - begin, node.memory() / MEGABYTE))
+                report.memory.append(
+                    (
+                        time.monotonic() - begin,
+                        fault_tools.memory(node.pid) / MEGABYTE,
+                        node.planning_memory() / MEGABYTE,
+                    )
+                )
                 if not node.is_alive():
                     break
                 is_over.wait(SAMPLING_PERIOD)

@@ -25,7 +25,7 @@ from fault_tools import (
     joint_trajectory,
     motion_bytes,
 )
-from geometry_msgs.msg import Vector3
+from geometry_msgs.msg import Vector3, WrenchStamped
 from geometry_msgs.msg import Wrench as WrenchMessage
 from hodyn_msgs.msg import JointEffort, JointMotion, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
@@ -33,12 +33,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from oracles import taylor_rnea
 from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 
 TOPICS = tuple(INPUTS)
+LINKS = ('base', 'upper', 'fore', 'tool')
 NUMBERS = itertools.count(1)
 fuzz = settings(
     max_examples=100,
@@ -249,11 +251,52 @@ def test_wrench_of_any_content_is_taken_or_refused_and_zeros_end_it(pair, messag
     client = pair.client
     publish = client.publishers['wrench_motion'].publish
     publish(message)
-    for link in ('base', 'upper', 'fore', 'tool'):
+    for link in LINKS:
         zeros = WrenchMotion()
         zeros.header.frame_id = link
         publish(zeros)
     client.ask_until_answered(robot=robots.TWO_LINK)
+    assert not client.not_finite
+
+
+@pytest.fixture
+def without_wrenches(pair):
+    """Robots without the links of a measured wrench end it; nothing else does."""
+    yield
+    pair.client.describe(robots.OTHER_JOINTS)
+    pair.client.describe(robots.TWO_LINK)
+    pair.client.ask_until_answered(robot=robots.TWO_LINK)
+
+
+@fuzz
+@given(message=wrenches())
+def test_measured_wrench_of_any_content_does_no_harm(pair, without_wrenches, message):
+    client = pair.client
+    if message.header.frame_id == 'base':  # which all robots here have
+        message.header.frame_id = 'tool'
+    stamped = WrenchStamped(header=message.header, wrench=message.wrench)
+    client.publishers['wrench'].publish(stamped)
+    # On another topic, samples are answered or held back.
+    client.send()
+    assert pair.node.is_alive()
+    assert not client.not_finite
+
+
+@fuzz
+@given(message=motions(), stamp=stamps)
+def test_measured_joint_states_of_any_content_do_no_harm(pair, message, stamp):
+    client = pair.client
+    message.header.stamp = stamp
+    client.publishers['joint_states'].publish(
+        JointState(
+            header=message.header,
+            name=message.joint_names,
+            position=message.position,
+            velocity=message.velocity,
+            effort=message.acceleration,
+        )
+    )
+    client.ask(robot=robots.TWO_LINK)
     assert not client.not_finite
 
 
@@ -286,6 +329,8 @@ GOOD = {
     'joint_motion': motion_bytes(stamp=5),
     'joint_trajectory': serialize_message(joint_trajectory()),
     'wrench_motion': serialize_message(WrenchMotion()),
+    'wrench': serialize_message(WrenchStamped()),
+    'joint_states': serialize_message(JointState(name=list(NAMES), position=[0.1, 0.2])),
 }
 
 
@@ -314,7 +359,7 @@ def test_corrupt_bytes_do_no_harm(pair, topic, data):
     client = pair.client
     client.publishers[topic].publish(data.draw(corrupted(GOOD[topic])))
     publish = client.publishers['wrench_motion'].publish
-    for link in ('base', 'upper', 'fore', 'tool'):  # a wrench may have become a valid one
+    for link in LINKS:  # a wrench may have become a valid one
         zeros = WrenchMotion()
         zeros.header.frame_id = link
         publish(zeros)
