@@ -250,7 +250,29 @@ def test_stop_without_duration_ends_the_stream_at_once():
     setup.run([(0, 0), (1, 2)], [0, 4])
     setup.now += SECOND
     setup.take([], [])
-    assert setup.sample(setup.now) is None
+    _, stamp = setup.timeline.sample(setup.now + 1)
+    assert stamp == setup.now
+    assert setup.sample(setup.now + 2) is None
+    assert not setup.timeline
+
+
+def test_stop_without_duration_in_the_future_ends_the_stream_then():
+    setup = Setup(stop_duration=0.0)
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    motion = setup.timeline._motions[0]
+    setup.take([], [], stamp=102 * SECOND)
+    np.testing.assert_array_equal(setup.sample(101 * SECOND), motion.at(101 * SECOND))
+    np.testing.assert_array_equal(setup.sample(103 * SECOND), motion.at(102 * SECOND))
+    assert setup.sample(104 * SECOND) is None
+    assert not setup.planner.published
+
+
+def test_end_of_a_motion_is_sent_also_when_the_next_one_has_begun(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.run([(1, 2), (5, 5)], [0, 1], stamp=101 * SECOND + SECOND // 20)
+    setup.sample(100 * SECOND + SECOND // 2)
+    np.testing.assert_array_equal(setup.sample(101 * SECOND + SECOND // 2)[0], [1, 2])
+    assert setup.sample(101 * SECOND + SECOND // 2)[0, 0] > 1.0
 
 
 def test_empty_trajectory_overtakes_those_that_wait_to_be_planned(setup):

@@ -839,3 +839,13 @@ def test_changed_estimation_holds_for_streams_that_go_on(model):
 )
 def test_estimation_is_changed_by_its_parameters(parameters, alike):
     assert is_wrench_estimated_alike(make_settings({}), make_settings(parameters)) == alike
+
+
+def test_zeros_without_a_stamp_end_a_wrench_that_came_with_a_stamp_ahead(model):
+    wrenches = wrenches_with(timeout=0.1)
+    wrenches.take_motion(given(time=START + 50 * MS), model, START)
+    zeros = given(np.zeros((3, 6)))
+    zeros.header.stamp = Time()
+    wrenches.take_motion(zeros, model, START + 20 * MS)
+    assert not wrenches.latest()
+    assert not wrenches.dropped

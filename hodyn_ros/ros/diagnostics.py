@@ -117,6 +117,7 @@ class Diagnostics:
         self._inputs: dict[str, _Input] = {}
         self._last_report = self._now()
         self._hardware_id = ''
+        self._wrenches: dict[str, str] = {}
         self._output_alarm = Alarm(quiet_time)
         self._published = self._recent_published = 0
         self._recent_compute_time = self._recent_longest = 0.0
@@ -230,6 +231,11 @@ class Diagnostics:
             self._stale = reason
             self._stops += 1
             self._recent_stops += 1
+
+    def acting(self, wrenches: Mapping[str, str]) -> None:
+        """Note the wrenches that act, by their links."""
+        with self._lock:
+            self._wrenches = dict(wrenches)
 
     def missed_ticks(self, count: int) -> None:
         """Count samples of the stream that were due and never computed."""
@@ -441,6 +447,8 @@ class Diagnostics:
             'held back': self._stops,
             'missed samples of the stream': self._missed_ticks,
         }
+        for link, state in self._wrenches.items():
+            values[f'wrench on {link}'] = state
         for what, hits in sorted(self._limit_hits.items()):
             values[f'samples beyond the limit of {what}'] = hits
         self._recent_published = self._recent_limit_hits = 0

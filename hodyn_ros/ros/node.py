@@ -572,6 +572,7 @@ class HodynNode(Node):
             self._diagnostics.watch(topic, settings.input_timeout)
         for topic in ('wrench_motion', 'wrench'):
             self._diagnostics.watch(topic, settings.wrench_timeout)
+        self._diagnostics.acting(self._wrenches.report(self._time()))
         clock = self.get_clock()
         self._diagnostics.clock(
             clock.clock_type.name, self.get_parameter('use_sim_time').value is True

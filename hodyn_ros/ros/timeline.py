@@ -27,6 +27,8 @@ class PlannedMotion(NamedTuple):
     """Time at which the time of the motion is zero [ns]."""
     continuous_derivative: int
     """Highest time derivative of the positions that is continuous, from the join on."""
+    cut: int | None = None
+    """Time at which it ends, though it is not over [ns]."""
 
     @property
     def first(self) -> int:
@@ -36,7 +38,8 @@ class PlannedMotion(NamedTuple):
     @property
     def last(self) -> int:
         """Time of the last sample [ns]."""
-        return self.start + round(self.motion.end_time * NANOSECONDS)
+        end = self.start + round(self.motion.end_time * NANOSECONDS)
+        return end if self.cut is None else min(end, self.cut)
 
     def at(self, time: int) -> Array:
         """Motion (5, n) at a time in nanoseconds; the ends are kept."""
@@ -89,8 +92,12 @@ class Timeline:
         return dropped
 
     def cut(self, time: int) -> None:
-        """Drop all motions that would begin at a time [ns] or later."""
-        self._motions = [motion for motion in self._motions if motion.first < time]
+        """End the motion under way at a time [ns], and drop those that would begin later."""
+        self._motions = [
+            motion._replace(cut=time) if motion.last > time else motion
+            for motion in self._motions
+            if motion.first < time
+        ]
 
     def clear(self) -> bool:
         """Drop all motions; return whether there was one."""
@@ -119,7 +126,10 @@ class Timeline:
         """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
         motions = self._motions
         while len(motions) > 1 and now >= motions[1].first:
-            del motions[0]
+            replaced = motions.pop(0)
+            if replaced.last < motions[0].first:  # it was over before
+                self._ended = replaced
+                return replaced, replaced.last
         if not motions or now < motions[0].first:
             return None
         planned = motions[0]

@@ -30,8 +30,6 @@ _TIME_PER_BYTE = 1e-6
 _FORGETTING = 0.7
 _MOST_TRIES = 4
 
-_SHORTEST_STOP = 1e-3  # s
-
 
 class _Waiting(NamedTuple):
     data: bytes
@@ -235,14 +233,14 @@ class TrajectoryInput:
         names, duration = self._joint_names, self._settings().stop_duration
         state = self.timeline.state(time)
         if names is None or state is None or not state.in_progress:
-            self.timeline.cut(time)  # motions that begin earlier are left alone
+            self.timeline.cut(time)  # motions that are over by then are left alone
             self._done(Plan(0, None, ('An empty trajectory: there is nothing to stop.',)))
             return
-        if not duration and time <= now:
-            self.timeline.clear()
-            self._done(Plan(0, None, ('An empty trajectory has ended the stream.',)))
+        if not duration:
+            self.timeline.cut(time)
+            self._done(Plan(0, None, ('An empty trajectory ends the stream.',)))
             return
-        motion = stop_motion(state.motion, max(duration, _SHORTEST_STOP))
+        motion = stop_motion(state.motion, duration)
         planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
         self.timeline.add(planned)
         remark = 'An empty trajectory brings the motion to rest.'

@@ -128,6 +128,8 @@ class Wrenches:
         check_link(model, link)
         with self._lock:
             stamp = _checked_stamp(message.header, link, now_ns, self._settings.timeout)
+            if stamp == now_ns:  # whatever a stamp of before that was ahead
+                stamp = max(stamp, self._newest.get(link, stamp))
             before, kind = self._latest.get(link), self._kind(link)
             self._check_source(link, Given.topic, before, now_ns)
             if self._is_late(link, stamp, repeated=False):
