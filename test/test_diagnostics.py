@@ -501,7 +501,8 @@ def test_memory_is_that_of_the_process():
 
 def test_wrenches_that_act_are_told(station):
     station.diagnostics.acting({'tool': 'wrench_motion, 0.010 s old'})
-    assert dict_of(station.after(1.0)['joint_effort'])['wrench on tool'].startswith('wrench_motion')
+    values = dict_of(station.after(1.0)['joint_effort'])
+    assert values['wrench on tool'].startswith('wrench_motion')
     station.diagnostics.acting({})
     assert 'wrench on tool' not in dict_of(station.after(1.0)['joint_effort'])
 

@@ -12,7 +12,7 @@ from rclpy.parameter import Parameter
 from ros_harness import Harness, dict_of
 from sensor_msgs.msg import JointState
 
-from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
 from hodyn_ros.ros.planner import in_nearest_turn
@@ -362,3 +362,23 @@ def test_deviations_of_the_effort_are_those_of_random_motions():
     disturbances = np.einsum('jkl,Njl->Nkj', factor, random.standard_normal((20_000, 2, 5)))
     actual = inverse_dynamics(model, motion + disturbances).std(axis=0)
     np.testing.assert_allclose(claimed, actual, rtol=0.03)
+
+
+def test_deviations_of_the_effort_are_those_of_random_wrenches_too():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    random = np.random.default_rng(5)
+    motion = true_motion(0.7)
+    values, other = random.standard_normal((2, 3, 6))
+    deviations = 0.1 * random.standard_normal((18, 3, 6))
+    exact = Wrench('tool', other, 'spatial')
+
+    def wrenches(values):
+        return [exact, Wrench('tool', values, 'body', 'on_robot')]
+
+    effort = inverse_dynamics(model, motion, wrenches(values))
+    claimed = effort_deviations(model, motion, effort, wrenches(values), None, [None, deviations])
+    draws = np.einsum('skx,Ns->Nkx', deviations, random.standard_normal((20_000, 18)))
+    motions = np.broadcast_to(motion, (20_000, 5, 2))
+    actual = inverse_dynamics(model, motions, wrenches(values + draws)).std(axis=0)
+    np.testing.assert_allclose(claimed, actual, rtol=0.03)
+    assert effort_deviations(model, motion, effort, wrenches(values)) is None

@@ -35,6 +35,12 @@ MOTION = random_motion(8, 7, 5)
 class Answer(NamedTuple):
     motion: np.ndarray
 
+    @property
+    def factor(self):
+        """Of values that are off by a hundredth of a newton, and by more in each derivative."""
+        K = len(self.motion)
+        return np.broadcast_to(np.diag(0.01 * 10.0 ** np.arange(K)), (6, K, K))
+
 
 class KnownSignal:
     """Estimator that knows the signal: a polynomial in time about `START`.
@@ -236,7 +242,7 @@ def test_nothing_above_the_vouched_order_is_permitted(model, orders, tool_mass, 
 
 
 def test_without_wrenches_the_motion_alone_decides(model):
-    assert wrenches_with().at(START, MOTION[:4], model) == ([], 1)
+    assert wrenches_with().at(START, MOTION[:4], model) == ([], 1, [])
 
 
 def test_given_wrench_vouches_for_two_derivatives(model):
@@ -380,7 +386,7 @@ def test_stale_wrench_comes_to_rest_from_what_it_is_at_the_timeout(model, kind, 
         np.testing.assert_allclose(only(result).values, expected, atol=1e-6)
     later = wrenches.at(START + 10 * 10**9, MOTION, model)
     if policy == 'fade':
-        assert later == ([], 2)
+        assert later == ([], 2, [])
     else:
         np.testing.assert_array_equal(only(later).values[1:], 0.0)
         np.testing.assert_allclose(only(later).values[0], begin[0], rtol=1e-12)
@@ -541,7 +547,7 @@ def test_output_does_not_jump_where_the_estimator_gives_up(model, policy, tool_m
     assert [orders[i] for i in (0, 100, 101, 200, 201, 499, 501, 2400)] == [2, 2, 1, 1, 0, 0, 0, 0]
     later = wrenches.at(START + 10**9, at_rest(), model)
     if policy == 'fade':
-        assert later == ([], 2)
+        assert later == ([], 2, [])
 
 
 # Messages that are refused, left out, or end a wrench
@@ -849,3 +855,20 @@ def test_zeros_without_a_stamp_end_a_wrench_that_came_with_a_stamp_ahead(model):
     wrenches.take_motion(zeros, model, START + 20 * MS)
     assert not wrenches.latest()
     assert not wrenches.dropped
+
+
+def test_deviations_of_a_measured_wrench_come_in_the_axes_of_the_link(model):
+    wrenches = wrenches_with(sensor_xyz=XYZ, sensor_rpy=RPY)
+    wrenches.take_stamped(stamped(), model, START)
+    wrenches.take_motion(given(link='panda_link5'), model, START)
+    result = wrenches.at(START, MOTION, model)
+    assert [wrench.link for wrench in result.wrenches] == ['panda_link5', 'panda_link8']
+    exact, deviations = result.deviations
+    assert exact is None
+    covariance = np.einsum('skx,sky->kxy', deviations, deviations)
+    R = Rotation.from_euler('xyz', RPY).as_matrix()
+    r = np.cross(XYZ, np.eye(3)).T  # of a vector: XYZ x vector
+    to_link = np.block([[R, r @ R], [np.zeros((3, 3)), R]])
+    for k in range(3):
+        own = np.diag((0.01 * 10.0**k * AS_FORCES) ** 2)
+        np.testing.assert_allclose(covariance[k], to_link @ own @ to_link.T, atol=1e-15 * 100**k)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
@@ -196,9 +199,14 @@ class MeasuredMotion:
 
 
 def effort_deviations(
-    model: RobotModel, motion: Array, effort: Array, wrenches: list[Wrench], factor: Array
-) -> Array:
-    """Carry standard deviations over from a motion to its efforts, to first order.
+    model: RobotModel,
+    motion: Array,
+    effort: Array,
+    wrenches: Sequence[Wrench],
+    factor: Array | None = None,
+    wrench_deviations: Sequence[Array | None] = (),
+) -> Array | None:
+    """Carry standard deviations over from motion and wrenches to efforts, to first order.
 
     Parameters
     ----------
@@ -206,19 +214,33 @@ def effort_deviations(
     motion : ndarray, shape (K, n)
     effort : ndarray, shape (K - 2, n)
         Of this motion.
-    wrenches : list of Wrench
-    factor : ndarray, shape (n, >= K, >= K)
+    wrenches : sequence of Wrench
+    factor : ndarray, shape (n, >= K, >= K), optional
         Cholesky factor of the covariance of the derivatives of every joint, each independent of
-        the others.
+        the others. None: the motion is exact.
+    wrench_deviations : sequence of ndarray, shape (S, K - 2, 6), or None
+        For every wrench, independent deviations of one standard deviation. None: it is exact.
 
     Returns
     -------
-    ndarray, shape (K - 2, n)
+    ndarray, shape (K - 2, n), or None
+        None if all is exact.
     """
     K, n = motion.shape
-    steps = np.zeros((n, K, K, n))  # joint, column of its factor, derivative, joint
-    joints = np.arange(n)
-    steps[joints, :, :, joints] = np.swapaxes(factor[:, :K, :K], 1, 2)
-    disturbed = inverse_dynamics(model, motion + steps.reshape(n * K, K, n), wrenches or None)
-    deviations: Array = np.sqrt(np.square(disturbed - effort).sum(axis=0))
-    return deviations
+    found = []
+    if factor is not None:
+        steps = np.zeros((n, K, K, n))  # joint, column of its factor, derivative, joint
+        joints = np.arange(n)
+        steps[joints, :, :, joints] = np.swapaxes(factor[:, :K, :K], 1, 2)
+        disturbed = motion + steps.reshape(n * K, K, n)
+        found.append(inverse_dynamics(model, disturbed, wrenches or None) - effort)
+    for index, deviations in enumerate(wrench_deviations):
+        if deviations is not None:
+            others = list(wrenches)
+            others[index] = replace(others[index], values=others[index].values + deviations)
+            motions = np.broadcast_to(motion, (len(deviations), K, n))
+            found.append(inverse_dynamics(model, motions, others) - effort)
+    if not found:
+        return None
+    result: Array = np.sqrt(np.square(np.concatenate(found)).sum(axis=0))
+    return result

@@ -415,18 +415,21 @@ class HodynNode(Node):
     ) -> None:
         begin = time.perf_counter()
         try:
-            wrenches, order = self._wrenches.at(stamp, motion, robot.model)
+            acting = self._wrenches.at(stamp, motion, robot.model)
         except WrenchError as error:
             self._hold_back(error)
             return
-        motion = motion[: order + 3]
-        effort = inverse_dynamics(robot.model, motion, wrenches or None)
-        deviations, delay = None, 0.0
-        if estimate is not None:
-            delay = estimate.delay
-            deviations = effort_deviations(
-                robot.model, motion, effort, wrenches, estimate.factor
-            )
+        motion = motion[: acting.order + 3]
+        effort = inverse_dynamics(robot.model, motion, acting.wrenches or None)
+        deviations = effort_deviations(
+            robot.model,
+            motion,
+            effort,
+            acting.wrenches,
+            None if estimate is None else estimate.factor,
+            acting.deviations,
+        )
+        delay = 0.0 if estimate is None else estimate.delay
         for values in (effort, deviations):
             if values is not None and not np.isfinite(values).all():
                 raise MotionError(

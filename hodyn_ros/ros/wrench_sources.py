@@ -37,6 +37,8 @@ class Estimate(Protocol):
 
     motion: Array
     """Six forces and the derivatives that the estimator vouches for, shape (K, 6), K >= 1."""
+    factor: Array
+    """Cholesky factor of the covariance of each force and its derivatives, shape (6, K, K)."""
 
 
 class Estimator(Protocol):
@@ -58,6 +60,8 @@ class ActingWrench(NamedTuple):
     """At least as many orders as the motion and `order` permit."""
     order: int
     """Highest derivative that may be relied on."""
+    deviations: Array | None = None
+    """Independent deviations of one standard deviation, shape (S, K, 6); None if not known."""
 
 
 class Query(NamedTuple):
@@ -171,6 +175,7 @@ class Measured:
         self.stamp = 0
         self._sample = np.zeros(6)
         self._estimator = estimator
+        self._factor = np.zeros((6, ORDERS, ORDERS))
         self._vouched: _Vouched | None = None
         self._contact: _Contact | None = None
         self._mounted: tuple[WrenchSettings, RobotModel, Mounting] | None = None
@@ -210,7 +215,10 @@ class Measured:
                 f'The measured wrench on {self.link!r}',
                 'Publish wrench without gaps, or set wrench_stale_policy to hold or fade.',
             )
+        deviations = None
         if stale <= 0.0:
+            if estimate is not None:
+                deviations = _on_link(self._deviations(len(estimate)), place)
             measured = self._measured(query.time, estimate, settings)
             values, order = self._contact_wrench(query, place, *measured)
         elif _is_over(stale, settings):
@@ -219,7 +227,7 @@ class Measured:
             at_timeout = self._contact_at_timeout(query, place)
             values = _stale_values(at_timeout.values, stale, settings)
             order = at_timeout.order
-        return ActingWrench(place.expressed_in, settings.acting, values, order)
+        return ActingWrench(place.expressed_in, settings.acting, values, order, deviations)
 
     def _place(self, query: Query) -> Mounting:
         known = self._mounted
@@ -234,7 +242,16 @@ class Measured:
         estimate = self._estimator.at(time)
         if estimate is None:
             return None
+        self._factor = estimate.factor
         return np.asarray(estimate.motion, dtype=np.float64)[:ORDERS] / _AS_FORCES
+
+    def _deviations(self, orders: int) -> Array:
+        """Deviations of the latest estimate, shape (6 orders, orders, 6)."""
+        deviations = np.zeros((6, orders, orders, 6))  # component, column, derivative, component
+        components = np.arange(6)
+        columns = np.swapaxes(self._factor[:, :orders, :orders], 1, 2)
+        deviations[components, :, :, components] = columns / _AS_FORCES[:, None, None]
+        return deviations.reshape(6 * orders, orders, 6)
 
     def _measured(
         self, time: int, estimate: Array | None, settings: WrenchSettings

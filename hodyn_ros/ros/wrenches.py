@@ -46,6 +46,9 @@ class WrenchesAt(NamedTuple):
     """With `order + 1` orders, hence for the motion up to its derivative `order + 2`."""
     order: int
     """Highest derivative of the efforts that the motion and the wrenches permit."""
+    deviations: list[Array | None]
+    """For each of them independent deviations of one standard deviation, shape (S, order + 1, 6);
+    None if it is given, or goes on without new measurements."""
 
 
 class Wrenches:
@@ -280,7 +283,11 @@ class Wrenches:
             Wrench(link, wrench.values[: order + 1], wrench.expressed_in, wrench.acting)
             for link, wrench in acting
         ]
-        return WrenchesAt(wrenches, order)
+        deviations = [
+            None if wrench.deviations is None else wrench.deviations[:, : order + 1]
+            for _, wrench in acting
+        ]
+        return WrenchesAt(wrenches, order, deviations)
 
     def report(self, now_ns: int) -> dict[str, str]:
         """State of the wrench on every link in words, for diagnostics."""
