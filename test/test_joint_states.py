@@ -340,7 +340,20 @@ def test_motions_start_where_the_robot_is_and_not_where_it_was():
     np.testing.assert_allclose(state.motion[0], [(now - BEGIN) / 1e9, 0.3], atol=1e-4)
     np.testing.assert_allclose(state.motion[1], [1.0, 0.0], atol=1e-2)
     assert not state.in_progress
+    assert state.time == stamp
     assert motion.state(stamp + 10**9, 0.5) is None
+
+
+def test_measured_position_counts_also_where_nothing_can_be_estimated():
+    motion = measured(('revolute', 'revolute'))
+    for number in range(3):  # too rare for the estimator
+        stamp = BEGIN + number * 250_000_000
+        message = JointState(name=NAMES, position=[0.2, 0.3])
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        motion.update(message, stamp, 0.0)
+    state = motion.state(stamp + 1000, 0.5)
+    np.testing.assert_array_equal(state.motion[0], [0.2, 0.3])
+    assert np.isnan(state.motion[1:]).all()
 
 
 def test_start_state_of_a_continuous_joint_is_in_the_turn_of_the_first_waypoint():

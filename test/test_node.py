@@ -463,6 +463,19 @@ def test_trajectory_that_exceeds_limits_says_where(harness):
     assert not any(joint == 'shoulder' and kind == 'position' for joint, kind in found)
 
 
+def test_limits_between_the_samples_are_checked(harness):
+    """The only two samples of this motion are its ends, at rest."""
+    harness.publishers['joint_trajectory'].publish(
+        trajectory(positions=((0.0, 0.0), (1.0, 1.0)), times=(0.0, 0.01))
+    )
+    whole = harness.received('effort_trajectory')[-1]
+    assert len(whole.time_from_start) == 2
+    exceeded = {(v.joint_name, v.quantity) for v in whole.limit_violations}
+    for name in NAMES:
+        assert exceeded >= {(name, 'velocity'), (name, 'effort')}
+    assert all(0.0 < v.time_from_start < 0.01 for v in whole.limit_violations)
+
+
 def test_limits_of_the_parameters_are_checked(start):
     harness = start(
         {'robot_description': robots.TWO_LINK, 'limits.elbow.effort_dot': 0.5}

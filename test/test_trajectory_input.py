@@ -238,7 +238,7 @@ def test_stop_in_the_future_holds_for_trajectories_that_are_planned_before_it(se
 def test_motion_that_begins_behind_another_starts_where_that_will_end(setup):
     setup.run([(0, 0), (1, 2)], [0, 2])
     setup.now += SECOND
-    setup.measured = State(np.full((5, 2), 0.3), False)  # where the robot is now
+    setup.measured = State(np.full((5, 2), 0.3), False, setup.now, 'now')
     setup.take([(3, 3)], [1.0], stamp=103 * SECOND)
     known = setup.planner.tasks[-1].known
     np.testing.assert_allclose(known.motion[0], [1, 2])
@@ -356,7 +356,7 @@ def test_measured_state_counts_before_the_end_of_the_last_motion(setup):
     setup.sample(setup.now)
     motion = np.zeros((5, 2))
     motion[0] = 7.0, 8.0
-    setup.measured = State(motion, False)
+    setup.measured = State(motion, False, setup.now, 'as measured')
     setup.take([(3, 3)], [2.0])
     np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [7, 8])
 
@@ -386,3 +386,12 @@ def test_motion_that_will_not_begin_any_more_is_named(setup):
     setup.run([(0, 0), (1, 2)], [0, 4], stamp=200 * SECOND)
     setup.run([(0, 0), (1, 2)], [0, 4], stamp=150 * SECOND)
     assert setup.done[-1].remarks[-1] == 'It replaces 1 that had not begun.'
+
+
+def test_end_of_a_motion_counts_more_than_what_was_measured_before_it(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.measured = State(np.full((5, 2), 0.3), False, setup.now, 'as measured')
+    setup.now += 3 * SECOND
+    setup.sample(setup.now)
+    setup.take([(3, 3)], [2.0])
+    np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [1, 2])

@@ -52,6 +52,9 @@ Array = NDArray[np.float64]
 
 Response = ComputeInverseDynamics.Response
 
+# Times in a segment between two waypoints at which at least a motion is compared with its limits.
+_LOOKS = 16
+
 _ERROR_CODES = (
     (ModelError, Response.NO_MODEL),
     (JointNameError, Response.INVALID_JOINTS),
@@ -126,7 +129,7 @@ def effort_trajectory(
     wrenches: Sequence[Wrench],
     stamp: int,
     source: int,
-    plan: MotionPlan | None = None,
+    curve: Motion | None = None,
 ) -> JointEffortTrajectory:
     """Efforts and violated limits of a sampled motion (N, K, n) as a message.
 
@@ -141,40 +144,66 @@ def effort_trajectory(
         [ns]
     source : int
         One of JointEffort.SOURCE_*.
-    plan : MotionPlan, optional
-        From which the motion is sampled.
+    curve : Motion, optional
+        From which the motion is sampled; its limits are looked at between the samples too.
     """
     effort = inverse_dynamics(robot.model, motion, wrenches)
+    message = effort_trajectory_message(robot.model, times, motion, effort, stamp, source)
+    if curve is not None:
+        times, motion, effort = _with_more_looks(robot, curve, times, motion, effort, wrenches)
     violations = find_violations(robot.model, robot.limits, motion, effort)
-    message = effort_trajectory_message(
-        robot.model, times, motion, effort, violations, stamp, source
-    )
-    if plan is not None:
-        describe_plan(message, plan, robot)
+    message.limit_violations = [
+        violation_message(violation, times[violation.sample]) for violation in violations
+    ]
     return message
 
 
 def describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot) -> None:
-    """Add what is known of the motion as a whole, between the samples too."""
+    """Add what is known of the motion as a whole, its farthest positions among it."""
     message.interpolation = plan.interpolation
     message.continuous_order = min(
         continuous_order(plan.continuous_derivative), message.valid_order
     )
     message.deviation_from_jtc = flat(plan.deviation_from_jtc)
     message.remarks = [*plan.remarks, *plan.warnings]
-    # The extremes may lie between the samples.
-    sampled = [item for item in message.limit_violations if item.quantity != 'position']
-    extremes = plan.extremes
+    extremes, names = plan.extremes, robot.model.joint_names
     times = np.stack([extremes.lowest_time, extremes.highest_time])
-    exact = [
-        violation_message(
-            violation, times[violation.sample, robot.model.joint_names.index(violation.joint_name)]
-        )
-        for violation in find_position_violations(
-            robot.model, robot.limits, np.stack([extremes.lowest, extremes.highest])
-        )
+    farthest = find_position_violations(
+        robot.model, robot.limits, np.stack([extremes.lowest, extremes.highest])
+    )
+    message.limit_violations = [
+        *(
+            violation_message(item, times[item.sample, names.index(item.joint_name)])
+            for item in farthest
+        ),
+        *(item for item in message.limit_violations if item.quantity != 'position'),
     ]
-    message.limit_violations = [*exact, *sampled]
+
+
+def _with_more_looks(
+    robot: Robot,
+    curve: Motion,
+    times: Array,
+    motion: Array,
+    effort: Array,
+    wrenches: Sequence[Wrench],
+) -> tuple[Array, Array, Array]:
+    """Return times, motion and efforts with more samples in segments that have few."""
+    knots = curve.times
+    few = np.flatnonzero(np.diff(np.searchsorted(times, knots)) < _LOOKS)
+    x = (np.arange(_LOOKS) + 0.5) / _LOOKS
+    further = (knots[few, None] + x * np.diff(knots)[few, None]).reshape(-1)
+    motions = curve(further)
+    if wrenches:
+        # They are known at the samples alone; what has no effort exceeds no limit of one.
+        efforts = np.zeros((len(further), *effort.shape[1:]))
+    else:
+        efforts = inverse_dynamics(robot.model, motions)
+    return (
+        np.concatenate([times, further]),
+        np.concatenate([motion, motions]),
+        np.concatenate([effort, efforts]),
+    )
 
 
 def answer(
@@ -231,8 +260,11 @@ def _requested(
         source = JointEffort.SOURCE_JOINT_MOTION
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
     expect_wrenches(robot.model, wrenches)
-    message = effort_trajectory(robot, times, motion, wrenches, stamp, source, plan)
-    return message, () if plan is None else plan.warnings
+    if plan is None:
+        return effort_trajectory(robot, times, motion, wrenches, stamp, source), ()
+    message = effort_trajectory(robot, times, motion, wrenches, stamp, source, plan.motion)
+    describe_plan(message, plan, robot)
+    return message, plan.warnings
 
 
 def _check_motion_alone(request: ComputeInverseDynamics.Request) -> None:

@@ -342,7 +342,6 @@ def effort_trajectory_message(
     times: Array,
     motion: Array,
     effort: Array,
-    violations: Sequence[Violation],
     stamp: int,
     source: int,
 ) -> JointEffortTrajectory:
@@ -359,9 +358,6 @@ def effort_trajectory_message(
     message.valid_order = effort.shape[1] - 1
     message.continuous_order = message.valid_order
     message.source = source
-    message.limit_violations = [
-        violation_message(violation, times[violation.sample]) for violation in violations
-    ]
     return message
 
 

@@ -45,6 +45,7 @@ class MeasuredMotion:
         self._last_believed = 0
         self._turns = np.zeros(0, dtype=np.bool_)
         self._last_position = np.zeros(0)
+        self._last_stamp = 0
         self.latest: Estimate | None = None
         self.gap = 0.0
         """Time without measurements before the latest one, if it made the estimate start anew."""
@@ -132,7 +133,7 @@ class MeasuredMotion:
             # Encoders of continuous joints come back to where they were after a turn.
             turns = np.round((self._last_position - position) / TURN)
             position = np.where(self._turns, position + TURN * turns, position)
-        self._last_position = position
+        self._last_position, self._last_stamp = position, stamp
         gaps = self._estimator.gaps
         estimate = self._estimator.update(stamp, position)
         is_gap = self._estimator.gaps > gaps
@@ -153,21 +154,25 @@ class MeasuredMotion:
         timeout : float
             Largest age of the latest measurement [s]; 0: any.
         """
-        if self._estimator is None or self.latest is None:
-            return None
-        measured = self.latest.time + round(self.latest.delay * NANOSECONDS)
-        latest = self._estimator.at(max(now, measured))
-        if latest is None or (timeout and abs(now - measured) > timeout * NANOSECONDS):
+        stamp = self._last_stamp
+        if (
+            self._estimator is None
+            or not len(self._last_position)
+            or (timeout and abs(now - stamp) > timeout * NANOSECONDS)
+        ):
             return None
         motion = np.full((5, len(self._joint_names)), np.nan)  # NaN: not known
-        motion[0] = latest.motion[0]
-        if latest.valid_order >= 1:
+        motion[0] = self._last_position
+        latest = self._estimator.at(max(now, stamp))
+        if latest is not None:
+            motion[0] = latest.motion[0]
+        if latest is not None and latest.valid_order >= 1:
             velocity, std = latest.motion[1], latest.std[1]
             if np.any(np.abs(velocity) > _STANDING * std):
                 motion[1] = velocity
             else:
                 motion[1:] = 0.0
-        return State(motion, False)
+        return State(motion, False, stamp, 'as measured')
 
     def _start(self) -> None:
         settings = self._settings

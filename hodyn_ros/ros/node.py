@@ -50,17 +50,8 @@ from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
 from hodyn_ros.ros.parameters import Parameters, declare_robot_description
 from hodyn_ros.ros.planner import Plan
-from hodyn_ros.ros.planning import (
-    SERVICE,
-    Asked,
-    Event,
-    Identity,
-    Logged,
-    Planner,
-    Planning,
-    Served,
-)
-from hodyn_ros.ros.planning_process import PlanningProcess, ProcessState
+from hodyn_ros.ros.planning import SERVICE, Asked, Event, Logged, Planner, Served
+from hodyn_ros.ros.planning_process import ProcessState, new_planner
 from hodyn_ros.ros.process import run
 from hodyn_ros.ros.sensors import (
     is_wrench_estimated_alike,
@@ -113,7 +104,12 @@ class HodynNode(Node):
         )
 
         description = declare_robot_description(self)
-        self._planner = self._new_planner(settings)
+        self._planner = new_planner(
+            self,
+            settings,
+            lambda event: self._inbox.put(self._on_event, event),
+            lambda model, wrenches: self._descriptions.request_wrenches(model, wrenches),
+        )
         self._trajectories = TrajectoryInput(
             self._planner,
             self._time,
@@ -184,35 +180,6 @@ class HodynNode(Node):
             qos.INPUT,
             is_sample=False,
             as_bytes=True,
-        )
-
-    def _new_planner(self, settings: Settings) -> Planner:
-        identity = Identity(
-            self.get_name(),
-            self.get_namespace(),
-            self.context.get_domain_id(),
-            self.resolve_service_name(f'~/{SERVICE}'),
-            self.resolve_topic_name('~/effort_trajectory'),
-            tuple(
-                (name, parameter.value)
-                for name, parameter in self._parameter_overrides.items()
-                if name.startswith('qos_overrides.')
-            ),
-        )
-
-        def report(event: Event | ProcessState) -> None:
-            self._inbox.put(self._on_event, event)
-
-        if settings.planning_process and sys.executable:
-            return PlanningProcess(identity, settings, report)
-        return Planning(
-            identity,
-            self.context,
-            settings,
-            report,
-            lambda model: None,
-            lambda model, wrenches: self._descriptions.request_wrenches(model, wrenches),
-            lambda: None,
         )
 
     def destroy_node(self) -> None:

@@ -12,7 +12,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.ros.answers import Robot, effort_trajectory, sample_times
+from hodyn_ros.ros.answers import Robot, describe_plan, effort_trajectory, sample_times
 from hodyn_ros.ros.conversions import NANOSECONDS, continuous_order, waypoints_from_message
 from hodyn_ros.ros.measured_motion import TURN
 from hodyn_ros.ros.settings import Settings
@@ -80,7 +80,7 @@ def plan_trajectory(
     waypoints = waypoints_from_message(message)
     start = None
     if task.known is not None:
-        motion, in_progress = task.known
+        motion, in_progress = task.known.motion, task.known.in_progress
         if not in_progress:
             motion = in_nearest_turn(robot.model, motion, waypoints)
         seconds = (task.known_time - task.start) / NANOSECONDS
@@ -107,8 +107,11 @@ def plan_trajectory(
         (),
         task.start,
         JointEffort.SOURCE_JOINT_TRAJECTORY,
-        plan,
+        plan.motion,
     )
+    describe_plan(whole, plan, robot)
+    if start is not None and plan.motion.start_time == start.time:
+        whole.remarks = [*whole.remarks, f'The start state is the one {task.known.origin}.']
     warnings = (*plan.warnings, *exceeded_limits(whole))
     return Plan(task.number, planned, plan.remarks, warnings), whole
 
@@ -153,6 +156,7 @@ def whole_answer(
         (),
         planned.start,
         JointEffort.SOURCE_JOINT_TRAJECTORY,
+        motion,
     )
     message.continuous_order = continuous_order(planned.continuous_derivative)
     message.remarks = [remark]

@@ -9,17 +9,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any, NamedTuple
 
 import rclpy
 from rclpy.context import Context
+from rclpy.node import Node
 
+from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.answers import Robot
 from hodyn_ros.ros.planner import Plan, Task
-from hodyn_ros.ros.planning import Asked, Event, Identity, Planning
+from hodyn_ros.ros.planning import SERVICE, Asked, Event, Identity, Planner, Planning
 from hodyn_ros.ros.preparation import ORDERS
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.timeline import PlannedMotion
@@ -49,6 +51,50 @@ class ProcessState(NamedTuple):
     error: str
     """Why it has ended, or the one before it."""
     pid: int | None = None
+
+
+def new_planner(
+    node: Node,
+    settings: Settings,
+    report: Callable[[Event | ProcessState], None],
+    expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
+) -> Planner:
+    """Planner of a node, in a process of its own or in this one, as the settings want it.
+
+    Parameters
+    ----------
+    node : rclpy.node.Node
+        To which topics and services of the planner seem to belong.
+    settings : Settings
+    report : callable
+        Is called with every event, in whatever thread.
+    expect_wrenches : callable
+        Called with a robot and the wrenches of a request, to compile its dynamics with them.
+    """
+    identity = Identity(
+        node.get_name(),
+        node.get_namespace(),
+        node.context.get_domain_id(),
+        node.resolve_service_name(f'~/{SERVICE}'),
+        node.resolve_topic_name('~/effort_trajectory'),
+        tuple(
+            (name, parameter.value)
+            for name, parameter in node._parameter_overrides.items()
+            if name.startswith('qos_overrides.')
+        ),
+    )
+    if settings.planning_process and sys.executable:
+        return PlanningProcess(identity, settings, report)
+    # Robots are compiled for the node already, and what it knows is known here.
+    return Planning(
+        identity,
+        node.context,
+        settings,
+        report,
+        lambda model: None,
+        expect_wrenches,
+        lambda: None,
+    )
 
 
 class PlanningProcess:

@@ -54,7 +54,11 @@ class State(NamedTuple):
     motion: Array
     """Shape (5, n)."""
     in_progress: bool
-    """Whether a motion is under way; otherwise the joints rest where the last one has ended."""
+    """Whether a motion is under way; otherwise the joints rest, as far as is known."""
+    time: int
+    """When this was so [ns]."""
+    origin: str
+    """Where it is known from."""
 
 
 class Timeline:
@@ -110,13 +114,13 @@ class Timeline:
         """State at a time [ns]; None if no motion has begun by then."""
         begun = [planned for planned in self._motions if planned.first <= time]
         if begun and time < begun[-1].last:
-            return State(begun[-1].at(time), True)
+            return State(begun[-1].at(time), True, time, 'of the motion in progress')
         ended = begun[-1] if begun else self._ended
         if ended is None:
             return None
         motion = np.zeros((5, len(ended.joint_names)))
         motion[0] = ended.at(ended.last)[0]
-        return State(motion, False)
+        return State(motion, False, ended.last, 'where the last motion has ended')
 
     def moves_between(self, begin: int, end: int) -> bool:
         """Whether a motion is under way at some time between two [ns]."""

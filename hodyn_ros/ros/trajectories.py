@@ -217,7 +217,9 @@ class TrajectoryInput:
         known = self.timeline.state(joined)
         # What is measured now is where the robot will be if nothing moves it until then.
         if not (known and known.in_progress) and not self.timeline.moves_between(now, joined):
-            known = self._measured(now) or known
+            measured = self._measured(now)
+            if measured and (known is None or measured.time >= known.time):
+                known = measured
         self._numbers += 1
         is_joined = known is not None and known.in_progress
         self._open = _Open(waiting, self._numbers, now, tries, is_joined)
