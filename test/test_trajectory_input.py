@@ -395,3 +395,15 @@ def test_end_of_a_motion_counts_more_than_what_was_measured_before_it(setup):
     setup.sample(setup.now)
     setup.take([(3, 3)], [2.0])
     np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [1, 2])
+
+
+def test_stop_that_is_sent_again_and_again_takes_no_longer(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.now += SECOND
+    end = setup.now + round(setup.settings.stop_duration * SECOND)
+    while setup.now < end:
+        setup.take([], [])
+        setup.sample(setup.now)
+        setup.now += SECOND // 50
+    assert np.abs(setup.sample(end)[1:]).max() < 1e-9
+    assert len(setup.planner.published) == 1

@@ -95,6 +95,15 @@ class Timeline:
         self._motions = [*kept, planned]
         return dropped
 
+    def under_way(self, time: int) -> PlannedMotion | None:
+        """Motion that is in progress at a time [ns]."""
+        begun = [planned for planned in self._motions if planned.first <= time < planned.last]
+        return begun[-1] if begun else None
+
+    def drop_behind(self, time: int) -> None:
+        """Drop all motions that would begin after a time [ns]."""
+        self._motions = [motion for motion in self._motions if motion.first <= time]
+
     def cut(self, time: int) -> None:
         """End the motion under way at a time [ns], and drop those that would begin later."""
         self._motions = [

@@ -80,6 +80,7 @@ class TrajectoryInput:
         self._measured, self._done = measured, done
         self._waiting: deque[_Waiting] = deque()
         self._open: _Open | None = None
+        self._stopping: PlannedMotion | None = None
         self._joint_names: tuple[str, ...] | None = None
         self._is_held = False
         self._numbers = 0
@@ -238,6 +239,10 @@ class TrajectoryInput:
             self.timeline.cut(time)  # motions that are over by then are left alone
             self._done(Plan(0, None, ('An empty trajectory: there is nothing to stop.',)))
             return
+        if self.timeline.under_way(time) is self._stopping:
+            self.timeline.drop_behind(time)
+            self._done(Plan(0, None, ('The motion is being brought to rest already.',)))
+            return
         if not duration:
             self.timeline.cut(time)
             self._done(Plan(0, None, ('An empty trajectory ends the stream.',)))
@@ -245,6 +250,7 @@ class TrajectoryInput:
         motion = stop_motion(state.motion, duration)
         planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
         self.timeline.add(planned)
+        self._stopping = planned
         remark = 'An empty trajectory brings the motion to rest.'
         self._planner.publish(planned, remark)
         self._done(Plan(0, planned, (remark,)))
