@@ -407,3 +407,16 @@ def test_stop_that_is_sent_again_and_again_takes_no_longer(setup):
         setup.now += SECOND // 50
     assert np.abs(setup.sample(end)[1:]).max() < 1e-9
     assert len(setup.planner.published) == 1
+
+
+def test_trajectory_without_a_stamp_is_never_over_before_it_is_planned(setup):
+    setup.input.use_joints(None, True)
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    setup.take([(0, 0), (1, 2)], [0, 1], stamp=setup.now)
+    arrival = setup.now
+    setup.now += 10 * SECOND
+    setup.input.use_joints(NAMES, False)
+    assert setup.planner.tasks[-1].now == arrival
+    setup.plan(which=0)
+    np.testing.assert_array_equal(setup.sample(setup.now)[0], [0, 0])
+    assert setup.planner.tasks[-1].now == setup.now  # this one is over

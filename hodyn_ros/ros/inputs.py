@@ -55,6 +55,7 @@ class Inputs:
         profile: QoSProfile,
         is_sample: bool = True,
         as_bytes: bool = False,
+        is_settled: bool = True,
     ) -> None:
         """Subscribe to a topic.
 
@@ -69,13 +70,23 @@ class Inputs:
         is_sample : bool
             Whether a message is about one instant, and small therefore.
         as_bytes : bool
-            Whether `take` gets the message as it was sent, and will say later what became of it.
+            Whether `take` gets the message as it was sent.
+        is_settled : bool
+            Whether a message that `take` takes is accepted with that; otherwise others say later
+            what became of it.
         """
         qos.create_subscription(
             self._node,
             kind,
             topic,
-            partial(self._on_message, topic, None if as_bytes else kind, take, is_sample),
+            partial(
+                self._on_message,
+                topic,
+                None if as_bytes else kind,
+                take,
+                is_sample,
+                is_settled,
+            ),
             profile,
             raw=True,
         )
@@ -86,6 +97,7 @@ class Inputs:
         kind: type | None,
         take: Callable[[Any], None],
         is_sample: bool,
+        is_settled: bool,
         data: bytes,
     ) -> None:
         try:
@@ -105,7 +117,7 @@ class Inputs:
             self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=1.0)
             self._refused(topic, error)
         else:
-            if kind is not None:
+            if is_settled:
                 self._accepted(topic)
 
 

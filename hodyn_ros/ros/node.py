@@ -172,6 +172,7 @@ class HodynNode(Node):
             self._take_robot_description,
             qos.ROBOT_DESCRIPTION,
             is_sample=False,
+            is_settled=False,
         )
         inputs.subscribe(
             'joint_trajectory',
@@ -180,6 +181,7 @@ class HodynNode(Node):
             qos.INPUT,
             is_sample=False,
             as_bytes=True,
+            is_settled=False,
         )
 
     def destroy_node(self) -> None:
