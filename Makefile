@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 COLCON_VENV := .venv-colcon
 BENCH := quick
+# More processes than these hold each other up: the tests of the node have several each.
+IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 SOAK := 600
 
 MAKEFLAGS += --no-builtin-rules
@@ -43,7 +45,7 @@ venv: $(VENV)/package.stamp ## Set up .venv with ROS, hodyn_msgs, hodyn_ros and 
 
 .PHONY: test
 test: lint ## Set up, check the style and run all tests but the long ones
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest $(IN_PARALLEL)
 
 .PHONY: lint
 lint: venv ## Set up and check style and types

@@ -81,6 +81,7 @@ setup(
             'mypy>=1.8',
             'pin>=2.7',
             'pytest>=7.0',
+            'pytest-xdist>=3.0',
             'PyYAML>=5.4',
             'ruff>=0.5',
         ],

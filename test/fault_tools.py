@@ -362,6 +362,22 @@ class Client:
 
         check(self.wait(answered, 'first answer')[0], motion, names, robot)
 
+    def ask_until_answered_by(self, robot: str, motion=MOTION, names=NAMES) -> None:
+        """Send samples until one is answered as this robot does: others may be in use before."""
+
+        def is_in_use():
+            stamp = self.send(motion, names)
+            self.wait_for_report()
+            try:
+                for message in self.efforts.get(stamp, []):
+                    check(message, motion, names, robot)
+                    return True
+            except AssertionError:
+                pass
+            return False
+
+        self.wait(is_in_use, 'the robot')
+
     def call(self, request, timeout: float = TIMEOUT):
         """Call the service and wait for the answer."""
         future = self.service.call_async(request)

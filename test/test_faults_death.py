@@ -224,30 +224,3 @@ def test_clock_that_jumps_changes_nothing_for_stamped_samples(timed_pair):
             client.publishers['joint_trajectory'].publish(joint_trajectory())
             if seconds < 2**31 - 1:  # else the motion would end beyond all time messages
                 client.wait(lambda n=answers: len(client.trajectories) > n, 'whole answer')
-
-
-def test_trajectory_does_not_survive_a_jump_back(timed_pair):
-    client = timed_pair.client
-    clock = client.node.create_publisher(Clock, '/clock', 10)
-    client.wait(clock.get_subscription_count, 'match of the clock')
-
-    def streamed_at(second):
-        return [s for s in client.efforts if second <= s / 1e9 < second + 5]
-
-    def tick(second):
-        clock.publish(Clock(clock=Time(sec=second)))
-
-    tick(1000)
-    client.wait_for_report()
-    client.forget()
-    client.publishers['joint_trajectory'].publish(joint_trajectory(times=(0.0, 50.0, 100.0)))
-    client.wait(lambda: client.trajectories, 'whole answer')
-    for second in (1010, 1011):
-        tick(second)
-        client.wait_for_report()
-    assert streamed_at(1010)
-    for second in (500, 1020, 1021):
-        tick(second)
-        client.ask(robot=robots.TWO_LINK)
-        client.wait_for_report()
-    assert not streamed_at(1020)

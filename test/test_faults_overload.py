@@ -189,7 +189,7 @@ def cycle(pair: Pair) -> None:
         assert client.call(Request(motion=[joint_motion()] * 2)).error_code
     for urdf in ('<robot', robots.HEAVIER_TWO_LINK, robots.OTHER_JOINTS, robots.TWO_LINK):
         client.publishers['robot_description'].publish(String(data=urdf))
-    client.ask_until_answered(robot=robots.TWO_LINK)
+    client.ask_until_answered_by(robots.TWO_LINK)
     client.forget()
 
 
