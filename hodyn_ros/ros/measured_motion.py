@@ -106,37 +106,13 @@ class MeasuredMotion:
         order = self._indices(list(message.name))
         if self._estimator is None or not order:
             return None
-        if len(message.position) != len(message.name):
-            raise MotionError(
-                f'JointState: it has {len(message.position)} positions for {len(message.name)} '
-                'names; expected one for each.'
-            )
-        stamp = nanoseconds(message.header.stamp) or now
-        if timeout and abs(now - stamp) > timeout * NANOSECONDS:
-            age = (now - stamp) / NANOSECONDS
-            where = (
-                f'{age:.3f} s in the past' if age > 0.0 else f'{-age:.3f} s in the future'
-            )
-            raise StaleError(
-                f'JointState: the stamp lies {where}, more than input_timeout ({timeout} s) away. '
-                'The clocks of sender and node must agree. For recorded data, set use_sim_time '
-                'and play the clock, or set input_timeout to 0.'
-            )
-        position = np.asarray(message.position, dtype=np.float64)[order]
-        if not np.isfinite(position).all():
-            joint = int(np.argmin(np.isfinite(position)))
-            raise MotionError(
-                f'JointState: position of joint {self._joint_names[joint]!r} is '
-                f'{position[joint]}; all positions must be finite.'
-            )
-        if self._turns.any() and len(self._last_position):
-            # Encoders of continuous joints come back to where they were after a turn.
-            turns = np.round((self._last_position - position) / TURN)
-            position = np.where(self._turns, position + TURN * turns, position)
-        self._last_position, self._last_stamp = position, stamp
+        position = self._unwrapped(_positions(message, order, self._joint_names))
+        stamp = _checked_stamp(message, now, timeout)
         gaps = self._estimator.gaps
         estimate = self._estimator.update(stamp, position)
         is_gap = self._estimator.gaps > gaps
+        if is_gap or stamp > self._last_stamp:
+            self._last_position, self._last_stamp = position, stamp
         # The first one behind a gap is not believed before the second one.
         self.gap = abs(stamp - self._last_believed) / NANOSECONDS if is_gap else 0.0
         if is_gap or estimate is not None:
@@ -183,6 +159,13 @@ class MeasuredMotion:
         if settings.enabled and self._joint_names:
             self._estimator = joint_estimator(settings, len(self._joint_names))
 
+    def _unwrapped(self, position: Array) -> Array:
+        """Positions of continuous joints without the turns after which encoders start anew."""
+        if not (self._turns.any() and len(self._last_position)):
+            return position
+        turns = np.round((self._last_position - position) / TURN)
+        return np.where(self._turns, position + TURN * turns, position)
+
     def _indices(self, names: list[str]) -> list[int]:
         """Places of the joints among names; none if the message is about other joints."""
         if names == self._names:
@@ -201,6 +184,35 @@ class MeasuredMotion:
         self._names = names
         self._order = [] if missing else [places[name] for name in self._joint_names]
         return self._order
+
+
+def _positions(message: JointState, order: list[int], names: Sequence[str]) -> Array:
+    if len(message.position) != len(message.name):
+        raise MotionError(
+            f'JointState: it has {len(message.position)} positions for {len(message.name)} names; '
+            'expected one for each.'
+        )
+    position = np.asarray(message.position, dtype=np.float64)[order]
+    if not np.isfinite(position).all():
+        joint = int(np.argmin(np.isfinite(position)))
+        raise MotionError(
+            f'JointState: position of joint {names[joint]!r} is {position[joint]}; all positions '
+            'must be finite.'
+        )
+    return position
+
+
+def _checked_stamp(message: JointState, now: int, timeout: float) -> int:
+    stamp = nanoseconds(message.header.stamp) or now
+    age = (now - stamp) / NANOSECONDS
+    if timeout and abs(age) > timeout:
+        where = f'{age:.3f} s in the past' if age > 0.0 else f'{-age:.3f} s in the future'
+        raise StaleError(
+            f'JointState: the stamp lies {where}, more than input_timeout ({timeout} s) away. The '
+            'clocks of sender and node must agree. For recorded data, set use_sim_time and play '
+            'the clock, or set input_timeout to 0.'
+        )
+    return stamp
 
 
 def effort_deviations(
