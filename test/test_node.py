@@ -241,6 +241,13 @@ def test_invalid_description_is_refused_and_the_last_good_model_stays(harness, u
     assert efforts_of(answered(harness, joint_motion())).shape == (3, 2)
 
 
+def test_message_larger_than_allowed_is_refused_unread(start):
+    harness = start({'max_message_size': 2000})
+    harness.describe('<robot>' + 3000 * ' ' + '</robot>')
+    assert 'no more than max_message_size (2000)' in harness.refusal('robot_description')
+    assert not harness.node._descriptions.in_preparation
+
+
 def test_start_without_a_description_is_no_refusal(start, capfd):
     harness = start()
     harness.status('model', lambda s: s.message == 'no valid robot description yet')
@@ -362,6 +369,12 @@ def test_joint_motion_without_stamp_is_stamped_now(harness):
     assert before <= message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
 
 
+def long_motion():
+    message = joint_motion()
+    message.header.frame_id = 'x' * 300_000
+    return message
+
+
 def old_motion():
     message = joint_motion()
     message.header.stamp = Time(sec=1000)
@@ -383,6 +396,7 @@ def old_motion():
         (joint_motion(snap=[0.0, math.inf]), "snap of joint 'elbow' is inf"),
         (joint_motion(velocity=[1e300, 1e300]), 'overflow'),
         (old_motion(), 'input_timeout'),
+        (long_motion(), 'a message about one instant may have (262144)'),
     ],
 )
 def test_bad_joint_motion_is_refused_and_the_node_goes_on(start_for_refusals, message, reason):
@@ -512,6 +526,7 @@ BAD_TRAJECTORIES = [
     (trajectory_with('velocities', [0.1, 0.2, 0.3]), 'point 1 has 3 velocities'),
     (trajectory_with('positions', [math.nan, 0.0]), 'finite'),
     (trajectory_with('accelerations', [math.inf, 0.0]), 'finite'),
+    (trajectory_with('velocities', [math.nan, math.nan]), 'finite'),
     (trajectory(times=(0.0, 0.2, 0.2)), 'increas'),
     (trajectory(times=(0.0, 0.2, 0.1)), 'increas'),
     (trajectory(positions=((0.0, 0.0),), times=(0.0,)), 'waypoint'),

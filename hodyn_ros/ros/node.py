@@ -29,7 +29,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, LimitCheck, find_violations
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
-from hodyn_ros.errors import HodynError, MotionError, StaleError, TrajectoryError, WrenchError
+from hodyn_ros.errors import HodynError, StaleError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
@@ -399,12 +399,6 @@ class HodynNode(Node):
             acting.deviations,
         )
         delay = 0.0 if estimate is None else estimate.delay
-        for values in (effort, deviations):
-            if values is not None and not np.isfinite(values).all():
-                raise MotionError(
-                    'The efforts exceed the range of floating-point numbers; give a motion that a '
-                    'robot can make.'
-                )
         self._effort_publisher.publish(
             self._writer.message(effort, stamp, source, continuous, deviations, delay)
         )
