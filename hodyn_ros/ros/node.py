@@ -178,7 +178,7 @@ class HodynNode(Node):
             'joint_trajectory',
             JointTrajectory,
             self._trajectories.take,
-            qos.INPUT,
+            qos.TRAJECTORY_INPUT,
             is_sample=False,
             as_bytes=True,
             is_settled=False,

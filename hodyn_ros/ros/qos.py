@@ -29,6 +29,9 @@ ROBOT_DESCRIPTION = QoSProfile(
 INPUT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 """Motions and wrenches: what arrives while the node is busy waits, up to a second at 1 kHz."""
 
+TRAJECTORY_INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.RELIABLE)
+"""Trajectories: the middleware keeps the memory of as many large messages as may wait."""
+
 SENSOR_INPUT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Measurements: a reader that asks for best effort is served by reliable publishers, such as
 joint_state_broadcaster, and by those of sensors. A second at 1 kHz may wait."""

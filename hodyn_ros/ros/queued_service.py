@@ -11,7 +11,8 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 # The middleware drops the oldest of more requests than these, and whoever sent it waits for ever.
-_DEPTH = 1000
+# It also keeps the memory of as many responses, which may be large.
+_DEPTH = 64
 
 
 class QueuedService:
