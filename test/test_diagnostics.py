@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import subprocess
 import sys
@@ -19,12 +18,12 @@ from rclpy.node import Node
 from ros_harness import Harness, dict_of
 
 from hodyn_ros import RobotModel
-from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.errors import JointNameError, MotionError, SizeError, StaleError
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.alarm import Alarm, Cause
 from hodyn_ros.ros.answers import Robot
 from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, resident_memory
-from hodyn_ros.ros.tally import REFUSALS, Tally, missed_ticks, refusal_kind
+from hodyn_ros.ros.tally import REFUSALS, missed_ticks, refusal_kind
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -261,9 +260,8 @@ def test_lost_samples_are_worth_a_warning(station, feed, message):
 
 
 def test_kind_of_refusal_that_does_not_exist_is_an_error(station):
-    for counter in (station.diagnostics, Tally()):
-        with pytest.raises(ValueError, match=r"'odd'.*too large, invalid"):
-            counter.refused('joint_motion', 'reason', 'odd')
+    with pytest.raises(ValueError, match=r"'odd'.*too large, invalid"):
+        station.diagnostics.refused('joint_motion', 'reason', 'odd')
 
 
 @pytest.mark.parametrize(
@@ -271,50 +269,14 @@ def test_kind_of_refusal_that_does_not_exist_is_an_error(station):
     [
         (JointNameError('x'), 'unknown joints'),
         (MotionError('x'), 'invalid'),
+        (SizeError('x'), 'too large'),
+        (StaleError('x'), 'stale'),
         (ValueError('x'), 'internal'),
         (MemoryError(), 'internal'),
     ],
 )
 def test_errors_have_kinds(error, kind):
     assert refusal_kind(error) == kind
-
-
-def test_counts_of_another_process_are_added(station):
-    tally = Tally()
-    for _ in range(3):
-        tally.received('compute_inverse_dynamics')
-    tally.refused('compute_inverse_dynamics', 'queue is full', 'busy')
-    tally.dropped('compute_inverse_dynamics', 2)
-    tally.gap('compute_inverse_dynamics', 0.5)
-    sent = pickle.dumps(tally.take())
-    assert tally.take() == {}
-    station.diagnostics.received('compute_inverse_dynamics')
-    station.diagnostics.merge(pickle.loads(sent))
-    station.diagnostics.merge({})
-    status = station.after(1.0)['compute_inverse_dynamics']
-    values = dict_of(status)
-    assert (values['received'], values['refused']) == ('4', '1')
-    assert values['refused as busy'] == '1'
-    assert values['dropped late samples'] == '2'
-    assert values['longest gap [s]'] == '0.500'
-    assert values['age of the last input [s]'] == '1.000'
-    assert status.level == WARN
-    assert 'queue is full' in status.message
-
-
-def test_what_is_sent_to_another_process_is_plain():
-    def plain(value):
-        if isinstance(value, dict):
-            return all(isinstance(key, str) and plain(item) for key, item in value.items())
-        return type(value) in (int, float, str)
-
-    tally = Tally()
-    tally.received('a')
-    tally.refused('a', 'reason')
-    tally.gap('b', 1.0)
-    taken = tally.take()
-    assert set(taken) == {'a', 'b'}
-    assert plain(taken)
 
 
 def test_threads_lose_no_counts(station):

@@ -15,7 +15,7 @@ from rclpy.node import Node
 
 from hodyn_ros.ros.alarm import ERROR, OK, STALE, WARN, Alarm, Cause
 from hodyn_ros.ros.answers import Robot
-from hodyn_ros.ros.tally import REFUSALS, Counts, check_kind
+from hodyn_ros.ros.tally import REFUSALS, check_kind
 
 QUIET_TIME = 3.0
 """Time without a cause after which a level falls [s]."""
@@ -193,25 +193,6 @@ class Diagnostics:
         """Say who publishes an input, see `publisher_names`."""
         with self._lock:
             self._input(topic).publishers = tuple(names)
-
-    def merge(self, counts: Counts) -> None:
-        """Add what `hodyn_ros.ros.tally.Tally.take` has returned, in this or another process."""
-        with self._lock:
-            now = self._now()
-            for topic, added in counts.items():
-                entry = self._input(topic)
-                entry.received += added['received']
-                entry.recent_received += added['received']
-                if added['received']:
-                    entry.last_arrival = now
-                for kind, count in added['refused'].items():
-                    check_kind(kind)
-                    entry.refused[kind] += count
-                    entry.recent_refused += count
-                entry.last_error = added['reason'] or entry.last_error
-                entry.dropped += added['dropped']
-                entry.recent_dropped += added['dropped']
-                self._add_gaps(entry, added['gaps'], added['longest gap'])
 
     # Output
 
