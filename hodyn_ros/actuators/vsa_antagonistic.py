@@ -28,6 +28,11 @@ from hodyn_ros.actuators.vsa_series import increasing_root, sinh_cosh
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+# Where the stiffness is the smallest that an effort allows, u_1 and u_2 belong together, and they
+# leave each other like the square root of the excess of stiffness. Closer than this, rounding of
+# the stiffness would spoil more than six digits of the motors' velocities.
+EDGE = 1e-5
+
 
 class _Springs(NamedTuple):
     """Constants of both springs, each of shape (2,)."""
@@ -80,6 +85,16 @@ class HyperbolicPair(VsaModel):
         k, a, shift, _ = self._springs
         u = a * deflection + shift
         return np.stack((a * k * np.cosh(u), a * a * k * np.sinh(u)), axis=-2)
+
+    def is_regular(self, deflection: Array, jacobian: Array) -> Flags:
+        """Whether motor 1 is far enough ahead of motor 2; see `VsaModel.is_regular`."""
+        _, a, shift, _ = self._springs
+        u = a * deflection + shift
+        if a[0] == a[1]:
+            return np.asarray(u[..., 0] - u[..., 1] > EDGE)
+        # By how much both u differ from their values where the stiffness is smallest.
+        ahead = a[0] * np.tanh(u[..., 0]) - a[1] * np.tanh(u[..., 1])
+        return np.asarray(ahead > EDGE * (a / np.cosh(u) ** 2).sum(axis=-1))
 
     def completed(self, effort: Array, free: Array) -> Array:
         """Both deflections from that of spring 1; see `VsaModel.completed`."""

@@ -31,9 +31,8 @@ Flags = NDArray[np.bool_]
 
 # By how much, relatively, rounding may put an admissible deflection or stiffness outside.
 ROUNDING = 1e-12
-# Closer to the smallest stiffness than this (a ratio of lengths in the Jacobian), no digit of the
-# motors' velocities would be right.
-SINGULAR = 1e-7
+# A Jacobian whose determinant is smaller than this, relative to its terms, counts as singular.
+SINGULAR = 1e-9
 # Beyond this a search for an upper end of an unlimited curve has no end.
 MOST_DOUBLINGS = 60
 
@@ -111,7 +110,7 @@ class VsaModel(ABC):
 
     @abstractmethod
     def range_of_free(self, effort: Array) -> tuple[Array, Array]:
-        """Find the ends of the curve of a constant effort, in terms of the deflection that is `free`.
+        """Find the ends of the curve of an effort, in terms of the deflection that is `free`.
 
         Parameters
         ----------
@@ -141,6 +140,23 @@ class VsaModel(ABC):
             elastic = self.series(np.stack((deflection, rates), axis=-1))
             columns.append(np.stack((elastic.effort[..., 1], elastic.stiffness[..., 1]), axis=-1))
         return np.stack(columns, axis=-1)
+
+    def is_regular(self, deflection: Array, jacobian: Array) -> Flags:
+        """Whether derivatives of effort and stiffness determine those of the deflections.
+
+        Parameters
+        ----------
+        deflection : ndarray, shape (..., 2)
+        jacobian : ndarray, shape (..., 2, 2)
+            At these deflections.
+
+        Returns
+        -------
+        ndarray of bool, shape (...,)
+        """
+        main = jacobian[..., 0, 0] * jacobian[..., 1, 1]
+        side = jacobian[..., 0, 1] * jacobian[..., 1, 0]
+        return np.asarray(np.abs(main - side) > SINGULAR * (np.abs(main) + np.abs(side)))
 
     def effort_and_stiffness(self, deflection: ArrayLike) -> tuple[Array, Array]:
         """Effort on the link and stiffness.
@@ -229,7 +245,8 @@ class VsaModel(ABC):
             upper = np.where(open_ended & (excess(trial)[0] >= 0.0), trial, upper)
             step *= 2.0
         else:
-            self.check_reach(np.isfinite(upper).reshape(shape), effort, stiffness)
+            reached = np.isfinite(upper).reshape(shape)
+            self.check_reach(reached, effort.reshape(shape), stiffness.reshape(shape))
         free = increasing_root(excess, lower, upper)
         return self.completed(effort, free).reshape((*shape, 2))
 
@@ -259,9 +276,8 @@ class VsaModel(ABC):
             return deflection
         J = self.jacobian(start)
         determinant = J[..., 0, 0] * J[..., 1, 1] - J[..., 0, 1] * J[..., 1, 0]
-        size = np.abs(J[..., 0, 0] * J[..., 1, 1]) + np.abs(J[..., 0, 1] * J[..., 1, 0])
-        regular = np.abs(determinant) > SINGULAR * size
-        if not regular.all():
+        regular = self.is_regular(start, J)
+        if not np.all(regular):
             self._refuse_edge(regular, effort[..., 0], stiffness[..., 0])
         for m in range(1, K):
             Q, sigma = effort[..., m], stiffness[..., m]
@@ -348,8 +364,9 @@ def checked_pair(
     ------
     ActuatorError
     """
-    is_number = isinstance(value, str) or not isinstance(value, Iterable)
-    values = [value] if is_number or np.ndim(value) == 0 else list(value)  # type: ignore[call-overload]
+    values = [value]
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        values = list(value) if np.shape(value) else [value]  # type: ignore[arg-type]
     if len(values) not in {1, 2}:
         raise ActuatorError(
             f'{owner}: {name} has {len(values)} values, expected one for each of the two motors, '
