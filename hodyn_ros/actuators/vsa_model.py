@@ -16,7 +16,6 @@ of (Q, sigma) linearly, with the Jacobian of the map (d_1, d_2) -> (Q, sigma).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -364,9 +363,10 @@ def checked_pair(
     ------
     ActuatorError
     """
-    values = [value]
-    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        values = list(value) if np.shape(value) else [value]  # type: ignore[arg-type]
+    try:
+        values = list(value)  # type: ignore[call-overload]
+    except TypeError:
+        values = [value]
     if len(values) not in {1, 2}:
         raise ActuatorError(
             f'{owner}: {name} has {len(values)} values, expected one for each of the two motors, '
