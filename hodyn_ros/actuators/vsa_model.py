@@ -193,7 +193,8 @@ class VsaModel(ABC):
             deflection = self.completed(effort, np.where(finite, free, 0.0))
             _, stiffness = self.effort_and_stiffness(np.where(finite[..., None], deflection, 0.0))
             ends.append(np.where(finite, stiffness, free))
-        return ends[0], ends[1]
+        # Where the interval is a point, rounding must not turn it round.
+        return ends[0], np.maximum(*ends)
 
     def deflections_for(self, effort: Array, stiffness: Array) -> Array:
         """Deflections that give an effort and a stiffness.

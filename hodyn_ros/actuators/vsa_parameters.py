@@ -7,7 +7,7 @@ examples and which only fill a simulator's fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType
 
 from hodyn_ros.actuators.vsa_antagonistic import DlrBavs, Qbmove
@@ -142,7 +142,8 @@ def vsa_model(model: str, parameter_set: str | None = None, **parameters: object
     try:
         return kind(**values)
     except TypeError:
-        missing = [name for name in names if name not in values]
+        required = [f.name for f in fields(kind) if f.default is MISSING]  # type: ignore[arg-type]
+        missing = [name for name in required if name not in values]
         raise ActuatorError(
             f'{model}: parameters are missing; {missing} are not given. Give them or a '
             f'parameter_set, one of {sorted(sets)}.'
