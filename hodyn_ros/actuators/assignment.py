@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.actuator import Actuator
+from hodyn_ros.actuators.friction_groups import FrictionGroups
 from hodyn_ros.actuators.rigid import RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring, Spring
@@ -37,6 +38,17 @@ class DrivenJoint(NamedTuple):
     actuator: Actuator
 
 
+class LinearDampers(NamedTuple):
+    """Those of the joints with damper whose springs are linear."""
+
+    places: NDArray[np.intp]
+    """Among the joints with damper."""
+    joints: NDArray[np.intp]
+    stiffness: Array
+    damping: Array
+    max_deflection: Array
+
+
 class SingleMotors(NamedTuple):
     """Joints with one motor that moves by the deflection of a spring, or not at all, from them."""
 
@@ -47,12 +59,13 @@ class SingleMotors(NamedTuple):
     max_torque: Array
     """Of the same springs."""
     inertia: Array
-    friction: Mapping[int, FrictionLaw]
+    friction: FrictionGroups
     """By the place among these joints."""
     springs: tuple[tuple[int, DrivenJoint, Spring], ...]
     """Place among these joints and spring, of nonlinear springs without damper."""
     dampers: tuple[tuple[int, DrivenJoint, SeriesElastic], ...]
     """Of the joints with damper."""
+    linear_dampers: LinearDampers
     is_elastic: bool
     """Whether one of them has a spring without damper."""
 
@@ -226,8 +239,19 @@ def _single_motors(driven: Sequence[DrivenJoint]) -> SingleMotors:
         stiffness=stiffness,
         max_torque=max_torque,
         inertia=np.array([item.actuator.motor_inertias[0] for item in items]),
-        friction=friction,
+        friction=FrictionGroups(friction),
         springs=tuple(springs),
         dampers=tuple(dampers),
+        linear_dampers=_linear_dampers(dampers),
         is_elastic=bool(springs) or bool(np.isfinite(stiffness).any()),
     )
+
+
+def _linear_dampers(dampers: Sequence[tuple[int, DrivenJoint, SeriesElastic]]) -> LinearDampers:
+    rows = [
+        (i, item.joint, actuator.spring.stiffness, actuator.damping, actuator.spring.range[1])
+        for i, (_, item, actuator) in enumerate(dampers)
+        if type(actuator.spring) is LinearSpring
+    ]
+    places, joints, *values = np.array(rows).reshape(-1, 5).T
+    return LinearDampers(places.astype(np.intp), joints.astype(np.intp), *values)

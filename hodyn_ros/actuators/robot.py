@@ -12,12 +12,10 @@ from hodyn_ros.actuators.actuator import Motors
 from hodyn_ros.actuators.assignment import Actuators, DrivenJoint, check_joint_names
 from hodyn_ros.actuators.damped import next_linear_deflections
 from hodyn_ros.actuators.sea import SeriesElastic, checked_times
-from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.model.friction import joint_friction
 from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
@@ -192,25 +190,28 @@ def _next_deflections(actuators: Actuators, Q: Array, state: MotorState, time: f
         )
     if not dampers:
         return result
-    step = time - state.time
     checked_times((state.time, time), (2,))
-    is_linear = [type(actuator.spring) is LinearSpring for _, _, actuator in dampers]
-    linear = np.flatnonzero(is_linear)
-    if linear.size:
-        together = [dampers[i] for i in linear]
-        result[linear] = next_linear_deflections(
-            np.array([actuator.spring.stiffness for _, _, actuator in together]),  # type: ignore[attr-defined]
-            np.array([actuator.damping for _, _, actuator in together]),
+    step = time - state.time
+    linear = actuators.single.linear_dampers
+    if linear.places.size:
+        result[linear.places] = next_linear_deflections(
+            linear.stiffness,
+            linear.damping,
             step,
-            Q[:, [item.joint for _, item, _ in together]].T,
-            state.deflection[linear],
+            Q[:, linear.joints].T,
+            state.deflection[linear.places],
         )
-    for i, (_, item, actuator) in enumerate(dampers):
-        with _Naming(item):
-            if is_linear[i]:
-                actuator.spring.check(result[i, 0])
-            else:
-                result[i] = actuator.next_deflection(state.deflection[i], Q[:, item.joint], step)
+        if not np.all(np.abs(result[linear.places, 0]) <= linear.max_deflection):
+            for i in linear.places:
+                _, item, actuator = dampers[i]
+                with _Naming(item):
+                    actuator.spring.check(result[i, 0])
+    if linear.places.size < len(dampers):
+        for i, (_, item, actuator) in enumerate(dampers):
+            if i not in linear.places:
+                before, effort = state.deflection[i], Q[:, item.joint]
+                with _Naming(item):
+                    result[i] = actuator.next_deflection(before, effort, step)
     return result
 
 
@@ -331,8 +332,7 @@ def _all_motors(
     theta = q[..., :R, single.joints] + delta
     tau = single.inertia * theta[..., 2:, :] + Q[..., :T, single.joints]
     if single.friction and T:
-        velocity = np.swapaxes(theta[..., 1:-1, :], -1, -2)
-        tau += np.swapaxes(joint_friction(single.friction, velocity), -1, -2)
+        single.friction.add(theta[..., 1:-1, :], tau)
     if not found:
         return MotorMotion(theta, tau, delta)
 
