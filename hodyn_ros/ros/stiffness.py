@@ -48,7 +48,7 @@ def stiffness_from_message(message: StiffnessMotion, joints: Iterable[str]) -> d
                 if repeated
                 else 'is empty'
             )
-            + f'; the joints of variable stiffness are {listed(known)}.'
+            + f'; the joints of variable stiffness are {listed(known) if known else "none"}.'
         )
     values = np.zeros((ORDERS, len(names)))
     for order, field in enumerate(FIELDS):
