@@ -1,4 +1,4 @@
-"""Elastic joints in the node: motor references on the topic, in the service, and what is refused."""
+"""Elastic joints in the node: motor references on the topic and in answers, and refusals."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_stiffness_comes_to_rest_without_news(start):
 @pytest.mark.parametrize(
     ('message', 'reason'),
     [
-        (stiffness_motion(names=('shoulder',)), "has shoulder; the joints of variable"),
+        (stiffness_motion(names=('shoulder',)), 'has shoulder; the joints of variable'),
         (stiffness_motion(names=('elbow', 'elbow'), stiffness=[1.0, 1.0]), 'repeats'),
         (stiffness_motion(names=()), 'is empty'),
         (stiffness_motion(stiffness=[]), 'stiffness has 0 values, expected 1'),

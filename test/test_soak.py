@@ -21,7 +21,8 @@ def test_node_under_all_faults_loses_nothing(report):
     faults = {name[len('_fault_') :] for name in dir(Chaos) if name.startswith('_fault_')}
     assert set(report.faults['committed']) == faults, 'each one at least once'
     assert report.refusals['joint_motion'] > 0
-    assert report.faults['answers']['not finite'] == 0
+    # None is answered if the planning is killed late.
+    assert report.faults['answers'].get('not finite', 0) == 0
     assert len(report.memory) > 3
     assert min(report.memory_at_ends(1)) > 10.0, 'a Python process has more'
 
