@@ -79,7 +79,7 @@ def test_equation_of_the_spring_and_its_derivatives_hold_to_rounding(damping, st
         assert np.all(np.abs(Q[:, m] - f - damping * rate) <= 1e-13 * terms.max())
 
 
-@pytest.mark.parametrize(('damping', 'power'), [(2.0, 4.0), (20.0, 4.9), (200.0, 4.9)])
+@pytest.mark.parametrize(('damping', 'power'), [(2.0, 4.4), (20.0, 4.9), (200.0, 4.9)])
 def test_error_falls_with_the_fifth_power_of_the_step_unless_it_spans_many_time_constants(
     damping, power
 ):
@@ -90,7 +90,7 @@ def test_error_falls_with_the_fifth_power_of_the_step_unless_it_spans_many_time_
         return joint.deflection_along(times, torque(times))[-1, 0]
 
     exact = along(3201)
-    ratio = abs(along(26) - exact) / abs(along(51) - exact)
+    ratio = abs(along(51) - exact) / abs(along(101) - exact)
     assert ratio > 2.0**power
 
 
@@ -284,4 +284,4 @@ def test_steps_that_are_too_long_for_the_equations_are_divided():
     coarse = joint.deflection_along(times, hard(times))
     fine_times = 0.036 / 40.0 * np.arange(59 * 40 + 1)
     fine = joint.deflection_along(fine_times, hard(fine_times))[::40]
-    assert np.abs(coarse[:, 0] - fine[:, 0]).max() <= 0.02 * np.abs(fine[:, 0]).max()
+    assert np.abs(coarse[:, 0] - fine[:, 0]).max() <= 1e-4 * np.abs(fine[:, 0]).max()

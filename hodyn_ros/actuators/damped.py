@@ -1,17 +1,7 @@
 """Deflection of a spring with a damper beside it, along a sampled joint torque.
 
-The joint torque Q = f(delta) + D d/dt delta drives a stable first-order equation for the
-deflection. Its first E derivatives are algebraic in the deflection: with Q and E - 1 derivatives
-known at a sample, Q^(m) = d^m/dt^m f(delta) + D delta^(m+1), m = 0 .. E-1, are E equations for the
-E + 1 entries of the series of delta. The last equation joins consecutive samples: the Obreshkov
-formula of the Pade approximation (E-1, E) of the exponential function,
-
-    sum over j <= E of beta_j h^j delta_1^(j) = sum over j < E of alpha_j h^j delta_0^(j),
-
-which is exact for polynomials of degree 2 E - 1 and L-stable, so that the damping may be small and
-the equation stiff. All equations of a sample are solved at once, by elimination with pivoting in
-the unknowns h^j delta^(j): neither delta from its derivatives nor they from it would be
-well-conditioned for all ratios of h and D / f'.
+The equations of the samples are in obreshkov.py. Steps that are too long for them are divided,
+with the torque between the samples from the polynomial that has its derivatives at both ends.
 """
 
 from __future__ import annotations
@@ -24,22 +14,21 @@ from numpy.typing import NDArray
 from scipy.interpolate import BPoly
 
 from hodyn_ros.actuators.composition import compose
+from hodyn_ros.actuators.obreshkov import defects, extended, newton, pade
 from hodyn_ros.actuators.springs import Spring
 from hodyn_ros.errors import ActuatorError
-from hodyn_ros.lie import leibniz
 
 Array = NDArray[np.float64]
 
-_MOST_ITERATIONS = 60
-_MOST_HALVINGS = 10
-# Of a step into halves, where it is too long.
-_MOST_DIVISIONS = 8
+# How often a step may be halved, and rounds of solving and halving.
+_MOST_DIVISIONS = 14
+_MOST_ROUNDS = 40
 
-# Newton's method converges quadratically: after a step this small, relative to the same order of
-# the derivative, one more step leaves an error of rounding.
-_SMALL_STEP = 1e-7
-# Changes of h^j delta^(j) by so much of delta may be rounding, which the formula magnifies.
-_ROUNDING = 1e-12
+# Steps with a larger defect are divided: relative to the largest deflection, and absolute [rad].
+# With the torque alone (E = 1) the formula is Euler's, of which no more can be expected.
+_TOLERANCE = {1: 1e-3}
+_USUAL_TOLERANCE = 1e-6
+_ALWAYS_GOOD = 1e-10
 
 
 def follow_torque(
@@ -70,18 +59,33 @@ def follow_torque(
     ActuatorError
         If no solution is found.
     """
-    N, E = effort.shape
-    result = np.empty((N, E + 1))
-    result[0] = first
-    if N > 1:
-        steps = np.diff(times)
-        guess = _static_guess(spring, effort[1:])
-        found = _steps(spring, damping, steps, effort[1:], first, guess)
-        if found is None:
-            found = _one_by_one(spring, damping, steps, effort[1:], first)
-        result[1:] = found
-    spring.check(result[:, 0])
-    return result
+    grid, Q, given = times, effort, np.arange(len(times))
+    shortest = np.diff(times) / 2.0**_MOST_DIVISIONS
+    found: Array | None = None
+    unsolved = 0
+    for _ in range(_MOST_ROUNDS):
+        steps = np.diff(grid)
+        solved, unsolved = _solve(spring, damping, steps, Q[1:], first)
+        if solved is None:
+            is_long = np.zeros(steps.size, dtype=bool)
+            is_long[max(unsolved - 1, 0) : unsolved + 2] = True
+        else:
+            series = np.concatenate((first[None], solved))
+            found = series[given]
+            is_long = _too_long(steps, series[:-1], series[1:], np.abs(series[:, 0]).max())
+        is_long &= steps > shortest[np.searchsorted(given, np.arange(steps.size), 'right') - 1]
+        if not is_long.any():
+            break
+        grid, Q, places = _divided(grid, Q, is_long)
+        given = places[given]
+    if found is None:
+        where = int(np.searchsorted(given, unsolved, 'right')) - 1
+        raise ActuatorError(
+            f'No deflection of {spring} with damping {damping} was found after sample {where}, '
+            f'{times[where]:.6g} s; expected shorter steps or a smoother torque.'
+        )
+    spring.check(found[:, 0])
+    return found
 
 
 def next_deflection(
@@ -109,15 +113,16 @@ def next_deflection(
     DeflectionError, ActuatorError
         See `follow_torque`.
     """
-    steps = np.array([time_step])
-    series: Array = _one_by_one(spring, damping, steps, effort[None], before)[0]
-    spring.check(series[0])
+    E = effort.size
+    last = compose(extended(spring, before[0], E), before[:E]) + damping * before[1:]
+    times = np.array([0.0, time_step])
+    series: Array = follow_torque(spring, damping, times, np.stack((last, effort)), before)[1]
     return series
 
 
 def next_linear_deflections(
     stiffness: Array, damping: Array, time_step: float, effort: Array, before: Array
-) -> Array:
+) -> tuple[Array, NDArray[np.bool_]]:
     """Series of the deflections of several linear springs one sample later, at once.
 
     Parameters
@@ -132,9 +137,11 @@ def next_linear_deflections(
     -------
     ndarray, shape (n, E+1)
         Not checked against ranges.
+    ndarray of bool, shape (n,)
+        For which springs the step is too long, so that it should be divided.
     """
     n, E = effort.shape
-    beta, alpha = _pade(E)
+    beta, alpha = pade(E)
     powers = time_step ** np.arange(E + 1.0)
     size = stiffness + damping / time_step
     matrix = np.zeros((n, E + 1, E + 1))
@@ -149,7 +156,8 @@ def next_linear_deflections(
     # The entries differ by orders of magnitude; a second solution makes the small ones exact too.
     scaled += np.linalg.solve(matrix, right - matrix @ scaled)
     result: Array = scaled[..., 0] / powers
-    return result
+    largest = np.maximum(np.abs(result[:, 0]), np.abs(before[:, 0]))
+    return result, _too_long(np.full(n, time_step), before, result, largest)
 
 
 def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
@@ -180,7 +188,7 @@ def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
     h = np.array([damping / slope])
     row = np.zeros(E + 1)
     row[E] = 1.0
-    found = _newton(spring, damping, h, effort[None], series, row, np.zeros(E), np.zeros(E + 1))
+    found = newton(spring, damping, h, effort[None], series, row, np.zeros(E), np.zeros(E + 1))
     if found is None:
         # No motion is slow for a joint that takes longer to settle.
         return deflection_from_state(spring, damping, float(spring.deflection(effort[0])), effort)
@@ -221,186 +229,73 @@ def deflection_from_state(
     return series
 
 
-@lru_cache(maxsize=16)
-def _pade(E: int) -> tuple[Array, Array]:
-    """Coefficients beta_j (E+1) and alpha_j (E) of the formula above, from exp = alpha / beta."""
-    n = 2 * E - 1
-    common = [factorial(n - j) / (factorial(n) * factorial(j)) for j in range(E + 1)]
-    beta = [(-1) ** j * common[j] * factorial(E) / factorial(E - j) for j in range(E + 1)]
-    alpha = [common[j] * factorial(E - 1) / factorial(E - 1 - j) for j in range(E)]
-    return np.array(beta), np.array(alpha)
+def _solve(
+    spring: Spring, damping: float, steps: Array, effort: Array, first: Array
+) -> tuple[Array | None, int]:
+    """Solve the equations of all steps at once, or else of one after the other.
 
-
-def _steps(
-    spring: Spring, damping: float, steps: Array, effort: Array, first: Array, guess: Array
-) -> Array | None:
-    beta, alpha = _pade(effort.shape[-1])
-    return _newton(spring, damping, steps, effort, guess, beta, alpha, first)
-
-
-def _one_by_one(
-    spring: Spring, damping: float, steps: Array, effort: Array, before: Array
-) -> Array:
-    """Go from sample to sample: slow, but always close to the solution."""
-    found = np.empty((steps.size, before.size))
-    for i, h in enumerate(steps):
-        one = _one_step(spring, damping, float(h), effort[i], before, _MOST_DIVISIONS)
-        if one is None:
-            raise ActuatorError(
-                f'No deflection of {spring} with damping {damping} was found {h:.3g} s after '
-                f'sample {i}; expected shorter steps or a smoother torque.'
-            )
-        before = found[i] = one
-    return found
-
-
-def _one_step(
-    spring: Spring, damping: float, h: float, effort: Array, before: Array, divisions: int
-) -> Array | None:
-    """Go one step, or two halves of it where the whole is too long for Newton's method."""
-    steps, start = np.array([h]), _taylor(before, h)[None]
-    one = _steps(spring, damping, steps, effort[None], before, start)
-    if one is not None:
-        series: Array = one[0]
-        return series
-    if not divisions:
-        return None
-    E = effort.size
-    derivatives = _extended(spring, before[0], E)
-    last = compose(derivatives, before[:E]) + damping * before[1:]
-    between = BPoly.from_derivatives([0.0, h], [last, effort])
-    middle = np.array([float(between(0.5 * h, nu=m)) for m in range(E)])
-    half = _one_step(spring, damping, 0.5 * h, middle, before, divisions - 1)
-    if half is None:
-        return None
-    return _one_step(spring, damping, 0.5 * h, effort, half, divisions - 1)
-
-
-def _newton(
-    spring: Spring,
-    damping: float,
-    h: Array,
-    effort: Array,
-    series: Array,
-    beta: Array,
-    alpha: Array,
-    first: Array,
-) -> Array | None:
-    """Newton's method for all samples at once; None if it does not converge.
-
-    Parameters
-    ----------
-    h : ndarray, shape (N,)
-        Steps that lead to the samples.
-    effort : ndarray, shape (N, E)
-    series : ndarray, shape (N, E+1)
-        Where to begin.
-    beta, alpha : ndarray, shape (E+1,), (E,)
-        Last equation of a sample: beta . (h^j series_i^(j)) = alpha . (h^j series_(i-1)^(j)).
-    first : ndarray, shape (E+1,)
-        The series before the first sample.
-
-    Returns
-    -------
-    ndarray, shape (N, E+1), or None
+    The second result is the first step without a solution.
     """
-    equations = _Equations(spring, damping, h, effort, beta, alpha, first, series)
-    scaled = series * equations.powers
-    was_close = False
-    with np.errstate(over='ignore', invalid='ignore'):
-        residual = equations.residual(scaled)
-        for _ in range(_MOST_ITERATIONS):
-            update = equations.update(scaled, residual)
-            if update is None:
-                return None
-            after = scaled + update
-            largest = np.abs(after).max(axis=0)
-            small = np.maximum(_SMALL_STEP * largest, _ROUNDING * largest[0])
-            is_close = bool(np.all(np.abs(update).max(axis=0) <= small))
-            new = equations.residual(after)
-            for _ in range(0 if is_close or was_close else _MOST_HALVINGS):
-                if np.abs(new).max() <= np.abs(residual).max():
-                    break
-                # Too far for the straight lines that the step is made from.
-                update = 0.5 * update
-                after = scaled + update
-                new = equations.residual(after)
-            scaled, residual = after, new
-            if not np.all(np.isfinite(scaled)):
-                return None
-            if was_close:
-                result: Array = scaled / equations.powers
-                return result
-            was_close = is_close
-    return None
+    beta, alpha = pade(effort.shape[-1])
+    if steps.size > 1:
+        guess = _static_guess(spring, effort)
+        found = newton(spring, damping, steps, effort, guess, beta, alpha, first)
+        if found is not None:
+            return found, steps.size
+    found, before = np.empty((steps.size, first.size)), first
+    for i in range(steps.size):
+        part = slice(i, i + 1)
+        guess = _taylor(before, float(steps[i]))[None]
+        one = newton(spring, damping, steps[part], effort[part], guess, beta, alpha, before)
+        if one is None:
+            return None, i
+        before = found[i] = one[0]
+    return found, steps.size
 
 
-class _Equations:
-    """Equations of all samples in the unknowns h^j delta^(j), shape (N, E+1); see `_newton`."""
+def _too_long(
+    steps: Array, before: Array, after: Array, largest: Array | np.float64
+) -> NDArray[np.bool_]:
+    """Which steps have a defect that is too large for deflections of this size."""
+    tolerance = _TOLERANCE.get(before.shape[-1] - 1, _USUAL_TOLERANCE)
+    allowed = tolerance * largest + _ALWAYS_GOOD
+    return np.asarray(~(defects(steps, before, after) <= allowed))
 
-    def __init__(
-        self,
-        spring: Spring,
-        damping: float,
-        h: Array,
-        effort: Array,
-        beta: Array,
-        alpha: Array,
-        first: Array,
-        guess: Array,
-    ) -> None:
-        self._spring, self._effort, self._first, self._beta = spring, effort, first, beta
-        N, E = effort.shape
-        self._E = E
-        self.powers = h[:, None] ** np.arange(E + 1)
-        self._link = alpha * self.powers[:, :E]
-        # Equations are scaled so that their largest coefficients are about one.
-        slope = _extended(spring, guess[:, 0], 1)[:, 1:]
-        size = slope + (damping / h)[:, None]
-        self._rate = (damping / h)[:, None] / size
-        self._weight = self.powers[:, :E] / size
-        m, j = np.ogrid[:E, :E]
-        powers = self.powers[:, np.maximum(m - j, 0)]
-        self._scaling = np.where(m >= j, powers, 0.0) / size[..., None]
-        self._jacobian = np.zeros((N, E + 1, E + 1))
-        self._jacobian[:, E] = beta
-        self._right = np.zeros((N, E + 1, 2))
-        self._right[:, E, 1] = 1.0
 
-    def residual(self, scaled: Array) -> Array:
-        E = self._E
-        series = scaled / self.powers
-        self._derivatives = _extended(self._spring, series[:, 0], E)
-        torque = compose(self._derivatives, series[:, :E])
-        result = np.empty_like(scaled)
-        result[:, :E] = (self._effort - torque) * self._weight - self._rate * scaled[:, 1:]
-        previous = np.concatenate((self._first[None, :E], series[:-1, :E]))
-        result[:, E] = (self._link * previous).sum(axis=-1) - scaled @ self._beta
-        return result
+def _divided(
+    times: Array, effort: Array, is_long: NDArray[np.bool_]
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Insert times and torques in the middle of long steps; say where the old ones went."""
+    E = effort.shape[-1]
+    left = np.flatnonzero(is_long)
+    h = (times[left + 1] - times[left])[:, None]
+    powers = h ** np.arange(E)
+    from_left, from_right = _middle(E)
+    middle = (effort[left] * powers) @ from_left + (effort[left + 1] * powers) @ from_right
+    places = np.arange(times.size) + np.concatenate(([0], np.cumsum(is_long)))
+    between = times[left] + 0.5 * h[:, 0]
+    return (
+        np.insert(times, left + 1, between),
+        np.insert(effort, left + 1, middle / powers, axis=0),
+        places,
+    )
 
-    def update(self, scaled: Array, residual: Array) -> Array | None:
-        """Newton's step from where the residual was computed last; None if there is none."""
-        E = self._E
-        slope = compose(self._derivatives[:, 1:], (scaled / self.powers)[:, :E])
-        jacobian, right = self._jacobian, self._right
-        jacobian[:, :E] = 0.0
-        jacobian[:, :E, :E] = leibniz.multiplication(slope) * self._scaling
-        jacobian[:, np.arange(E), np.arange(1, E + 1)] += self._rate
-        right[..., 0] = residual
-        try:
-            own, passed = np.moveaxis(np.linalg.solve(jacobian, right), -1, 0)
-        except np.linalg.LinAlgError:
-            return None
-        # What a change of one sample does to the next is passed on in one number.
-        unscaled = self._link[1:] / self.powers[:-1, :E]
-        source = (unscaled * own[:-1, :E]).sum(axis=-1).tolist()
-        factor = (unscaled * passed[:-1, :E]).sum(axis=-1).tolist()
-        change, changes = 0.0, [0.0]
-        for a, b in zip(source, factor):
-            change = a + b * change
-            changes.append(change)
-        result: Array = own + passed * np.array(changes)[:, None]
-        return result
+
+@lru_cache(maxsize=16)
+def _middle(E: int) -> tuple[Array, Array]:
+    """Series in the middle of a step of length one from those at its ends, as two matrices."""
+    identity, zero = np.eye(E), np.zeros(E)
+    pairs = [(row, zero) for row in identity], [(zero, row) for row in identity]
+    left, right = (
+        np.array(
+            [
+                [float(BPoly.from_derivatives([0.0, 1.0], pair)(0.5, nu=m)) for m in range(E)]
+                for pair in side
+            ]
+        )
+        for side in pairs
+    )
+    return left, right
 
 
 def _static_guess(spring: Spring, effort: Array) -> Array:
@@ -420,19 +315,3 @@ def _taylor(series: Array, h: float) -> Array:
     for j in range(K):
         moved[j] = sum(series[j + i] * h**i / factorial(i) for i in range(K - j))
     return moved
-
-
-def _extended(spring: Spring, deflection: Array, order: int) -> Array:
-    """Law and derivatives, continued by straight lines outside of the range.
-
-    Iterations may leave the range, where a law need not increase; solutions that do are refused.
-    """
-    lower, upper = spring.range
-    inside = np.clip(deflection, lower, upper)
-    derivatives = spring.derivatives(inside, order)
-    outside = np.asarray(deflection != inside)
-    if outside.any():
-        beyond = np.asarray(deflection - inside)[outside]
-        derivatives[outside, 0] += derivatives[outside, 1] * beyond
-        derivatives[outside, 2:] = 0.0
-    return derivatives
