@@ -22,7 +22,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.actuators.robot import Actuators
+from hodyn_ros.actuators import Actuators
 from hodyn_ros.control import Controller
 from hodyn_ros.errors import HodynError, ModelError, StaleError
 from hodyn_ros.ros import qos
@@ -58,6 +58,7 @@ class _Loop(NamedTuple):
 
     robot: Robot
     actuators: Actuators
+    torque_limits: np.ndarray
     controller: Controller
     pairs: Pairs
     command: JointState
@@ -187,7 +188,7 @@ class FlatnessControllerNode(Node):
         self._wanted, self._error = '', built.error
         if built.robot is not None:
             try:
-                self._use(built.robot, built.actuators)
+                self._use(built.robot, built.actuators, built.torque_limits)
             except HodynError as error:
                 self._error = str(error)
         if self._error:
@@ -197,7 +198,7 @@ class FlatnessControllerNode(Node):
                 + (' The robot before stays in use.' if self._loop is not None else '')
             )
 
-    def _use(self, robot: Robot, actuators: Actuators) -> None:
+    def _use(self, robot: Robot, actuators: Actuators, limits: np.ndarray) -> None:
         """Control a robot from now on.
 
         Raises
@@ -205,12 +206,12 @@ class FlatnessControllerNode(Node):
         HodynError
             If there is no controller for it.
         """
-        controller = make_controller(robot.model, actuators, self._settings)
+        controller = make_controller(robot.model, actuators, self._settings, limits)
         names = robot.model.joint_names
         before = self._loop
         pairs = Pairs(names, actuators.motor_names)
         command = JointState(name=list(actuators.motor_names))
-        self._loop = _Loop(robot, actuators, controller, pairs, command)
+        self._loop = _Loop(robot, actuators, limits, controller, pairs, command)
         self._declared.declare_joints(robot.model)
         self._worker.set_robot(robot, False)
         if before is None or before.robot.model.joint_names != names:
@@ -231,7 +232,9 @@ class FlatnessControllerNode(Node):
         """Follow settings that are about to come into force."""
         loop = self._loop
         if loop is not None:
-            controller = make_controller(loop.robot.model, loop.actuators, settings)
+            controller = make_controller(
+                loop.robot.model, loop.actuators, settings, loop.torque_limits
+            )
             self._loop = loop._replace(controller=controller)
         self._worker.set_settings(settings.planning)
 

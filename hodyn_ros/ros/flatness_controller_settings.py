@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
@@ -15,7 +16,8 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from hodyn_ros.actuators.robot import Actuators
+from hodyn_ros.actuators import Actuators
+from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.control import (
     Controller,
     FeedForwardController,
@@ -122,6 +124,8 @@ ENTRIES = (
 
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 
+_ACTUATOR_KEYS = {key.name: key for key in KEYS}
+
 
 class ControlSettings(NamedTuple):
     """All parameters at one instant. Units and meanings are those of `ENTRIES`."""
@@ -182,7 +186,7 @@ def make_controller(
     model: RobotModel,
     actuators: Actuators,
     settings: ControlSettings,
-    motor_limits: np.ndarray | None = None,
+    motor_limits: NDArray | None = None,
 ) -> Controller:
     """Make the controller that the settings ask for.
 
@@ -191,8 +195,8 @@ def make_controller(
     model : RobotModel
     actuators : Actuators
     settings : ControlSettings
-    motor_limits : ndarray, shape (n,)
-        Largest torques of the motors; infinite where only the robot description has one.
+    motor_limits : ndarray, shape (n,), optional
+        Largest torques of the motors; where it is infinite, the robot description has the limit.
 
     Raises
     ------
@@ -203,7 +207,9 @@ def make_controller(
     if settings.limit_torques:
         described = model.limits.effort
         described = np.where(described > 0.0, described, np.inf)
-        limits = np.where(np.isfinite(motor_limits), motor_limits, described)
+        limits = described
+        if motor_limits is not None and motor_limits.shape == described.shape:
+            limits = np.where(np.isfinite(motor_limits), motor_limits, described)
     own = dict(settings.bandwidths)
     unknown = sorted(set(own) - set(model.joint_names))
     if unknown:
@@ -264,15 +270,7 @@ class Parameters:
             joint, _, key = rest.rpartition('.')
             if group == ACTUATORS:
                 self.actuators.setdefault(joint, {})[key] = parameter.value
-                node.declare_parameter(
-                    name,
-                    parameter.value,
-                    ParameterDescriptor(
-                        description=f'Actuator of joint {joint}: {key}.',
-                        read_only=True,
-                        dynamic_typing=True,
-                    ),
-                )
+                node.declare_parameter(name, parameter.value, _actuator_descriptor(joint, key))
         node.add_on_set_parameters_callback(self._on_set)
 
     def declare_joints(self, model: RobotModel) -> None:
@@ -354,6 +352,17 @@ def _expectation(name: str, value: Any) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _actuator_descriptor(joint: str, key: str) -> ParameterDescriptor:
+    known = _ACTUATOR_KEYS.get(key)
+    what = f'{key}, which is unknown.' if known is None else known.description
+    unit = f' [{known.unit}]' if known is not None and known.unit else ''
+    return ParameterDescriptor(
+        description=f'Actuator of joint {joint}{unit}: {what}',
+        read_only=True,
+        dynamic_typing=True,
+    )
 
 
 def _descriptor(entry: Entry) -> ParameterDescriptor:

@@ -9,8 +9,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from hodyn_ros.actuators.config import actuators_from_config
-from hodyn_ros.actuators.robot import Actuators
+from numpy.typing import NDArray
+
+from hodyn_ros.actuators import Actuators, actuators_from_config, motor_limits_from_config
 from hodyn_ros.analysis.limits import motion_limits
 from hodyn_ros.control import warm_up
 from hodyn_ros.errors import HodynError
@@ -31,6 +32,8 @@ class Built(NamedTuple):
     robot: Robot | None
     """None if it cannot be used."""
     actuators: Actuators | None
+    torque_limits: NDArray | None
+    """Of the motors, shape (m,); infinite where none is given."""
     error: str = ''
 
 
@@ -112,10 +115,12 @@ def _built(
             settings.gravity,
         )
         actuators = actuators_from_config(model, config)
+        limits = motor_limits_from_config(actuators, config)
         warm_up(model)
-        return Built(xml, Robot(model, motion_limits(model), xml), actuators)
+        robot = Robot(model, motion_limits(model), xml)
+        return Built(xml, robot, actuators, limits.motor_torque)
     except HodynError as error:
-        return Built(xml, None, None, str(error))
+        return Built(xml, None, None, None, str(error))
 
 
 def _planned(robot: Robot | None, task: Task, settings: Settings | None) -> Plan:
