@@ -1,6 +1,5 @@
 """The flatness controller over real middleware: one command for each pair of measurements."""
 
-import itertools
 import threading
 import time
 import uuid
@@ -15,7 +14,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from robots import TWO_LINK
+from robots import HEAVIER_TWO_LINK, OTHER_JOINTS, TWO_LINK
 from ros_harness import TIMEOUT, dict_of, next_domain
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -460,15 +459,37 @@ def test_pairs_forget_what_waits_too_long():
     assert pairs.take(MOTORS, message).stamp == 3
     assert pairs.dropped[MOTORS] == 1
     for error, names in ((JointNameError, []), (MotionError, list(NAMES))):
+        message = JointState(name=names)
+        message.header.stamp = time_message(10**9)
         with pytest.raises(error):
-            pairs.take(LINKS, JointState(name=names))
+            pairs.take(LINKS, message)
 
 
 def test_entries_are_declared_with_descriptions_and_ranges(start):
     harness = start()
-    names = [f'{joint}.{key}' for joint, key in itertools.product(NAMES, ['type'])]
     for name in ('controller', 'bandwidth', 'lead', 'without_reference', 'bandwidths.elbow'):
         assert harness.node.describe_parameter(name).description
-    for name in names:
-        assert harness.node.describe_parameter(f'actuators.{name}').read_only
+    for joint in NAMES:
+        described = harness.node.describe_parameter(f'actuators.{joint}.motor_inertia')
+        assert described.read_only
+        assert '[kg m^2]: Inertia of the motor' in described.description
     assert harness.node.describe_parameter('bandwidth').floating_point_range
+
+
+def test_a_new_description_changes_the_robot_and_a_bad_one_does_not(start):
+    harness = start(without_reference='hold')
+    state = STATE.copy()
+    state[2:, 1] = state[:2, 1]
+    before = harness.answer(10**9, state)
+    loop = harness.node._loop
+    (result,) = harness.node.set_parameters(
+        [Parameter('robot_description', value=HEAVIER_TWO_LINK)]
+    )
+    assert result.successful
+    harness.wait(lambda: harness.node._loop is not loop, 'new robot')
+    heavier = harness.answer(10**9 + STEP, state)
+    assert abs(heavier - before).max() > 1.0
+    harness.publishers['robot_description'].publish(String(data=OTHER_JOINTS))
+    status = harness.status('robot_description', lambda s: dict_of(s)['refused'] == '1')
+    assert 'unknown joints: elbow, shoulder' in dict_of(status)['last error']
+    np.testing.assert_array_equal(harness.answer(10**9 + 2 * STEP, state), heavier)

@@ -15,9 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from hodyn_msgs.msg import JointMotion
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -111,6 +113,7 @@ class FlatnessControllerNode(Node):
             self._describe(description)
         else:
             self.get_logger().info('Waiting for a robot description.')
+        self.add_on_set_parameters_callback(self._on_set_description)
 
     def _create_inputs(self) -> None:
         inputs = Inputs(
@@ -174,6 +177,13 @@ class FlatnessControllerNode(Node):
             self._wanted = xml
             self._worker.build(xml, self._settings, self._declared.actuators)
 
+    def _on_set_description(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        """Have a robot made ready; whether it can be used is reported later."""
+        for parameter in parameters:
+            if parameter.name == DESCRIPTION:
+                self._describe(parameter.value)
+        return SetParametersResult(successful=True)
+
     def _on_event(self, event: Built | Plan | Failed) -> None:
         if isinstance(event, Plan):
             self._trajectories.on_plan(event)
@@ -209,12 +219,18 @@ class FlatnessControllerNode(Node):
         controller = make_controller(robot.model, actuators, self._settings, limits)
         names = robot.model.joint_names
         before = self._loop
-        pairs = Pairs(names, actuators.motor_names)
-        command = JointState(name=list(actuators.motor_names))
-        self._loop = _Loop(robot, actuators, limits, controller, pairs, command)
+        motors = actuators.motor_names
+        is_alike = (
+            before is not None
+            and before.robot.model.joint_names == names
+            and before.actuators.motor_names == motors
+        )
+        pairs = before.pairs if is_alike else Pairs(names, motors)
+        command = JointState(name=list(motors))
         self._declared.declare_joints(robot.model)
+        self._loop = _Loop(robot, actuators, limits, controller, pairs, command)
         self._worker.set_robot(robot, False)
-        if before is None or before.robot.model.joint_names != names:
+        if not is_alike:
             self._references.use_joints(names)
         if self._trajectories.use_joints(names, False):
             self.get_logger().error(

@@ -146,7 +146,7 @@ class ControlSettings(NamedTuple):
     without_reference: str
     stop_duration: float
     bandwidths: tuple[tuple[str, float], ...] = ()
-    """Of single joints; zero where the common one holds."""
+    """Of single joints that have one of their own."""
 
     @property
     def planning(self) -> shared.Settings:
@@ -168,7 +168,7 @@ def make_settings(values: Mapping[str, Any]) -> ControlSettings:
         expected = _expectation(name, value)
         if expected:
             problems.append(f'Parameter {name} is {value!r}, expected {expected}.')
-        elif is_bandwidth(name):
+        elif is_bandwidth(name) and value:
             bandwidths.append((name.partition('.')[2], float(value)))
     if problems:
         raise ControlError(' '.join(problems))
@@ -217,7 +217,7 @@ def make_controller(
             f'There are bandwidths for {", ".join(unknown)}, expected some of the joints '
             f'{", ".join(model.joint_names)}.'
         )
-    bandwidth = np.array([own.get(name) or settings.bandwidth for name in model.joint_names])
+    bandwidth = np.array([own.get(name, settings.bandwidth) for name in model.joint_names])
     options = {'torque_limits': limits, 'lead': settings.lead}
     kind = settings.controller
     if kind == 'flatness':
