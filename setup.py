@@ -59,6 +59,8 @@ setup(
             'ros-trajectory-msgs~=5.5.1',
         ],
         'plot': ['matplotlib>=3.5'],
+        # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
+        'simulation': ['mujoco>=3.3'],
         'doc': ['sphinx>=5.0'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
         # urdf_parser_py, which replaces the one that hodyn_ros needs.
@@ -78,6 +80,7 @@ setup(
             'example-robot-data>=4.1',
             'hypothesis>=6.0',
             'matplotlib>=3.5',
+            'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',
             'pytest>=7.0',

@@ -50,6 +50,10 @@ class ResourceError(HodynError):
     """A data file of this package that does not exist."""
 
 
+class SimulationError(HodynError):
+    """A robot or setting that cannot be simulated, or a simulation that has broken down."""
+
+
 class InverseKinematicsError(HodynError):
     """A link motion that the joints cannot follow, or for which no solution was found.
 

@@ -14,6 +14,7 @@ LAYERS = [
     {'ros', 'cli'},
     {FACADE},
     {'io', 'plotting'},
+    {'simulation'},
     {'analysis', 'actuators'},
     {'dynamics', 'kinematics', 'engine'},
     {'model', 'trajectory'},

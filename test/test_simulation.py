@@ -1,0 +1,283 @@
+"""The simulated robot: MuJoCo's equations of motion, their integration and what is refused."""
+
+import importlib.util
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import robots
+
+from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
+from hodyn_ros.errors import HodynError, JointNameError, SimulationError
+from hodyn_ros.model.friction import Coulomb, Viscous
+from hodyn_ros.resources import share_file
+from hodyn_ros.simulation.drives import Drive
+from hodyn_ros.simulation.plant import ElasticPlant
+
+needs_mujoco = pytest.mark.skipif(
+    importlib.util.find_spec('mujoco') is None, reason='mujoco is not installed'
+)
+
+K = np.array([5000.0, 4000.0, 3000.0, 6000.0, 2000.0, 2500.0, 1500.0])
+B = np.array([0.6, 0.6, 0.46, 0.46, 0.2, 0.2, 0.2])
+
+
+def bundled(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        return RobotModel.from_urdf(share_file(f'urdf/{name}.urdf'))
+
+
+@pytest.fixture(scope='module')
+def panda():
+    return bundled('panda')
+
+
+def elastic(model, damping=0.0, **options):
+    n = model.n_joints
+    drives = {
+        name: Drive(motor_inertia=b, stiffness=k, damping=damping)
+        for name, b, k in zip(model.joint_names, B[:n], K[:n])
+    }
+    return ElasticPlant(model, drives, **options)
+
+
+def motion(times):
+    """A motion of the Panda and its first four derivatives, exact, (N, 5, 7)."""
+    k = np.arange(5)[:, None]
+    omega = np.array([6.0, 5.0, 7.0, 6.5, 8.0, 7.5, 9.0])
+    amplitude = np.array([0.2, 0.15, 0.2, -0.2, 0.25, -0.2, 0.3])
+    phase = omega * np.asarray(times)[:, None, None] + 0.5 * np.pi * k
+    result = amplitude * omega**k * np.sin(phase)
+    result[:, 0] += [0.0, -0.3, 0.0, -1.7, 0.0, 1.7, 0.3]
+    return result
+
+
+def flat_outputs(model, desired):
+    """Motor motion (N, 3, n) and motor torque (N, n) for which the links move as desired."""
+    effort = inverse_dynamics(model, desired)
+    motor = desired[:, :3] + effort / K
+    return motor, B * motor[:, 2] + effort[:, 0]
+
+
+def final_error(model, integrator, time_step, duration=0.2):
+    """How far the Panda is from where it should be at the end, fed forward without feedback."""
+    count = round(duration / time_step)
+    desired = motion(np.arange(2 * count + 1) * time_step / 2.0)
+    motor, torque = flat_outputs(model, desired)
+    plant = elastic(model, time_step=time_step, integrator=integrator)
+    plant.reset(desired[0, 0], desired[0, 1], motor[0, 0], motor[0, 1])
+    plant.step(lambda time: torque[min(round(2.0 * time / time_step), 2 * count)], count)
+    assert plant.time == pytest.approx(duration)
+    return np.linalg.norm(plant.q - desired[-1, 0])
+
+
+@needs_mujoco
+@pytest.mark.parametrize('name', ['panda', 'iiwa14'])
+def test_plant_satisfies_both_equations_of_motion(name):
+    # The tensors of the iiwa violate the triangle inequality, and are simulated all the same.
+    model, damping = bundled(name), 3.0
+    plant = elastic(model, damping)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q, qd, thetad, torque = rng.uniform(-1.0, 1.0, (4, 7))
+        theta = q + rng.uniform(-0.02, 0.02, 7)
+        plant.reset(q, qd, theta, thetad)
+        q2d, theta2d = plant.acceleration(torque)
+        Q = K * (theta - q) + damping * (thetad - qd)
+        needed = inverse_dynamics(model, np.stack([q, qd, q2d]))[0]
+        np.testing.assert_allclose(needed, Q, rtol=0.0, atol=1e-12 * np.abs(Q).max())
+        np.testing.assert_allclose(B * theta2d + Q, torque, rtol=0.0, atol=1e-12 * abs(Q).max())
+
+
+@needs_mujoco
+def test_plant_has_the_mass_matrix_and_bias_of_pinocchio(panda):
+    pin = pytest.importorskip('pinocchio')
+    reference = pin.buildModelFromXML(share_file('urdf/panda.urdf').read_text())
+    data = reference.createData()
+    plant = elastic(panda)
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        q, qd = rng.uniform(-1.0, 1.0, (2, 7))
+        plant.reset(q, qd, q, qd)
+        M = np.triu(pin.crba(reference, data, q))
+        M += np.triu(M, 1).T
+        np.testing.assert_allclose(plant.mass_matrix(), M, rtol=0.0, atol=1e-12 * M.max())
+        # With slack springs the links fall freely.
+        q2d, _ = plant.acceleration(np.zeros(7))
+        bias = pin.nonLinearEffects(reference, data, q, qd)
+        np.testing.assert_allclose(M @ q2d, -bias, rtol=0.0, atol=1e-12 * np.abs(bias).max())
+
+
+@needs_mujoco
+def test_springs_carry_the_weight_after_a_reset(panda):
+    q = motion([0.0])[0, 0]
+    for drives in (
+        {name: Drive(b, k) for name, b, k in zip(panda.joint_names, B, K)},
+        {
+            name: Drive(
+                b,
+                spring=lambda delta, k=k: k * np.sinh(delta),
+                deflection=lambda Q, k=k: np.arcsinh(Q / k),
+            )
+            for name, b, k in zip(panda.joint_names, B, K)
+        },
+    ):
+        plant = ElasticPlant(panda, drives)
+        plant.reset(q)
+        weight = inverse_dynamics(panda, np.stack([q, 0.0 * q, 0.0 * q]))[0]
+        q2d, _ = plant.acceleration(weight)
+        assert np.abs(q2d).max() < 1e-9
+        plant.step(weight, 100)
+        assert np.abs(plant.q - q).max() < 1e-11
+
+
+@needs_mujoco
+@pytest.mark.parametrize(
+    ('integrator', 'order', 'time_steps', 'largest_error'),
+    [
+        ('RK4', 4.0, [1e-3, 5e-4, 2.5e-4], 1e-12),
+        ('Euler', 1.0, [5e-4, 2.5e-4, 1.25e-4], 1e-4),
+        ('implicit', 1.0, [5e-4, 2.5e-4, 1.25e-4], 1e-4),
+    ],
+)
+def test_open_loop_error_falls_with_the_order_of_the_integrator(
+    panda, integrator, order, time_steps, largest_error
+):
+    errors = [final_error(panda, integrator, time_step) for time_step in time_steps]
+    slopes = np.diff(np.log(errors)) / np.diff(np.log(time_steps))
+    np.testing.assert_allclose(slopes, order, atol=0.15)
+    assert errors[-1] < largest_error
+
+
+@needs_mujoco
+def test_nonlinear_springs_keep_the_order_of_the_integrator(panda):
+    """Cubic springs, which MuJoCo asks this package for at every stage."""
+    k3 = 3e5
+    drives = {
+        name: Drive(b, spring=lambda delta, k=k: k * delta + k3 * delta**3)
+        for name, b, k in zip(panda.joint_names, B, K)
+    }
+    count = 200
+
+    def run(refinement):
+        steps, time_step = count * refinement, 5e-4 / refinement
+        plant = ElasticPlant(panda, drives, time_step=time_step)
+        q = motion([0.0])[0, 0]
+        plant.reset(q, 0.0 * q, q + 0.02, 0.0 * q)
+        for _ in range(count):
+            plant.step(np.full(7, 2.0), steps // count)
+        return plant.q
+
+    exact = run(16)
+    coarse, fine = (np.linalg.norm(run(r) - exact) for r in (2, 4))
+    assert 3.5 < np.log2(coarse / fine) < 4.5
+
+
+@needs_mujoco
+def test_friction_of_links_and_motors_is_that_of_the_laws():
+    law = Viscous(0.7) + Coulomb(2.0, smoothing=0.1)
+    of_motor = Viscous(0.3) + Coulomb(1.5, smoothing=0.05)
+    model = RobotModel.from_urdf(robots.TWO_LINK).with_friction({'elbow': law})
+    plant = ElasticPlant(
+        model,
+        {
+            'shoulder': Drive(0.5, friction=of_motor),
+            'elbow': Drive(0.2, stiffness=300.0, friction=of_motor),
+        },
+    )
+    q, qd, theta, thetad = [0.3, -0.2], [0.4, -0.05], [0.3, -0.1], [0.4, 0.07]
+    plant.reset(q, qd, theta, thetad)
+    q2d, theta2d = plant.acceleration([3.0, 4.0])
+    rigid = inverse_dynamics(model.with_friction({'elbow': None}), np.stack([q, qd, q2d]))[0]
+
+    def friction(velocity, viscous, level, smoothing):
+        return viscous * velocity + level * np.tanh(velocity / smoothing)
+
+    Q = 300.0 * 0.1
+    assert rigid[1] + friction(-0.05, 0.7, 2.0, 0.1) == pytest.approx(Q, rel=1e-12)
+    assert 0.2 * theta2d[1] + Q + friction(0.07, 0.3, 1.5, 0.05) == pytest.approx(4.0, rel=1e-9)
+    # A rigid joint moves its motor along.
+    needed = rigid[0] + 0.5 * q2d[0] + friction(0.4, 0.3, 1.5, 0.05)
+    assert needed == pytest.approx(3.0, rel=1e-9)
+    assert plant.theta[0] == plant.q[0]
+
+
+@needs_mujoco
+def test_dry_friction_holds_a_joint_at_rest():
+    model = RobotModel.from_urdf(robots.OTHER_JOINTS).with_friction({'rail': Coulomb(30.0)})
+    plant = ElasticPlant(model, {}, time_step=1e-3, integrator='implicit')
+    plant.reset([0.0])
+    plant.step([0.0], 500)
+    # Free, it would fall at 4.9 m/s; MuJoCo lets friction creep.
+    assert abs(plant.qd[0]) < 0.02
+    plant.step([50.0], 500)
+    assert plant.qd[0] > 1.0
+
+
+@needs_mujoco
+def test_prismatic_joints_have_motors_that_gravity_does_not_move():
+    model = RobotModel.from_urdf(robots.OTHER_JOINTS)
+    plant = ElasticPlant(model, {'rail': Drive(motor_inertia=2.0, stiffness=1000.0)})
+    plant.reset([0.1], [0.0], [0.13], [0.0])
+    q2d, theta2d = plant.acceleration([5.0])
+    rotation = model.B[0, :3, :3]
+    along = rotation.T @ model.gravity
+    assert q2d[0] == pytest.approx(1000.0 * 0.03 + along[2], rel=1e-12)
+    assert theta2d[0] == pytest.approx((5.0 - 1000.0 * 0.03) / 2.0, rel=1e-12)
+
+
+@needs_mujoco
+def test_a_simulation_that_diverges_says_so(panda):
+    plant = elastic(panda, time_step=5e-3)
+    plant.reset(np.zeros(7), np.ones(7))
+    with pytest.raises(SimulationError, match='diverged at .*shorter time_step'):
+        for _ in range(1000):
+            plant.step(np.zeros(7))
+
+
+@needs_mujoco
+def test_a_deflection_beyond_the_spring_says_so():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    plant = ElasticPlant(model, {'elbow': Drive(0.1, 100.0, max_deflection=0.2)})
+    with pytest.raises(SimulationError, match="'elbow'.*range of its spring ends at 0.2"):
+        plant.step([0.0, 60.0], 5000)
+
+
+@needs_mujoco
+@pytest.mark.parametrize(
+    ('drives', 'options', 'message'),
+    [
+        ({'elbow': Drive(0.0, 100.0)}, {}, "'elbow'.*inertia 0.0.*positive"),
+        ({'elbow': Drive(0.1, -100.0)}, {}, "'elbow'.*stiffness is -100"),
+        ({'wrist': Drive(0.1, 100.0)}, {}, 'wrist.*its joints are shoulder, elbow'),
+        ({}, {'integrator': 'RK5'}, "'RK5' is unknown; choose one of RK4"),
+        ({}, {'time_step': 0.0}, 'time_step is 0.0 s'),
+        ({}, {'time_step': np.nan}, 'time_step is nan s'),
+    ],
+)
+def test_settings_that_cannot_be_simulated_are_refused(drives, options, message):
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    with pytest.raises((SimulationError, JointNameError), match=message):
+        ElasticPlant(model, drives, **options)
+
+
+@needs_mujoco
+@pytest.mark.parametrize('torque', [[1.0], [1.0, np.nan], ['a', 'b'], lambda time: [1.0]])
+def test_torques_that_cannot_be_used_are_refused(torque):
+    plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
+    with pytest.raises(SimulationError, match='torque is'):
+        plant.step(torque)
+
+
+@needs_mujoco
+def test_mimic_joints_are_refused():
+    with pytest.raises(SimulationError, match='follow other joints.*choose a chain'):
+        ElasticPlant(bundled('panda_with_hand'), {})
+
+
+def test_a_missing_mujoco_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'mujoco', None)
+    with pytest.raises(HodynError, match=r'pip install hodyn_ros\[simulation\]'):
+        ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
