@@ -9,10 +9,12 @@ import pytest
 import robots
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
-from hodyn_ros.errors import HodynError, JointNameError, SimulationError
+from hodyn_ros.actuators.rigid import RigidDrive
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
+from hodyn_ros.errors import DeflectionError, HodynError, JointNameError, SimulationError
 from hodyn_ros.model.friction import Coulomb, Viscous
 from hodyn_ros.resources import share_file
-from hodyn_ros.simulation.drives import Drive
 from hodyn_ros.simulation.plant import ElasticPlant
 
 needs_mujoco = pytest.mark.skipif(
@@ -37,7 +39,7 @@ def panda():
 def elastic(model, damping=0.0, **options):
     n = model.n_joints
     drives = {
-        name: Drive(motor_inertia=b, stiffness=k, damping=damping)
+        name: SeriesElastic(k, b, damping)
         for name, b, k in zip(model.joint_names, B[:n], K[:n])
     }
     return ElasticPlant(model, drives, **options)
@@ -114,13 +116,9 @@ def test_plant_has_the_mass_matrix_and_bias_of_pinocchio(panda):
 def test_springs_carry_the_weight_after_a_reset(panda):
     q = motion([0.0])[0, 0]
     for drives in (
-        {name: Drive(b, k) for name, b, k in zip(panda.joint_names, B, K)},
+        {name: SeriesElastic(k, b) for name, b, k in zip(panda.joint_names, B, K)},
         {
-            name: Drive(
-                b,
-                spring=lambda delta, k=k: k * np.sinh(delta),
-                deflection=lambda Q, k=k: np.arcsinh(Q / k),
-            )
+            name: SeriesElastic(CubicSpring(k, 3e6), b)
             for name, b, k in zip(panda.joint_names, B, K)
         },
     ):
@@ -156,7 +154,7 @@ def test_nonlinear_springs_keep_the_order_of_the_integrator(panda):
     """Cubic springs, which MuJoCo asks this package for at every stage."""
     k3 = 3e5
     drives = {
-        name: Drive(b, spring=lambda delta, k=k: k * delta + k3 * delta**3)
+        name: SeriesElastic(CubicSpring(k, k3), b)
         for name, b, k in zip(panda.joint_names, B, K)
     }
     count = 200
@@ -183,8 +181,8 @@ def test_friction_of_links_and_motors_is_that_of_the_laws():
     plant = ElasticPlant(
         model,
         {
-            'shoulder': Drive(0.5, friction=of_motor),
-            'elbow': Drive(0.2, stiffness=300.0, friction=of_motor),
+            'shoulder': RigidDrive(0.5, friction=of_motor),
+            'elbow': SeriesElastic(300.0, 0.2, friction=of_motor),
         },
     )
     q, qd, theta, thetad = [0.3, -0.2], [0.4, -0.05], [0.3, -0.1], [0.4, 0.07]
@@ -219,7 +217,7 @@ def test_dry_friction_holds_a_joint_at_rest():
 @needs_mujoco
 def test_prismatic_joints_have_motors_that_gravity_does_not_move():
     model = RobotModel.from_urdf(robots.OTHER_JOINTS)
-    plant = ElasticPlant(model, {'rail': Drive(motor_inertia=2.0, stiffness=1000.0)})
+    plant = ElasticPlant(model, {'rail': SeriesElastic(1000.0, 2.0)})
     plant.reset([0.1], [0.0], [0.13], [0.0])
     q2d, theta2d = plant.acceleration([5.0])
     rotation = model.B[0, :3, :3]
@@ -240,8 +238,8 @@ def test_a_simulation_that_diverges_says_so(panda):
 @needs_mujoco
 def test_a_deflection_beyond_the_spring_says_so():
     model = RobotModel.from_urdf(robots.TWO_LINK)
-    plant = ElasticPlant(model, {'elbow': Drive(0.1, 100.0, max_deflection=0.2)})
-    with pytest.raises(SimulationError, match="'elbow'.*range of its spring ends at 0.2"):
+    plant = ElasticPlant(model, {'elbow': SeriesElastic(LinearSpring(100.0, 0.2), 0.1)})
+    with pytest.raises(DeflectionError, match="'elbow'.*range of its spring is -0.2 to 0.2"):
         plant.step([0.0, 60.0], 5000)
 
 
@@ -249,9 +247,7 @@ def test_a_deflection_beyond_the_spring_says_so():
 @pytest.mark.parametrize(
     ('drives', 'options', 'message'),
     [
-        ({'elbow': Drive(0.0, 100.0)}, {}, "'elbow'.*inertia 0.0.*positive"),
-        ({'elbow': Drive(0.1, -100.0)}, {}, "'elbow'.*stiffness is -100"),
-        ({'wrist': Drive(0.1, 100.0)}, {}, 'wrist.*its joints are shoulder, elbow'),
+        ({'wrist': SeriesElastic(100.0, 0.1)}, {}, 'wrist'),
         ({}, {'integrator': 'RK5'}, "'RK5' is unknown; choose one of RK4"),
         ({}, {'time_step': 0.0}, 'time_step is 0.0 s'),
         ({}, {'time_step': np.nan}, 'time_step is nan s'),

@@ -1,4 +1,9 @@
-"""What stands between the motors and the link of one joint, as the simulation needs it."""
+"""What stands between the motors and the link of one joint, as the simulation needs it.
+
+A joint has m motors with the positions theta_i; each is coupled to the link by the deflection
+d_i = theta_i - c_i q. The springs pull at motor i with the torque t_i(d_1 ... d_m), and at the
+link with Q = sum of c_i t_i. A series elastic joint has one motor and c = 1.
+"""
 
 from __future__ import annotations
 
@@ -8,71 +13,97 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.actuators.actuator import Actuator
+from hodyn_ros.actuators.rigid import RigidDrive
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.model.friction import FrictionLaw
 
 Array = NDArray[np.float64]
 
-SpringLaw = Callable[[float], float]
-
 
 @dataclass(frozen=True)
 class Drive:
-    """Motor and spring of a joint, all in coordinates of the joint, behind the gear.
+    """Motors and springs of a joint, all in coordinates of the joint, behind the gear.
 
     Attributes
     ----------
-    motor_inertia : float
-        Reflected inertia of the motor [kg m^2], for a prismatic joint [kg].
-    stiffness : float or None
-        Of a linear spring [N m/rad] or [N/m]; None if there is none.
-    spring : callable or None
-        Torque of a nonlinear spring by its deflection, motor minus joint.
-    deflection : callable or None
-        Inverse of `spring`.
-    max_deflection : float
-        Largest deflection to either side [rad] or [m].
+    motors : tuple of str
+        Names of the motors.
+    inertias : tuple of float
+        Reflected inertia of each motor [kg m^2], for a prismatic joint [kg].
+    is_elastic : bool
+        Whether the motors move on their own.
+    stiffness : float
+        Of a linear spring [N m/rad] or [N/m]; zero if there is none.
     damping : float
         Of a damper parallel to the spring [N m s/rad] or [N s/m].
     friction : FrictionLaw or None
-        Of the motor, by its velocity.
-
-    A joint without a spring is rigid: its motor moves with it.
+        Of each motor, by its velocity.
+    law : callable or None
+        Torques of nonlinear springs on the motors by the deflections, both of shape (m,).
+    coupling : tuple of float
+        The c_i.
+    rest : callable or None
+        Deflection at which the spring carries a torque; None if that does not determine it.
+    range : tuple of float
+        Smallest and largest deflection [rad] or [m].
     """
 
-    motor_inertia: float = 0.0
-    stiffness: float | None = None
-    spring: SpringLaw | None = None
-    deflection: SpringLaw | None = None
-    max_deflection: float = np.inf
+    motors: tuple[str, ...]
+    inertias: tuple[float, ...]
+    is_elastic: bool = True
+    stiffness: float = 0.0
     damping: float = 0.0
     friction: FrictionLaw | None = None
+    law: Callable[[Array], Array] | None = None
+    coupling: tuple[float, ...] = (1.0,)
+    rest: Callable[[float], float] | None = None
+    range: tuple[float, float] = (-np.inf, np.inf)
 
-    @property
-    def is_elastic(self) -> bool:
-        """Whether the motor moves on its own."""
-        return self.stiffness is not None or self.spring is not None
 
-    def deflection_at(self, torque: float) -> float:
-        """Deflection at which the spring carries a torque."""
-        if self.stiffness is not None:
-            return torque / self.stiffness
-        return self.deflection(torque) if self.deflection is not None else 0.0
+def drive_of(joint: str, actuator: Actuator) -> Drive:
+    """Describe an actuator for the simulation.
 
-    def check(self, joint: str) -> None:
-        """Refuse what cannot be simulated.
+    Parameters
+    ----------
+    joint : str
+    actuator : Actuator
 
-        Raises
-        ------
-        SimulationError
-        """
-        if self.is_elastic and not self.motor_inertia > 0.0:
-            raise SimulationError(
-                f'Joint {joint!r}: the motor behind the spring has the inertia '
-                f'{self.motor_inertia}; to be simulated it must be positive [kg m^2].'
-            )
-        if self.stiffness is not None and not self.stiffness > 0.0:
-            raise SimulationError(
-                f'Joint {joint!r}: the stiffness is {self.stiffness}, expected more than zero '
-                '[N m/rad].'
-            )
+    Raises
+    ------
+    SimulationError
+        If it is of a kind that is not simulated, or a motor on a spring has no inertia.
+    """
+    motors = tuple(joint + suffix for suffix in actuator.motor_suffixes)
+    inertias = actuator.motor_inertias
+    if isinstance(actuator, RigidDrive):
+        return Drive(motors, inertias, False, friction=actuator.friction)
+    if not isinstance(actuator, SeriesElastic):
+        raise SimulationError(
+            f'Joint {joint!r}: an actuator of type {type(actuator).__name__} is not simulated, '
+            'expected RigidDrive or SeriesElastic.'
+        )
+    if not min(inertias) > 0.0:
+        raise SimulationError(
+            f'Joint {joint!r}: the motor behind the spring has the inertia {min(inertias)}; to be '
+            'simulated it must be positive [kg m^2].'
+        )
+    spring = actuator.spring
+    is_linear = type(spring) is LinearSpring
+
+    def law(deflection: Array) -> Array:
+        torque: Array = spring.derivatives(deflection, 0)[..., 0]
+        return torque
+
+    return Drive(
+        motors,
+        inertias,
+        stiffness=spring.stiffness if isinstance(spring, LinearSpring) else 0.0,
+        damping=actuator.damping,
+        friction=actuator.friction,
+        law=None if is_linear else law,
+        rest=lambda torque: float(spring.deflection(np.asarray(torque))),
+        range=spring.range,
+    )

@@ -60,9 +60,9 @@ def link_joint(joint: str) -> str:
     return f'link: {joint}'
 
 
-def motor_joint(joint: str) -> str:
-    """Name of the joint that moves the motor of an elastic joint."""
-    return f'motor: {joint}'
+def motor_joint(motor: str) -> str:
+    """Name of the joint that moves a motor of an elastic joint."""
+    return f'motor: {motor}'
 
 
 def split_friction(law: FrictionLaw | None) -> JointFriction:
@@ -234,14 +234,17 @@ class _Writer:
             elements[i] = self._link(elements[int(self.model.parent[i])], i)
         elastic = [name for name in self.model.joint_names if self.drives[name].is_elastic]
         for name in elastic:
-            self._motor(world, name)
+            for i, motor in enumerate(self.drives[name].motors):
+                self._motor(world, motor, self.drives[name], i)
         tendons = ElementTree.SubElement(root, 'tendon')
         for name in elastic:
-            self._spring(tendons, name)
+            if self.drives[name].stiffness or self.drives[name].damping:
+                self._spring(tendons, name)
         actuators = ElementTree.SubElement(root, 'actuator')
-        for name in self.model.joint_names:
-            moved = motor_joint(name) if name in elastic else link_joint(name)
-            ElementTree.SubElement(actuators, 'motor', name=name, joint=moved)
+        for name, drive in self.drives.items():
+            for motor in drive.motors:
+                moved = motor_joint(motor) if drive.is_elastic else link_joint(name)
+                ElementTree.SubElement(actuators, 'motor', name=motor, joint=moved)
         ElementTree.indent(root)
         return ElementTree.tostring(root, encoding='unicode') + '\n'
 
@@ -269,7 +272,7 @@ class _Writer:
         viscous, dry = friction.viscous, friction.dry
         if not drive.is_elastic:
             of_motor = split_friction(drive.friction)
-            armature += drive.motor_inertia
+            armature += drive.inertias[0]
             viscous, dry = viscous + of_motor.viscous, dry + of_motor.dry
         ElementTree.SubElement(
             body,
@@ -299,12 +302,11 @@ class _Writer:
             )
         return body
 
-    def _motor(self, world: ElementTree.Element, name: str) -> None:
-        drive = self.drives[name]
-        body = ElementTree.SubElement(world, 'body', name=motor_joint(name))
+    def _motor(self, world: ElementTree.Element, motor: str, drive: Drive, i: int) -> None:
+        body = ElementTree.SubElement(world, 'body', name=motor_joint(motor))
         # A flywheel, also for a prismatic joint: gravity does not turn it, and where it is does
         # not matter. The mass is without effect.
-        B = repr(float(drive.motor_inertia))
+        B = repr(float(drive.inertias[i]))
         ElementTree.SubElement(
             body, 'inertial', pos='0 0 0', mass='1', diaginertia=f'{B} {B} {B}'
         )
@@ -312,7 +314,7 @@ class _Writer:
         ElementTree.SubElement(
             body,
             'joint',
-            name=motor_joint(name),
+            name=motor_joint(motor),
             type='hinge',
             axis='0 0 1',
             damping=repr(friction.viscous),
@@ -325,11 +327,13 @@ class _Writer:
             tendons,
             'fixed',
             name=name,
-            stiffness=repr(float(drive.stiffness or 0.0)),
+            stiffness=repr(float(drive.stiffness)),
             damping=repr(float(drive.damping)),
             springlength='0 0',
         )
-        ElementTree.SubElement(tendon, 'joint', joint=motor_joint(name), coef='1')
+        ElementTree.SubElement(
+            tendon, 'joint', joint=motor_joint(drive.motors[0]), coef='1'
+        )
         ElementTree.SubElement(tendon, 'joint', joint=link_joint(name), coef='-1')
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import JointNameError, SimulationError
+from hodyn_ros.actuators.actuator import Actuator
+from hodyn_ros.actuators.robot import Actuators
+from hodyn_ros.errors import DeflectionError, SimulationError
 from hodyn_ros.model.friction import FrictionLaw, joint_friction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.simulation.backend import callbacks, mujoco
-from hodyn_ros.simulation.drives import Drive
+from hodyn_ros.simulation.drives import drive_of
 from hodyn_ros.simulation.mjcf import (
     INTEGRATORS,
     compiled,
@@ -24,8 +27,9 @@ from hodyn_ros.simulation.mjcf import (
 )
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
-Torque = ArrayLike | Callable[[float], ArrayLike]
+Torque = Union[ArrayLike, Callable[[float], ArrayLike]]  # noqa: UP007
 
 
 class ElasticPlant:
@@ -37,9 +41,10 @@ class ElasticPlant:
 
     Parameters
     ----------
-    model : RobotModel or str or path-like
-        Without mimic and helical joints; or a URDF, read without friction.
-    drives : mapping of joint name to Drive
+    model : RobotModel, str or path-like
+        Without mimic and helical joints; or a URDF, read without friction. Its friction and
+        armature are those of the links.
+    actuators : Actuators or mapping of joint name to Actuator
         Joints that are not named are rigid and have motors without inertia.
     time_step : float
         Of the integration [s].
@@ -51,8 +56,11 @@ class ElasticPlant:
     Attributes
     ----------
     model : RobotModel
+    actuators : Actuators
     joint_names, motor_names : tuple of str
-        In the order of all arrays; a motor has the name of its joint.
+        In the order of all arrays, n and m of them.
+    time_step : float
+        [s]
     mjcf : str
         The description that MuJoCo has compiled.
     mujoco_model, mujoco_data
@@ -62,14 +70,14 @@ class ElasticPlant:
     ------
     SimulationError
         If MuJoCo is not installed, or the robot or a setting cannot be simulated.
-    JointNameError
-        If a drive belongs to no joint.
+    JointNameError, ActuatorError
+        If the actuators do not suit the robot.
     """
 
     def __init__(
         self,
-        model: RobotModel | str,
-        drives: Mapping[str, Drive],
+        model: RobotModel | str | os.PathLike[str],
+        actuators: Actuators | Mapping[str, Actuator],
         time_step: float = 1e-4,
         integrator: str = 'RK4',
         visible: bool = False,
@@ -82,32 +90,40 @@ class ElasticPlant:
             raise SimulationError(
                 f'The integrator {integrator!r} is unknown; choose one of {listed(INTEGRATORS)}.'
             )
-        unknown = [name for name in drives if name not in model.joint_names]
-        if unknown:
-            raise JointNameError(
-                f'There are drives for {listed(unknown)}, which are no joints of the model; '
-                f'its joints are {listed(model.joint_names)}.'
-            )
-        self.drives = {name: drives.get(name, Drive()) for name in model.joint_names}
-        for name, drive in self.drives.items():
-            drive.check(name)
-        self.model = model
+        if not isinstance(actuators, Actuators):
+            actuators = Actuators(model, actuators)
+        self.model, self.actuators = model, actuators
         self.time_step = float(time_step)
-        self.joint_names = self.motor_names = model.joint_names
-        self.mjcf = elastic_mjcf(model, self.drives, self.time_step, integrator, visible)
+        drives = {name: drive_of(name, actuators[name]) for name in model.joint_names}
+        self._drives = tuple(drives.values())
+        self.joint_names = model.joint_names
+        self.motor_names = tuple(motor for drive in self._drives for motor in drive.motors)
+        self.mjcf = elastic_mjcf(model, drives, self.time_step, integrator, visible)
         self._library = mujoco()
         self.mujoco_model = compiled(model, self.mjcf)
         self.mujoco_data = self._library.MjData(self.mujoco_model)
-        self._link = self._addresses(link_joint(name) for name in self.joint_names)
-        self._motor = self._addresses(
-            motor_joint(name) if drive.is_elastic else link_joint(name)
-            for name, drive in self.drives.items()
-        )
+        self._find_addresses()
         self._find_laws()
-        self._largest = np.array([drive.max_deflection for drive in self.drives.values()])
         self.reset(np.zeros(model.n_joints))
 
-    def _addresses(self, names: Any) -> NDArray[np.intp]:
+    def _find_addresses(self) -> None:
+        """Find where joints and motors are in MuJoCo's arrays."""
+        self._link = self._addresses(link_joint(name) for name in self.joint_names)
+        self._motor = self._addresses(
+            motor_joint(motor) if drive.is_elastic else link_joint(name)
+            for name, drive in zip(self.joint_names, self._drives)
+            for motor in drive.motors
+        )
+        # Of each motor: its joint, how much the link follows it, and its range of deflections.
+        self._joint = np.repeat(
+            np.arange(len(self._drives)), [len(drive.motors) for drive in self._drives]
+        )
+        self._coupling = np.array([c for drive in self._drives for c in drive.coupling])
+        self._lowest, self._highest = np.array(
+            [drive.range for drive in self._drives for _ in drive.motors]
+        ).T
+
+    def _addresses(self, names: Iterable[str]) -> Indices:
         """Degrees of freedom by the names of joints; positions have the same, all being scalar."""
         joint = self._library.mjtObj.mjOBJ_JOINT
         ids = [self._library.mj_name2id(self.mujoco_model, joint, name) for name in names]
@@ -115,21 +131,18 @@ class ElasticPlant:
 
     def _find_laws(self) -> None:
         """Collect what MuJoCo does not compute itself: it is added while it steps."""
-        self._springs = [
-            (j, drive.spring)
-            for j, drive in enumerate(self.drives.values())
-            if drive.spring is not None
-        ]
+        self._laws = []
         self._friction: dict[int, FrictionLaw] = {}
-        for j, (name, drive) in enumerate(self.drives.items()):
-            for law, address in (
-                (self.model.friction.get(name), self._link[j]),
-                (drive.friction, self._motor[j]),
-            ):
+        for j, (name, drive) in enumerate(zip(self.joint_names, self._drives)):
+            motors = self._motor[self._joint == j]
+            if drive.law is not None:
+                self._laws.append((drive.law, np.array(drive.coupling), motors, self._link[j]))
+            of_link = [(self.model.friction.get(name), self._link[j])]
+            for law, address in of_link + [(drive.friction, address) for address in motors]:
                 rest = split_friction(law).rest
                 if rest is not None:
-                    before = self._friction.get(address)
-                    self._friction[address] = rest if before is None else before + rest
+                    before = self._friction.get(int(address))
+                    self._friction[int(address)] = rest if before is None else before + rest
 
     @property
     def time(self) -> float:
@@ -148,16 +161,21 @@ class ElasticPlant:
 
     @property
     def theta(self) -> Array:
-        """Motor positions in joint coordinates, shape (n,); those of rigid joints are q."""
+        """Motor positions in joint coordinates, shape (m,); those of rigid joints are q."""
         return self._of(self.mujoco_data.qpos, self._motor)
 
     @property
     def thetad(self) -> Array:
-        """Motor velocities, shape (n,)."""
+        """Motor velocities, shape (m,)."""
         return self._of(self.mujoco_data.qvel, self._motor)
 
+    @property
+    def deflection(self) -> Array:
+        """Deflection of the spring at each motor, shape (m,); zero where a joint is rigid."""
+        return self.theta - self._coupling * self.q[self._joint]
+
     @staticmethod
-    def _of(values: Any, addresses: NDArray[np.intp]) -> Array:
+    def _of(values: Any, addresses: Indices) -> Array:
         return np.array(values[addresses], dtype=np.float64)
 
     def reset(
@@ -176,10 +194,10 @@ class ElasticPlant:
             Joint positions [rad] or [m].
         qd : array-like, shape (n,), optional
             Joint velocities; zero by default.
-        theta : array-like, shape (n,), optional
-            Motor positions; by default the springs carry the links' weight. Ignored for rigid
-            joints.
-        thetad : array-like, shape (n,), optional
+        theta : array-like, shape (m,), optional
+            Motor positions; by default the springs carry the weight of links at rest. Ignored for
+            rigid joints.
+        thetad : array-like, shape (m,), optional
             Motor velocities; by default those of the joints.
         time : float
             Simulated time [s].
@@ -188,34 +206,93 @@ class ElasticPlant:
         ------
         SimulationError
             If an array has a wrong shape or holds values that are not finite.
+        DeflectionError
+            If a spring would be deflected beyond its range.
         """
-        data, model = self.mujoco_data, self.mujoco_model
-        position = self._vector('q', q)
-        velocity = np.zeros_like(position) if qd is None else self._vector('qd', qd)
-        motor_velocity = velocity if thetad is None else self._vector('thetad', thetad)
-        self._library.mj_resetData(model, data)
-        data.time = time
+        data = self.mujoco_data
+        position = self._vector('q', q, self.joint_names)
+        velocity = (
+            np.zeros_like(position) if qd is None else self._vector('qd', qd, self.joint_names)
+        )
         if theta is None:
-            data.qpos[self._motor] = position
-            data.qpos[self._link] = position
-            self._library.mj_forward(model, data)
-            load = data.qfrc_bias[self._link]
-            motor_position = position + np.array(
-                [drive.deflection_at(Q) for drive, Q in zip(self.drives.values(), load)]
-            )
+            motor_position = self._at_rest(position)
         else:
-            motor_position = self._vector('theta', theta)
+            motor_position = self._vector('theta', theta, self.motor_names)
+        motor_velocity = (
+            velocity[self._joint]
+            if thetad is None
+            else self._vector('thetad', thetad, self.motor_names)
+        )
+        self._library.mj_resetData(self.mujoco_model, data)
+        data.time = time
         # The links come last: a rigid joint has both positions in one place.
         data.qpos[self._motor], data.qvel[self._motor] = motor_position, motor_velocity
         data.qpos[self._link], data.qvel[self._link] = position, velocity
         self._check()
+
+    def weight(self, q: ArrayLike) -> Array:
+        """Joint torques that hold the links at rest, as MuJoCo computes them.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Joint positions [rad] or [m].
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [N m] or [N]
+        """
+        position = self._vector('q', q, self.joint_names)
+        data = self._library.MjData(self.mujoco_model)
+        data.qpos[self._link] = position
+        self._library.mj_kinematics(self.mujoco_model, data)
+        self._library.mj_comPos(self.mujoco_model, data)
+        self._library.mj_fwdVelocity(self.mujoco_model, data)
+        return self._of(data.qfrc_bias, self._link)
+
+    def holding_torque(self, q: ArrayLike) -> Array:
+        """Motor torques that hold the links at rest.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Joint positions [rad] or [m].
+
+        Returns
+        -------
+        ndarray, shape (m,)
+            [N m] or [N]
+
+        Raises
+        ------
+        SimulationError
+            If a joint has several motors, between which the weight is not divided uniquely.
+        """
+        position = self._vector('q', q, self.joint_names)
+        self._at_rest(position)  # refuses what is not determined
+        return self.weight(position)[self._joint]
+
+    def _at_rest(self, position: Array) -> Array:
+        """Motor positions at which the springs carry the weight of the links."""
+        motors = position[self._joint]
+        for j, (name, Q) in enumerate(zip(self.joint_names, self.weight(position))):
+            drive = self._drives[j]
+            if drive.is_elastic:
+                if drive.rest is None:
+                    raise SimulationError(
+                        f'Joint {name!r}: its torque does not determine the positions of its '
+                        f'motors; give theta for the motors {listed(self.motor_names)}.'
+                    )
+                motors[self._joint == j] += drive.rest(float(Q))
+        return motors
 
     def step(self, torque: Torque, steps: int = 1) -> None:
         """Integrate the equations of motion.
 
         Parameters
         ----------
-        torque : array-like, shape (n,), or callable
+        torque : array-like, shape (m,), or callable
             Motor torques [N m], held during all steps as a drive does between two commands; or a
             function of the time [s], which is evaluated wherever the integrator asks for it.
         steps : int
@@ -224,19 +301,22 @@ class ElasticPlant:
         Raises
         ------
         SimulationError
-            If the torque has a wrong shape or holds values that are not finite, if the simulation
-            diverges, or if a deflection exceeds the range of its spring.
+            If the torque has a wrong shape or holds values that are not finite, or if the
+            simulation diverges.
+        DeflectionError
+            If a spring is deflected beyond its range.
         """
         control = None
         if callable(torque):
             function = torque
 
             def control(model: Any, data: Any) -> None:
-                data.ctrl[:] = self._vector('torque', function(float(data.time)))
+                data.ctrl[:] = self._vector(
+                    'torque', function(float(data.time)), self.motor_names
+                )
         else:
-            self.mujoco_data.ctrl[:] = self._vector('torque', torque)
-        passive = self._add_passive if self._springs or self._friction else None
-        with callbacks(control=control, passive=passive):
+            self.mujoco_data.ctrl[:] = self._vector('torque', torque, self.motor_names)
+        with callbacks(control=control, passive=self._passive()):
             self._library.mj_step(self.mujoco_model, self.mujoco_data, nstep=steps)
         self._check()
 
@@ -245,75 +325,71 @@ class ElasticPlant:
 
         Parameters
         ----------
-        torque : array-like, shape (n,)
+        torque : array-like, shape (m,)
             Motor torques [N m].
 
         Returns
         -------
-        q2d, theta2d : ndarray, shape (n,)
+        q2d, theta2d : ndarray, shapes (n,) and (m,)
         """
         data = self.mujoco_data
-        data.ctrl[:] = self._vector('torque', torque)
-        passive = self._add_passive if self._springs or self._friction else None
-        with callbacks(control=None, passive=passive):
+        data.ctrl[:] = self._vector('torque', torque, self.motor_names)
+        with callbacks(control=None, passive=self._passive()):
             self._library.mj_forward(self.mujoco_model, data)
         return self._of(data.qacc, self._link), self._of(data.qacc, self._motor)
 
     def mass_matrix(self) -> Array:
-        """Mass matrix of the links at the present position, with armature, shape (n, n).
-
-        It comes from MuJoCo, for comparison.
-        """
+        """Mass matrix of the links in the present state, with armature, shape (n, n)."""
         size = self.mujoco_model.nv
         full = np.zeros((size, size))
         self._library.mj_forward(self.mujoco_model, self.mujoco_data)
-        for j in range(size):
-            unit, column = np.zeros(size), np.zeros(size)
-            unit[j] = 1.0
+        for j, unit in enumerate(np.eye(size)):
+            column = np.zeros(size)
             self._library.mj_mulM(self.mujoco_model, self.mujoco_data, column, unit)
             full[:, j] = column
         return full[np.ix_(self._link, self._link)]
 
+    def _passive(self) -> Callable[[Any, Any], None] | None:
+        return self._add_passive if self._laws or self._friction else None
+
     def _add_passive(self, model: Any, data: Any) -> None:
-        for j, spring in self._springs:
-            motor, link = self._motor[j], self._link[j]
-            Q = spring(float(data.qpos[motor] - data.qpos[link]))
-            data.qfrc_passive[motor] -= Q
-            data.qfrc_passive[link] += Q
+        for law, coupling, motors, link in self._laws:
+            torque = law(data.qpos[motors] - coupling * data.qpos[link])
+            data.qfrc_passive[motors] -= torque
+            data.qfrc_passive[link] += coupling @ torque
         if self._friction:
             effort = joint_friction(self._friction, np.array(data.qvel)[:, None])
             data.qfrc_passive[:] -= effort[:, 0]
 
     def _check(self) -> None:
-        data = self.mujoco_data
-        if not (np.all(np.isfinite(data.qpos)) and np.all(np.isfinite(data.qvel))) or any(
-            data.warning[kind].number
-            for kind in (
-                self._library.mjtWarning.mjWARN_BADQPOS,
-                self._library.mjtWarning.mjWARN_BADQVEL,
-                self._library.mjtWarning.mjWARN_BADQACC,
-            )
-        ):
+        """Refuse to go on from a state that means nothing."""
+        data, kinds = self.mujoco_data, self._library.mjtWarning
+        bad = (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)
+        is_finite = np.all(np.isfinite(data.qpos)) and np.all(np.isfinite(data.qvel))
+        if not is_finite or any(data.warning[kind].number for kind in bad):
             raise SimulationError(
                 f'The simulation has diverged at {data.time:.6g} s; take a shorter time_step '
-                f'(it is {self.time_step} s) or check the controller.'
+                f'(it is {self.time_step} s) or check what commands the motors.'
             )
-        deflection = data.qpos[self._motor] - data.qpos[self._link]
-        for j in np.flatnonzero(np.abs(deflection) > self._largest):
-            raise SimulationError(
-                f'Joint {self.joint_names[j]!r}: the deflection is {deflection[j]:.4g} at '
-                f'{data.time:.6g} s, the range of its spring ends at {self._largest[j]:.4g}.'
+        deflection = self.deflection
+        outside = (deflection < self._lowest) | (deflection > self._highest)
+        if np.any(outside):
+            i = int(np.flatnonzero(outside)[0])
+            joint = self.joint_names[self._joint[i]]
+            raise DeflectionError(
+                f'Joint {joint!r}: the deflection at motor {self.motor_names[i]!r} is '
+                f'{deflection[i]:.4g} at {data.time:.6g} s, the range of its spring is '
+                f'{self._lowest[i]:.4g} to {self._highest[i]:.4g}.',
+                joint,
             )
 
-    def _vector(self, what: str, values: ArrayLike) -> Array:
+    def _vector(self, what: str, values: ArrayLike, names: tuple[str, ...]) -> Array:
         try:
             vector = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise SimulationError(f'{what} is not an array of numbers ({error}).') from error
-        n = self.model.n_joints
-        if vector.shape != (n,) or not np.all(np.isfinite(vector)):
+        if vector.shape != (len(names),) or not np.all(np.isfinite(vector)):
             raise SimulationError(
-                f'{what} is {values!r}, expected {n} finite numbers for the joints '
-                f'{listed(self.joint_names)}.'
+                f'{what} is {values!r}, expected {len(names)} finite numbers for {listed(names)}.'
             )
         return vector
