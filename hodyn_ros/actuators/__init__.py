@@ -1,1 +1,1 @@
-"""Actuators between motors and joints: rigid drives, series elastic and variable stiffness ones."""
+"""Actuators between motors and joints: rigid drives, series elastic, variable stiffness."""

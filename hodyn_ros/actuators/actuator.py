@@ -40,13 +40,15 @@ class Actuator(ABC):
     needs_stiffness: bool = False
     """Whether the stiffness of the joint is a second output that must be given."""
 
-    needs_times: bool = False
-    """Whether the motion of the motor depends on the past of the joint, not on one sample."""
-
     @property
     @abstractmethod
     def motor_inertias(self) -> tuple[float, ...]:
         """Reflected inertia of each motor [kg m^2] or [kg]."""
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether the motion of the motor depends on the past of the joint, not on one sample."""
+        return False
 
     @abstractmethod
     def motors(self, q: Array, effort: Array, stiffness: Array | None = None) -> Motors:
