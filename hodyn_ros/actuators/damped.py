@@ -106,7 +106,7 @@ def next_deflection(
         See `follow_torque`.
     """
     steps = np.array([time_step])
-    series = _one_by_one(spring, damping, steps, effort[None], before)[0]
+    series: Array = _one_by_one(spring, damping, steps, effort[None], before)[0]
     spring.check(series[0])
     return series
 

@@ -52,6 +52,7 @@ class RigidDrive(Actuator):
 
     def motors(self, q: Array, effort: Array, stiffness: Array | None = None) -> Motors:
         """Motion and torque of the motor; see `Actuator.motors`. R = K."""
+        q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
         R = min(q.shape[-1], effort.shape[-1] + 2)
         position = q[..., :R]
         torque = motor_torque(self.motor_inertia, self.friction, position, effort)

@@ -98,6 +98,8 @@ class SeriesElastic(Actuator):
                 'equation; expected a motion with times: use motors_along, or next_deflection '
                 'from sample to sample.'
             )
+        q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
+        effort = effort[..., : q.shape[-1]]
         return self.motors_at(q, effort, self.spring.deflection_series(effort))
 
     def motors_at(self, q: Array, effort: Array, deflection: Array) -> Motors:
@@ -142,8 +144,9 @@ class SeriesElastic(Actuator):
         DeflectionError, ActuatorError, MotionError
             See `deflection_along`.
         """
+        q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
         deflection = self.deflection_along(times, effort, initial_deflection)
-        return self.motors_at(q, effort, deflection)
+        return self.motors_at(q, effort, deflection[..., : q.shape[-1]])
 
     def deflection_along(
         self, times: ArrayLike, effort: Array, initial_deflection: float | None = None
