@@ -4,6 +4,7 @@ import importlib.util
 
 import numpy as np
 import pytest
+import robots
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.actuators.rigid import RigidDrive
@@ -12,8 +13,6 @@ from hodyn_ros.errors import SimulationError
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
 from hodyn_ros.simulation.tracking import simulate_tracking
-
-import robots
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec('mujoco') is None, reason='mujoco is not installed'
@@ -74,6 +73,16 @@ def test_error_of_a_held_torque_falls_with_the_period():
         for period in (4e-3, 2e-3, 1e-3)
     ]
     np.testing.assert_allclose(np.diff(np.log2(errors)), -1.0, atol=0.15)
+
+
+def test_a_lead_of_half_a_period_makes_up_for_the_hold():
+    open_loop, leading = FeedForward(0.0, 0.0), FeedForward(0.0, 0.0)
+    leading.lead = 5e-4
+    late, on_time = (
+        simulate_tracking(plant(), controller, motion, 0.4).rms_error
+        for controller in (open_loop, leading)
+    )
+    assert on_time < late / 100.0
 
 
 def test_metrics_are_those_of_the_record():
@@ -206,7 +215,7 @@ def test_periods_that_are_no_multiple_of_the_time_step_are_refused(period):
     ('arguments', 'message'),
     [
         ((Constant([1.0, 2.0]), motion, 0.0), 'duration is 0.0 s'),
-        ((Constant([1.0, 2.0]), lambda t: motion(t)[:, :4], 0.1), r'shape \(101, 4, 2\), exp'),
+        ((Constant([1.0, 2.0]), lambda t: motion(t)[:, :4], 0.1), r'shape \(100, 4, 2\), exp'),
         ((Constant([1.0]), motion, 0.1), 'torque is .*expected 2 finite numbers'),
         ((Constant([1.0, np.inf]), motion, 0.1), 'torque is .*expected 2 finite numbers'),
     ],

@@ -39,7 +39,7 @@ def mujoco() -> ModuleType:
 
 @contextmanager
 def callbacks(**functions: Callback | None) -> Iterator[None]:
-    """Set callbacks of MuJoCo while a block runs.
+    """Set callbacks of MuJoCo while a block runs, in which it writes no warnings to files.
 
     Parameters
     ----------
@@ -61,12 +61,16 @@ def callbacks(**functions: Callback | None) -> Iterator[None]:
 
     with _STEPPING:
         before = {name: getattr(library, f'get_mjcb_{name}')() for name in functions}
+        warning = library.get_mju_user_warning()
         try:
+            # What it warns of is also in the data. Left alone, it writes MUJOCO_LOG.TXT.
+            library.set_mju_user_warning(lambda text: None)
             for name, function in functions.items():
                 setter = getattr(library, f'set_mjcb_{name}')
                 setter(None if function is None else guarded(function))
             yield
         finally:
+            library.set_mju_user_warning(warning)
             for name, function in before.items():
                 getattr(library, f'set_mjcb_{name}')(function)
     if raised:

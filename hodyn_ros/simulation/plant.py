@@ -342,7 +342,8 @@ class ElasticPlant:
         """Mass matrix of the links in the present state, with armature, shape (n, n)."""
         size = self.mujoco_model.nv
         full = np.zeros((size, size))
-        self._library.mj_forward(self.mujoco_model, self.mujoco_data)
+        with callbacks(control=None, passive=None):
+            self._library.mj_forward(self.mujoco_model, self.mujoco_data)
         for j, unit in enumerate(np.eye(size)):
             column = np.zeros(size)
             self._library.mj_mulM(self.mujoco_model, self.mujoco_data, column, unit)

@@ -20,7 +20,10 @@ Motion = Callable[[Array], Array]
 
 
 class TrackingController(Protocol):
-    """What computes motor torques from a reference and a measurement."""
+    """What computes motor torques from a reference and a measurement.
+
+    If it has an attribute `lead` [s], its references are those of so much later.
+    """
 
     def command(
         self,
@@ -107,9 +110,12 @@ class Recorder:
 
     def tracking(self, motion: Motion) -> Tracking:
         """Everything kept so far, beside the motion that was wanted."""
-        times = np.array(self._times)
-        q, qd, theta, thetad = (np.array(column) for column in zip(*self._states))
-        return Tracking(times, motion(times), q, qd, theta, thetad, np.array(self._torques))
+        times = np.array(self._times, dtype=np.float64)
+        q, qd, theta, thetad = (
+            np.array(column, dtype=np.float64) for column in zip(*self._states)
+        )
+        torques = np.array(self._torques, dtype=np.float64)
+        return Tracking(times, motion(times), q, qd, theta, thetad, torques)
 
 
 def start_on_motion(sampled: SampledPlant, motion: Motion) -> None:
@@ -150,7 +156,8 @@ def simulate_tracking(
     ----------
     plant : ElasticPlant
     controller : object with a method `command`
-        Such as those of `hodyn_ros.control`.
+        Such as those of `hodyn_ros.control`. With an attribute `lead`, it gets the reference of
+        so much later.
     motion : callable
         From times (N,) [s] to wanted joint positions and their first four derivatives (N, 5, n).
     duration : float
@@ -181,8 +188,9 @@ def simulate_tracking(
     if not (np.isfinite(duration) and duration >= sampled.period):
         raise SimulationError(f'duration is {duration} s, expected at least one period.')
     count = round(duration / sampled.period)
-    desired = motion(sampled.period * np.arange(count + 1))
-    expected = (count + 1, 5, plant.model.n_joints)
+    lead = getattr(controller, 'lead', 0.0)
+    desired = motion(sampled.period * np.arange(count) + lead)
+    expected = (count, 5, plant.model.n_joints)
     if desired.shape != expected:
         raise SimulationError(
             f'The motion returns an array of shape {desired.shape}, expected {expected}: '
@@ -191,7 +199,7 @@ def simulate_tracking(
     (start or _started_on(motion))(sampled)
     recorder = Recorder(plant)
     measured: Measurement = sampled.measurement
-    for reference in desired[:-1]:
+    for reference in desired:
         recorder.add_state(measured.time)
         torque = controller.command(reference, *measured[1:])
         recorder.add_torque(torque)
