@@ -10,8 +10,12 @@ import robots
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.actuators.rigid import RigidDrive
+from hodyn_ros.actuators.robot import Actuators, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
+from hodyn_ros.actuators.vsa import VariableStiffness
+from hodyn_ros.actuators.vsa_antagonistic import Qbmove
+from hodyn_ros.actuators.vsa_lever import AwasII
 from hodyn_ros.errors import DeflectionError, HodynError, JointNameError, SimulationError
 from hodyn_ros.model.friction import Coulomb, Viscous
 from hodyn_ros.resources import share_file
@@ -171,6 +175,85 @@ def test_nonlinear_springs_keep_the_order_of_the_integrator(panda):
     exact = run(16)
     coarse, fine = (np.linalg.norm(run(r) - exact) for r in (2, 4))
     assert 3.5 < np.log2(coarse / fine) < 4.5
+
+
+@needs_mujoco
+def test_two_motors_act_on_a_joint_of_variable_stiffness():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    a, k, Ks, L, r = 6.7, 0.022, 10.0, 0.05, 0.015
+    plant = ElasticPlant(
+        model,
+        {
+            'shoulder': VariableStiffness(Qbmove(a, k), (0.02, 0.03)),
+            'elbow': VariableStiffness(AwasII(Ks, L, r), (0.04, 0.5)),
+        },
+    )
+    assert plant.motor_names == (
+        'shoulder_motor1', 'shoulder_motor2', 'elbow_motor1', 'elbow_motor2',
+    )
+    q, qd = np.array([0.3, -0.2]), np.array([0.4, -0.5])
+    theta = np.array([0.5, 0.0, -0.1, 0.02])
+    torque = np.array([0.3, -0.1, 0.2, 4.0])
+    plant.reset(q, qd, theta, np.zeros(4))
+    q2d, theta2d = plant.acceleration(torque)
+    # As published: the torque on the link, and what the motors carry.
+    pulls = k * np.sinh(a * (theta[:2] - q[0]))
+    ratio, slope = L / r * 0.02 / (L - 0.02), L / r * L / (L - 0.02) ** 2
+    lever = -2.0 * Ks * ratio**2 * np.sin(q[1] - theta[2]) * np.cos(q[1] - theta[2])
+    pivot = 2.0 * Ks * ratio * slope * np.sin(q[1] - theta[2]) ** 2
+    needed = inverse_dynamics(model, np.stack([q, qd, q2d]))[0]
+    np.testing.assert_allclose(needed, [pulls.sum(), lever], rtol=1e-11)
+    inertia = np.array([0.02, 0.03, 0.04, 0.5])
+    np.testing.assert_allclose(inertia * theta2d + [*pulls, lever, pivot], torque, rtol=1e-11)
+
+
+@needs_mujoco
+def test_joints_of_variable_stiffness_hang_at_rest_where_their_stiffness_is_given():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    actuator = VariableStiffness(Qbmove(6.7, 0.3), 0.02)
+    plant = ElasticPlant(model, {'shoulder': RigidDrive(0.1), 'elbow': actuator})
+    q, stiffness = np.array([0.3, -0.2]), {'elbow': 60.0}
+    plant.reset(q, stiffness=stiffness)
+    weight = inverse_dynamics(model, np.stack([q, 0.0 * q, 0.0 * q]))[0]
+    difference = 6.7 * (plant.theta[1:] - q[1])
+    assert 0.3 * np.sinh(difference).sum() == pytest.approx(weight[1])
+    assert 6.7 * 0.3 * np.cosh(difference).sum() == pytest.approx(60.0)
+    accelerations = plant.acceleration(plant.holding_torque(q, stiffness))
+    assert max(np.abs(values).max() for values in accelerations) < 1e-9
+    with pytest.raises(SimulationError, match="'elbow'.*give its stiffness, or theta"):
+        plant.reset(q)
+
+
+@needs_mujoco
+def test_exact_feed_forward_moves_a_robot_of_mixed_actuators():
+    """One joint rigid, the other of a stiffness that changes while it moves; no feedback."""
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    actuators = Actuators(
+        model,
+        {
+            'shoulder': RigidDrive(0.1),
+            'elbow': VariableStiffness(Qbmove(6.7, 0.5), 0.02),
+        },
+    )
+    time_step, count = 2e-4, 1000
+    times = np.arange(2 * count + 1) * time_step / 2.0
+
+    def harmonic(centre, amplitude, omega, K):
+        k = np.arange(K)
+        series = amplitude * omega**k * np.sin(omega * times[:, None] + 0.5 * np.pi * k)
+        series[:, 0] += centre
+        return series
+
+    desired = np.stack([harmonic(0.3, 0.2, 6.0, 5), harmonic(-0.5, 0.3, 7.0, 5)], axis=-1)
+    stiffness = harmonic(60.0, 10.0, 9.0, 3)
+    motors = motor_motion(actuators, desired, stiffness={'elbow': stiffness})
+    plant = ElasticPlant(model, actuators, time_step)
+    plant.reset(*desired[0, :2], *motors.position[0, :2])
+    plant.step(
+        lambda time: motors.torque[min(round(2.0 * time / time_step), 2 * count), 0], count
+    )
+    assert np.abs(plant.q - desired[-1, 0]).max() < 1e-9
+    assert np.abs(plant.theta - motors.position[-1, 0]).max() < 1e-9
 
 
 @needs_mujoco

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from hodyn_ros.actuators.actuator import Actuator
 from hodyn_ros.actuators.rigid import RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.actuators.springs import LinearSpring
+from hodyn_ros.actuators.springs import LinearSpring, Spring
+from hodyn_ros.actuators.vsa import VariableStiffness
+from hodyn_ros.actuators.vsa_model import VsaModel
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.model.friction import FrictionLaw
 
@@ -39,7 +41,7 @@ class Drive:
         Of a linear spring [N m/rad] or [N/m]; zero if there is none.
     damping : float
         Of a damper parallel to the spring [N m s/rad] or [N s/m].
-    friction : FrictionLaw or None
+    frictions : tuple of (FrictionLaw or None)
         Of each motor, by its velocity.
     law : callable or None
         Torques of nonlinear springs on the motors by the deflections, both of shape (m,).
@@ -56,7 +58,7 @@ class Drive:
     is_elastic: bool = True
     stiffness: float = 0.0
     damping: float = 0.0
-    friction: FrictionLaw | None = None
+    frictions: tuple[FrictionLaw | None, ...] = (None,)
     law: Callable[[Array], Array] | None = None
     coupling: tuple[float, ...] = (1.0,)
     rest: Callable[[float], float] | None = None
@@ -74,36 +76,51 @@ def drive_of(joint: str, actuator: Actuator) -> Drive:
     Raises
     ------
     SimulationError
-        If it is of a kind that is not simulated, or a motor on a spring has no inertia.
+        If it is of a kind that is not simulated.
     """
     motors = tuple(joint + suffix for suffix in actuator.motor_suffixes)
     inertias = actuator.motor_inertias
     if isinstance(actuator, RigidDrive):
-        return Drive(motors, inertias, False, friction=actuator.friction)
-    if not isinstance(actuator, SeriesElastic):
-        raise SimulationError(
-            f'Joint {joint!r}: an actuator of type {type(actuator).__name__} is not simulated, '
-            'expected RigidDrive or SeriesElastic.'
+        return Drive(motors, inertias, False, frictions=(actuator.friction,))
+    if isinstance(actuator, SeriesElastic):
+        spring = actuator.spring
+        is_linear = type(spring) is LinearSpring
+        return Drive(
+            motors,
+            inertias,
+            stiffness=spring.stiffness if isinstance(spring, LinearSpring) else 0.0,
+            damping=actuator.damping,
+            frictions=(actuator.friction,),
+            law=None if is_linear else _spring_law(spring),
+            rest=lambda torque: float(spring.deflection(np.asarray(torque))),
+            range=spring.range,
         )
-    if not min(inertias) > 0.0:
-        raise SimulationError(
-            f'Joint {joint!r}: the motor behind the spring has the inertia {min(inertias)}; to be '
-            'simulated it must be positive [kg m^2].'
+    if isinstance(actuator, VariableStiffness):
+        friction = actuator.friction
+        return Drive(
+            motors,
+            inertias,
+            frictions=friction if isinstance(friction, tuple) else (friction, friction),
+            law=_variable_law(actuator.model),
+            coupling=actuator.model.link_coupling,
         )
-    spring = actuator.spring
-    is_linear = type(spring) is LinearSpring
+    raise SimulationError(
+        f'Joint {joint!r}: an actuator of type {type(actuator).__name__} is not simulated, '
+        'expected RigidDrive, SeriesElastic or VariableStiffness.'
+    )
 
+
+def _spring_law(spring: Spring) -> Callable[[Array], Array]:
     def law(deflection: Array) -> Array:
         torque: Array = spring.derivatives(deflection, 0)[..., 0]
         return torque
 
-    return Drive(
-        motors,
-        inertias,
-        stiffness=spring.stiffness if isinstance(spring, LinearSpring) else 0.0,
-        damping=actuator.damping,
-        friction=actuator.friction,
-        law=None if is_linear else law,
-        rest=lambda torque: float(spring.deflection(np.asarray(torque))),
-        range=spring.range,
-    )
+    return law
+
+
+def _variable_law(model: VsaModel) -> Callable[[Array], Array]:
+    def law(deflection: Array) -> Array:
+        torque: Array = model.series(deflection[:, None]).motor_effort[:, 0]
+        return torque
+
+    return law

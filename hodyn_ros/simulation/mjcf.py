@@ -271,7 +271,7 @@ class _Writer:
         armature = float(model.armature[i])
         viscous, dry = friction.viscous, friction.dry
         if not drive.is_elastic:
-            of_motor = split_friction(drive.friction)
+            of_motor = split_friction(drive.frictions[0])
             armature += drive.inertias[0]
             viscous, dry = viscous + of_motor.viscous, dry + of_motor.dry
         ElementTree.SubElement(
@@ -310,7 +310,7 @@ class _Writer:
         ElementTree.SubElement(
             body, 'inertial', pos='0 0 0', mass='1', diaginertia=f'{B} {B} {B}'
         )
-        friction = split_friction(drive.friction)
+        friction = split_friction(drive.frictions[i])
         ElementTree.SubElement(
             body,
             'joint',

@@ -104,7 +104,8 @@ class ElasticPlant:
         self.mujoco_data = self._library.MjData(self.mujoco_model)
         self._find_addresses()
         self._find_laws()
-        self.reset(np.zeros(model.n_joints))
+        q = np.zeros(model.n_joints)
+        self.reset(q, theta=self._coupling * q[self._joint])
 
     def _find_addresses(self) -> None:
         """Find where joints and motors are in MuJoCo's arrays."""
@@ -138,7 +139,7 @@ class ElasticPlant:
             if drive.law is not None:
                 self._laws.append((drive.law, np.array(drive.coupling), motors, self._link[j]))
             of_link = [(self.model.friction.get(name), self._link[j])]
-            for law, address in of_link + [(drive.friction, address) for address in motors]:
+            for law, address in of_link + list(zip(drive.frictions, motors)):
                 rest = split_friction(law).rest
                 if rest is not None:
                     before = self._friction.get(int(address))
@@ -185,6 +186,7 @@ class ElasticPlant:
         theta: ArrayLike | None = None,
         thetad: ArrayLike | None = None,
         time: float = 0.0,
+        stiffness: Mapping[str, float] | None = None,
     ) -> None:
         """Put the robot into a state.
 
@@ -201,6 +203,9 @@ class ElasticPlant:
             Motor velocities; by default those of the joints.
         time : float
             Simulated time [s].
+        stiffness : mapping of joint name to float, optional
+            Stiffness of joints where it can be chosen [N m/rad]; needed there unless theta is
+            given.
 
         Raises
         ------
@@ -215,11 +220,11 @@ class ElasticPlant:
             np.zeros_like(position) if qd is None else self._vector('qd', qd, self.joint_names)
         )
         if theta is None:
-            motor_position = self._at_rest(position)
+            motor_position = self._at_rest(position, stiffness or {})
         else:
             motor_position = self._vector('theta', theta, self.motor_names)
         motor_velocity = (
-            velocity[self._joint]
+            self._coupling * velocity[self._joint]
             if thetad is None
             else self._vector('thetad', thetad, self.motor_names)
         )
@@ -251,13 +256,17 @@ class ElasticPlant:
         self._library.mj_fwdVelocity(self.mujoco_model, data)
         return self._of(data.qfrc_bias, self._link)
 
-    def holding_torque(self, q: ArrayLike) -> Array:
+    def holding_torque(
+        self, q: ArrayLike, stiffness: Mapping[str, float] | None = None
+    ) -> Array:
         """Motor torques that hold the links at rest.
 
         Parameters
         ----------
         q : array-like, shape (n,)
             Joint positions [rad] or [m].
+        stiffness : mapping of joint name to float, optional
+            See `reset`.
 
         Returns
         -------
@@ -266,25 +275,34 @@ class ElasticPlant:
 
         Raises
         ------
-        SimulationError
-            If a joint has several motors, between which the weight is not divided uniquely.
+        SimulationError, DeflectionError
+            See `reset`.
         """
         position = self._vector('q', q, self.joint_names)
-        self._at_rest(position)  # refuses what is not determined
-        return self.weight(position)[self._joint]
+        torque = self.weight(position)[self._joint]
+        motors = self._at_rest(position, stiffness or {})
+        for j, drive in enumerate(self._drives):
+            if drive.law is not None:
+                own = self._joint == j
+                torque[own] = drive.law(motors[own] - np.array(drive.coupling) * position[j])
+        return torque
 
-    def _at_rest(self, position: Array) -> Array:
+    def _at_rest(self, position: Array, stiffness: Mapping[str, float]) -> Array:
         """Motor positions at which the springs carry the weight of the links."""
         motors = position[self._joint]
         for j, (name, Q) in enumerate(zip(self.joint_names, self.weight(position))):
-            drive = self._drives[j]
-            if drive.is_elastic:
-                if drive.rest is None:
+            drive, own = self._drives[j], self._joint == j
+            if drive.rest is not None:
+                motors[own] += drive.rest(float(Q))
+            elif drive.is_elastic:
+                if name not in stiffness:
                     raise SimulationError(
-                        f'Joint {name!r}: its torque does not determine the positions of its '
-                        f'motors; give theta for the motors {listed(self.motor_names)}.'
+                        f'Joint {name!r}: its weight alone does not determine the positions of '
+                        f'its motors; give its stiffness, or theta of the motors '
+                        f'{listed(self.motor_names)}.'
                     )
-                motors[self._joint == j] += drive.rest(float(Q))
+                series = (np.array([value]) for value in (position[j], Q, stiffness[name]))
+                motors[own] = self.actuators[name].motors(*series).position[:, 0]
         return motors
 
     def step(self, torque: Torque, steps: int = 1) -> None:

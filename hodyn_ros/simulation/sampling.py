@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -133,12 +134,13 @@ class SampledPlant:
         thetad: ArrayLike | None = None,
         time: float = 0.0,
         torque: ArrayLike | None = None,
+        stiffness: Mapping[str, float] | None = None,
     ) -> None:
         """Put the robot into a state and forget what was measured and commanded before.
 
         Parameters
         ----------
-        q, qd, theta, thetad, time
+        q, qd, theta, thetad, time, stiffness
             See `ElasticPlant.reset`.
         torque : array-like, shape (m,), optional
             Motor torques that hold until the first command takes effect [N m]; zero by default.
@@ -147,7 +149,7 @@ class SampledPlant:
         ------
         SimulationError, DeflectionError
         """
-        self.plant.reset(q, qd, theta, thetad, time)
+        self.plant.reset(q, qd, theta, thetad, time, stiffness)
         self._start, self._count = time, 0
         self._random = np.random.default_rng(self.sensors.seed)
         held = np.zeros(len(self.plant.motor_names)) if torque is None else np.asarray(torque)
