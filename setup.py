@@ -54,6 +54,7 @@ setup(
             'ros-geometry-msgs~=5.5.1',
             'ros-rcl-interfaces~=2.3.0',
             'ros-rclpy[fastrtps]~=9.1.2',
+            'ros-rosgraph-msgs~=2.3.0',
             'ros-sensor-msgs~=5.5.1',
             'ros-std-msgs~=5.5.1',
             'ros-trajectory-msgs~=5.5.1',
@@ -93,6 +94,7 @@ setup(
         'console_scripts': [
             'hodyn_node = hodyn_ros.ros.node:main',
             'reference_publisher = hodyn_ros.ros.reference_publisher:main',
+            'simulated_robot = hodyn_ros.ros.simulated_robot:main',
         ],
     },
 )

@@ -37,6 +37,7 @@ from hodyn_ros.ros.simulation_settings import (
     actuator_values,
     declare_settings,
     initial_position,
+    initial_stiffness,
 )
 from hodyn_ros.ros.tally import missed_ticks, refusal_kind
 from hodyn_ros.simulation.plant import ElasticPlant
@@ -136,8 +137,9 @@ class SimulatedRobot(Node):
         robot = SampledPlant(
             plant, settings.sample_period, settings.sensors, settings.command_delay
         )
-        position = initial_position(self, model)
-        robot.reset(position, torque=plant.holding_torque(position))
+        position, stiffness = initial_position(self, model), initial_stiffness(self, model)
+        held = plant.holding_torque(position, stiffness)
+        robot.reset(position, torque=held, stiffness=stiffness)
         self._robot, self._description = robot, xml
         self._start = (
             round(settings.start_time * NANOSECONDS)

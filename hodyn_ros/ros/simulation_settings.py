@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
@@ -20,6 +19,7 @@ LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
 
 ACTUATORS = 'actuators'
 INITIAL_POSITION = 'initial_position'
+INITIAL_STIFFNESS = 'initial_stiffness'
 
 Value = Union[bool, int, float, str, tuple[float, ...]]  # noqa: UP007
 
@@ -137,7 +137,8 @@ def declare_settings(node: Node) -> SimulationSettings:
         name
         for name in sorted(given)
         if not node.has_parameter(name)
-        and name.partition('.')[0] not in (ACTUATORS, INITIAL_POSITION, 'robot_description')
+        and name.partition('.')[0] not in (ACTUATORS, INITIAL_POSITION, INITIAL_STIFFNESS)
+        and name not in ('robot_description', 'use_sim_time')
         and name not in {entry.name for entry in ENTRIES}
         and not name.startswith('qos_overrides.')
     ]
@@ -182,35 +183,44 @@ def initial_position(node: Node, model: RobotModel) -> list[float]:
     SimulationError
         If a value is not a number or the joint does not exist.
     """
-    given = {
-        name.partition('.')[2]: parameter.value
-        for name, parameter in node._parameter_overrides.items()
-        if name.partition('.')[0] == INITIAL_POSITION
-    }
-    unknown = sorted(set(given) - set(model.joint_names))
-    if unknown:
-        raise SimulationError(
-            f'There is an {INITIAL_POSITION} for {listed(unknown)}, which are no joints of the '
-            f'robot; its joints are {listed(model.joint_names)}.'
-        )
-    positions = []
-    for joint, lower, upper in zip(model.joint_names, model.limits.lower, model.limits.upper):
-        default = float(min(max(0.0, lower), upper))
-        value = given.get(joint, default)
-        if not _is_finite(value):
+    given = _of_joints(node, model, INITIAL_POSITION, 'Position at the start [rad, m]')
+    return [
+        given.get(joint, float(min(max(0.0, lower), upper)))
+        for joint, lower, upper in zip(model.joint_names, model.limits.lower, model.limits.upper)
+    ]
+
+
+def initial_stiffness(node: Node, model: RobotModel) -> dict[str, float]:
+    """Stiffness at the start of joints that can choose it, from ``initial_stiffness.<joint>``.
+
+    Raises
+    ------
+    SimulationError
+        If a value is not a number or the joint does not exist.
+    """
+    return _of_joints(node, model, INITIAL_STIFFNESS, 'Stiffness at the start [N m/rad, N/m]')
+
+
+def _of_joints(node: Node, model: RobotModel, group: str, meaning: str) -> dict[str, float]:
+    """Values given as ``<group>.<joint>``; declares them as well."""
+    values: dict[str, float] = {}
+    for name, parameter in sorted(node._parameter_overrides.items()):
+        start, _, joint = name.partition('.')
+        if start != group:
+            continue
+        if joint not in model.joint_names:
             raise SimulationError(
-                f'Parameter {INITIAL_POSITION}.{joint} is {value!r}, expected a number.'
+                f'Parameter {name} is for no joint of the robot; its joints are '
+                f'{listed(model.joint_names)}.'
             )
-        name = f'{INITIAL_POSITION}.{joint}'
+        if not _is_finite(parameter.value):
+            raise SimulationError(
+                f'Parameter {name} is {parameter.value!r}, expected a finite number.'
+            )
+        values[joint] = float(parameter.value)
         if not node.has_parameter(name):
-            _declare(node, name, default, f'Position of joint {joint} at the start [rad, m].')
-        positions.append(float(value))
-    return positions
-
-
-def shown(values: Mapping[str, Any]) -> dict[str, str]:
-    """Values as text."""
-    return {name: str(value) for name, value in values.items()}
+            _declare(node, name, parameter.value, f'{meaning} of joint {joint}.')
+    return values
 
 
 def _declare(node: Node, name: str, value: Any, description: str) -> None:

@@ -292,17 +292,22 @@ class ElasticPlant:
         motors = position[self._joint]
         for j, (name, Q) in enumerate(zip(self.joint_names, self.weight(position))):
             drive, own = self._drives[j], self._joint == j
-            if drive.rest is not None:
-                motors[own] += drive.rest(float(Q))
-            elif drive.is_elastic:
-                if name not in stiffness:
-                    raise SimulationError(
-                        f'Joint {name!r}: its weight alone does not determine the positions of '
-                        f'its motors; give its stiffness, or theta of the motors '
-                        f'{listed(self.motor_names)}.'
-                    )
-                series = (np.array([value]) for value in (position[j], Q, stiffness[name]))
-                motors[own] = self.actuators[name].motors(*series).position[:, 0]
+            try:
+                if drive.rest is not None:
+                    motors[own] += drive.rest(float(Q))
+                elif drive.is_elastic:
+                    if name not in stiffness:
+                        raise SimulationError(
+                            'The weight alone does not determine the positions of its motors; '
+                            'give its stiffness, or theta of the motors '
+                            f'{listed(self.motor_names)}.'
+                        )
+                    series = (np.array([value]) for value in (position[j], Q, stiffness[name]))
+                    motors[own] = self.actuators[name].motors(*series).position[:, 0]
+            except DeflectionError as error:
+                raise DeflectionError(f'Joint {name!r}: {error}', name) from None
+            except SimulationError as error:
+                raise SimulationError(f'Joint {name!r}: {error}') from None
         return motors
 
     def step(self, torque: Torque, steps: int = 1) -> None:
