@@ -34,8 +34,8 @@ class Drives:
     Raises
     ------
     ControlError
-        If an actuator is neither a rigid drive nor a series elastic one without damping, an
-        elastic one has no inertia, or they are made for another robot.
+        If an actuator is neither a rigid drive nor a series elastic one without damping, or they
+        are made for another robot.
     """
 
     def __init__(self, model: RobotModel, actuators: Actuators) -> None:
@@ -54,11 +54,6 @@ class Drives:
                         f'The spring of joint {name!r} has the damping {actuator.damping}, '
                         'expected none: with it, torques of the motor act on a lower derivative '
                         'of the motion of the link. Small damping may be left out here.'
-                    )
-                if not actuator.motor_inertia > 0.0:
-                    raise ControlError(
-                        f'The motor of joint {name!r} has the inertia {actuator.motor_inertia}, '
-                        'expected a positive one.'
                     )
             elif not isinstance(actuator, RigidDrive):
                 raise ControlError(

@@ -114,8 +114,9 @@ class FeedForwardController(Controller):
         effort = inverse_dynamics(self.model, reference[: self.orders])
         motors = reference[:3].copy()
         motors[: len(effort)] += drives.deflections(effort)
-        feed_forward = drives.inertia * motors[2] + effort[0] + drives.friction(motors[1])
-        return feed_forward + _pd(self.gains, shifted(motors, -self.lead), state)
+        demand: Array = drives.inertia * motors[2] + effort[0] + drives.friction(motors[1])
+        demand += _pd(self.gains, shifted(motors, -self.lead), state)
+        return demand
 
 
 class PDGravity(Controller):
@@ -159,7 +160,8 @@ class PDGravity(Controller):
         # The weight changes little meanwhile.
         motors = shifted(reference[:2], -self.lead).copy()
         motors[:1] += self.drives.deflections(weight)
-        return weight[0] + _pd(self.gains, motors, state)
+        demand: Array = weight[0] + _pd(self.gains, motors, state)
+        return demand
 
 
 class RigidComputedTorque(Controller):
@@ -230,4 +232,5 @@ def _checked(gains: MotorGains | tuple[ArrayLike, ArrayLike], n: int) -> MotorGa
 def _pd(gains: MotorGains, motors: Array, state: Array) -> Array:
     """Proportional and derivative torques about the wanted motion of the motors."""
     proportional, derivative = gains
-    return proportional * (motors[0] - state[2]) + derivative * (motors[1] - state[3])
+    torque: Array = proportional * (motors[0] - state[2]) + derivative * (motors[1] - state[3])
+    return torque
