@@ -259,10 +259,8 @@ class CubicSpring(Spring):
         if c == 0.0:
             return torque / k
         # x = s sinh(u) turns k x + c x^3 into a multiple of sinh(3 u); softening: sine.
-        scale = 2.0 * np.sqrt(k / (3.0 * abs(c)))
+        scale = 2.0 * np.sqrt(k) / np.sqrt(3.0 * abs(c))
         value = 3.0 * torque / (k * scale)
-        if not np.isfinite(scale) or scale == 0.0:
-            raise ActuatorError(f'{self}: stiffness and cubic are too far apart to compute with.')
         if c > 0.0:
             x = scale * np.sinh(np.arcsinh(value) / 3.0)
         else:
