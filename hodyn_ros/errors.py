@@ -118,3 +118,7 @@ class SingularityError(HodynError):
         self.sample = sample
         self.singular_value = singular_value
         self.threshold = threshold
+
+
+class SimulationError(HodynError):
+    """A robot or setting that cannot be simulated, or a simulation that has broken down."""

@@ -14,7 +14,7 @@ LAYERS = [
     {'ros', 'cli'},
     {FACADE},
     {'io', 'plotting'},
-    {'control'},
+    {'control', 'simulation'},
     {'analysis', 'actuators'},
     {'dynamics', 'kinematics', 'engine'},
     {'model', 'trajectory'},
