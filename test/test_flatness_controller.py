@@ -319,6 +319,32 @@ def test_a_trajectory_is_followed_and_its_end_is_held(start):
         np.testing.assert_allclose(found, controller.command(motion, *state), rtol=1e-6)
 
 
+def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed():
+    harness = Harness(robot_description='', measurement_timeout=10.0, without_reference='hold')
+    try:
+        harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5]))
+        status = harness.status('joint_trajectory', lambda s: dict_of(s)['refused'] == '1')
+        assert 'There is no robot model yet' in dict_of(status)['last error']
+        harness.publishers['robot_description'].publish(String(data=TWO_LINK))
+        harness.wait(lambda: harness.node._wanted or harness.node._loop, 'preparation')
+        harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5], *[[0.6, 0.2]] * 9))
+        harness.wait(lambda: harness.node._trajectories.timeline, 'planned')
+        harness.answer(harness.node.get_clock().now().nanoseconds, STATE)
+        harness.status('motor_command', lambda s: dict_of(s)['reference'] == 'trajectory')
+    finally:
+        harness.close()
+
+
+def trajectory(*positions):
+    """Trajectory of the shoulder and the elbow with a waypoint each second, from now on."""
+    message = JointTrajectory(joint_names=list(NAMES))
+    for k, values in enumerate(positions):
+        point = JointTrajectoryPoint(positions=values)
+        point.time_from_start.sec = k
+        message.points.append(point)
+    return message
+
+
 def test_the_law_and_its_gains_can_be_changed_while_it_runs(start):
     harness = start(without_reference='hold')
     state = STATE.copy()

@@ -26,6 +26,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators import Actuators
 from hodyn_ros.control import Controller
+from hodyn_ros.control.controller import shifted
 from hodyn_ros.errors import HodynError, ModelError, StaleError
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import Robot
@@ -176,6 +177,8 @@ class FlatnessControllerNode(Node):
         if xml != (self._wanted or in_use):
             self._wanted = xml
             self._worker.build(xml, self._settings, self._declared.actuators)
+            if self._loop is None:
+                self._trajectories.use_joints(None, True)  # they wait for the robot
 
     def _on_set_description(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         """Have a robot made ready; whether it can be used is reported later."""
@@ -202,6 +205,8 @@ class FlatnessControllerNode(Node):
             except HodynError as error:
                 self._error = str(error)
         if self._error:
+            if self._loop is None:
+                self._trajectories.use_joints(None, False)
             self._diagnostics.refused(DESCRIPTION, self._error)
             self.get_logger().error(
                 f'Robot description refused: {self._error}'
@@ -270,7 +275,6 @@ class FlatnessControllerNode(Node):
                 'There is no measurement yet, whose stamps are the time (measurement_timeout is '
                 '0).'
             )
-        self._ready()
         self._trajectories.take(data)
 
     def _start_state(self, now: int) -> State | None:
@@ -337,7 +341,8 @@ class FlatnessControllerNode(Node):
         hits = [
             f'torque of {name}' for name, hit in zip(message.name, limited) if hit
         ] if limited.any() else ()
-        error = float(abs(reference[0] - measured.state[0]).max())
+        wanted = shifted(reference, -loop.controller.lead)[0]
+        error = float(abs(wanted - measured.state[0]).max())
         self._diagnostics.controlled(settings.controller, self._references.origin, error)
         self._diagnostics.published(time.perf_counter() - begin, hits)
 
