@@ -21,6 +21,7 @@ from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import BPoly
 
 from hodyn_ros.actuators.composition import compose
 from hodyn_ros.actuators.springs import Spring
@@ -30,6 +31,9 @@ from hodyn_ros.lie import leibniz
 Array = NDArray[np.float64]
 
 _MOST_ITERATIONS = 60
+_MOST_HALVINGS = 10
+# Of a step into halves, where it is too long.
+_MOST_DIVISIONS = 8
 
 # Newton's method converges quadratically: after a step this small, relative to the same order of
 # the derivative, one more step leaves an error of rounding.
@@ -152,7 +156,8 @@ def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
     """Series of the deflection from one sample, without what the damper remembers of the past.
 
     The solution of the E equations of a sample with delta^(E) = 0. It deviates from the motion
-    that has forgotten its beginning by about (D / f')^E delta^(E), and not at all at rest.
+    that has forgotten its beginning by about (D / f')^E delta^(E), and not at all at rest. Where
+    there is none, the deflection that the spring has without the damper.
 
     Parameters
     ----------
@@ -166,7 +171,8 @@ def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
 
     Raises
     ------
-    DeflectionError, ActuatorError
+    DeflectionError
+        If it is outside of the range.
     """
     E = effort.shape[-1]
     series = _static_guess(spring, effort[None])
@@ -176,9 +182,8 @@ def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
     row[E] = 1.0
     found = _newton(spring, damping, h, effort[None], series, row, np.zeros(E), np.zeros(E + 1))
     if found is None:
-        raise ActuatorError(
-            f'No initial deflection was found for {spring} with damping {damping}; give one.'
-        )
+        # No motion is slow for a joint that takes longer to settle.
+        return deflection_from_state(spring, damping, float(spring.deflection(effort[0])), effort)
     spring.check(found[:, 0])
     first: Array = found[0]
     return first
@@ -239,16 +244,36 @@ def _one_by_one(
     """Go from sample to sample: slow, but always close to the solution."""
     found = np.empty((steps.size, before.size))
     for i, h in enumerate(steps):
-        part = slice(i, i + 1)
-        start = _taylor(before, h)[None]
-        one = _steps(spring, damping, steps[part], effort[part], before, start)
+        one = _one_step(spring, damping, float(h), effort[i], before, _MOST_DIVISIONS)
         if one is None:
             raise ActuatorError(
                 f'No deflection of {spring} with damping {damping} was found {h:.3g} s after '
                 f'sample {i}; expected shorter steps or a smoother torque.'
             )
-        before = found[i] = one[0]
+        before = found[i] = one
     return found
+
+
+def _one_step(
+    spring: Spring, damping: float, h: float, effort: Array, before: Array, divisions: int
+) -> Array | None:
+    """Go one step, or two halves of it where the whole is too long for Newton's method."""
+    steps, start = np.array([h]), _taylor(before, h)[None]
+    one = _steps(spring, damping, steps, effort[None], before, start)
+    if one is not None:
+        series: Array = one[0]
+        return series
+    if not divisions:
+        return None
+    E = effort.size
+    derivatives = _extended(spring, before[0], E)
+    last = compose(derivatives, before[:E]) + damping * before[1:]
+    between = BPoly.from_derivatives([0.0, h], [last, effort])
+    middle = np.array([float(between(0.5 * h, nu=m)) for m in range(E)])
+    half = _one_step(spring, damping, 0.5 * h, middle, before, divisions - 1)
+    if half is None:
+        return None
+    return _one_step(spring, damping, 0.5 * h, effort, half, divisions - 1)
 
 
 def _newton(
@@ -279,55 +304,103 @@ def _newton(
     -------
     ndarray, shape (N, E+1), or None
     """
-    N, E = effort.shape
-    powers = h[:, None] ** np.arange(E + 1)
-    link = alpha * powers[:, :E]
-    m, j = np.ogrid[:E, :E]
-    scaling = np.where(m >= j, powers[:, np.maximum(m - j, 0)], 0.0)
-    scaled = series * powers
-    jacobian = np.zeros((N, E + 1, E + 1))
-    right = np.zeros((N, E + 1, 2))
-    jacobian[:, E] = beta
-    right[:, E, 1] = 1.0
+    equations = _Equations(spring, damping, h, effort, beta, alpha, first, series)
+    scaled = series * equations.powers
     was_close = False
-    for _ in range(_MOST_ITERATIONS):
-        series = scaled / powers
-        derivatives = _extended(spring, series[:, 0], E)
-        torque = compose(derivatives, series[:, :E])
-        slope = compose(derivatives[:, 1:], series[:, :E])
+    with np.errstate(over='ignore', invalid='ignore'):
+        residual = equations.residual(scaled)
+        for _ in range(_MOST_ITERATIONS):
+            update = equations.update(scaled, residual)
+            if update is None:
+                return None
+            after = scaled + update
+            largest = np.abs(after).max(axis=0)
+            small = np.maximum(_SMALL_STEP * largest, _ROUNDING * largest[0])
+            is_close = bool(np.all(np.abs(update).max(axis=0) <= small))
+            new = equations.residual(after)
+            for _ in range(0 if is_close or was_close else _MOST_HALVINGS):
+                if np.abs(new).max() <= np.abs(residual).max():
+                    break
+                # Too far for the straight lines that the step is made from.
+                update = 0.5 * update
+                after = scaled + update
+                new = equations.residual(after)
+            scaled, residual = after, new
+            if not np.all(np.isfinite(scaled)):
+                return None
+            if was_close:
+                result: Array = scaled / equations.powers
+                return result
+            was_close = is_close
+    return None
+
+
+class _Equations:
+    """Equations of all samples in the unknowns h^j delta^(j), shape (N, E+1); see `_newton`."""
+
+    def __init__(
+        self,
+        spring: Spring,
+        damping: float,
+        h: Array,
+        effort: Array,
+        beta: Array,
+        alpha: Array,
+        first: Array,
+        guess: Array,
+    ) -> None:
+        self._spring, self._effort, self._first, self._beta = spring, effort, first, beta
+        N, E = effort.shape
+        self._E = E
+        self.powers = h[:, None] ** np.arange(E + 1)
+        self._link = alpha * self.powers[:, :E]
         # Equations are scaled so that their largest coefficients are about one.
-        size = np.abs(slope[:, :1]) + (damping / h)[:, None]
+        slope = _extended(spring, guess[:, 0], 1)[:, 1:]
+        size = slope + (damping / h)[:, None]
+        self._rate = (damping / h)[:, None] / size
+        self._weight = self.powers[:, :E] / size
+        m, j = np.ogrid[:E, :E]
+        powers = self.powers[:, np.maximum(m - j, 0)]
+        self._scaling = np.where(m >= j, powers, 0.0) / size[..., None]
+        self._jacobian = np.zeros((N, E + 1, E + 1))
+        self._jacobian[:, E] = beta
+        self._right = np.zeros((N, E + 1, 2))
+        self._right[:, E, 1] = 1.0
+
+    def residual(self, scaled: Array) -> Array:
+        E = self._E
+        series = scaled / self.powers
+        self._derivatives = _extended(self._spring, series[:, 0], E)
+        torque = compose(self._derivatives, series[:, :E])
+        result = np.empty_like(scaled)
+        result[:, :E] = (self._effort - torque) * self._weight - self._rate * scaled[:, 1:]
+        previous = np.concatenate((self._first[None, :E], series[:-1, :E]))
+        result[:, E] = (self._link * previous).sum(axis=-1) - scaled @ self._beta
+        return result
+
+    def update(self, scaled: Array, residual: Array) -> Array | None:
+        """Newton's step from where the residual was computed last; None if there is none."""
+        E = self._E
+        slope = compose(self._derivatives[:, 1:], (scaled / self.powers)[:, :E])
+        jacobian, right = self._jacobian, self._right
         jacobian[:, :E] = 0.0
-        jacobian[:, :E, :E] = leibniz.multiplication(slope) * scaling / size[..., None]
-        rate = (damping / h)[:, None] / size
-        jacobian[:, np.arange(E), np.arange(1, E + 1)] += rate
-        right[:, :E, 0] = (effort - torque) * powers[:, :E] / size - rate * scaled[:, 1:]
-        previous = np.concatenate((first[None, :E], series[:-1, :E]))
-        right[:, E, 0] = (link * previous).sum(axis=-1) - scaled @ beta
+        jacobian[:, :E, :E] = leibniz.multiplication(slope) * self._scaling
+        jacobian[:, np.arange(E), np.arange(1, E + 1)] += self._rate
+        right[..., 0] = residual
         try:
             own, passed = np.moveaxis(np.linalg.solve(jacobian, right), -1, 0)
         except np.linalg.LinAlgError:
             return None
         # What a change of one sample does to the next is passed on in one number.
-        unscaled = link[1:] / powers[:-1, :E]
+        unscaled = self._link[1:] / self.powers[:-1, :E]
         source = (unscaled * own[:-1, :E]).sum(axis=-1).tolist()
         factor = (unscaled * passed[:-1, :E]).sum(axis=-1).tolist()
         change, changes = 0.0, [0.0]
         for a, b in zip(source, factor):
             change = a + b * change
             changes.append(change)
-        update = own + passed * np.array(changes)[:, None]
-        scaled = scaled + update
-        largest = np.abs(scaled).max(axis=0)
-        if not np.all(np.isfinite(largest)):
-            return None
-        small = np.maximum(_SMALL_STEP * largest, _ROUNDING * largest[0])
-        is_close = bool(np.all(np.abs(update).max(axis=0) <= small))
-        if was_close:
-            result: Array = scaled / powers
-            return result
-        was_close = is_close
-    return None
+        result: Array = own + passed * np.array(changes)[:, None]
+        return result
 
 
 def _static_guess(spring: Spring, effort: Array) -> Array:
@@ -357,9 +430,9 @@ def _extended(spring: Spring, deflection: Array, order: int) -> Array:
     lower, upper = spring.range
     inside = np.clip(deflection, lower, upper)
     derivatives = spring.derivatives(inside, order)
-    outside = deflection != inside
+    outside = np.asarray(deflection != inside)
     if outside.any():
-        beyond = (deflection - inside)[outside]
+        beyond = np.asarray(deflection - inside)[outside]
         derivatives[outside, 0] += derivatives[outside, 1] * beyond
         derivatives[outside, 2:] = 0.0
     return derivatives
