@@ -92,6 +92,7 @@ setup(
     },
     entry_points={
         'console_scripts': [
+            'flatness_controller = hodyn_ros.ros.flatness_controller:main',
             'hodyn_node = hodyn_ros.ros.node:main',
             'reference_publisher = hodyn_ros.ros.reference_publisher:main',
             'simulated_robot = hodyn_ros.ros.simulated_robot:main',

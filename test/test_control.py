@@ -11,10 +11,13 @@ from robots import TWO_LINK, joint, link, robot
 from scipy.linalg import expm
 
 from hodyn_ros import RobotModel
-from hodyn_ros.actuators.rigid import RigidDrive
-from hodyn_ros.actuators.robot import Actuators
-from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
+from hodyn_ros.actuators import (
+    Actuators,
+    CubicSpring,
+    LinearSpring,
+    RigidDrive,
+    SeriesElastic,
+)
 from hodyn_ros.control import (
     FeedForwardController,
     FlatnessController,

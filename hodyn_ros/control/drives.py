@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.rigid import RigidDrive
-from hodyn_ros.actuators.robot import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.errors import ControlError, DeflectionError

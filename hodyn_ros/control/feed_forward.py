@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.robot import Actuators
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.control.controller import Controller, fill, per_joint, shifted
 from hodyn_ros.control.drives import Drives
 from hodyn_ros.control.gains import joint_gains

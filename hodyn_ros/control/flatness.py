@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
-from hodyn_ros.actuators.robot import Actuators
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.control.controller import Command, Controller, fill, shifted
 from hodyn_ros.control.gains import Poles, joint_gains
 from hodyn_ros.dynamics.inverse import inverse_dynamics
