@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import fault_tools
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from fault_tools import (
     trajectory_bytes,
 )
 from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.subscription import RCLError
 from std_msgs.msg import String
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
@@ -54,7 +57,9 @@ def test_what_the_node_takes_of_a_flood_it_answers_once_and_in_order(pair):
     publish = client.publishers['joint_motion'].publish
     for stamp in stamps:
         fault_tools.put_stamp(template, stamp)
-        publish(bytes(template))
+        # A publisher that waits too long for the reader gives up this sample.
+        with contextlib.suppress(RCLError):
+            publish(bytes(template))
     client.ask_until_answered(robot=robots.TWO_LINK)
     client.wait_for_report()
     client.wait(

@@ -149,6 +149,7 @@ KNOWN = {
     'engine/straight_line.py': {'marshal', 'compile', 'exec'},
     'model/urdf.py': {'read_bytes'},
     'ros/diagnostics.py': {'read_text'},
+    'ros/middleware.py': {'read_text'},
     'ros/planning_process.py': {'pickle', 'subprocess', 'fdopen'},
     'ros/preparation.py': {'importlib'},
 }

@@ -12,6 +12,8 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from hodyn_ros.ros.middleware import bound_memory
+
 LOG_PERIOD = 1.0  # s
 PAUSE = 0.01  # s, after a failure, so that one that lasts does not take the whole processor
 
@@ -40,6 +42,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None) -> int:
     logger = rclpy.logging.get_logger('hodyn_ros')
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        bound_memory()
         node = make_node()
     except Exception as error:  # a bad command line, parameters out of range: many classes
         logger.fatal(f'The node cannot start: {error}')
