@@ -1,4 +1,4 @@
-"""Tracking with elastic joints on a simulated Panda: what the derivatives of the torques are worth.
+"""Tracking with elastic joints on a simulated Panda: what derivatives of the torques are worth.
 
 MuJoCo simulates the Panda with a motor and a spring in every joint. Controllers that know more and
 more of the torques' derivatives let it follow the same motion at three stiffnesses: without noise,
@@ -195,7 +195,7 @@ def factors(runs: list[Run]) -> str:
         for run in runs
         if run.tracking is not None
     }
-    lines = ['RMS error with Q alone over that with Q, Q\' and Q\'\':']
+    lines = ["RMS error with Q alone over that with Q, Q' and Q'':"]
     for stiffness in dict.fromkeys(run.stiffness for run in runs):
         ratios = [
             found[stiffness, condition, 'feed-forward Q']
@@ -258,14 +258,18 @@ def draw_summary(runs: list[Run], path: Path) -> None:
         axis.set_title(f'{stiffness:.0f} N m/rad')
         axis.grid(alpha=0.3, axis='y')
     np.atleast_1d(axes)[0].set_ylabel('RMS error [mrad]')
-    figure.suptitle('Full: without noise; hatched: with noise; dotted: springs 5 % softer')
+    figure.suptitle(
+        'Full: without noise; hatched: with noise; '
+        f'dotted: springs {100 * (1 - SOFTER):.0f} % softer'
+    )
     figure.tight_layout()
     save(figure, path)
 
 
 def draw_torques(runs: list[Run], joint: int, path: Path) -> None:
     """Draw the torque of one motor and its rate of change, without and with noise."""
-    stiffness = sorted({run.stiffness for run in runs})[len({r.stiffness for r in runs}) // 2]
+    stiffnesses = sorted({run.stiffness for run in runs})
+    stiffness = stiffnesses[len(stiffnesses) // 2]
     figure, axes = plt.subplots(2, 2, figsize=(13, 7), sharex=True)
     for run in runs:
         if run.stiffness != stiffness or run.condition == 'softer' or run.tracking is None:
@@ -273,14 +277,16 @@ def draw_torques(runs: list[Run], joint: int, path: Path) -> None:
         column = CONDITIONS.index(run.condition)
         torque, times = run.tracking.torque[:, joint], run.tracking.times
         style = {'color': CONTROLLERS[run.controller][1], 'lw': 0.8, 'label': run.controller}
+        # What is loudest lies behind.
+        style['zorder'] = 3.0 - 1e-6 * run.tracking.peak_torque_rate
         axes[0, column].plot(times[:-1], torque, **style)
         axes[1, column].plot(times[1:-1], np.diff(torque) / PERIOD, **style)
     for axis, title in zip(axes[0], ('without noise', 'with noise')):
         axis.set_title(title)
     axes[0, 0].set_ylabel('motor torque [N m]')
     axes[1, 0].set_ylabel('torque rate [N m/s]')
+    axes[1, 1].set_yscale('symlog', linthresh=200.0)
     for axis in axes[1]:
-        axis.set_yscale('symlog', linthresh=100.0)
         axis.set_xlabel('time [s]')
     for axis in axes.flat:
         axis.grid(alpha=0.3)
@@ -338,6 +344,8 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Run the demonstration; return 0 if everything is as it should be."""
     chosen = arguments()
+    if chosen.images > 0 and 'DISPLAY' not in os.environ:
+        os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when MuJoCo is imported
     urdf = share_file('urdf/panda.urdf').read_text(encoding='utf-8')
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)

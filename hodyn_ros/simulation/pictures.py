@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,13 +44,10 @@ def render(
     ------
     SimulationError
         If the plant is not visible or there is no OpenGL without a window; set the environment
-        variable MUJOCO_GL to egl or osmesa before the first simulation.
+        variable MUJOCO_GL to egl or osmesa before MuJoCo is imported.
     """
     if plant.mujoco_model.ngeom == 0:
         raise SimulationError('The plant has nothing to draw; make it with visible=True.')
-    # Without a display, MuJoCo would look for one all the same.
-    if 'DISPLAY' not in os.environ:
-        os.environ.setdefault('MUJOCO_GL', 'egl')
     library = mujoco()
     try:
         renderer = library.Renderer(plant.mujoco_model, height, width)
