@@ -336,7 +336,6 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
         ({'integrator': 'midpoint'}, 'Parameter integrator is .midpoint.'),
         ({'command_delay': 1.5}, 'Parameter command_delay is 1.5, expected a whole number'),
         ({'gravity': [0.0, 1.0]}, 'Parameter gravity is .*expected 3 finite numbers'),
-        ({'sensors.noise': 1.0}, 'Parameters sensors.noise do not exist'),
         ({'actuators.wrist.type': 'sea'}, 'wrist'),
         ({'actuators.elbow.stiffness': -3.0}, 'actuators.elbow.stiffness is -3.0, expected'),
         ({'actuators.elbow.stifness': 3.0}, 'actuators.elbow.stifness is unknown'),

@@ -38,6 +38,7 @@ from hodyn_ros.ros.simulation_settings import (
     declare_settings,
     initial_position,
     initial_stiffness,
+    unknown_parameters,
 )
 from hodyn_ros.ros.tally import missed_ticks, refusal_kind
 from hodyn_ros.simulation.plant import ElasticPlant
@@ -94,6 +95,9 @@ class SimulatedRobot(Node):
         )
         self._timer = self.create_timer(period, self._on_timer, clock=self._steady)
         description = declare_robot_description(self)
+        unknown = unknown_parameters(self)
+        if unknown:
+            self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
         if description:
             self._describe(description)
         else:

@@ -133,20 +133,6 @@ def declare_settings(node: Node) -> SimulationSettings:
         default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
         _declare(node, entry.name, default, entry.description)
         values[entry.name] = type(entry.default)(value)
-    unknown = [
-        name
-        for name in sorted(given)
-        if not node.has_parameter(name)
-        and name.partition('.')[0] not in (ACTUATORS, INITIAL_POSITION, INITIAL_STIFFNESS)
-        and name not in ('robot_description', 'use_sim_time')
-        and name not in {entry.name for entry in ENTRIES}
-        and not name.startswith('qos_overrides.')
-    ]
-    if unknown:
-        problems.append(
-            f'Parameters {listed(unknown)} do not exist; expected some of '
-            f'{listed(entry.name for entry in ENTRIES)}.'
-        )
     if problems:
         raise SimulationError(' '.join(problems))
     top = {name: value for name, value in values.items() if not name.startswith('sensors.')}
@@ -158,6 +144,16 @@ def declare_settings(node: Node) -> SimulationSettings:
         if name.startswith('sensors.')
     }
     return SimulationSettings(**top, sensors=Sensors(**sensors))
+
+
+def unknown_parameters(node: Node) -> list[str]:
+    """Names that were given at the start but belong to nothing, mostly typos."""
+    groups = (ACTUATORS, INITIAL_POSITION, INITIAL_STIFFNESS)
+    return [
+        name
+        for name in sorted(node._parameter_overrides)
+        if name.partition('.')[0] not in groups and not node.has_parameter(name)
+    ]
 
 
 def actuator_values(node: Node) -> dict[str, dict[str, Any]]:

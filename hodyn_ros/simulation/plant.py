@@ -107,6 +107,11 @@ class ElasticPlant:
         q = np.zeros(model.n_joints)
         self.reset(q, theta=self._coupling * q[self._joint])
 
+    @property
+    def link_addresses(self) -> Indices:
+        """Places of the joints in the arrays of `mujoco_data`, shape (n,)."""
+        return self._link
+
     def _find_addresses(self) -> None:
         """Find where joints and motors are in MuJoCo's arrays."""
         self._link = self._addresses(link_joint(name) for name in self.joint_names)
