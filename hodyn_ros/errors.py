@@ -42,6 +42,10 @@ class StaleError(MotionError):
     """A motion that belongs to another time."""
 
 
+class ControlError(HodynError):
+    """A controller that cannot be made, or a robot that it cannot control."""
+
+
 class RequestError(HodynError):
     """A request that contradicts itself or leaves out what it needs."""
 
@@ -114,3 +118,7 @@ class SingularityError(HodynError):
         self.sample = sample
         self.singular_value = singular_value
         self.threshold = threshold
+
+
+class SimulationError(HodynError):
+    """A robot or setting that cannot be simulated, or a simulation that has broken down."""
