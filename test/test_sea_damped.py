@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from hodyn_ros.actuators import CubicSpring, LinearSpring, SeriesElastic, TableSpring
@@ -77,7 +79,7 @@ def test_equation_of_the_spring_and_its_derivatives_hold_to_rounding(damping, st
         assert np.all(np.abs(Q[:, m] - f - damping * rate) <= 1e-13 * terms.max())
 
 
-@pytest.mark.parametrize(('damping', 'power'), [(2.0, 4.0), (20.0, 4.9), (200.0, 4.9)])
+@pytest.mark.parametrize(('damping', 'power'), [(2.0, 4.4), (20.0, 4.9), (200.0, 4.9)])
 def test_error_falls_with_the_fifth_power_of_the_step_unless_it_spans_many_time_constants(
     damping, power
 ):
@@ -88,7 +90,7 @@ def test_error_falls_with_the_fifth_power_of_the_step_unless_it_spans_many_time_
         return joint.deflection_along(times, torque(times))[-1, 0]
 
     exact = along(3201)
-    ratio = abs(along(26) - exact) / abs(along(51) - exact)
+    ratio = abs(along(51) - exact) / abs(along(101) - exact)
     assert ratio > 2.0**power
 
 
@@ -238,3 +240,48 @@ def test_step_that_does_not_lead_forward_is_refused():
     first = joint.first_deflection(torque(0.0))
     with pytest.raises(MotionError, match='increase'):
         joint.next_deflection(first, torque(0.1), -0.1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-1.0, 2.5), min_size=4, max_size=8),
+    st.floats(-5.0, 3.5),
+    st.floats(-3.0, -1.0),
+    st.floats(0.0, 1.2),
+    st.integers(1, 4),
+)
+def test_springs_with_sudden_bends_are_followed_in_long_steps(rises, damping, step, rate, E):
+    # Exponents of ten: slopes that change a thousandfold from knot to knot, and steps of up to
+    # a tenth of a second in motions of up to 16 rad/s.
+    x = np.linspace(-0.6, 0.6, len(rises))
+    y = np.cumsum(10.0 ** np.array(rises))
+    spring = TableSpring(x, y)
+    D, h, w = 10.0**damping, 10.0**step, 10.0**rate
+    k = np.arange(E)
+    middle, swing = 0.5 * (y[0] + y[-1]), 0.4 * (y[-1] - y[0])
+    Q = swing * w**k * np.cos(w * h * np.arange(20)[:, None] + k * np.pi / 2)
+    Q[:, 0] += middle
+    try:
+        d = SeriesElastic(spring, 0.1, D).deflection_along(h * np.arange(20), Q)
+    except DeflectionError:
+        # What the damper carries at the beginning may be too much for the spring.
+        return
+    force = spring.series(d[:, :E])
+    terms = (
+        np.abs(Q) + np.abs(force) + np.abs(D * d[:, 1:]) + spring.derivatives(d[:, 0], 1)[:, 1:]
+    )
+    size = np.abs(d).max(axis=0)[1:] * spring.derivatives(x, 1)[:, 1].max() + terms.max(axis=0)
+    assert np.all(np.abs(Q - force - D * d[:, 1:]) <= 1e-9 * size)
+
+
+def test_steps_that_are_too_long_for_the_equations_are_divided():
+    spring, times = CubicSpring(3.1, 5e6), 0.036 * np.arange(60)
+    joint = SeriesElastic(spring, 0.1, 6.9)
+
+    def hard(t):
+        return torque(5.0 * np.asarray(t), 2) * [1.5, 7.5]
+
+    coarse = joint.deflection_along(times, hard(times))
+    fine_times = 0.036 / 40.0 * np.arange(59 * 40 + 1)
+    fine = joint.deflection_along(fine_times, hard(fine_times))[::40]
+    assert np.abs(coarse[:, 0] - fine[:, 0]).max() <= 1e-4 * np.abs(fine[:, 0]).max()
