@@ -16,6 +16,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from robots import HEAVIER_TWO_LINK, OTHER_JOINTS, TWO_LINK
 from ros_harness import TIMEOUT, dict_of, next_domain
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -317,6 +318,49 @@ def test_a_trajectory_is_followed_and_its_end_is_held(start):
         else:
             motion = via
         np.testing.assert_allclose(found, controller.command(motion, *state), rtol=1e-6)
+
+
+def test_a_stream_that_begins_later_leaves_the_trajectory_alone_until_then(start):
+    harness = start(without_reference='hold', reference_timeout=0.01)
+    now = 5 * 10**9
+    harness.answer(now, STATE)
+    harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5], *[[0.6, 0.2]] * 9))
+    harness.wait(lambda: harness.node._trajectories.timeline, 'planned')
+    begin = now + 10**9
+    send_and_wait(harness, begin, REFERENCE)
+    origins = []
+    for stamp in (now + STEP, begin - 100 * STEP, begin, begin + STEP):
+        harness.answer(stamp, STATE)
+        origins.append(harness.node._references.origin)
+    assert origins == ['trajectory', 'trajectory', 'stream', 'stream']
+    assert not harness.node._trajectories.timeline
+    harness.refer(begin - 50 * STEP, REFERENCE)
+    status = harness.status('~/reference', lambda s: dict_of(s)['refused'] == '1')
+    assert 'older than the measurements' in dict_of(status)['last error']
+
+
+def test_time_that_jumps_back_begins_anew(start):
+    harness = start(use_sim_time=True, measurement_timeout=0.1, without_reference='hold')
+    clock = harness.client.create_publisher(Clock, '/clock', 10)
+
+    def set_clock(stamp):
+        def is_there():
+            clock.publish(Clock(clock=time_message(stamp)))
+            return harness.node.get_clock().now().nanoseconds == stamp
+
+        harness.wait(is_there, 'clock')
+
+    set_clock(10**10)
+    first = harness.answer(10**10, STATE)
+    set_clock(5 * 10**9)
+    moved = STATE + 0.01
+    moved[2:, 1] = moved[:2, 1]
+    second = harness.answer(5 * 10**9, moved)
+    assert abs(second - first).max() > 0.0
+    reference = np.zeros((5, 2))
+    reference[0] = moved[0]
+    # Held where it is now, not where it was before.
+    np.testing.assert_allclose(second, flatness().command(reference, *moved), rtol=1e-9)
 
 
 def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed():

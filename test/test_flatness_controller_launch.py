@@ -1,5 +1,6 @@
 """The launch file of the Panda with elastic joints: what it starts, and what nodes make of it."""
 
+import itertools
 import runpy
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import rclpy
+import yaml
 from rclpy.context import Context
 from ros_harness import next_domain
 
@@ -64,33 +66,27 @@ def started(names):
 
 
 @pytest.fixture
-def real_node():
+def real_node(tmp_path):
     """Make a real node as launch_ros would, with its options."""
-    context, made = Context(), []
+    context, made, numbers = Context(), [], itertools.count()
     rclpy.init(context=context, domain_id=next_domain())
 
     def make(kind, options):
         arguments = ['--ros-args']
         for source, target in options['remappings']:
             arguments += ['-r', f'{source}:={target}']
-        parameters = []
         for item in options['parameters']:
-            if isinstance(item, str):
-                arguments += ['--params-file', item]
-            else:
-                parameters += [
-                    rclpy.Parameter(
-                        key, value=value.arguments[0] if isinstance(value, Kept) else value
-                    )
+            if not isinstance(item, str):
+                # launch_ros writes a file for all nodes.
+                values = {
+                    key: value.arguments[0] if isinstance(value, Kept) else value
                     for key, value in item.items()
-                ]
+                }
+                item = str(tmp_path / f'parameters_{next(numbers)}.yaml')
+                Path(item).write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
+            arguments += ['--params-file', item]
         made.append(
-            kind(
-                context=context,
-                cli_args=arguments,
-                parameter_overrides=parameters,
-                namespace=options['namespace'] or None,
-            )
+            kind(context=context, cli_args=arguments, namespace=options['namespace'] or None)
         )
         return made[-1]
 

@@ -88,7 +88,7 @@ class FlatnessControllerNode(Node):
             self._worker, self._time, lambda: self._settings.planning, self._start_state,
             self._on_planned,
         )
-        self._references = References(self._trajectories.timeline)
+        self._references = References(self._trajectories.timeline, self._end_trajectories)
         self._publisher = qos.create_publisher(self, JointState, '~/motor_command', qos.OUTPUT)
         self._diagnostics_publisher = qos.create_publisher(
             self, DiagnosticArray, '/diagnostics', qos.OUTPUT
@@ -263,9 +263,13 @@ class FlatnessControllerNode(Node):
 
     def _take_reference(self, message: JointMotion) -> None:
         loop = self._ready()
+        timeout = round(self._settings.reference_timeout * NANOSECONDS)
+        oldest = 0 if self._measured is None else self._measured.stamp - timeout
         self._references.take(
-            loop.robot.model, message, self._time(), loop.controller.orders
+            loop.robot.model, message, self._time(), oldest, loop.controller.orders
         )
+
+    def _end_trajectories(self) -> None:
         if self._trajectories.clear('A stream of references has taken its place.'):
             self.get_logger().warning('The motion gives way to a stream of references.')
 

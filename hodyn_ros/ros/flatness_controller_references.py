@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,9 @@ Array = NDArray[np.float64]
 MOST_AHEAD = 1000
 
 
+STREAM = 'stream'
+
+
 class Sample(NamedTuple):
     """A motion of the stream."""
 
@@ -43,10 +47,12 @@ class References:
     ----------
     timeline : Timeline
         Of the planned trajectories; rest is put there as well.
+    end_trajectories : callable
+        Is called when a stream takes their place; clears the timeline.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
+    def __init__(self, timeline: Timeline, end_trajectories: Callable[[], object]) -> None:
+        self._timeline, self._end_trajectories = timeline, end_trajectories
         self._joint_names: tuple[str, ...] = ()
         self._stream: deque[Sample] = deque(maxlen=MOST_AHEAD)
         self._latest: Sample | None = None
@@ -68,7 +74,9 @@ class References:
         """Forget the stream: a trajectory takes its place."""
         self._stream.clear()
 
-    def take(self, model: RobotModel, message: JointMotion, now: int, orders: int) -> None:
+    def take(
+        self, model: RobotModel, message: JointMotion, now: int, oldest: int, orders: int
+    ) -> None:
         """Take a motion of a stream.
 
         Parameters
@@ -78,13 +86,15 @@ class References:
             Without a stamp it is for now.
         now : int
             [ns]
+        oldest : int
+            Oldest stamp that is of use [ns].
         orders : int
             How many of its derivatives, the position included, the control law needs.
 
         Raises
         ------
         HodynError
-            If it cannot be used.
+            If it cannot be used or is too old.
         """
         given = motion_from_message(model, message)
         if len(given) < orders:
@@ -95,6 +105,11 @@ class References:
         motion = np.zeros((5, model.n_joints))
         motion[: len(given)] = given
         stamp = nanoseconds(message.header.stamp) or now
+        if stamp < oldest:
+            raise StaleError(
+                'The reference is older than the measurements by more than reference_timeout: '
+                f'{(oldest - stamp) / NANOSECONDS:.3f} s.'
+            )
         # Also a stream that has begun anew has rising stamps.
         while self._stream and self._stream[-1].stamp >= stamp:
             self._stream.pop()
@@ -123,7 +138,9 @@ class References:
         if self._stream:
             motion = self._streamed(time, timeout)
             if motion is not None:
-                return self._used('stream', time, motion)
+                if self._timeline or self.origin != STREAM:
+                    self._end_trajectories()
+                return self._used(STREAM, time, motion)
             if time > self._stream[-1].stamp:
                 self._end(timeout, rest)
         self._timeline.sample(time)  # drops what is over
