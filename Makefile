@@ -8,6 +8,8 @@ BENCH := quick
 # More processes than these hold each other up: the tests of the node have several each.
 IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 SOAK := 600
+# Options of the demonstration, such as --over-ros; examples/sea_demo.py --help lists them.
+SEA :=
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
@@ -60,6 +62,11 @@ test-long: venv ## Set up and run the long tests, which make test leaves out
 .PHONY: demo
 demo: venv ## Set up, run the Panda node on real topics and draw build/demo/panda_efforts.png
 	$(VENV)/bin/python examples/panda_demo.py
+
+.PHONY: demo-sea
+demo-sea: venv ## Set up, compare controllers of a Panda with elastic joints into build/demo_sea
+	$(VENV)/bin/pip install --quiet '.[plot,simulation]'
+	$(VENV)/bin/python examples/sea_demo.py $(SEA)
 
 .PHONY: examples
 examples: venv ## Set up, recompute examples of the papers and draw them into build/examples

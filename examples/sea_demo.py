@@ -39,10 +39,8 @@ from hodyn_ros.control import (  # noqa: E402
     warm_up,
 )
 from hodyn_ros.resources import share_file  # noqa: E402
+from hodyn_ros.simulation import ElasticPlant, Sensors, Tracking, simulate_tracking  # noqa: E402
 from hodyn_ros.simulation.pictures import render  # noqa: E402
-from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
-from hodyn_ros.simulation.sampling import Sensors  # noqa: E402
-from hodyn_ros.simulation.tracking import Tracking, simulate_tracking  # noqa: E402
 
 FOLDER = Path('build/demo_sea')
 PERIOD = 1e-3  # s

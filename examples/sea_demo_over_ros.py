@@ -135,7 +135,8 @@ def _start(module: str, parameters: dict[str, object], remap: list[str]) -> subp
     return subprocess.Popen(
         [
             *(sys.executable, '-m', f'hodyn_ros.ros.{module}', '--ros-args'),
-            *('--log-level', 'warn', *given, *remap),
+            # While they wait for each other, they say so all the time.
+            *('--log-level', 'fatal', *given, *remap),
         ]
     )
 
