@@ -15,10 +15,10 @@ _MOST_STEPS = 1200
 
 def increasing_root(
     function: Callable[[Array], tuple[Array, Array]],
-    value: Array,
     lower: Array,
     upper: Array,
-    guess: Array,
+    guess: Array | None = None,
+    value: Array | float = 0.0,
 ) -> Array:
     """Where increasing functions have given values: Newton's method, kept inside of brackets.
 
@@ -28,21 +28,22 @@ def increasing_root(
     Parameters
     ----------
     function : callable
-        From arguments of shape (...) to values and slopes of the same shape.
-    value : ndarray, shape (...)
+        From arguments of shape (...) to values and slopes of the same shape. Values may be
+        infinite.
     lower, upper : ndarray, shape (...)
-        Brackets: function(lower) <= value <= function(upper).
-    guess : ndarray, shape (...)
-        Where to begin.
+        Brackets, finite: function(lower) <= value <= function(upper).
+    guess : ndarray, shape (...), optional
+        Where to begin; by default in the middle.
+    value : ndarray, shape (...), optional
 
     Returns
     -------
     ndarray, shape (...)
-        Exact to rounding.
+        Exact to rounding. The bound that is nearer to the root, where it is not between them.
     """
-    lower, upper, x = (
-        np.array(np.broadcast_to(a, value.shape), dtype=np.float64) for a in (lower, upper, guess)
-    )
+    if guess is None:
+        guess = lower + 0.5 * (upper - lower)
+    lower, upper, x, _ = map(np.array, np.broadcast_arrays(lower, upper, guess, value))
     last = upper - lower
     with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
         for _ in range(_MOST_STEPS):

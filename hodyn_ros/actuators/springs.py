@@ -76,7 +76,7 @@ class Spring(ABC):
                 bound[is_short] *= 2.0
             ends.append(bound)
         lower, upper = ends
-        return increasing_root(law, torque, lower, upper, np.clip(0.0, lower, upper))
+        return increasing_root(law, lower, upper, np.clip(0.0, lower, upper), torque)
 
     @property
     def torque_range(self) -> tuple[float, float]:
@@ -379,10 +379,10 @@ class PolynomialSpring(Spring):
 
         return increasing_root(
             law,
-            torque,
             np.where(torque < 0.0, -reach, 0.0),
             np.where(torque > 0.0, reach, 0.0),
             np.clip(torque / self.coefficients[0], -reach, reach),
+            torque,
         )
 
 

@@ -93,10 +93,10 @@ class TableSpring(Spring):
         law, slope = self._pieces[:2]
         return increasing_root(
             lambda place: (law(place), slope(place)),
-            torque,
             lower,
             upper,
             np.clip(lower + part * (upper - lower), lower, upper),
+            torque,
         )
 
 
