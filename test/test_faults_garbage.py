@@ -423,4 +423,5 @@ def test_flapping_descriptions_leave_the_last_valid_one_in_use_and_the_stream_wh
     client.wait_for_model()
     client.wait(lambda: client.status('model')['in preparation'] == 'no', 'last description')
     client.ask(robot=robots.HEAVIER_TWO_LINK)
-    client.describe(robots.TWO_LINK)
+    publish(String(data=robots.TWO_LINK))
+    client.ask_until_answered_by(robots.TWO_LINK)

@@ -25,9 +25,15 @@ Array = NDArray[np.float64]
 # A value that reaches the end of a range by rounding alone is not outside of it.
 _ROUNDING = 1e-12
 
+# Of the deflection at which the search for an end of an unlimited law begins.
+_MOST_DOUBLINGS = 1000
+
 
 class Spring(ABC):
-    """A spring law f; derive from it for a law of one's own. Springs are immutable."""
+    """A spring law f; derive from it for a law of one's own. Springs are immutable.
+
+    A law states its range and its derivatives. Its slope must be positive in the whole range.
+    """
 
     @property
     @abstractmethod
@@ -51,9 +57,26 @@ class Spring(ABC):
             Entry j is the j-th derivative of f [N m/rad^j] or [N/m^j].
         """
 
-    @abstractmethod
     def _inverse(self, torque: Array) -> Array:
-        """Deflections of torques that lie within `torque_range`."""
+        """Deflections of torques that lie within `torque_range`; laws may know a shorter way."""
+
+        def law(x: Array) -> tuple[Array, Array]:
+            # Looking for an end may go far.
+            with np.errstate(over='ignore'):
+                values = self.derivatives(x, 1)
+            return values[..., 0], values[..., 1]
+
+        ends = []
+        for end, sign in zip(self.range, (-1.0, 1.0)):
+            bound = np.full(torque.shape, end if np.isfinite(end) else sign)
+            for _ in range(0 if np.isfinite(end) else _MOST_DOUBLINGS):
+                is_short = sign * (torque - law(bound)[0]) > 0.0
+                if not is_short.any():
+                    break
+                bound[is_short] *= 2.0
+            ends.append(bound)
+        lower, upper = ends
+        return increasing_root(law, torque, lower, upper, np.clip(0.0, lower, upper))
 
     @property
     def torque_range(self) -> tuple[float, float]:
