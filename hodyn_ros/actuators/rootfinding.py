@@ -1,7 +1,8 @@
-"""Roots of increasing functions, many at a time."""
+"""Roots of increasing functions, many at a time, or one quickly."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -60,4 +61,43 @@ def increasing_root(
             x = there
             if np.all(np.abs(last) <= 4.0 * np.spacing(np.abs(x))):
                 return x
+    return x
+
+
+def increasing_root_of_one(
+    function: Callable[[float], tuple[float, float]],
+    lower: float,
+    upper: float,
+    guess: float,
+    value: float,
+) -> float:
+    """Do what `increasing_root` does, for one number: much faster, as no arrays are made.
+
+    Parameters
+    ----------
+    function : callable
+        From a number to value and slope.
+    lower, upper, guess, value : float
+        See `increasing_root`.
+
+    Returns
+    -------
+    float
+    """
+    x, last = guess, upper - lower
+    for _ in range(_MOST_STEPS):
+        f, slope = function(x)
+        excess = f - value
+        if excess <= 0.0:
+            lower = x
+        if excess >= 0.0:
+            upper = x
+        step = -excess / slope if slope else math.inf
+        there = x + step
+        if not (lower <= there <= upper and 2.0 * abs(step) <= abs(last)):
+            there = lower + 0.5 * (upper - lower)
+        last = there - x
+        x = there
+        if abs(last) <= 4.0 * math.ulp(x):
+            return x
     return x
