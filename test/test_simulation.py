@@ -16,7 +16,13 @@ from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.actuators.vsa import VariableStiffness
 from hodyn_ros.actuators.vsa_antagonistic import Qbmove
 from hodyn_ros.actuators.vsa_lever import AwasII
-from hodyn_ros.errors import DeflectionError, HodynError, JointNameError, SimulationError
+from hodyn_ros.errors import (
+    ActuatorError,
+    DeflectionError,
+    HodynError,
+    JointNameError,
+    SimulationError,
+)
 from hodyn_ros.model.friction import Coulomb, Viscous
 from hodyn_ros.resources import share_file
 from hodyn_ros.simulation.plant import ElasticPlant
@@ -398,6 +404,16 @@ def test_stiffness_that_cannot_be_chosen_is_refused(stiffness, message):
     plant = ElasticPlant(model, Actuators(model, drives))
     with pytest.raises(SimulationError, match=message):
         plant.reset([0.0, 0.0], stiffness=stiffness)
+
+
+@needs_mujoco
+def test_actuators_of_another_robot_are_refused():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    actuators = Actuators(model, {'elbow': SeriesElastic(100.0, 0.1)})
+    with pytest.raises(ActuatorError, match="'elbow': .*count twice"):
+        ElasticPlant(model.with_armature({'elbow': 0.2}), actuators)
+    with pytest.raises(ActuatorError, match='robot with other joints'):
+        ElasticPlant(RobotModel.from_urdf(robots.OTHER_JOINTS), actuators)
 
 
 @needs_mujoco

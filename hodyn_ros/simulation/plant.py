@@ -93,6 +93,7 @@ class ElasticPlant:
             )
         if not isinstance(actuators, Actuators):
             actuators = Actuators(model, actuators)
+        actuators.check_suits(model)
         self.model, self.actuators = model, actuators
         self.time_step = float(time_step)
         drives = {name: drive_of(name, actuators[name]) for name in model.joint_names}
