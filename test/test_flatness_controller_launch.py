@@ -24,6 +24,7 @@ from hodyn_ros.actuators import actuators_from_config
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import nanoseconds
 from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
+from hodyn_ros.ros.node import HodynNode
 from hodyn_ros.trajectory.references import panda_sinusoids
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -190,6 +191,13 @@ def test_all_nodes_follow_the_clock_of_their_robot(started, given, topic):
     for options in started(robot_state_publisher='true', **given).values():
         remapped = dict(options['remappings']).get('/clock', '/clock')
         assert remapped == topic
+
+
+def test_the_hodyn_node_takes_its_time_from_that_clock(started, real_node, context):
+    real_node(HodynNode, started(namespace='left')['hodyn_node'])
+    client = Node('client', context=context)
+    wait_for(lambda: client.get_subscriptions_info_by_topic('/left/clock'))
+    assert not client.get_subscriptions_info_by_topic('/clock')
 
 
 class Robot:
