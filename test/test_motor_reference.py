@@ -141,6 +141,7 @@ def test_joints_of_all_kinds_in_one_robot(start):
     theta = np.array([message.position, message.velocity, message.acceleration])
     np.testing.assert_allclose(theta[:, 0], q[:3, 0])
     assert message.torque[0] == pytest.approx(0.2 * q[2, 0] + Q[0, 0])
+    np.testing.assert_allclose(message.deflection, theta[0] - q[0, [0, 1, 1]], atol=1e-12)
     # The formulas of the two springs, forward.
     torques = -k * np.sinh(a * (q[0, 1] - theta[0, 1:]))
     stiffness = (a * k * np.cosh(a * (q[0, 1] - theta[0, 1:]))).sum()
