@@ -362,6 +362,8 @@ def test_torques_above_what_mujoco_takes_are_refused(torque):
     plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
     with pytest.raises(SimulationError, match=r'torque of motor .* expected magnitudes up to 1e'):
         plant.step(torque)
+    with pytest.raises(SimulationError, match='diverged'):
+        plant.step([0.0, 1e10])  # taken, and one step is enough
     plant.reset([0.0, 0.0])
     plant.step([0.0, 1e7])
     assert plant.qd[1] > 1e3  # below, it acts

@@ -251,14 +251,14 @@ class SimulatedRobot(Node):
         order = joint_order(tuple(message.name), names)
         if len(message.effort) != len(names):
             raise MotionError(
-                f'motor_command: effort has {len(message.effort)} values, expected {len(names)}, '
+                f'effort has {len(message.effort)} values, expected {len(names)}, '
                 'one for each of name.'
             )
         torque = np.array(message.effort)[order]
         if not np.isfinite(torque).all():
             worst = int(np.flatnonzero(~np.isfinite(torque))[0])
             raise MotionError(
-                f'motor_command: the effort of {names[worst]!r} is {torque[worst]}; all must be '
+                f'the effort of {names[worst]!r} is {torque[worst]}; all must be '
                 'finite.'
             )
         robot.plant.checked_torque(torque)
@@ -266,7 +266,7 @@ class SimulatedRobot(Node):
             stamp = nanoseconds(message.header.stamp)
             if stamp != self._stamp:
                 raise StaleError(
-                    f'motor_command: it answers the sample at {stamp / NANOSECONDS:.9f} s, '
+                    f'it answers the sample at {stamp / NANOSECONDS:.9f} s, '
                     f'expected an answer to that at {self._stamp / NANOSECONDS:.9f} s: in lock '
                     'step a command has the stamp of the states that it answers.'
                 )

@@ -449,8 +449,10 @@ class ElasticPlant:
         """Refuse to go on from a state that means nothing."""
         data, kinds = self.mujoco_data, self._library.mjtWarning
         bad = (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)
-        is_finite = np.all(np.isfinite(data.qpos)) and np.all(np.isfinite(data.qvel))
-        if not is_finite or any(data.warning[kind].number for kind in bad):
+        # MuJoCo itself looks at the state at the beginning of a step only.
+        state = np.concatenate((data.qpos, data.qvel))
+        is_usable = np.all(np.abs(state) <= self._library.mjMAXVAL)
+        if not is_usable or any(data.warning[kind].number for kind in bad):
             raise SimulationError(
                 f'The simulation has diverged at {data.time:.6g} s; take a shorter time_step '
                 f'(it is {self.time_step} s) or check what commands the motors.'
