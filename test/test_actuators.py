@@ -264,12 +264,15 @@ def test_long_stiffness_is_not_repeated_in_the_message():
 def test_initial_deflection_that_is_no_number_is_refused(value):
     actuators = Actuators(MODEL, DAMPED)
     given = {'j2': value}
-    with pytest.raises(ActuatorError, match="Joint 'j2': the initial deflection is"):
+    with pytest.raises(ActuatorError, match="Joint 'j2': The initial deflection is"):
         motor_step(actuators, 0.0, joint_motion(0.0), initial_deflection=given)
-    with pytest.raises(ActuatorError, match="Joint 'j2': the initial deflection is"):
+    with pytest.raises(ActuatorError, match="Joint 'j2': The initial deflection is"):
         motor_motion(
             actuators, joint_motion([0.0, 0.1]), times=[0.0, 0.1], initial_deflection=given
         )
+    if value is not None:
+        with pytest.raises(ActuatorError, match='initial deflection is'):
+            DAMPED['j2'].first_deflection(np.zeros(3), value)
 
 
 @pytest.mark.parametrize('time', ['x', np.nan, np.inf, None, True])

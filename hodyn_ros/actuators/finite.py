@@ -19,6 +19,9 @@ Array = NDArray[np.float64]
 # So many numbers are quicker asked one by one than with two calls of NumPy.
 _FEW = 64
 
+# Of the text of an actuator in a message.
+_LONGEST = 200
+
 def is_finite(*arrays: Array) -> bool:
     """Whether arrays hold finite numbers only."""
     return all(
@@ -95,7 +98,7 @@ def deflection_error(
     """Say that springs are the cause; `what` is the quantity and its value."""
     given = ' and '.join(f'{name} {_short(series)}' for name, series in causes.items())
     return DeflectionError(
-        f'{_of(joint)}the {what}, with {given} (and derivatives) for {actuator!r}. These are out '
+        f'{_of(joint)}the {what}, with {given} (and derivatives) for {_shown(actuator)}. These are out '
         'of all proportion; expected smaller ones, or springs that fit them.',
         joint,
         sample,
@@ -116,6 +119,12 @@ def torque_error(
 def first_infinite(array: Array) -> tuple[int, ...]:
     """Index of the first number that is not finite."""
     return tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+
+
+def _shown(actuator: Actuator) -> str:
+    """Text of an actuator, without all of a long table."""
+    text = repr(actuator)
+    return text if len(text) <= _LONGEST else f'{text[:_LONGEST]}...'
 
 
 def _of(joint: str) -> str:

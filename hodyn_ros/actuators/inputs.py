@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators, check_joint_names
 from hodyn_ros.actuators.finite import is_finite
+from hodyn_ros.actuators.sea import checked_initial
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError
@@ -164,14 +165,11 @@ def initial_deflections(
         )
     result = {}
     for name, value in given.items():
-        is_number = isinstance(value, (int, float, np.integer, np.floating))
-        if not is_number or isinstance(value, bool) or not np.isfinite(value):
-            joint = actuators.model.joint_names.index(name)
-            raise ActuatorError(
-                f'Joint {name!r}: the initial deflection is {reprlib.repr(value)}, expected a '
-                f'finite number [{in_units_of(actuators.model, joint, "rad")}].'
-            )
-        result[actuators.model.joint_names.index(name)] = float(value)
+        joint = actuators.model.joint_names.index(name)
+        try:
+            result[joint] = checked_initial(value, in_units_of(actuators.model, joint, 'rad'))
+        except ActuatorError as error:
+            raise ActuatorError(f'Joint {name!r}: {error}') from None
     return result
 
 

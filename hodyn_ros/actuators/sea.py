@@ -10,6 +10,7 @@ stiffness; De Luca and Book, "Robots with Flexible Elements", Handbook of Roboti
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -217,11 +218,14 @@ class SeriesElastic(Actuator):
         ------
         DeflectionError
             If the spring cannot have it.
+        ActuatorError
+            If it is no finite number.
         """
         if not self.needs_times:
             return self.spring.deflection_series(effort)
         if deflection is None:
             return slow_deflection(self.spring, self.damping, effort)
+        deflection = checked_initial(deflection)
         return deflection_from_state(self.spring, self.damping, deflection, effort)
 
     def next_deflection(self, before: Array, effort: Array, time_step: float) -> Array:
@@ -249,6 +253,22 @@ class SeriesElastic(Actuator):
             return self.spring.deflection_series(effort)
         checked_times((0.0, time_step), (2,))
         return next_deflection(self.spring, self.damping, time_step, effort, before)
+
+
+def checked_initial(deflection: object, unit: str = 'rad or m') -> float:
+    """Refuse an initial deflection unless it is a finite number.
+
+    Raises
+    ------
+    ActuatorError
+    """
+    is_number = isinstance(deflection, (int, float, np.integer, np.floating))
+    if not is_number or isinstance(deflection, bool) or not np.isfinite(deflection):  # type: ignore[call-overload]
+        raise ActuatorError(
+            f'The initial deflection is {reprlib.repr(deflection)}, expected a finite number '
+            f'[{unit}].'
+        )
+    return float(deflection)  # type: ignore[arg-type]
 
 
 def checked_times(times: ArrayLike, batch: tuple[int, ...]) -> Array:
