@@ -5,6 +5,7 @@ and their derivatives, `forward_kinematics` for poses and twists, and `HodynErro
 wrong. The ROS 2 node lives in `hodyn_ros.ros`, which alone needs a ROS installation.
 """
 
+from hodyn_ros import actuators
 from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
 from hodyn_ros.dynamics.combined import inverse_dynamics_from_link_motion
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -31,6 +32,7 @@ __all__ = [
     'ModelWarning',
     'RobotModel',
     'Wrench',
+    'actuators',
     'coriolis_matrix',
     'forward_kinematics',
     'friction',

@@ -50,6 +50,27 @@ class ResourceError(HodynError):
     """A data file of this package that does not exist."""
 
 
+class ActuatorError(HodynError):
+    """Parameters of an actuator that cannot be used, or a motion that does not suit it."""
+
+
+class DeflectionError(ActuatorError):
+    """A joint torque or stiffness that the springs of a joint cannot have.
+
+    Attributes
+    ----------
+    joint : str
+        Name of the joint; empty where a spring or actuator was used without a robot.
+    sample : tuple of int
+        Index of the sample in the leading axes of what was given.
+    """
+
+    def __init__(self, message: str, joint: str = '', sample: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.joint = joint
+        self.sample = sample
+
+
 class InverseKinematicsError(HodynError):
     """A link motion that the joints cannot follow, or for which no solution was found.
 

@@ -1,0 +1,429 @@
+"""Motion and torque of all motors of a robot along a motion of its joints, or sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.actuator import Motors
+from hodyn_ros.actuators.assignment import Actuators, DrivenJoint, check_joint_names
+from hodyn_ros.actuators.damped import next_linear_deflections
+from hodyn_ros.actuators.sea import SeriesElastic, checked_times
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
+from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.names import listed
+
+Array = NDArray[np.float64]
+
+
+class MotorMotion(NamedTuple):
+    """Motion and torque of all m motors, in the order of `Actuators.motor_names`."""
+
+    position: Array
+    """`[..., r, :]` is the r-th time derivative of the positions, shape (..., R, m)."""
+    torque: Array
+    """Motor torques and their derivatives, shape (..., T, m); T = R - 2, or 0 if that is less."""
+    deflection: Array
+    """Deflections of the n joints and their derivatives, (..., R, n); zero for rigid joints."""
+
+
+class MotorState(NamedTuple):
+    """What joints with dampers remember from one sample to the next."""
+
+    time: float
+    """Of the sample [s]."""
+    deflection: Array
+    """Series of the deflections of the joints with dampers, in the order of the joints."""
+
+
+def motor_motion(
+    actuators: Actuators,
+    motion: ArrayLike,
+    effort: ArrayLike | None = None,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    stiffness: Mapping[str, ArrayLike] | None = None,
+    times: ArrayLike | None = None,
+    initial_deflection: Mapping[str, float] | None = None,
+    order: int | None = None,
+) -> MotorMotion:
+    """Motion and torque of all motors that make the joints move so.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    motion : array-like, shape (..., K, n)
+        Joint motion in model order, see `inverse_dynamics`.
+    effort : array-like, shape (..., E, n), optional
+        Joint torques and their derivatives; by default those of `inverse_dynamics`, E = K - 2.
+    wrench : Wrench or sequence of Wrench, optional
+        For `inverse_dynamics`, if the effort is not given.
+    stiffness : mapping of joint name to array-like, shape (..., S), optional
+        Series of the stiffness of each joint that can choose it [N m/rad].
+    times : array-like, shape (N,), optional
+        Of the samples of a motion of shape (N, K, n) [s]; needed if a joint has a damper.
+    initial_deflection : mapping of joint name to float, optional
+        At the first time, for joints with a damper; by default that of the slow motion, see
+        `SeriesElastic.first_deflection`.
+    order : int, optional
+        Highest derivative of the motor torque that is needed; a motion of too low an order for it
+        is refused. By default the result has what the motion determines.
+
+    Returns
+    -------
+    MotorMotion
+        R is the number of orders that all motors have: E for springs (with dampers alone E + 1),
+        K if all joints are rigid. K = 5 gives motor positions to accelerations and the torque.
+
+    Raises
+    ------
+    DeflectionError
+        If a spring cannot have the torque or stiffness, or is deflected too far; its attributes
+        say which joint and sample.
+    MotionError
+        If motion, effort or times have wrong shapes or values, or the order is too low.
+    JointNameError
+        If a joint is unknown.
+    ActuatorError
+        If something is missing or given for a joint that cannot use it.
+    """
+    q, Q = _motion_and_effort(actuators, motion, effort, wrench)
+    series = _stiffness_series(actuators, stiffness) if stiffness or actuators.others else {}
+    deflections = {}
+    initial = _initial(actuators, initial_deflection) if initial_deflection else {}
+    if actuators.single.dampers:
+        if times is None:
+            names = listed(item.name for _, item, _ in actuators.single.dampers)
+            raise ActuatorError(
+                f'Joints with damping ({names}) need the times of the samples, because their '
+                'deflection depends on the past; give times=, or go from sample to sample with '
+                'motor_step.'
+            )
+        instants = checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
+        for _, item, actuator in actuators.single.dampers:
+            with _Naming(item):
+                efforts = np.broadcast_to(Q[..., item.joint], (*instants.shape, Q.shape[-2]))
+                deflections[item.joint] = actuator.deflection_along(
+                    instants, efforts, initial.get(item.joint)
+                )
+    return _refuse_low_order(_all_motors(actuators, q, Q, series, deflections), order, q)
+
+
+def motor_step(
+    actuators: Actuators,
+    time: float,
+    motion: ArrayLike,
+    state: MotorState | None = None,
+    effort: ArrayLike | None = None,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    stiffness: Mapping[str, ArrayLike] | None = None,
+    initial_deflection: Mapping[str, float] | None = None,
+    order: int | None = None,
+) -> tuple[MotorMotion, MotorState]:
+    """Motion and torque of all motors at one sample of a stream; for joints with dampers.
+
+    Joints without dampers do not need it, but may be among the others.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    time : float
+        Of this sample [s].
+    motion : array-like, shape (K, n)
+    state : MotorState, optional
+        What the call for the sample before has returned; None begins a new motion.
+    effort, wrench, stiffness, order
+        See `motor_motion`.
+    initial_deflection : mapping of joint name to float, optional
+        At the beginning of a motion.
+
+    Returns
+    -------
+    MotorMotion
+    MotorState
+        For the next sample.
+
+    Raises
+    ------
+    DeflectionError, MotionError, JointNameError, ActuatorError
+        See `motor_motion`; `MotionError` too if the time is not after that of the state, or the
+        motion has another order than the one before.
+    """
+    q, Q = _motion_and_effort(actuators, motion, effort, wrench)
+    if q.ndim != 2 or Q.ndim != 2:
+        raise MotionError(
+            f'The motion has shape {q.shape} and the effort {Q.shape}, expected one sample, '
+            '(K, n) and (E, n).'
+        )
+    series = _stiffness_series(actuators, stiffness) if stiffness or actuators.others else {}
+    initial = _initial(actuators, initial_deflection) if initial_deflection else {}
+    if state is None:
+        deflection = _first_deflections(actuators, Q, initial)
+    else:
+        deflection = _next_deflections(actuators, Q, state, float(time))
+    deflections = {
+        item.joint: deflection[i] for i, (_, item, _) in enumerate(actuators.single.dampers)
+    }
+    result = _refuse_low_order(_all_motors(actuators, q, Q, series, deflections), order, q)
+    return result, MotorState(float(time), deflection)
+
+
+def _first_deflections(actuators: Actuators, Q: Array, initial: Mapping[int, float]) -> Array:
+    result = np.empty((len(actuators.single.dampers), Q.shape[-2] + 1))
+    for i, (_, item, actuator) in enumerate(actuators.single.dampers):
+        with _Naming(item):
+            result[i] = actuator.first_deflection(Q[:, item.joint], initial.get(item.joint))
+    return result
+
+
+def _next_deflections(actuators: Actuators, Q: Array, state: MotorState, time: float) -> Array:
+    dampers = actuators.single.dampers
+    result = np.empty((len(dampers), Q.shape[-2] + 1))
+    if state.deflection.shape != result.shape:
+        raise MotionError(
+            f'The state has the shape {state.deflection.shape}, expected {result.shape}: of the '
+            'same robot, and from a motion of the same order.'
+        )
+    if not dampers:
+        return result
+    checked_times((state.time, time), (2,))
+    step = time - state.time
+    linear = actuators.single.linear_dampers
+    if linear.places.size:
+        result[linear.places] = next_linear_deflections(
+            linear.stiffness,
+            linear.damping,
+            step,
+            Q[:, linear.joints].T,
+            state.deflection[linear.places],
+        )
+        if not np.all(np.abs(result[linear.places, 0]) <= linear.max_deflection):
+            for i in linear.places:
+                _, item, actuator = dampers[i]
+                with _Naming(item):
+                    actuator.spring.check(result[i, 0])
+    if linear.places.size < len(dampers):
+        for i, (_, item, actuator) in enumerate(dampers):
+            if i not in linear.places:
+                before, effort = state.deflection[i], Q[:, item.joint]
+                with _Naming(item):
+                    result[i] = actuator.next_deflection(before, effort, step)
+    return result
+
+
+def _motion_and_effort(
+    actuators: Actuators,
+    motion: ArrayLike,
+    effort: ArrayLike | None,
+    wrench: Wrench | Sequence[Wrench] | None,
+) -> tuple[Array, Array]:
+    """Motion (..., K, n) and effort (..., E, n), checked."""
+    model = actuators.model
+    if effort is None:
+        # It checks the motion.
+        Q = inverse_dynamics(model, motion, wrench)
+        return np.asarray(motion, dtype=np.float64), Q
+    if wrench is not None:
+        raise ActuatorError('Both effort and wrench are given; the effort must include it.')
+    q = checked_motion(model, motion, lowest_K=1)
+    try:
+        Q = np.asarray(effort, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise MotionError(f'The effort is not an array of numbers ({error}).') from error
+    expected = f'(..., E, {model.n_joints}) with E >= 1'
+    if Q.ndim < 2 or Q.shape[-1] != model.n_joints or Q.shape[-2] < 1:
+        raise MotionError(f'The effort has shape {Q.shape}, expected {expected}.')
+    if not np.all(np.isfinite(Q)):
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(Q))[0])
+        raise MotionError(f'The effort holds {Q[where]} at {where}, expected finite numbers.')
+    try:
+        np.broadcast_shapes(q.shape[:-2], Q.shape[:-2])
+    except ValueError:
+        raise MotionError(
+            f'The leading axes {q.shape[:-2]} of the motion and {Q.shape[:-2]} of the effort do '
+            'not fit.'
+        ) from None
+    return q, Q
+
+
+def _stiffness_series(
+    actuators: Actuators, stiffness: Mapping[str, ArrayLike] | None
+) -> dict[int, Array]:
+    """Index the series of the stiffness by the joint."""
+    given = stiffness or {}
+    check_joint_names(actuators.model, given)
+    unused = [name for name in given if not actuators[name].needs_stiffness]
+    if unused:
+        raise ActuatorError(
+            f'A stiffness is given for {listed(unused)}, whose actuators cannot choose it.'
+        )
+    missing = [
+        item.name
+        for item in actuators.others
+        if item.actuator.needs_stiffness and item.name not in given
+    ]
+    if missing:
+        raise ActuatorError(
+            f'The stiffness of {listed(missing)} is missing; expected its series, shape (..., S) '
+            '[N m/rad].'
+        )
+    result = {}
+    for name, values in given.items():
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            array = np.array(np.nan)
+        if array.ndim < 1 or array.shape[-1] < 1 or not np.all(np.isfinite(array)):
+            raise MotionError(
+                f'Joint {name!r}: the stiffness is {values!r}, expected finite numbers of shape '
+                '(..., S), with its derivatives along the last axis.'
+            )
+        result[actuators.model.joint_names.index(name)] = array
+    return result
+
+
+def _initial(actuators: Actuators, initial: Mapping[str, float]) -> dict[int, float]:
+    """Index initial deflections by the joint."""
+    check_joint_names(actuators.model, initial)
+    unused = [name for name in initial if not actuators[name].needs_times]
+    if unused:
+        raise ActuatorError(
+            f'An initial deflection is given for {listed(unused)}, which have no damper: there '
+            'the torque determines it.'
+        )
+    return {actuators.model.joint_names.index(name): value for name, value in initial.items()}
+
+
+def _all_motors(
+    actuators: Actuators,
+    q: Array,
+    Q: Array,
+    stiffness: Mapping[int, Array],
+    deflections: Mapping[int, Array],
+) -> MotorMotion:
+    """Put together what all actuators compute."""
+    single = actuators.single
+    K, E = q.shape[-2], Q.shape[-2]
+    R = min(K, E + 2)
+    if single.dampers:
+        R = min(R, E + 1)
+    if single.is_elastic:
+        R = min(R, E)
+    batch = Q.shape[:-2]
+    if q.shape[:-2] != batch or stiffness:
+        shapes = [array.shape[:-1] for array in stiffness.values()]
+        batch = _common_axes(q.shape[:-2], batch, *shapes)
+
+    found: list[tuple[DrivenJoint, Motors]] = []
+    for item in actuators.others:
+        with _Naming(item):
+            motors = item.actuator.motors(
+                q[..., item.joint], Q[..., item.joint], stiffness.get(item.joint)
+            )
+        R = min(R, motors.position.shape[-1])
+        found.append((item, motors))
+    T = max(R - 2, 0)
+
+    delta = _single_deflections(actuators, Q, deflections, R, batch)
+    theta = q[..., :R, single.joints] + delta
+    tau = single.inertia * theta[..., 2:, :] + Q[..., :T, single.joints]
+    if single.friction and T:
+        single.friction.add(theta[..., 1:-1, :], tau)
+    if not found:
+        return MotorMotion(theta, tau, delta)
+
+    position = np.empty((*batch, R, actuators.n_motors))
+    torque = np.empty((*batch, T, actuators.n_motors))
+    deflection = np.empty((*batch, R, actuators.model.n_joints))
+    position[..., single.motors] = theta
+    torque[..., single.motors] = tau
+    deflection[..., single.joints] = delta
+    for item, motors in found:
+        position[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
+        torque[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
+        of_joint = item.actuator.deflection(q[..., item.joint], motors)
+        deflection[..., item.joint] = of_joint[..., :R]
+    return MotorMotion(position, torque, deflection)
+
+
+def _single_deflections(
+    actuators: Actuators,
+    Q: Array,
+    deflections: Mapping[int, Array],
+    R: int,
+    batch: tuple[int, ...],
+) -> Array:
+    """Deflections (..., R, joints) of the joints with a single motor."""
+    single = actuators.single
+    if not (single.is_elastic or single.dampers):
+        return np.zeros((*batch, R, single.stiffness.size))
+    torque = Q[..., :R, single.joints]
+    if R <= Q.shape[-2]:
+        delta = torque / single.stiffness
+    else:
+        # Dampers alone give one order more than there is of the torque.
+        delta = np.zeros((*Q.shape[:-2], R, single.stiffness.size))
+    if not np.all(np.abs(torque[..., 0, :]) <= single.max_torque):
+        _refuse_torque(actuators, Q)
+    if delta.shape[:-2] != batch:
+        delta = np.array(np.broadcast_to(delta, (*batch, *delta.shape[-2:])))
+    for place, item, spring in single.springs:
+        with _Naming(item):
+            delta[..., place] = spring.deflection_series(Q[..., :R, item.joint])
+    for place, item, _ in single.dampers:
+        delta[..., place] = deflections[item.joint][..., :R]
+    return delta
+
+
+def _refuse_torque(actuators: Actuators, Q: Array) -> None:
+    """Have the spring that cannot have its torque say so, unless it is rounding."""
+    for item in actuators.driven:
+        if isinstance(item.actuator, SeriesElastic) and not item.actuator.needs_times:
+            with _Naming(item):
+                item.actuator.spring.deflection(Q[..., 0, item.joint])
+
+
+def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise MotionError(
+            f'The leading axes {listed(shapes)} of motion, effort and stiffness do not fit.'
+        ) from None
+
+
+def _refuse_low_order(result: MotorMotion, order: int | None, q: Array) -> MotorMotion:
+    if order is not None and result.torque.shape[-2] <= order:
+        lacking = order + 1 - (result.position.shape[-2] - 2)
+        K = q.shape[-2]
+        raise MotionError(
+            f'Derivative {order} of the motor torques is asked for, but a motion with K = {K} '
+            f'(and what else is given) determines the motor positions up to derivative '
+            f'{result.position.shape[-2] - 1} only; expected K >= {K + lacking}, and effort and '
+            'stiffness to match where they are given.'
+        )
+    return result
+
+
+class _Naming:
+    """Add the name of the joint to errors of its actuator."""
+
+    def __init__(self, item: DrivenJoint) -> None:
+        self._name = item.name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, DeflectionError):
+            message = f'Joint {self._name!r}: {error}'
+            raise DeflectionError(message, self._name, error.sample) from None
+        if isinstance(error, ActuatorError):
+            raise ActuatorError(f'Joint {self._name!r}: {error}') from None
+
+
+__all__ = ['Actuators', 'MotorMotion', 'MotorState', 'motor_motion', 'motor_step']
