@@ -228,3 +228,11 @@ def test_constants_are_the_published_ones():
         for entry in sets.values():
             assert entry.status in {'data sheet', 'example', 'placeholder'}
             assert entry.source and entry.warning
+
+
+def test_force_on_the_pivot_keeps_its_digits_at_small_deflections():
+    model = PUBLISHED['awas_ii/nmmi']
+    for d in (1e-3, 1e-6, 1e-9):
+        found = model.series(np.array([[d], [0.02]])).motor_effort[:, 0]
+        expected = vsa_oracle.motor_torques(model, np, 0.0, d, 0.02)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -17,7 +17,7 @@ from hodyn_ros.actuators.vsa_antagonistic import DlrBavs, Qbmove
 from hodyn_ros.actuators.vsa_lever import AwasII
 from hodyn_ros.actuators.vsa_model import Elastic, VsaModel
 from hodyn_ros.actuators.vsa_parameters import vsa_model
-from hodyn_ros.actuators.vsa_series import product, sinh_cosh
+from hodyn_ros.actuators.vsa_series import increasing_root, product, sinh_cosh
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 
 every_model = pytest.mark.parametrize('model', MODELS.values(), ids=MODELS.keys())
@@ -341,6 +341,11 @@ def test_models_of_ones_own_are_inverted_by_the_general_method(longest):
     with pytest.raises(DeflectionError, match='out of reach'):
         model.deflections_for(np.array([0.0, 0.5]), np.array([3.0, 0.1]))
 
+    if np.isfinite(longest):
+        with pytest.raises(DeflectionError, match='0 to 6 N m/rad') as caught:
+            model.deflections_for(np.zeros(2), np.array([4.0, 6.1]))
+        assert caught.value.sample == (1,)
+
 
 def test_search_without_end_is_given_up():
     class Soft(QuadraticPair):
@@ -361,3 +366,26 @@ def test_search_without_end_is_given_up():
 
     with pytest.raises(DeflectionError):
         Soft(1.0, 1.0, np.inf).deflections_for(np.zeros(2), np.array([0.5, 2.0]))
+
+
+def test_roots_take_few_steps_even_where_values_overflow():
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        with np.errstate(over='ignore', invalid='ignore'):
+            value = np.log(np.exp(9.0 * x) + np.exp(-9.0 * x)) - target
+            return value, 9.0 * np.tanh(9.0 * x)
+
+    roots = np.array([0.5, 2.0, 30.0])
+    target = np.log(np.exp(9.0 * roots) + np.exp(-9.0 * roots))
+    found = increasing_root(function, np.zeros(3), np.array([1.0, 100.0, 200.0]))
+    np.testing.assert_allclose(found, roots, rtol=1e-14)
+    # Bisection alone would take more than fifty.
+    assert len(calls) < 15
+
+
+def test_roots_outside_of_the_bracket_become_its_ends():
+    roots = np.array([-1.0, 3.0])
+    found = increasing_root(lambda x: (x - roots, np.ones(2)), np.zeros(2), np.ones(2))
+    np.testing.assert_allclose(found, [0.0, 1.0], atol=1e-15)

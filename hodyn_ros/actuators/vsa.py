@@ -113,13 +113,14 @@ class VariableStiffness(Actuator):
         given = {'q': q, 'effort': effort, 'stiffness': stiffness}
         series = [series_of(name, value) for name, value in given.items()]
         R = min(values.shape[-1] for values in series)
-        try:
-            position, effort_, stiffness_ = np.broadcast_arrays(*(f[..., :R] for f in series))
-        except ValueError:
-            shapes = ', '.join(f'{name} {f.shape}' for name, f in zip(given, series))
-            raise MotionError(f'Leading axes do not fit: {shapes}.') from None
-        deflection = self.model.deflection_series(effort_, stiffness_)
-        return self._motors(position, deflection)
+        cut = [values[..., :R] for values in series]
+        if not cut[0].shape == cut[1].shape == cut[2].shape:
+            try:
+                cut = list(np.broadcast_arrays(*cut))
+            except ValueError:
+                shapes = ', '.join(f'{name} {f.shape}' for name, f in zip(given, series))
+                raise MotionError(f'Leading axes do not fit: {shapes}.') from None
+        return self._motors(cut[0], self.model.deflection_series(cut[1], cut[2]))
 
     def elastic(self, q: ArrayLike, position: ArrayLike) -> Elastic:
         """Compute what the springs do at a motion of joint and motors: the forward model.

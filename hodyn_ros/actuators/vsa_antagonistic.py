@@ -28,9 +28,9 @@ from hodyn_ros.actuators.vsa_series import increasing_root, sinh_cosh
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# Where the stiffness is the smallest that an effort allows, u_1 and u_2 belong together, and they
-# leave each other like the square root of the excess of stiffness. Closer than this, rounding of
-# the stiffness would spoil more than six digits of the motors' velocities.
+# At the smallest stiffness that an effort allows, u_1 and u_2 belong together; above it they part
+# like the square root of the excess. Closer than this, rounding of the stiffness would leave fewer
+# than six digits of the motors' velocities.
 EDGE = 1e-5
 
 

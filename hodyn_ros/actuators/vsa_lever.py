@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.actuator import checked_number
 from hodyn_ros.actuators.vsa_model import ROUNDING, Elastic, VsaModel
@@ -143,7 +143,7 @@ class AwasII(VsaModel):
         upper = np.where(reachable, highest / self.pitch, np.nan)
         return np.where(reachable, np.minimum(lower, upper), np.nan), upper
 
-    def stiffness_range(self, effort: object) -> tuple[Array, Array]:
+    def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
         """Interval of the stiffnesses at an effort; see `VsaModel.stiffness_range`."""
         Q = np.abs(np.asarray(effort, dtype=np.float64))
         limit = 2.0 * self.max_deflection
