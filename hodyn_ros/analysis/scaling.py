@@ -44,6 +44,7 @@ _ROUNDING = 5e-10
 _RATES = 400
 _RANGE = 1e-4
 _HALVINGS = 60
+_EDGE = 1e-11
 # How much faster the motion is played to see which limit is in the way.
 _FASTER = 1e-6
 
@@ -355,8 +356,8 @@ def _outside_by_search(quantities: Sequence[Quantity], known: Sequence[Intervals
             middle = 0.5 * (low + high)
             is_same = (_excess(quantities, middle) > 0.0) == exceeded[i]
             low, high = (middle, high) if is_same else (low, middle)
-        # The side on which the limits are kept.
-        edges.append(float(high if exceeded[i] else low))
+        # The side on which the limits are kept, away from the edge by more than rounding.
+        edges.append(float(high * (1.0 + _EDGE) if exceeded[i] else low * (1.0 - _EDGE)))
     if len(edges) % 2:
         edges.append(np.inf)
     return Intervals(np.array(edges[::2]), np.array(edges[1::2]))
@@ -371,10 +372,11 @@ def _limiting(quantities: Sequence[Quantity], factor: float) -> Limiting | None:
         try:
             values, faster = item.values(s), item.values(s * (1.0 + _FASTER))
         except DeflectionError as error:
-            # The spring is at the end of its range.
-            column, sample = item.columns.index(error.joint), error.sample[0]
-            value = float(item.values(s)[sample, column])
-            return Limiting(item.name, error.joint, sample, value, value)
+            # A spring is at the end of its range.
+            springs = next(each for each in quantities if each.name == 'deflection')
+            column, sample = springs.columns.index(error.joint), error.sample[0]
+            value = float(springs.values(s)[sample, column])
+            return Limiting(springs.name, error.joint, sample, value, value)
         excess = np.abs(faster) / limit
         sample, column = divmod(int(excess.argmax()), excess.shape[1])
         if excess[sample, column] > worst:

@@ -39,6 +39,10 @@ POWERS = 6
 """Powers of s, the zeroth included: the highest is that of the rate of a motor torque behind a
 spring."""
 
+# Springs refuse to be deflected beyond their range by rounding; what counts as rounding for limits
+# is more than that.
+_SPRING_SLACK = 1e-9
+
 
 class Quantity(NamedTuple):
     """A limited quantity of all C joints or motors at all N samples."""
@@ -346,7 +350,15 @@ def _polynomial_motors(
         ('motor_velocity', position, 1, 2 + more, limits.motor_velocity),
         ('motor_torque', torque, 0, 3 + more, limits.motor_torque),
         ('motor_torque_rate', torque, 1, 4 + more, limits.motor_torque_rate),
-        ('deflection', deflection, 0, 3, np.minimum(limits.deflection, ranges)),
+        (
+            'deflection',
+            deflection,
+            0,
+            3,
+            np.minimum(
+                limits.deflection, np.array(ranges) - _SPRING_SLACK * (np.array(ranges) + 1.0)
+            ),
+        ),
     )
     for name, coefficients, order, needed, limit in rows:
         if np.isfinite(limit).any():
