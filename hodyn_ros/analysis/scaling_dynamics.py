@@ -356,7 +356,7 @@ def _polynomial_motors(
             0,
             3,
             np.minimum(
-                limits.deflection, np.array(ranges) - _SPRING_SLACK * (np.array(ranges) + 1.0)
+                limits.deflection, np.array(ranges) * (1.0 - _SPRING_SLACK) - _SPRING_SLACK
             ),
         ),
     )
