@@ -1,8 +1,7 @@
 """Limits along a path as functions of the squared speed b(u) and its first two derivatives.
 
-On the path p(u), with ud^2 = b, the torque of rigid bodies is m b'/2 + c b + g with the functions
-m = M p', c = M p'' + C(p, p') p' and g = the weight of the place. Acceleration and torque are
-linear in b and b', the squared velocity in b; jerk and torque rate are sqrt(b) times what is linear
+On the path p(u), with ud^2 = b, the torque of rigid bodies is m b'/2 + c b + g with m = M p',
+c = M p'' + C(p, p') p' and the weight g, functions of the place. Acceleration and torque are linear in b and b', the squared velocity in b; jerk and torque rate are sqrt(b) times what is linear
 in b, b' and b''. Source: Verscheure, Demeulenaere, Swevers, De Schutter and Diehl 2009,
 "Time-Optimal Path Tracking for Robots: A Convex Optimization Approach", for the torque.
 
@@ -53,13 +52,14 @@ class PathLimits:
         self._model, self._limits = model, limits
         p = path(places, 3)
         self._p = p
-        self._laws = {
-            model.body_names.index(name): law for name, law in model.friction.items()
-        }
+        self._laws = {model.body_names.index(name): law for name, law in model.friction.items()}
         # With ud = 1: g + c and g' + c'. With ud = 2: g + 4 c and 2 g' + 8 c'. With ud = u2d = 1,
         # the torque has m more, its rate 2 c + m'.
         slow, fast = self._bodies(p), self._bodies(p * 2.0 ** np.arange(4.0)[:, None])
-        self._c, self._c_rate = (fast[:, 0] - slow[:, 0]) / 3.0, (fast[:, 1] / 2 - slow[:, 1]) / 3.0
+        self._c, self._c_rate = (
+            (fast[:, 0] - slow[:, 0]) / 3.0,
+            (fast[:, 1] / 2 - slow[:, 1]) / 3.0,
+        )
         self._g, self._g_rate = slow[:, 0] - self._c, slow[:, 1] - self._c_rate
         speeding = p.copy()
         speeding[:, 2] += p[:, 1]
@@ -89,8 +89,8 @@ class PathLimits:
             (self._c_rate, 0.5 * self._m_rate + self._c, 0.5 * self._m),
         )
 
-    def largest_ratio(self, b: Array) -> float:
-        """Largest quotient of a quantity and its limit.
+    def ratios(self, b: Array) -> Array:
+        """Largest quotient of a quantity and its limit at each place, shape (N,).
 
         Parameters
         ----------
@@ -116,7 +116,8 @@ class PathLimits:
             (effort, limits.effort),
             (speed * rate, limits.effort_dot),
         )
-        return max(float((np.abs(values) / limit).max()) for values, limit in pairs)
+        every = [(np.abs(values) / limit).max(axis=1) for values, limit in pairs]
+        return np.asarray(np.max(every, axis=0))
 
     def rows(self, b: Array, near: float) -> Rows:
         """Linear inequalities about a known squared speed, those that are nearly reached.
@@ -135,7 +136,7 @@ class PathLimits:
         limits, p = self._limits, self._p
         known = b[:, None, :]
         root = np.sqrt(b[:, :1])
-        found: list[tuple[Array, Array, Array]] = []  # place, slopes, bound
+        found: list[tuple[NDArray[np.intp], Array, Array]] = []  # place, slopes, bound
         speed = np.square(p[:, 1] / limits.velocity).max(axis=1)
         moves = speed > 0.0
         slopes = np.zeros((len(b), 3))

@@ -65,7 +65,7 @@ class RestingPath:
         self._from_end = _advance(*reversed(exponents))
 
     def parameter(self, u: Array, K: int) -> Array:
-        """Derivatives 0 to K-1 of sigma with respect to u, shape (..., K), for u from 0 to 1."""
+        """Compute derivatives 0 to K-1 of sigma with respect to u, shape (..., K)."""
         near_end = u > 0.5
         x = np.where(near_end, 1.0 - u, u)
         result = np.empty((*np.shape(u), K))

@@ -1,8 +1,8 @@
 """A time law u(t) of class C4, given by the square b(u) of its speed.
 
 With b = ud^2 the derivatives of u are polynomials in b, its derivatives and the speed:
-u2d = b' / 2, u3d = b'' ud / 2 and so on; and the time is the integral of 1 / sqrt(b). b is a spline
-of degree 4, so it is of class C3 and u(t) of class C4.
+u2d = b' / 2, u3d = b'' ud / 2 and so on; and the time is the integral of 1 / sqrt(b). b is a
+spline of degree 4, so it is of class C3 and u(t) of class C4.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TimeLaw(Immutable):
         return BSpline(clamped(self.knots), self.coefficients, DEGREE)
 
     def squares(self, u: Array, highest_derivative: int) -> Array:
-        """b and its derivatives with respect to u, shape (..., highest_derivative + 1)."""
+        """B and its derivatives with respect to u, shape (..., highest_derivative + 1)."""
         spline = self._spline
         result = np.zeros((*np.shape(u), highest_derivative + 1))
         for k in range(min(highest_derivative, DEGREE) + 1):
@@ -82,7 +82,9 @@ class TimeLaw(Immutable):
     def __call__(self, t: Array, K: int) -> Array:
         """Series (..., K) of the parameter at times from 0 to the duration."""
         t = np.asarray(t, dtype=np.float64)
-        interval = np.clip(np.searchsorted(self.times, t, side='right') - 1, 0, len(self.times) - 2)
+        interval = np.clip(
+            np.searchsorted(self.times, t, side='right') - 1, 0, len(self.times) - 2
+        )
         before, behind = self.knots[interval], self.knots[interval + 1]
         offset = t - self.times[interval]
         low, high = before.copy(), behind.copy()
