@@ -11,7 +11,8 @@ from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
 from hodyn_ros.actuators.robot import motor_motion
 from hodyn_ros.analysis.limits import MotionLimits, find_violations, motion_limits
-from hodyn_ros.analysis.scaling import StretchedMotion, stretched, uniform_scaling
+from hodyn_ros.analysis.scaling import uniform_scaling
+from hodyn_ros.analysis.stretching import StretchedMotion, stretched
 from hodyn_ros.errors import (
     ActuatorError,
     DeflectionError,

@@ -21,8 +21,9 @@ from hodyn_ros.analysis.limits import MotionLimits, motion_limits
 from hodyn_ros.analysis.retiming_limits import PathLimits
 from hodyn_ros.analysis.retiming_path import RestingPath
 from hodyn_ros.analysis.retiming_solver import fastest_law
-from hodyn_ros.analysis.scaling import Limiting, TimedMotion, UniformScaling, uniform_scaling
-from hodyn_ros.analysis.scaling_dynamics import at_rate
+from hodyn_ros.analysis.scaling import refuse_extremes, uniform_scaling
+from hodyn_ros.analysis.scaling_search import Limiting, UniformScaling
+from hodyn_ros.analysis.stretching import TimedMotion, at_rate
 from hodyn_ros.analysis.time_law import TimeLaw
 from hodyn_ros.errors import ScalingError, TrajectoryError
 from hodyn_ros.model.robot import RobotModel
@@ -202,15 +203,19 @@ def retime(
     """
     limits = motion_limits(model) if limits is None else limits
     _check(model, path, intervals)
+    refuse_extremes(model, limits, path)
     resting = RestingPath(path)
     steps = _FINER * _DENSITY * intervals
     uniform = TimeLaw.from_coefficients(np.array([0.0, 1.0]), np.ones(5))
 
     def scaled(law: TimeLaw) -> UniformScaling:
-        t = np.linspace(0.0, law.duration, steps + 1)
-        motion = resting.along(law(t, 4 if actuators is None else 6))
         return uniform_scaling(
-            model, motion, limits, actuators=actuators, motor_limits=motor_limits
+            model,
+            RetimedMotion(resting, law, 1.0),
+            limits,
+            actuators=actuators,
+            motor_limits=motor_limits,
+            samples=steps + 1,
         )
 
     by_constant = scaled(uniform)

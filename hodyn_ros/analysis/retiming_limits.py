@@ -1,8 +1,9 @@
 """Limits along a path as functions of the squared speed b(u) and its first two derivatives.
 
 On the path p(u), with ud^2 = b, the torque of rigid bodies is m b'/2 + c b + g with m = M p',
-c = M p'' + C(p, p') p' and the weight g, functions of the place. Acceleration and torque are linear in b and b', the squared velocity in b; jerk and torque rate are sqrt(b) times what is linear
-in b, b' and b''. Source: Verscheure, Demeulenaere, Swevers, De Schutter and Diehl 2009,
+c = M p'' + C(p, p') p' and the weight g, functions of the place. Acceleration and torque are
+linear in b and b', the squared velocity in b; jerk and torque rate are sqrt(b) times what is
+linear in b, b' and b''. Source: Verscheure, Demeulenaere, Swevers, De Schutter and Diehl 2009,
 "Time-Optimal Path Tracking for Robots: A Convex Optimization Approach", for the torque.
 
 |l(b)| sqrt(b) <= L is |l(b)| <= L / sqrt(b). The right side is convex, so its tangent at a known b

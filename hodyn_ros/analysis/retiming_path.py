@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.composition import compose
-from hodyn_ros.analysis.scaling import TimedMotion
+from hodyn_ros.analysis.stretching import TimedMotion
 from hodyn_ros.errors import TrajectoryError
 
 Array = NDArray[np.float64]

@@ -40,7 +40,7 @@ _NODES = 3
 # Ratio to a limit from which on it is part of a linear program with a large or small region.
 _NEAR, _VERY_NEAR = 0.3, 0.6
 # Rounds in which places are added where a limit is exceeded between places, and their refinement.
-_ROUNDS = 4
+_ROUNDS = 8
 _FINER = 10
 _HALVINGS = 40
 

@@ -25,6 +25,7 @@ from hodyn_ros.actuators.robot import MotorMotion, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.analysis.limits import MotionLimits
+from hodyn_ros.analysis.stretching import at_rate
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError
@@ -105,11 +106,6 @@ def friction_efforts(model: RobotModel, laws: Mapping[int, FrictionLaw], velocit
         return np.zeros_like(velocity)
     of_bodies = np.swapaxes(velocity[..., model.coordinate] * model.multiplier, -1, -2)
     return independent_efforts(model, np.swapaxes(joint_friction(laws, of_bodies), -1, -2))
-
-
-def at_rate(series: Array, s: float) -> Array:
-    """Series of shape (..., K, n) of what is played at the rate s."""
-    return series * s ** np.arange(float(series.shape[-2]))[:, None]
 
 
 class ScaledDynamics:
