@@ -8,6 +8,8 @@ BENCH := quick
 # More processes than these hold each other up: the tests of the node have several each.
 IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 SOAK := 600
+# Options of the demonstration, such as --over-ros; examples/sea_demo.py --help lists them.
+SEA :=
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
@@ -21,6 +23,7 @@ unexport COLCON_HOME COLCON_LOG_PATH COLCON_EXTENSION_BLOCKLIST COLCON_LOG_LEVEL
 unexport CONDA_PREFIX LD_LIBRARY_PATH PYTHONHOME PYTHONPATH PYTHONSTARTUP VIRTUAL_ENV
 unexport ROS_DISTRO ROS_LOCALHOST_ONLY ROS_DISCOVERY_SERVER ROS_STATIC_PEERS RMW_IMPLEMENTATION
 unexport FASTRTPS_DEFAULT_PROFILES_FILE FASTDDS_DEFAULT_PROFILES_FILE
+unexport RMW_FASTRTPS_USE_QOS_FROM_XML RMW_FASTRTPS_PUBLICATION_MODE
 unexport PYTEST_ADDOPTS _ROS_WHEELS_BOOTSTRAP_COMPLETE
 # Nodes that tests and the demo start do not meet those of other machines.
 export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
@@ -59,6 +62,11 @@ test-long: venv ## Set up and run the long tests, which make test leaves out
 .PHONY: demo
 demo: venv ## Set up, run the Panda node on real topics and draw build/demo/panda_efforts.png
 	$(VENV)/bin/python examples/panda_demo.py
+
+.PHONY: demo-sea
+demo-sea: venv ## Set up, compare controllers of a Panda with elastic joints into build/demo_sea
+	$(VENV)/bin/pip install --quiet '.[plot,simulation]'
+	$(VENV)/bin/python examples/sea_demo.py $(SEA)
 
 .PHONY: examples
 examples: venv ## Set up, recompute examples of the papers and draw them into build/examples

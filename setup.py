@@ -54,11 +54,14 @@ setup(
             'ros-geometry-msgs~=5.5.1',
             'ros-rcl-interfaces~=2.3.0',
             'ros-rclpy[fastrtps]~=9.1.2',
+            'ros-rosgraph-msgs~=2.3.0',
             'ros-sensor-msgs~=5.5.1',
             'ros-std-msgs~=5.5.1',
             'ros-trajectory-msgs~=5.5.1',
         ],
         'plot': ['matplotlib>=3.5'],
+        # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
+        'simulation': ['mujoco>=3.3'],
         'doc': ['sphinx>=5.0'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
         # urdf_parser_py, which replaces the one that hodyn_ros needs.
@@ -78,6 +81,7 @@ setup(
             'example-robot-data>=4.1',
             'hypothesis>=6.0',
             'matplotlib>=3.5',
+            'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',
             'pytest>=7.0',
@@ -88,8 +92,10 @@ setup(
     },
     entry_points={
         'console_scripts': [
+            'flatness_controller = hodyn_ros.ros.flatness_controller:main',
             'hodyn_node = hodyn_ros.ros.node:main',
             'reference_publisher = hodyn_ros.ros.reference_publisher:main',
+            'simulated_robot = hodyn_ros.ros.simulated_robot:main',
         ],
     },
 )

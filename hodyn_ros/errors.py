@@ -42,6 +42,10 @@ class StaleError(MotionError):
     """A motion that belongs to another time."""
 
 
+class ControlError(HodynError):
+    """A controller that cannot be made, or a robot that it cannot control."""
+
+
 class RequestError(HodynError):
     """A request that contradicts itself or leaves out what it needs."""
 
@@ -129,3 +133,7 @@ class ScalingError(HodynError):
     def __init__(self, message: str, intervals: tuple[tuple[float, float], ...] = ()) -> None:
         super().__init__(message)
         self.intervals = intervals
+
+
+class SimulationError(HodynError):
+    """A robot or setting that cannot be simulated, or a simulation that has broken down."""

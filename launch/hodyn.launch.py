@@ -33,10 +33,18 @@ ARGUMENTS = (
     ('joint_states', 'joint_states', 'Topic on which measured positions arrive.'),
     ('wrench_motion', 'wrench_motion', 'Topic on which wrenches with derivatives arrive.'),
     ('wrench', 'wrench', 'Topic on which measured wrenches arrive.'),
+    ('stiffness_motion', 'stiffness_motion', 'Topic on which wanted stiffnesses arrive.'),
     ('demo', 'false', 'Also run a publisher of a reference trajectory for the Franka Panda.'),
 )
 
-REMAPPED = ('joint_trajectory', 'joint_motion', 'joint_states', 'wrench_motion', 'wrench')
+REMAPPED = (
+    'joint_trajectory',
+    'joint_motion',
+    'joint_states',
+    'wrench_motion',
+    'wrench',
+    'stiffness_motion',
+)
 
 
 def start_nodes(context):

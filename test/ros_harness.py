@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
+from hodyn_msgs.msg import (
+    JointEffort,
+    JointEffortTrajectory,
+    JointMotion,
+    MotorReference,
+    StiffnessMotion,
+    WrenchMotion,
+)
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
@@ -64,9 +71,13 @@ class Harness:
             'wrench_motion': self.client.create_publisher(
                 WrenchMotion, 'wrench_motion', qos.INPUT
             ),
+            'stiffness_motion': self.client.create_publisher(
+                StiffnessMotion, 'stiffness_motion', qos.INPUT
+            ),
         }
         for topic, kind, profile in (
             ('hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
+            ('hodyn_node/motor_reference', MotorReference, qos.OUTPUT),
             ('hodyn_node/effort_trajectory', JointEffortTrajectory, qos.EFFORT_TRAJECTORY),
             ('/diagnostics', DiagnosticArray, qos.OUTPUT),
         ):

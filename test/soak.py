@@ -222,7 +222,9 @@ class Checker:
         return True
 
 
-def soak(seconds: float, rate: float = 1000.0, seed: int = 1) -> Report:
+def soak(
+    seconds: float, rate: float = 1000.0, seed: int = 1, allowed_growth: float = 64.0
+) -> Report:
     """Run a node under faults.
 
     Parameters
@@ -233,6 +235,8 @@ def soak(seconds: float, rate: float = 1000.0, seed: int = 1) -> Report:
         Of the stream [Hz].
     seed : int
         Of the faults.
+    allowed_growth : float
+        Of the memory [MB].
 
     Returns
     -------
@@ -240,7 +244,7 @@ def soak(seconds: float, rate: float = 1000.0, seed: int = 1) -> Report:
     """
     path = share_file('urdf/panda.urdf')
     urdf = Path(path).read_text(encoding='utf-8')
-    report = Report()
+    report = Report(allowed_growth=allowed_growth)
     domain = next_domain()
     client = Client(domain, takes_efforts=False)
     client.publishers['robot_description'].publish(String(data=urdf))

@@ -484,6 +484,7 @@ def test_every_status_and_value_is_documented(station):
     station.diagnostics.received('joint_motion')
     station.diagnostics.estimated(2, 0.0, [])
     station.diagnostics.process('running')
+    station.diagnostics.motors_published([])
     station.diagnostics.waiting(0, 8)
     statuses = station.after(1.0)
     statuses['<input>'] = statuses.pop('joint_motion')

@@ -154,7 +154,7 @@ def test_page_on_the_node_lists_all_error_codes_and_fields_of_the_service():
     response, request = ComputeInverseDynamics.Response, ComputeInverseDynamics.Request
     assert codes == {name: getattr(response, name) for name in codes}
     assert sorted(codes.values()) == list(range(len(codes)))
-    assert max(codes.values()) == response.BUSY
+    assert max(codes.values()) == response.INVALID_ACTUATION
     fields = [cell.strip('`') for cell, _ in rows if cell.startswith('``')]
     assert sorted(fields) == sorted(request.get_fields_and_field_types())
 

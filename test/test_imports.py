@@ -14,6 +14,7 @@ LAYERS = [
     {'ros', 'cli'},
     {FACADE},
     {'io', 'plotting'},
+    {'control', 'simulation'},
     {'analysis', 'actuators'},
     {'dynamics', 'kinematics', 'engine'},
     {'model', 'trajectory'},

@@ -21,6 +21,7 @@ from rclpy.parameter import Parameter
 from ros_harness import Harness, next_domain
 
 from hodyn_ros import RobotModel
+from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.errors import ModelError, WrenchError
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.node import HodynNode
@@ -32,6 +33,7 @@ NAMES = [entry.name for entry in ENTRIES]
 READ_ONLY = {
     'base_link', 'tip_link', 'gravity', 'planning_process', 'diagnostics_period',
     'max_waiting_requests',
+    'mirror_efforts',
 }  # fmt: skip
 # What rclpy declares itself.
 OF_RCLPY = {'use_sim_time', 'start_type_description_service'}
@@ -165,11 +167,13 @@ def test_choices_are_named_and_all_of_them_are_taken(plain_node, name, choices):
 def test_values_reach_the_settings(plain_node):
     values = {
         'base_link': 'a', 'tip_link': 'b', 'gravity': [1.0, 2.0, 3.0], 'planning_process': False,
-        'diagnostics_period': 2.5, 'max_waiting_requests': 3, 'publish_rate': 12.5,
+        'mirror_efforts': True, 'diagnostics_period': 2.5, 'max_waiting_requests': 3,
+        'publish_rate': 12.5,
         'trajectory_sample_period': 0.25, 'max_samples': 77, 'max_trajectory_points': 55,
         'max_message_size': 4096, 'interpolation': 'jtc', 'allow_partial_joints': True,
         'stop_duration': 1.5, 'input_timeout': 2.0, 'wrench_timeout': 0.75,
-        'wrench_stale_policy': 'fade', 'wrench_fade_time': 0.125, 'wrench.link': 'hand',
+        'wrench_stale_policy': 'fade', 'wrench_fade_time': 0.125, 'stiffness_timeout': 0.3,
+        'stiffness_rest_time': 0.7, 'wrench.link': 'hand',
         'wrench.acting': 'on_environment', 'wrench.sensor_xyz': [0.1, 0.2, 0.3],
         'wrench.sensor_rpy': [0.4, 0.5, 0.6], 'wrench.tool_mass': 0.5,
         'wrench.tool_center_of_mass': [0.01, 0.02, 0.03], 'wrench.delay': 0.05,
@@ -183,7 +187,7 @@ def test_values_reach_the_settings(plain_node):
         assert values[entry.name] != default, 'a default would reach the settings anyway'
     settings = Parameters(plain_node(**values)).settings
     read = flat(dataclasses.asdict(settings))
-    assert read.pop('limits') == ()
+    assert read.pop('limits') == read.pop('actuators') == ()
     assert {name: list(v) if isinstance(v, tuple) else v for name, v in read.items()} == values
 
 
@@ -598,3 +602,19 @@ def test_description_that_is_refused_together_with_another_parameter_is_not_used
         harness.wait_until_in_use(robots.HEAVIER_TWO_LINK)
     finally:
         harness.close()
+
+
+def test_documentation_lists_every_key_of_actuators_with_its_unit_and_types():
+    text = (ROOT / 'doc' / 'parameters.rst').read_text(encoding='utf-8')
+    rows = re.findall(
+        r'^   \* - ``actuators\.<joint>\.(\w+)``\n     - (.+)\n     - (.+)\n     - (.+)\n',
+        text,
+        re.MULTILINE,
+    )
+    expected = [
+        (key.name, key.kind + (f' [{key.unit}]' if key.unit else ''), ', '.join(key.types))
+        for key in KEYS
+    ]
+    assert [row[:3] for row in rows] == expected
+    for key, row in zip(KEYS, rows):
+        assert key.description.split()[:4] == row[3].split()[:4]

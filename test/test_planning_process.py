@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -170,3 +171,26 @@ def test_process_ends_when_the_node_is_killed():
     readable, _, _ = select.select([pid], [], [], 20.0)
     os.close(pid)
     assert readable
+
+
+def test_request_waits_for_the_robot_that_is_in_use_already():
+    made = Harness()
+    try:
+        made.describe_and_wait(robots.TWO_LINK)
+        go_on = threading.Event()
+        made.node._planner._prepare = lambda model: go_on.wait(TIMEOUT)
+        made.describe_and_wait(robots.HEAVIER_TWO_LINK)
+        future = made.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
+        for _ in range(10):  # time for a wrong answer
+            time.sleep(0.02)
+        assert not future.done()
+        go_on.set()
+        made.wait(future.done, 'answer')
+        answer = future.result().effort_trajectory
+        q = np.reshape(answer.position, (-1, 2))[-1]
+        expected = inverse_dynamics(
+            RobotModel.from_urdf(robots.HEAVIER_TWO_LINK), np.array([q, 0 * q, 0 * q])
+        )
+        np.testing.assert_allclose(answer.effort[-2:], expected[0])
+    finally:
+        made.close()

@@ -12,7 +12,8 @@ from fault_peers import Chaos
 @pytest.fixture(scope='module')
 def report():
     # A rate that a busy machine can follow; what is lost or wrong does not depend on it.
-    return soak.soak(seconds=3.0, rate=200.0)
+    # The planning, killed and started again, has not yet taken what it needs by then.
+    return soak.soak(seconds=3.0, rate=200.0, allowed_growth=256.0)
 
 
 def test_node_under_all_faults_loses_nothing(report):
@@ -21,7 +22,8 @@ def test_node_under_all_faults_loses_nothing(report):
     faults = {name[len('_fault_') :] for name in dir(Chaos) if name.startswith('_fault_')}
     assert set(report.faults['committed']) == faults, 'each one at least once'
     assert report.refusals['joint_motion'] > 0
-    assert report.faults['answers']['not finite'] == 0
+    # None is answered if the planning is killed late.
+    assert report.faults['answers'].get('not finite', 0) == 0
     assert len(report.memory) > 3
     assert min(report.memory_at_ends(1)) > 10.0, 'a Python process has more'
 

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hodyn_ros.actuators import CubicSpring, LinearSpring, PolynomialSpring, TableSpring
+from hodyn_ros.actuators import (
+    CubicSpring,
+    LinearSpring,
+    PolynomialSpring,
+    Spring,
+    TableSpring,
+)
 from hodyn_ros.errors import ActuatorError, DeflectionError, HodynError
 
 SINH = 25.0 * np.sinh(4.0 * np.linspace(-0.3, 0.5, 17))
@@ -107,13 +113,22 @@ def test_series_and_inverse_series_undo_each_other(spring):
 
 
 @EACH
+def test_one_torque_is_inverted_as_many_are(spring):
+    low, high = (np.clip(end, -1e3, 1e3) for end in spring.torque_range)
+    torques = np.linspace(low, high, 101)
+    many = spring.deflection(torques)
+    single = np.array([spring.deflection(torque) for torque in torques])
+    np.testing.assert_allclose(single, many, rtol=1e-13, atol=1e-16)
+
+
+@EACH
 def test_leading_axes_do_not_matter(spring):
     low, high = np.clip(spring.torque_range, -20.0, 20.0)
     torque = np.linspace(low, high, 24).reshape(2, 3, 4)
     together = spring.deflection_series(torque)
     for index in np.ndindex(2, 3):
         np.testing.assert_allclose(
-            spring.deflection_series(torque[index]), together[index], rtol=1e-14
+            spring.deflection_series(torque[index]), together[index], rtol=1e-12, atol=1e-15
         )
     assert spring.deflection(3.0).shape == ()
 
@@ -196,25 +211,36 @@ def test_hardening_spring_is_inverted_for_all_torques(stiffness, cubic, torque):
         assert force == pytest.approx(torque, rel=1e-13, abs=1e-300)
 
 
-def test_law_of_ones_own_needs_values_derivatives_and_inverse_only():
-    from hodyn_ros.actuators import Spring
+class Exponential(Spring):
+    """A law as users may write one."""
 
-    class Exponential(Spring):
-        range = (-1.0, 1.0)
+    def __init__(self, *ends):
+        self._ends = ends
 
-        def derivatives(self, deflection, order):
-            result = np.repeat(np.exp(deflection)[..., None], order + 1, axis=-1)
-            result[..., 0] -= 1.0
-            return result
+    @property
+    def range(self):
+        return self._ends
 
-        def _inverse(self, torque):
-            return np.log1p(torque)
+    def derivatives(self, deflection, order):
+        result = np.repeat(np.exp(deflection)[..., None], order + 1, axis=-1)
+        result[..., 0] += deflection
+        result[..., 1:2] += 1.0
+        return result
 
-    spring = Exponential()
-    torque = np.array([0.5, 1.0, -2.0])
-    x = np.log(1.5)
-    expected = [x, 1.0 / 1.5, -2.0 / 1.5 - 1.0 / 1.5**2]
-    np.testing.assert_allclose(spring.deflection_series(torque), expected, rtol=1e-14)
+
+@pytest.mark.parametrize(
+    'ends', [(-90.0, 9.0), (-np.inf, 9.0), (-90.0, np.inf), (-np.inf, np.inf)]
+)
+def test_law_of_ones_own_needs_range_and_derivatives_only(ends):
+    spring = Exponential(*ends)
+    x = np.array([-88.0, -3.0, -1e-3, 0.0, 0.5, 8.0])
+    np.testing.assert_allclose(spring.deflection(np.exp(x) + x), x, rtol=1e-13, atol=1e-15)
+    torque = np.array([np.exp(0.5) + 0.5, 1.0, -2.0])
+    slope = np.exp(0.5) + 1.0
+    expected = [0.5, 1.0 / slope, (-2.0 - np.exp(0.5) / slope**2) / slope]
+    np.testing.assert_allclose(spring.deflection_series(torque), expected, rtol=1e-13)
+    with pytest.raises(DeflectionError):
+        Exponential(-1.0, 1.0).deflection(np.exp(1.1) + 1.1)
 
 
 @pytest.mark.parametrize(

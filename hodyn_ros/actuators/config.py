@@ -65,7 +65,11 @@ KEYS = (
         'spring', 'string', '', ('sea',),
         'Law of the spring; linear unless given.', choices=tuple(SPRINGS),
     ),
-    Key('stiffness', 'float', 'N m/rad', ('sea',), 'Stiffness of a linear or cubic spring.'),
+    Key(
+        'stiffness', 'float', 'N m/rad', ('sea', 'vsa'),
+        'Stiffness of a linear or cubic spring; for a joint of variable stiffness the one that it '
+        'has unless it is asked for another.',
+    ),
     Key(
         'cubic_stiffness', 'float', 'N m/rad^3', ('sea',),
         'Factor of the third power of the deflection, of a cubic spring.', 'any',
@@ -172,7 +176,8 @@ def actuators_from_config(model: RobotModel, config: Config) -> Actuators:
         If a key is unknown, missing or does not belong to the actuator, or a value cannot be
         used. The message names joint and key.
     """
-    tables = _checked(model, config)
+    tables = check_config(config)
+    check_joint_names(model, tables)
     return Actuators(model, {joint: _actuator(joint, table) for joint, table in tables.items()})
 
 
@@ -194,7 +199,8 @@ def motor_limits_from_config(actuators: Actuators, config: Config) -> MotorLimit
     JointNameError, ActuatorError
         See `actuators_from_config`.
     """
-    tables = _checked(actuators.model, config)
+    tables = check_config(config)
+    check_joint_names(actuators.model, tables)
     limits = {}
     for joint, table in tables.items():
         count = len(actuators[joint].motor_suffixes)
@@ -216,11 +222,26 @@ def _name(joint: str, key: str) -> str:
     return f'actuators.{joint}.{key}'
 
 
-def _checked(model: RobotModel, config: Config) -> dict[str, dict[str, object]]:
-    """Tables with values of the right type, without those that are not given."""
+def check_config(config: Config) -> dict[str, dict[str, object]]:
+    """Check what can be checked without the robot: keys, and the values of each of them.
+
+    Parameters
+    ----------
+    config : mapping of joint name to mapping of key to value
+        See `actuators_from_config`.
+
+    Returns
+    -------
+    dict of str to dict
+        The same with arrays as tuples, without what counts as not given.
+
+    Raises
+    ------
+    ActuatorError
+        See `actuators_from_config`.
+    """
     if not isinstance(config, Mapping):
         raise ActuatorError(f'actuators is {config!r}, expected a table for each joint.')
-    check_joint_names(model, config)
     tables = {}
     for joint, given in config.items():
         if not isinstance(given, Mapping):

@@ -1,17 +1,7 @@
 """Deflection of a spring with a damper beside it, along a sampled joint torque.
 
-The joint torque Q = f(delta) + D d/dt delta drives a stable first-order equation for the
-deflection. Its first E derivatives are algebraic in the deflection: with Q and E - 1 derivatives
-known at a sample, Q^(m) = d^m/dt^m f(delta) + D delta^(m+1), m = 0 .. E-1, are E equations for the
-E + 1 entries of the series of delta. The last equation joins consecutive samples: the Obreshkov
-formula of the Pade approximation (E-1, E) of the exponential function,
-
-    sum over j <= E of beta_j h^j delta_1^(j) = sum over j < E of alpha_j h^j delta_0^(j),
-
-which is exact for polynomials of degree 2 E - 1 and L-stable, so that the damping may be small and
-the equation stiff. All equations of a sample are solved at once, by elimination with pivoting in
-the unknowns h^j delta^(j): neither delta from its derivatives nor they from it would be
-well-conditioned for all ratios of h and D / f'.
+The equations of the samples are in obreshkov.py. Steps that are too long for them are divided,
+with the torque between the samples from the polynomial that has its derivatives at both ends.
 """
 
 from __future__ import annotations
@@ -21,21 +11,24 @@ from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import BPoly
 
 from hodyn_ros.actuators.composition import compose
+from hodyn_ros.actuators.obreshkov import defects, extended, newton, pade
 from hodyn_ros.actuators.springs import Spring
 from hodyn_ros.errors import ActuatorError
-from hodyn_ros.lie import leibniz
 
 Array = NDArray[np.float64]
 
-_MOST_ITERATIONS = 60
+# How often a step may be halved, and rounds of solving and halving.
+_MOST_DIVISIONS = 14
+_MOST_ROUNDS = 40
 
-# Newton's method converges quadratically: after a step this small, relative to the same order of
-# the derivative, one more step leaves an error of rounding.
-_SMALL_STEP = 1e-7
-# Changes of h^j delta^(j) by so much of delta may be rounding, which the formula magnifies.
-_ROUNDING = 1e-12
+# Steps with a larger defect are divided: relative to the largest deflection, and absolute [rad].
+# With the torque alone (E = 1) the formula is Euler's, of which no more can be expected.
+_TOLERANCE = {1: 1e-3}
+_USUAL_TOLERANCE = 1e-6
+_ALWAYS_GOOD = 1e-10
 
 
 def follow_torque(
@@ -66,18 +59,33 @@ def follow_torque(
     ActuatorError
         If no solution is found.
     """
-    N, E = effort.shape
-    result = np.empty((N, E + 1))
-    result[0] = first
-    if N > 1:
-        steps = np.diff(times)
-        guess = _static_guess(spring, effort[1:])
-        found = _steps(spring, damping, steps, effort[1:], first, guess)
-        if found is None:
-            found = _one_by_one(spring, damping, steps, effort[1:], first)
-        result[1:] = found
-    spring.check(result[:, 0])
-    return result
+    grid, Q, given = times, effort, np.arange(len(times))
+    shortest = np.diff(times) / 2.0**_MOST_DIVISIONS
+    found: Array | None = None
+    unsolved = 0
+    for _ in range(_MOST_ROUNDS):
+        steps = np.diff(grid)
+        solved, unsolved = _solve(spring, damping, steps, Q[1:], first)
+        if solved is None:
+            is_long = np.zeros(steps.size, dtype=bool)
+            is_long[max(unsolved - 1, 0) : unsolved + 2] = True
+        else:
+            series = np.concatenate((first[None], solved))
+            found = series[given]
+            is_long = _too_long(steps, series[:-1], series[1:], np.abs(series[:, 0]).max())
+        is_long &= steps > shortest[np.searchsorted(given, np.arange(steps.size), 'right') - 1]
+        if not is_long.any():
+            break
+        grid, Q, places = _divided(grid, Q, is_long)
+        given = places[given]
+    if found is None:
+        where = int(np.searchsorted(given, unsolved, 'right')) - 1
+        raise ActuatorError(
+            f'No deflection of {spring} with damping {damping} was found after sample {where}, '
+            f'{times[where]:.6g} s; expected shorter steps or a smoother torque.'
+        )
+    spring.check(found[:, 0])
+    return found
 
 
 def next_deflection(
@@ -105,15 +113,16 @@ def next_deflection(
     DeflectionError, ActuatorError
         See `follow_torque`.
     """
-    steps = np.array([time_step])
-    series: Array = _one_by_one(spring, damping, steps, effort[None], before)[0]
-    spring.check(series[0])
+    E = effort.size
+    last = compose(extended(spring, before[0], E), before[:E]) + damping * before[1:]
+    times = np.array([0.0, time_step])
+    series: Array = follow_torque(spring, damping, times, np.stack((last, effort)), before)[1]
     return series
 
 
 def next_linear_deflections(
     stiffness: Array, damping: Array, time_step: float, effort: Array, before: Array
-) -> Array:
+) -> tuple[Array, NDArray[np.bool_]]:
     """Series of the deflections of several linear springs one sample later, at once.
 
     Parameters
@@ -128,9 +137,11 @@ def next_linear_deflections(
     -------
     ndarray, shape (n, E+1)
         Not checked against ranges.
+    ndarray of bool, shape (n,)
+        For which springs the step is too long, so that it should be divided.
     """
     n, E = effort.shape
-    beta, alpha = _pade(E)
+    beta, alpha = pade(E)
     powers = time_step ** np.arange(E + 1.0)
     size = stiffness + damping / time_step
     matrix = np.zeros((n, E + 1, E + 1))
@@ -145,14 +156,16 @@ def next_linear_deflections(
     # The entries differ by orders of magnitude; a second solution makes the small ones exact too.
     scaled += np.linalg.solve(matrix, right - matrix @ scaled)
     result: Array = scaled[..., 0] / powers
-    return result
+    largest = np.maximum(np.abs(result[:, 0]), np.abs(before[:, 0]))
+    return result, _too_long(np.full(n, time_step), before, result, largest)
 
 
 def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
     """Series of the deflection from one sample, without what the damper remembers of the past.
 
     The solution of the E equations of a sample with delta^(E) = 0. It deviates from the motion
-    that has forgotten its beginning by about (D / f')^E delta^(E), and not at all at rest.
+    that has forgotten its beginning by about (D / f')^E delta^(E), and not at all at rest. Where
+    there is none, the deflection that the spring has without the damper.
 
     Parameters
     ----------
@@ -166,7 +179,8 @@ def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
 
     Raises
     ------
-    DeflectionError, ActuatorError
+    DeflectionError
+        If it is outside of the range.
     """
     E = effort.shape[-1]
     series = _static_guess(spring, effort[None])
@@ -174,11 +188,10 @@ def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
     h = np.array([damping / slope])
     row = np.zeros(E + 1)
     row[E] = 1.0
-    found = _newton(spring, damping, h, effort[None], series, row, np.zeros(E), np.zeros(E + 1))
+    found = newton(spring, damping, h, effort[None], series, row, np.zeros(E), np.zeros(E + 1))
     if found is None:
-        raise ActuatorError(
-            f'No initial deflection was found for {spring} with damping {damping}; give one.'
-        )
+        # No motion is slow for a joint that takes longer to settle.
+        return deflection_from_state(spring, damping, float(spring.deflection(effort[0])), effort)
     spring.check(found[:, 0])
     first: Array = found[0]
     return first
@@ -216,118 +229,73 @@ def deflection_from_state(
     return series
 
 
-@lru_cache(maxsize=16)
-def _pade(E: int) -> tuple[Array, Array]:
-    """Coefficients beta_j (E+1) and alpha_j (E) of the formula above, from exp = alpha / beta."""
-    n = 2 * E - 1
-    common = [factorial(n - j) / (factorial(n) * factorial(j)) for j in range(E + 1)]
-    beta = [(-1) ** j * common[j] * factorial(E) / factorial(E - j) for j in range(E + 1)]
-    alpha = [common[j] * factorial(E - 1) / factorial(E - 1 - j) for j in range(E)]
-    return np.array(beta), np.array(alpha)
+def _solve(
+    spring: Spring, damping: float, steps: Array, effort: Array, first: Array
+) -> tuple[Array | None, int]:
+    """Solve the equations of all steps at once, or else of one after the other.
 
-
-def _steps(
-    spring: Spring, damping: float, steps: Array, effort: Array, first: Array, guess: Array
-) -> Array | None:
-    beta, alpha = _pade(effort.shape[-1])
-    return _newton(spring, damping, steps, effort, guess, beta, alpha, first)
-
-
-def _one_by_one(
-    spring: Spring, damping: float, steps: Array, effort: Array, before: Array
-) -> Array:
-    """Go from sample to sample: slow, but always close to the solution."""
-    found = np.empty((steps.size, before.size))
-    for i, h in enumerate(steps):
-        part = slice(i, i + 1)
-        start = _taylor(before, h)[None]
-        one = _steps(spring, damping, steps[part], effort[part], before, start)
-        if one is None:
-            raise ActuatorError(
-                f'No deflection of {spring} with damping {damping} was found {h:.3g} s after '
-                f'sample {i}; expected shorter steps or a smoother torque.'
-            )
-        before = found[i] = one[0]
-    return found
-
-
-def _newton(
-    spring: Spring,
-    damping: float,
-    h: Array,
-    effort: Array,
-    series: Array,
-    beta: Array,
-    alpha: Array,
-    first: Array,
-) -> Array | None:
-    """Newton's method for all samples at once; None if it does not converge.
-
-    Parameters
-    ----------
-    h : ndarray, shape (N,)
-        Steps that lead to the samples.
-    effort : ndarray, shape (N, E)
-    series : ndarray, shape (N, E+1)
-        Where to begin.
-    beta, alpha : ndarray, shape (E+1,), (E,)
-        Last equation of a sample: beta . (h^j series_i^(j)) = alpha . (h^j series_(i-1)^(j)).
-    first : ndarray, shape (E+1,)
-        The series before the first sample.
-
-    Returns
-    -------
-    ndarray, shape (N, E+1), or None
+    The second result is the first step without a solution.
     """
-    N, E = effort.shape
-    powers = h[:, None] ** np.arange(E + 1)
-    link = alpha * powers[:, :E]
-    m, j = np.ogrid[:E, :E]
-    scaling = np.where(m >= j, powers[:, np.maximum(m - j, 0)], 0.0)
-    scaled = series * powers
-    jacobian = np.zeros((N, E + 1, E + 1))
-    right = np.zeros((N, E + 1, 2))
-    jacobian[:, E] = beta
-    right[:, E, 1] = 1.0
-    was_close = False
-    for _ in range(_MOST_ITERATIONS):
-        series = scaled / powers
-        derivatives = _extended(spring, series[:, 0], E)
-        torque = compose(derivatives, series[:, :E])
-        slope = compose(derivatives[:, 1:], series[:, :E])
-        # Equations are scaled so that their largest coefficients are about one.
-        size = np.abs(slope[:, :1]) + (damping / h)[:, None]
-        jacobian[:, :E] = 0.0
-        jacobian[:, :E, :E] = leibniz.multiplication(slope) * scaling / size[..., None]
-        rate = (damping / h)[:, None] / size
-        jacobian[:, np.arange(E), np.arange(1, E + 1)] += rate
-        right[:, :E, 0] = (effort - torque) * powers[:, :E] / size - rate * scaled[:, 1:]
-        previous = np.concatenate((first[None, :E], series[:-1, :E]))
-        right[:, E, 0] = (link * previous).sum(axis=-1) - scaled @ beta
-        try:
-            own, passed = np.moveaxis(np.linalg.solve(jacobian, right), -1, 0)
-        except np.linalg.LinAlgError:
-            return None
-        # What a change of one sample does to the next is passed on in one number.
-        unscaled = link[1:] / powers[:-1, :E]
-        source = (unscaled * own[:-1, :E]).sum(axis=-1).tolist()
-        factor = (unscaled * passed[:-1, :E]).sum(axis=-1).tolist()
-        change, changes = 0.0, [0.0]
-        for a, b in zip(source, factor):
-            change = a + b * change
-            changes.append(change)
-        update = own + passed * np.array(changes)[:, None]
-        scaled = scaled + update
-        largest = np.abs(scaled).max(axis=0)
-        if not np.all(np.isfinite(largest)):
-            return None
-        small = np.maximum(_SMALL_STEP * largest, _ROUNDING * largest[0])
-        is_close = bool(np.all(np.abs(update).max(axis=0) <= small))
-        if was_close:
-            result: Array = scaled / powers
-            return result
-        was_close = is_close
-    return None
+    beta, alpha = pade(effort.shape[-1])
+    if steps.size > 1:
+        guess = _static_guess(spring, effort)
+        found = newton(spring, damping, steps, effort, guess, beta, alpha, first)
+        if found is not None:
+            return found, steps.size
+    found, before = np.empty((steps.size, first.size)), first
+    for i in range(steps.size):
+        part = slice(i, i + 1)
+        guess = _taylor(before, float(steps[i]))[None]
+        one = newton(spring, damping, steps[part], effort[part], guess, beta, alpha, before)
+        if one is None:
+            return None, i
+        before = found[i] = one[0]
+    return found, steps.size
+
+
+def _too_long(
+    steps: Array, before: Array, after: Array, largest: Array | np.float64
+) -> NDArray[np.bool_]:
+    """Which steps have a defect that is too large for deflections of this size."""
+    tolerance = _TOLERANCE.get(before.shape[-1] - 1, _USUAL_TOLERANCE)
+    allowed = tolerance * largest + _ALWAYS_GOOD
+    return np.asarray(~(defects(steps, before, after) <= allowed))
+
+
+def _divided(
+    times: Array, effort: Array, is_long: NDArray[np.bool_]
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Insert times and torques in the middle of long steps; say where the old ones went."""
+    E = effort.shape[-1]
+    left = np.flatnonzero(is_long)
+    h = (times[left + 1] - times[left])[:, None]
+    powers = h ** np.arange(E)
+    from_left, from_right = _middle(E)
+    middle = (effort[left] * powers) @ from_left + (effort[left + 1] * powers) @ from_right
+    places = np.arange(times.size) + np.concatenate(([0], np.cumsum(is_long)))
+    between = times[left] + 0.5 * h[:, 0]
+    return (
+        np.insert(times, left + 1, between),
+        np.insert(effort, left + 1, middle / powers, axis=0),
+        places,
+    )
+
+
+@lru_cache(maxsize=16)
+def _middle(E: int) -> tuple[Array, Array]:
+    """Series in the middle of a step of length one from those at its ends, as two matrices."""
+    identity, zero = np.eye(E), np.zeros(E)
+    pairs = [(row, zero) for row in identity], [(zero, row) for row in identity]
+    left, right = (
+        np.array(
+            [
+                [float(BPoly.from_derivatives([0.0, 1.0], pair)(0.5, nu=m)) for m in range(E)]
+                for pair in side
+            ]
+        )
+        for side in pairs
+    )
+    return left, right
 
 
 def _static_guess(spring: Spring, effort: Array) -> Array:
@@ -347,19 +315,3 @@ def _taylor(series: Array, h: float) -> Array:
     for j in range(K):
         moved[j] = sum(series[j + i] * h**i / factorial(i) for i in range(K - j))
     return moved
-
-
-def _extended(spring: Spring, deflection: Array, order: int) -> Array:
-    """Law and derivatives, continued by straight lines outside of the range.
-
-    Iterations may leave the range, where a law need not increase; solutions that do are refused.
-    """
-    lower, upper = spring.range
-    inside = np.clip(deflection, lower, upper)
-    derivatives = spring.derivatives(inside, order)
-    outside = deflection != inside
-    if outside.any():
-        beyond = (deflection - inside)[outside]
-        derivatives[outside, 0] += derivatives[outside, 1] * beyond
-        derivatives[outside, 2:] = 0.0
-    return derivatives

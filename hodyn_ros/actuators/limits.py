@@ -7,6 +7,7 @@ error of its own (`DeflectionError`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -106,7 +107,8 @@ def find_motor_violations(
         Ordered by quantity, then by motor or joint. Their `joint_name` is the name of the motor,
         for deflections that of the joint.
     """
-    samples = [array.reshape(-1, *array.shape[-2:]) for array in motion]
+    N = prod(motion.position.shape[:-2])
+    samples = [array.reshape(N, *array.shape[-2:]) for array in motion]
     position, torque, deflection = samples
     motors, joints = actuators.motor_names, actuators.model.joint_names
     checks: list[tuple[str, Array, int, Sequence[str], Array]] = [

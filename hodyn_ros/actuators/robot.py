@@ -193,25 +193,23 @@ def _next_deflections(actuators: Actuators, Q: Array, state: MotorState, time: f
     checked_times((state.time, time), (2,))
     step = time - state.time
     linear = actuators.single.linear_dampers
+    alone = np.ones(len(dampers), dtype=bool)
     if linear.places.size:
-        result[linear.places] = next_linear_deflections(
+        result[linear.places], alone[linear.places] = next_linear_deflections(
             linear.stiffness,
             linear.damping,
             step,
             Q[:, linear.joints].T,
             state.deflection[linear.places],
         )
-        if not np.all(np.abs(result[linear.places, 0]) <= linear.max_deflection):
-            for i in linear.places:
-                _, item, actuator = dampers[i]
-                with _Naming(item):
-                    actuator.spring.check(result[i, 0])
-    if linear.places.size < len(dampers):
-        for i, (_, item, actuator) in enumerate(dampers):
-            if i not in linear.places:
-                before, effort = state.deflection[i], Q[:, item.joint]
-                with _Naming(item):
-                    result[i] = actuator.next_deflection(before, effort, step)
+        # Those that leave their range are to say so.
+        is_beyond = ~(np.abs(result[linear.places, 0]) <= linear.max_deflection)
+        alone[linear.places] |= is_beyond
+    for i in np.flatnonzero(alone).tolist():
+        _, item, actuator = dampers[i]
+        with _Naming(item):
+            effort = Q[:, item.joint]
+            result[i] = actuator.next_deflection(state.deflection[i], effort, step)
     return result
 
 

@@ -155,7 +155,8 @@ class SeriesElastic(Actuator):
 
         With a damper it satisfies Q = f(delta) + D deltad and its derivatives at every sample to
         rounding, and between samples an implicit formula of order 2 E - 1 (for E = 3, five) that
-        is stable for all steps.
+        is stable for all steps. Steps are divided, with Q interpolated from its derivatives at
+        both ends, until each errs by less than about a millionth of the largest deflection.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How a wrench goes on when nothing more is heard of it: by its derivatives, and then to rest.
+"""How a signal goes on when nothing more is heard of it: by its derivatives, and then to rest.
 
 To rest it comes by the polynomial of degree 5 that has its value, rate and second derivative at
 the beginning and none of the last two at the end (Hermite interpolation). So it is of class C2,
@@ -27,43 +27,42 @@ _CONSTANT = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
 def continued(values: Array, times: Array) -> Array:
-    """Polynomial continuation of a wrench and its derivatives.
+    """Polynomial continuation of a signal, such as a wrench, and its derivatives.
 
     Parameters
     ----------
-    values : ndarray, shape (3, 6)
-        Wrench, first and second derivative at time zero.
+    values : ndarray, shape (3, c)
+        Its c components, their first and second derivatives at time zero.
     times : ndarray, shape (N,)
         [s]
 
     Returns
     -------
-    ndarray, shape (N, 3, 6)
+    ndarray, shape (N, 3, c)
     """
     t = times[:, None]
-    W, Wd, W2d = values
-    return np.stack(
-        [W + t * Wd + 0.5 * t**2 * W2d, Wd + t * W2d, np.broadcast_to(W2d, (len(t), 6))], axis=1
-    )
+    x, xd, x2d = values
+    constant = np.broadcast_to(x2d, (len(t), len(x2d)))
+    return np.stack([x + t * xd + 0.5 * t**2 * x2d, xd + t * x2d, constant], axis=1)
 
 
 def brought_to_rest(values: Array, time: float, duration: float, to_zero: bool) -> Array:
-    """Wrench that ends smoothly: its derivatives become zero, and it too if wanted.
+    """Signal that ends smoothly: its derivatives become zero, and it too if wanted.
 
     Parameters
     ----------
-    values : ndarray, shape (3, 6)
-        Wrench, first and second derivative at time zero.
+    values : ndarray, shape (3, c)
+        Its c components, their first and second derivatives at time zero.
     time : float
         From zero on [s].
     duration : float
         After it all derivatives are zero [s].
     to_zero : bool
-        Whether the wrench ends as zero; otherwise it ends with the value that it has at time zero.
+        Whether the signal ends as zero; otherwise it ends with the value that it has at time zero.
 
     Returns
     -------
-    ndarray, shape (3, 6)
+    ndarray, shape (3, c)
     """
     x = min(time / duration, 1.0)
     # derivatives[m, k] is the m-th derivative of x^k.

@@ -10,11 +10,15 @@ from hodyn_msgs.msg import (
     JointEffort,
     JointEffortTrajectory,
     JointMotion,
+    LimitViolation,
+    StiffnessMotion,
     WrenchMotion,
 )
 from hodyn_msgs.srv import ComputeInverseDynamics
 from numpy.typing import NDArray
 
+from hodyn_ros.actuators.limits import find_motor_violations
+from hodyn_ros.actuators.robot import motor_motion
 from hodyn_ros.analysis.limits import (
     MotionLimits,
     find_position_violations,
@@ -23,6 +27,7 @@ from hodyn_ros.analysis.limits import (
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import (
+    ActuatorError,
     HodynError,
     JointNameError,
     ModelError,
@@ -32,6 +37,7 @@ from hodyn_ros.errors import (
 )
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.conversions import (
+    MOTION_FIELDS,
     NANOSECONDS,
     continuous_order,
     effort_trajectory_message,
@@ -43,7 +49,10 @@ from hodyn_ros.ros.conversions import (
     waypoints_from_message,
     wrench_from_message,
 )
+from hodyn_ros.ros.drives import Drives
+from hodyn_ros.ros.motors import motor_trajectory_message
 from hodyn_ros.ros.settings import Settings
+from hodyn_ros.ros.stiffness import requested_stiffness, stiffness_from_message
 from hodyn_ros.ros.wrenches import continued
 from hodyn_ros.trajectory.piecewise import Motion
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, plan_motion
@@ -59,6 +68,7 @@ _ERROR_CODES = (
     (ModelError, Response.NO_MODEL),
     (JointNameError, Response.INVALID_JOINTS),
     (WrenchError, Response.INVALID_WRENCH),
+    (ActuatorError, Response.INVALID_ACTUATION),
     (RequestError, Response.INVALID_REQUEST),
     (HodynError, Response.INVALID_MOTION),
 )
@@ -70,6 +80,7 @@ class Robot(NamedTuple):
     model: RobotModel
     limits: MotionLimits
     description: str
+    drives: Drives | None = None
 
 
 def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
@@ -130,6 +141,7 @@ def effort_trajectory(
     stamp: int,
     source: int,
     curve: Motion | None = None,
+    stiffness: Sequence[StiffnessMotion] = (),
 ) -> JointEffortTrajectory:
     """Efforts and violated limits of a sampled motion (N, K, n) as a message.
 
@@ -146,16 +158,54 @@ def effort_trajectory(
         One of JointEffort.SOURCE_*.
     curve : Motion, optional
         From which the motion is sampled; its limits are looked at between the samples too.
+    stiffness : sequence of StiffnessMotion, optional
+        Of joints that can choose it; what is not given is that of the parameters.
     """
     effort = inverse_dynamics(robot.model, motion, wrenches)
     message = effort_trajectory_message(robot.model, times, motion, effort, stamp, source)
+    in_motors = _add_motors(message, robot, times, motion, effort, wrenches, curve, stiffness)
     if curve is not None:
         times, motion, effort = _with_more_looks(robot, curve, times, motion, effort, wrenches)
     violations = find_violations(robot.model, robot.limits, motion, effort)
     message.limit_violations = [
         violation_message(violation, times[violation.sample]) for violation in violations
-    ]
+    ] + in_motors
     return message
+
+
+def _add_motors(
+    message: JointEffortTrajectory,
+    robot: Robot,
+    times: Array,
+    motion: Array,
+    effort: Array,
+    wrenches: Sequence[Wrench],
+    curve: Motion | None,
+    stiffness: Sequence[StiffnessMotion],
+) -> list[LimitViolation]:
+    """Say what the motors do, and return the limits that they exceed."""
+    drives = robot.drives
+    if drives is None:
+        if stiffness:
+            stiffness_from_message(stiffness[0], ())
+        return []
+    given = requested_stiffness(stiffness, drives.stiffness, times)
+    if curve is not None and not wrenches and motion.shape[1] == len(MOTION_FIELDS):
+        # With the fifth derivative the torques of the motors have a rate.
+        motion = curve(times, motion.shape[1])
+        effort = inverse_dynamics(robot.model, motion)
+    motors = motor_motion(
+        drives.actuators,
+        motion,
+        effort,
+        stiffness={**drives.default_stiffness((len(times),)), **given},
+        times=times,
+    )
+    message.motors = motor_trajectory_message(drives.actuators, times, motors)
+    return [
+        violation_message(violation, times[violation.sample])
+        for violation in find_motor_violations(drives.actuators, drives.limits, motors)
+    ]
 
 
 def describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot) -> None:
@@ -261,8 +311,13 @@ def _requested(
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
     expect_wrenches(robot.model, wrenches)
     if plan is None:
-        return effort_trajectory(robot, times, motion, wrenches, stamp, source), ()
-    message = effort_trajectory(robot, times, motion, wrenches, stamp, source, plan.motion)
+        message = effort_trajectory(
+            robot, times, motion, wrenches, stamp, source, stiffness=request.stiffness
+        )
+        return message, ()
+    message = effort_trajectory(
+        robot, times, motion, wrenches, stamp, source, plan.motion, request.stiffness
+    )
     describe_plan(message, plan, robot)
     return message, plan.warnings
 

@@ -76,6 +76,7 @@ class Descriptions:
         try:
             model = self._assembled(xml)
             self._parameters.limits_of(model)
+            self._parameters.drives_of(model)
         except HodynError as error:
             self._refuse(str(error))
             raise
@@ -98,11 +99,13 @@ class Descriptions:
         """Have a robot compiled with wrenches; may be called from any thread."""
         self._preparation.request_wrenches(model, wrenches)
 
-    def update_limits(self) -> None:
-        """Take the limits of the robot in use from the parameters once more."""
+    def update_robot(self) -> None:
+        """Take limits and actuators of the robot in use from the parameters once more."""
         if self.robot is not None:
-            limits = self._parameters.limits_of(self.robot.model)
-            self.robot = self.robot._replace(limits=limits)
+            model = self.robot.model
+            self.robot = self.robot._replace(
+                limits=self._parameters.limits_of(model), drives=self._parameters.drives_of(model)
+            )
 
     def close(self) -> None:
         """End the preparation."""
@@ -135,10 +138,11 @@ class Descriptions:
             return None
         try:
             limits = self._parameters.limits_of(outcome.model)
+            drives = self._parameters.drives_of(outcome.model)
         except HodynError as error:
             self._refuse(str(error))
             return None
-        return Robot(outcome.model, limits, outcome.description)
+        return Robot(outcome.model, limits, outcome.description, drives)
 
     def _refuse(self, reason: str) -> None:
         self.error = reason

@@ -86,6 +86,54 @@ class _Input:
         return silence if silence > patience else None
 
 
+class _Output:
+    """What became of the messages of an output topic."""
+
+    def __init__(self, quiet_time: float) -> None:
+        self.alarm = Alarm(quiet_time)
+        self.published = self.recent_published = 0
+        self.limit_hits: Counter[str] = Counter()
+        self.recent_limit_hits = 0
+        self.stops = self.recent_stops = 0
+        self.stopped_because = ''
+
+    def publish(self, limit_hits: Sequence[str]) -> None:
+        self.published += 1
+        self.recent_published += 1
+        self.recent_limit_hits += len(limit_hits)
+        self.limit_hits.update(limit_hits)
+
+    def stop(self, reason: str) -> None:
+        self.stopped_because = reason
+        self.stops += 1
+        self.recent_stops += 1
+
+    def causes(self) -> Iterable[Cause]:
+        if self.recent_limit_hits:
+            yield Cause(WARN, 'limit', 'limits are exceeded', self.recent_limit_hits)
+        if self.stopped_because:
+            text = f'the output is held back: {self.stopped_because}'
+            yield Cause(ERROR, 'stop', text, self.recent_stops)
+
+    def values(self, interval: float) -> dict[str, object]:
+        """Values for the report, those of limits apart; starts a new interval."""
+        values = {
+            'published': self.published,
+            'rate [Hz]': f'{self.recent_published / interval:.1f}',
+            'held back because': self.stopped_because,
+            'held back': self.stops,
+        }
+        self.recent_published = self.recent_limit_hits = self.recent_stops = 0
+        self.stopped_because = ''
+        return values
+
+    def hits(self) -> dict[str, object]:
+        return {
+            f'samples beyond the limit of {what}': hits
+            for what, hits in sorted(self.limit_hits.items())
+        }
+
+
 class Diagnostics:
     """Counters that any thread may feed; `report` turns them into a message.
 
@@ -118,13 +166,9 @@ class Diagnostics:
         self._last_report = self._now()
         self._hardware_id = ''
         self._wrenches: dict[str, str] = {}
-        self._output_alarm = Alarm(quiet_time)
-        self._published = self._recent_published = 0
+        self._efforts = _Output(quiet_time)
+        self._motors: _Output | None = None
         self._recent_compute_time = self._recent_longest = 0.0
-        self._limit_hits: Counter[str] = Counter()
-        self._recent_limit_hits = 0
-        self._stops = self._recent_stops = 0
-        self._stale = ''
         self._missed_ticks = self._recent_missed_ticks = 0
         self._estimate: dict[str, object] | None = None
         self._process: dict[str, object] | None = None
@@ -199,19 +243,29 @@ class Diagnostics:
     def published(self, compute_time: float, limit_hits: Sequence[str]) -> None:
         """Count an output, the time it took [s], and the limits that it exceeds."""
         with self._lock:
-            self._published += 1
-            self._recent_published += 1
+            self._efforts.publish(limit_hits)
             self._recent_compute_time += compute_time
             self._recent_longest = max(self._recent_longest, compute_time)
-            self._recent_limit_hits += len(limit_hits)
-            self._limit_hits.update(limit_hits)
 
     def stopped(self, reason: str) -> None:
         """Note that an output was held back."""
         with self._lock:
-            self._stale = reason
-            self._stops += 1
-            self._recent_stops += 1
+            self._efforts.stop(reason)
+
+    def motors_published(self, limit_hits: Sequence[str]) -> None:
+        """Count an output about the motors and the limits that it exceeds."""
+        with self._lock:
+            self._motor_output().publish(limit_hits)
+
+    def motors_stopped(self, reason: str) -> None:
+        """Note that an output about the motors was held back."""
+        with self._lock:
+            self._motor_output().stop(reason)
+
+    def _motor_output(self) -> _Output:
+        if self._motors is None:
+            self._motors = _Output(self._quiet_time)
+        return self._motors
 
     def acting(self, wrenches: Mapping[str, str]) -> None:
         """Note the wrenches that act, by their links."""
@@ -320,6 +374,8 @@ class Diagnostics:
                 ),
                 self._output_status(interval, now),
             ]
+            if self._motors is not None:
+                statuses.append(self._motor_status(self._motors, interval, now))
             if self._estimate is not None:
                 statuses.append(self._estimator_status())
             if self._process is not None or self._waiting is not None:
@@ -409,34 +465,27 @@ class Diagnostics:
                     WARN, 'tick', 'samples of the stream were missed', self._recent_missed_ticks
                 )
             )
-        if self._recent_limit_hits:
-            causes.append(Cause(WARN, 'limit', 'limits are exceeded', self._recent_limit_hits))
-        if self._stale:
-            causes.append(
-                Cause(
-                    ERROR, 'stop', f'the output is held back: {self._stale}', self._recent_stops
-                )
-            )
-        level, message = self._output_alarm.report(causes, now, 'ok')
-        count = self._recent_published
-        values: dict[str, object] = {
-            'published': self._published,
-            'rate [Hz]': f'{count / interval:.1f}',
+        output = self._efforts
+        causes += output.causes()
+        level, message = output.alarm.report(causes, now, 'ok')
+        count = output.recent_published
+        values = {
+            **output.values(interval),
             'mean compute time [ms]': f'{1e3 * self._recent_compute_time / max(count, 1):.3f}',
             'longest compute time [ms]': f'{1e3 * self._recent_longest:.3f}',
-            'held back because': self._stale,
-            'held back': self._stops,
             'missed samples of the stream': self._missed_ticks,
         }
         for link, state in self._wrenches.items():
             values[f'wrench on {link}'] = state
-        for what, hits in sorted(self._limit_hits.items()):
-            values[f'samples beyond the limit of {what}'] = hits
-        self._recent_published = self._recent_limit_hits = 0
+        values.update(output.hits())
         self._recent_compute_time = self._recent_longest = 0.0
-        self._recent_missed_ticks = self._recent_stops = 0
-        self._stale = ''
+        self._recent_missed_ticks = 0
         return self._status('joint_effort', level, message, values)
+
+    def _motor_status(self, output: _Output, interval: float, now: float) -> DiagnosticStatus:
+        level, message = output.alarm.report(list(output.causes()), now, 'ok')
+        values = {**output.values(interval), **output.hits()}
+        return self._status('motor_reference', level, message, values)
 
     def _estimator_status(self) -> DiagnosticStatus:
         order = self._estimate['valid order']

@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
-from hodyn_msgs.msg import JointEffort, JointMotion, MotionEstimate, WrenchMotion
+from hodyn_msgs.msg import (
+    JointEffort,
+    JointMotion,
+    MotionEstimate,
+    StiffnessMotion,
+    WrenchMotion,
+)
 from numpy.typing import NDArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockChange, ClockType, JumpThreshold, TimeJump
@@ -48,6 +54,10 @@ from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
 from hodyn_ros.ros.inbox import Inbox
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.mirrors import Mirrors
+from hodyn_ros.ros.motor_output import INPUT as STIFFNESS_INPUT
+from hodyn_ros.ros.motor_output import OUTPUT as MOTOR_OUTPUT
+from hodyn_ros.ros.motor_output import MotorOutput
 from hodyn_ros.ros.parameters import Parameters, declare_robot_description
 from hodyn_ros.ros.planner import Plan
 from hodyn_ros.ros.planning import SERVICE, Asked, Event, Logged, Planner, Served
@@ -65,7 +75,16 @@ from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
 
 LOG_PERIOD = 1.0  # s
-STREAMS = ('joint_motion', 'joint_states', 'wrench', 'wrench_motion', 'joint_effort', SERVICE)
+STREAMS = (
+    'joint_motion',
+    'joint_states',
+    'wrench',
+    'wrench_motion',
+    STIFFNESS_INPUT,
+    'joint_effort',
+    MOTOR_OUTPUT,
+    SERVICE,
+)
 
 
 class HodynNode(Node):
@@ -96,8 +115,12 @@ class HodynNode(Node):
         self._effort_publisher = qos.create_publisher(
             self, JointEffort, '~/joint_effort', qos.OUTPUT
         )
+        self._mirrors = Mirrors(self) if settings.mirror_efforts else None
         self._estimate_publisher = qos.create_publisher(
             self, MotionEstimate, '~/motion_estimate', qos.OUTPUT
+        )
+        self._motors = MotorOutput(
+            self, lambda: self._settings, self._diagnostics, self._log_error
         )
         self._diagnostics_publisher = qos.create_publisher(
             self, DiagnosticArray, '/diagnostics', qos.OUTPUT
@@ -163,6 +186,7 @@ class HodynNode(Node):
             'joint_states': (JointState, self._take_joint_states, qos.SENSOR_INPUT),
             'wrench_motion': (WrenchMotion, self._take_wrench_motion, qos.INPUT),
             'wrench': (WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
+            STIFFNESS_INPUT: (StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
         }
         for topic, (kind, take, profile) in self._input_topics.items():
             inputs.subscribe(topic, kind, take, profile)
@@ -239,8 +263,10 @@ class HodynNode(Node):
         """Refuse what does not suit the robot in use."""
         robot = self._robot
         link = settings.wrench.link
-        if robot is not None and link:
-            robot.model.link(link)
+        if robot is not None:
+            if link:
+                robot.model.link(link)
+            settings.drives_of(robot.model)
 
     def _on_settings(self, before: Settings, settings: Settings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
@@ -253,8 +279,8 @@ class HodynNode(Node):
             self._stream_timer.timer_period_ns = round(NANOSECONDS / settings.publish_rate)
             self._stream_timer.reset()  # or the old period would have to be over first
         self._planner.set_settings(settings)
-        if settings.limits != before.limits:
-            self._descriptions.update_limits()
+        if (settings.limits, settings.actuators) != (before.limits, before.actuators):
+            self._descriptions.update_robot()
             self._on_progress()
 
     # Robot
@@ -267,6 +293,7 @@ class HodynNode(Node):
         robot = self._robot
         if robot is not None:
             self._limit_check, self._writer = LimitCheck(robot.limits), EffortWriter(robot.model)
+            self._motors.use(robot.drives)
         in_preparation = self._descriptions.in_preparation
         self._planner.set_robot(robot, in_preparation)
         names = None if robot is None else robot.model.joint_names
@@ -363,6 +390,10 @@ class HodynNode(Node):
         if not self._awaits_robot():
             self._take_acting('wrench', self._wrenches.take_stamped, message)
 
+    def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
+        self._ready()
+        self._motors.take_stiffness(message, self._time())
+
     def _take_acting(
         self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
     ) -> None:
@@ -399,11 +430,13 @@ class HodynNode(Node):
             acting.deviations,
         )
         delay = 0.0 if estimate is None else estimate.delay
-        self._effort_publisher.publish(
-            self._writer.message(effort, stamp, source, continuous, deviations, delay)
-        )
+        message = self._writer.message(effort, stamp, source, continuous, deviations, delay)
+        self._effort_publisher.publish(message)
+        if self._mirrors is not None:
+            self._mirrors.publish(message)
         compute_time = time.perf_counter() - begin
         self._diagnostics.published(compute_time, self._limit_hits(robot, motion, effort))
+        self._motors.publish(motion, effort, stamp, source)
 
     def _limit_hits(self, robot: Robot, motion: NDArray, effort: NDArray) -> list[str]:
         if self._limit_check.is_kept(motion, effort):
@@ -491,6 +524,7 @@ class HodynNode(Node):
         """After a jump back (a recording starts again) nothing of before is true any more."""
         self._diagnostics.time_jumped()
         self._wrenches.clear()
+        self._motors.reset()
         self._measured.reset()
         self._last_tick = None
         changed = jump.clock_change in (

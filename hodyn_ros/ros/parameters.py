@@ -16,22 +16,26 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.analysis.limits import MotionLimits
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.ros.drives import Drives, actuator_entry
 from hodyn_ros.ros.settings import (
     ENTRIES,
     LIMIT_UNITS,
     Entry,
     Settings,
     find_problems,
+    is_actuator,
     is_limit,
     limit_names,
     make_settings,
 )
 
 _NAMES = {entry.name for entry in ENTRIES}
+ACTUATOR_KEYS = {key.name: key for key in KEYS}
 
 
 def declare_robot_description(node: Node) -> str:
@@ -90,10 +94,16 @@ class Parameters:
         self._values: dict[str, Any] = {
             entry.name: self._start_value(entry.name, entry.default) for entry in ENTRIES
         }
+        actuators = {
+            name: parameter.value for name, parameter in self._given.items() if is_actuator(name)
+        }
+        self._values.update(actuators)
         self._settings = make_settings(self._values)
         for entry in ENTRIES:
             default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
             node.declare_parameter(entry.name, default, _descriptor(entry))
+        for name, value in actuators.items():
+            node.declare_parameter(name, value, _actuator_descriptor(name))
         self._has_post_set = hasattr(node, 'add_post_set_parameters_callback')
         node.add_on_set_parameters_callback(self._check)
         if self._has_post_set:
@@ -125,6 +135,16 @@ class Parameters:
         finally:
             self._declaring = False
         return self._settings.limits_of(model)
+
+    def drives_of(self, model: RobotModel) -> Drives | None:
+        """Assemble what moves the joints of a model; None if no parameter says it.
+
+        Raises
+        ------
+        HodynError
+            If the parameters do not fit the model.
+        """
+        return self._settings.drives_of(model)
 
     def unused_limits(self, model: RobotModel) -> list[str]:
         """Names that were given for limits at the start but limit nothing of the model."""
@@ -178,7 +198,7 @@ def _changes(parameters: Iterable[Parameter]) -> dict[str, Any]:
     return {
         parameter.name: parameter.value
         for parameter in parameters
-        if parameter.name in _NAMES or is_limit(parameter.name)
+        if parameter.name in _NAMES or is_limit(parameter.name) or is_actuator(parameter.name)
     }
 
 
@@ -200,6 +220,18 @@ def _descriptor(entry: Entry) -> ParameterDescriptor:
     else:
         descriptor.integer_range = [IntegerRange(from_value=entry.low, to_value=entry.high)]
     return descriptor
+
+
+def _actuator_descriptor(name: str) -> ParameterDescriptor:
+    joint, key, _ = actuator_entry(name, None)
+    found = ACTUATOR_KEYS[key]
+    unit = f' [{found.unit}]' if found.unit else ''
+    constraints = f'one of {", ".join(found.choices)}' if found.choices else ''
+    return ParameterDescriptor(
+        description=f'Joint {joint}: {found.description}{unit}',
+        additional_constraints=constraints,
+        dynamic_typing=True,
+    )
 
 
 def _limit_descriptor(name: str) -> ParameterDescriptor:

@@ -140,8 +140,12 @@ class Planning:
         self._report, self._prepare, self._expect_wrenches = report, prepare, expect_wrenches
         self._catch_up = catch_up
         self._robot: Robot | None = None
-        self._settled = threading.Event()  # whether waiting for a first robot makes no sense
+        # Whether waiting for a robot makes no sense: none is expected, and all are in use that
+        # have been set.
+        self._settled = threading.Event()
         self._settled.set()
+        self._robots_lock = threading.Lock()
+        self._unused_robots, self._expects_first = 0, False
         self._closed = False
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._latest: tuple[int, JointEffortTrajectory] | None = None
@@ -184,15 +188,12 @@ class Planning:
 
     def set_robot(self, robot: Robot | None, in_preparation: bool) -> None:
         """Use a robot from now on; whether requests wait for a first one."""
-        if robot is None:
-            if in_preparation:
-                self._settled.clear()
-            else:
-                self._settled.set()
-            return
-        if self._robot is None:
-            self._settled.clear()  # requests wait until it is used
-        self._jobs.put(lambda: self._use(robot))
+        with self._robots_lock:
+            self._expects_first = robot is None and in_preparation
+            self._unused_robots += robot is not None
+            self._settle()
+        if robot is not None:
+            self._jobs.put(lambda: self._use(robot))
 
     def set_settings(self, settings: Settings) -> None:
         """Use other settings from now on."""
@@ -243,14 +244,25 @@ class Planning:
             except Exception:  # a fault of ours must not end the thread
                 self._report(Logged(traceback.format_exc()))
 
+    def _settle(self) -> None:
+        if self._unused_robots or self._expects_first:
+            self._settled.clear()
+        else:
+            self._settled.set()
+
     def _use(self, robot: Robot) -> None:
         before = self._robot
-        if before is not None and before.description == robot.description:
-            robot = robot._replace(model=before.model)  # only its limits have changed
-        else:
-            self._prepare(robot.model)
-        self._robot = robot
-        self._settled.set()
+        try:
+            if before is not None and before.description == robot.description:
+                # Only its limits or actuators have changed.
+                robot = robot._replace(model=before.model)
+            else:
+                self._prepare(robot.model)
+            self._robot = robot
+        finally:
+            with self._robots_lock:
+                self._unused_robots -= 1
+                self._settle()
 
     def _plan(self, task: Task) -> None:
         robot, begin = self._robot, time.perf_counter()

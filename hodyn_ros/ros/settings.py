@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from hodyn_ros.actuators.config import check_config
 from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, MotionLimits, motion_limits
+from hodyn_ros.errors import ActuatorError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.ros.drives import START, Drives, actuator_entry, config_of, drives_of
 
 INTERPOLATIONS = ('spline', 'jtc')
 STALE_POLICIES = ('stop', 'hold', 'fade')
@@ -75,6 +78,7 @@ class Settings:
     tip_link: str | None
     gravity: Triple
     planning_process: bool
+    mirror_efforts: bool
     diagnostics_period: float
     max_waiting_requests: int
     publish_rate: float
@@ -89,10 +93,14 @@ class Settings:
     wrench_timeout: float
     wrench_stale_policy: str
     wrench_fade_time: float
+    stiffness_timeout: float
+    stiffness_rest_time: float
     wrench: WrenchSensorSettings
     estimator: EstimatorSettings
     limits: tuple[tuple[str, str, float], ...] = field(default=())
     """Joint, quantity and value of every limit that is given beside the robot description."""
+    actuators: tuple[tuple[str, str, Any], ...] = field(default=())
+    """Joint, key and value of everything that is said of actuators."""
 
     def limits_of(self, model: RobotModel) -> MotionLimits:
         """Limits of a model, completed by those of the parameters."""
@@ -100,6 +108,10 @@ class Settings:
         for joint, quantity, value in self.limits:
             extra.setdefault(joint, {})[quantity] = value
         return motion_limits(model, extra)
+
+    def drives_of(self, model: RobotModel) -> Drives | None:
+        """Assemble what moves the joints of a model, see `hodyn_ros.ros.drives.drives_of`."""
+        return drives_of(model, self.actuators)
 
 
 class Entry(NamedTuple):
@@ -137,6 +149,13 @@ ENTRIES = (
         True,
         'Trajectories and the service are computed in a process of their own, so that large '
         'messages do not hold the stream up.',
+        read_only=True,
+    ),
+    Entry(
+        'mirror_efforts',
+        False,
+        'Efforts are published once more as sensor_msgs/JointState, one topic for each '
+        'derivative, for plotting tools.',
         read_only=True,
     ),
     Entry(
@@ -237,6 +256,20 @@ ENTRIES = (
         0.5,
         'Time in which a stale wrench comes to rest: at its value with the policy hold, at zero '
         'with fade [s].',
+        1e-3,
+        60.0,
+    ),
+    Entry(
+        'stiffness_timeout',
+        0.1,
+        'Without a new stiffness_motion for this time, the stiffness stops changing [s].',
+        1e-6,
+        1e6,
+    ),
+    Entry(
+        'stiffness_rest_time',
+        0.5,
+        'Time in which it does so, smoothly [s].',
         1e-3,
         60.0,
     ),
@@ -343,7 +376,8 @@ def find_problems(values: Mapping[str, Any]) -> list[str]:
     Parameters
     ----------
     values : mapping of str to object
-        Names of `ENTRIES` and of limits, ``limits.<joint>.<quantity>``, with their values.
+        Names of `ENTRIES`, of limits, ``limits.<joint>.<quantity>``, and of what is said of
+        actuators, ``actuators.<joint>.<key>``, with their values.
 
     Returns
     -------
@@ -352,9 +386,12 @@ def find_problems(values: Mapping[str, Any]) -> list[str]:
     """
     problems = []
     for name, value in values.items():
+        if is_actuator(name):
+            continue
         expected = _expectation(name, value)
         if expected:
             problems.append(f'Parameter {name} is {_shown(value)}, expected {expected}.')
+    problems += _actuator_problems(values)
     if not problems:
         problems = _contradictions(values)
     return problems
@@ -397,6 +434,7 @@ def make_settings(values: Mapping[str, Any]) -> Settings:
         wrench=WrenchSensorSettings(**groups['wrench']),
         estimator=EstimatorSettings(**groups['estimator']),
         limits=tuple(limits),
+        actuators=tuple(_actuator_entries(values)),
     )
 
 
@@ -405,6 +443,11 @@ def is_limit(name: str) -> bool:
     start, _, rest = name.partition('.')
     joint, _, quantity = rest.rpartition('.')
     return start == 'limits' and bool(joint) and quantity in EXTRA_QUANTITIES
+
+
+def is_actuator(name: str) -> bool:
+    """Whether a parameter says something of actuators: ``actuators.<joint>.<key>``."""
+    return name.startswith(START)
 
 
 def limit_names(model: RobotModel) -> list[str]:
@@ -438,6 +481,25 @@ def _expectation(name: str, value: Any) -> str:
     ):
         return f'a {"whole " * whole}number from {entry.low:.12g} to {entry.high:.12g}'
     return ''
+
+
+def _actuator_entries(values: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+    return [
+        actuator_entry(name, value) for name, value in sorted(values.items()) if is_actuator(name)
+    ]
+
+
+def _actuator_problems(values: Mapping[str, Any]) -> list[str]:
+    """Find what is wrong with actuators whatever the robot; the first problem."""
+    entries = _actuator_entries(values)
+    nameless = next((key for joint, key, _ in entries if not joint), None)
+    if nameless is not None:
+        return [f'Parameter {START}{nameless} is unknown, expected {START}<joint>.<key>.']
+    try:
+        check_config(config_of(entries))
+    except ActuatorError as error:
+        return [f'Parameter {error}']
+    return []
 
 
 def _contradictions(values: Mapping[str, Any]) -> list[str]:

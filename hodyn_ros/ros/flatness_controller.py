@@ -1,0 +1,410 @@
+"""A node that lets a robot with elastic joints follow trajectories: one command a measurement.
+
+Measurements of links and motors come in, paired by their stamps; every pair is answered with motor
+torques that carry its stamp. Robots are made ready and trajectories planned in a thread beside.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from hodyn_msgs.msg import JointMotion
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from hodyn_ros.actuators import Actuators
+from hodyn_ros.control import Controller
+from hodyn_ros.control.controller import shifted
+from hodyn_ros.errors import HodynError, ModelError, StaleError
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.answers import Robot
+from hodyn_ros.ros.conversions import NANOSECONDS, flat
+from hodyn_ros.ros.diagnostics import publisher_names
+from hodyn_ros.ros.flatness_controller_diagnostics import ControlDiagnostics
+from hodyn_ros.ros.flatness_controller_pairs import LINKS, MOTORS, Measured, Pairs
+from hodyn_ros.ros.flatness_controller_references import References
+from hodyn_ros.ros.flatness_controller_settings import (
+    HOLD,
+    ControlSettings,
+    Parameters,
+    make_controller,
+)
+from hodyn_ros.ros.flatness_controller_worker import Built, Failed, Worker
+from hodyn_ros.ros.inbox import Inbox
+from hodyn_ros.ros.inputs import Inputs
+from hodyn_ros.ros.parameters import declare_robot_description
+from hodyn_ros.ros.planner import Plan
+from hodyn_ros.ros.process import run
+from hodyn_ros.ros.tally import refusal_kind
+from hodyn_ros.ros.timeline import State
+from hodyn_ros.ros.trajectories import TrajectoryInput
+
+LOG_PERIOD = 1.0  # s
+
+REFERENCE, TRAJECTORY, DESCRIPTION = '~/reference', 'joint_trajectory', 'robot_description'
+
+
+class _Loop(NamedTuple):
+    """Everything that follows from the robot description; replaced as a whole."""
+
+    robot: Robot
+    actuators: Actuators
+    torque_limits: np.ndarray
+    controller: Controller
+    pairs: Pairs
+    command: JointState
+    """Message that is used again and again: making one costs more than the control law."""
+
+
+class FlatnessControllerNode(Node):
+    """Computes motor torques from measurements and references."""
+
+    def __init__(self, **node_options: object) -> None:
+        super().__init__('flatness_controller', **node_options)
+        self._worker: Worker | None = None  # what ends with the node, however far it comes
+        self._loop: _Loop | None = None
+        self._wanted = self._error = ''  # description in preparation; why the latest was refused
+        self._measured: Measured | None = None
+        self._last_logged: dict[str, float] = {}
+        self._declared = Parameters(self, self._on_settings)
+        settings = self._settings
+        self._diagnostics = ControlDiagnostics(self.get_fully_qualified_name())
+        inbox = Inbox(self)
+        self._worker = Worker(lambda event: inbox.put(self._on_event, event))
+        self._worker.set_settings(settings.planning)
+        self._trajectories = TrajectoryInput(
+            self._worker, self._time, lambda: self._settings.planning, self._start_state,
+            self._on_planned,
+        )
+        self._references = References(self._trajectories.timeline, self._end_trajectories)
+        self._publisher = qos.create_publisher(self, JointState, '~/motor_command', qos.OUTPUT)
+        self._diagnostics_publisher = qos.create_publisher(
+            self, DiagnosticArray, '/diagnostics', qos.OUTPUT
+        )
+        description = declare_robot_description(self)
+        self._create_inputs()
+        # Health is reported in real time, also while simulated time stands still.
+        self.create_timer(
+            settings.diagnostics_period,
+            self._on_diagnostics_timer,
+            clock=Clock(clock_type=ClockType.STEADY_TIME),
+        )
+        self._jump_handle = self.get_clock().create_jump_callback(
+            JumpThreshold(
+                min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
+            ),
+            post_callback=self._on_time_jump,
+        )
+        unknown = self._declared.unknown()
+        if unknown:
+            self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
+        if description:
+            self._describe(description)
+        else:
+            self.get_logger().info('Waiting for a robot description.')
+        self.add_on_set_parameters_callback(self._on_set_description)
+
+    def _create_inputs(self) -> None:
+        inputs = Inputs(
+            self,
+            lambda: self._settings.max_message_size,
+            self._diagnostics.received,
+            self._refuse,
+        )
+        inputs.subscribe(LINKS, JointState, lambda m: self._take(LINKS, m), qos.SENSOR_INPUT)
+        inputs.subscribe(MOTORS, JointState, lambda m: self._take(MOTORS, m), qos.SENSOR_INPUT)
+        inputs.subscribe(REFERENCE, JointMotion, self._take_reference, qos.INPUT)
+        inputs.subscribe(
+            DESCRIPTION,
+            String,
+            lambda message: self._describe(message.data),
+            qos.ROBOT_DESCRIPTION,
+            is_sample=False,
+            is_settled=False,
+        )
+        inputs.subscribe(
+            TRAJECTORY,
+            JointTrajectory,
+            self._take_trajectory,
+            qos.TRAJECTORY_INPUT,
+            is_sample=False,
+            as_bytes=True,
+            is_settled=False,
+        )
+
+    def destroy_node(self) -> None:
+        """Finish what the worker has begun and destroy the node."""
+        if self._worker is not None:
+            self._worker.close()
+        super().destroy_node()
+
+    @property
+    def _settings(self) -> ControlSettings:
+        return self._declared.settings
+
+    def _time(self) -> int:
+        """Time [ns]: of the clock, or of the latest measurement where stamps are the time."""
+        if not self._settings.measurement_timeout and self._measured is not None:
+            return self._measured.stamp
+        return self.get_clock().now().nanoseconds
+
+    def _ready(self) -> _Loop:
+        if self._loop is None:
+            raise ModelError(
+                'The robot is being made ready.'
+                if self._wanted
+                else 'There is no robot yet; publish a valid URDF on the topic '
+                'robot_description or set the parameter robot_description.'
+            )
+        return self._loop
+
+    # Robot and parameters
+
+    def _describe(self, xml: str) -> None:
+        in_use = '' if self._loop is None else self._loop.robot.description
+        if xml != (self._wanted or in_use):
+            self._wanted = xml
+            self._worker.build(xml, self._settings, self._declared.actuators)
+            if self._loop is None:
+                self._trajectories.use_joints(None, True)  # they wait for the robot
+
+    def _on_set_description(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        """Have a robot made ready; whether it can be used is reported later."""
+        for parameter in parameters:
+            if parameter.name == DESCRIPTION:
+                self._describe(parameter.value)
+        return SetParametersResult(successful=True)
+
+    def _on_event(self, event: Built | Plan | Failed) -> None:
+        if isinstance(event, Plan):
+            self._trajectories.on_plan(event)
+        elif isinstance(event, Built):
+            self._on_built(event)
+        else:
+            self.get_logger().error(event.text)
+
+    def _on_built(self, built: Built) -> None:
+        if built.description != self._wanted:
+            return  # overtaken by a later one
+        self._wanted, self._error = '', built.error
+        if built.robot is not None:
+            try:
+                self._use(built.robot, built.actuators, built.torque_limits)
+            except HodynError as error:
+                self._error = str(error)
+        if self._error:
+            if self._loop is None:
+                self._trajectories.use_joints(None, False)
+            self._diagnostics.refused(DESCRIPTION, self._error)
+            self.get_logger().error(
+                f'Robot description refused: {self._error}'
+                + (' The robot before stays in use.' if self._loop is not None else '')
+            )
+
+    def _use(self, robot: Robot, actuators: Actuators, limits: np.ndarray) -> None:
+        """Control a robot from now on.
+
+        Raises
+        ------
+        HodynError
+            If there is no controller for it.
+        """
+        controller = make_controller(robot.model, actuators, self._settings, limits)
+        names = robot.model.joint_names
+        before = self._loop
+        motors = actuators.motor_names
+        is_alike = (
+            before is not None
+            and before.robot.model.joint_names == names
+            and before.actuators.motor_names == motors
+        )
+        pairs = before.pairs if is_alike else Pairs(names, motors)
+        command = JointState(name=list(motors))
+        self._declared.declare_joints(robot.model)
+        self._loop = _Loop(robot, actuators, limits, controller, pairs, command)
+        self._worker.set_robot(robot, False)
+        if not is_alike:
+            self._references.use_joints(names)
+        if self._trajectories.use_joints(names, False):
+            self.get_logger().error(
+                'The running trajectory is stopped: the new robot has other joints.'
+            )
+        self._diagnostics.received(DESCRIPTION)
+        for warning in robot.model.warnings:
+            self.get_logger().warning(warning)
+        self.get_logger().info(
+            f'Controlling {robot.model.name!r} by {self._settings.controller}: joints '
+            f'{", ".join(names)}.'
+        )
+
+    def _on_settings(self, settings: ControlSettings) -> None:
+        """Follow settings that are about to come into force."""
+        loop = self._loop
+        if loop is not None:
+            controller = make_controller(
+                loop.robot.model, loop.actuators, settings, loop.torque_limits
+            )
+            self._loop = loop._replace(controller=controller)
+        self._worker.set_settings(settings.planning)
+
+    # References
+
+    def _take_reference(self, message: JointMotion) -> None:
+        loop = self._ready()
+        timeout = round(self._settings.reference_timeout * NANOSECONDS)
+        oldest = 0 if self._measured is None else self._measured.stamp - timeout
+        self._references.take(
+            loop.robot.model, message, self._time(), oldest, loop.controller.orders
+        )
+
+    def _end_trajectories(self) -> None:
+        if self._trajectories.clear('A stream of references has taken its place.'):
+            self.get_logger().warning('The motion gives way to a stream of references.')
+
+    def _take_trajectory(self, data: bytes) -> None:
+        if not self._settings.measurement_timeout and self._measured is None:
+            raise StaleError(
+                'There is no measurement yet, whose stamps are the time (measurement_timeout is '
+                '0).'
+            )
+        self._trajectories.take(data)
+
+    def _start_state(self, now: int) -> State | None:
+        """Where a trajectory starts that no other one precedes."""
+        state = self._references.state(now)
+        if state is None and self._measured is not None:
+            q, qd = self._measured.state[:2]
+            unknown = np.full((3, len(q)), np.nan)
+            state = State(np.vstack((q, qd, unknown)), False, now, 'measured')
+        return state
+
+    def _on_planned(self, plan: Plan) -> None:
+        if plan.error:
+            self._diagnostics.refused(TRAJECTORY, plan.error, plan.kind)
+            self._log_error(TRAJECTORY, f'{TRAJECTORY} refused: {plan.error}')
+            return
+        self._diagnostics.received(TRAJECTORY)
+        if plan.planned is not None:
+            self._references.end_stream()
+            duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
+            self.get_logger().info(f'Trajectory taken: a motion of {duration:.3f} s.')
+        for text in plan.warnings:
+            self.get_logger().warning(text)
+
+    # Control
+
+    def _take(self, topic: str, message: JointState) -> None:
+        if self._loop is None and self._wanted:
+            return
+        loop = self._ready()
+        pairs = loop.pairs
+        dropped = dict(pairs.dropped)
+        measured = pairs.take(topic, message)
+        if measured is not None:
+            self._control(loop, measured)
+        for name, count in pairs.dropped.items():
+            if count > dropped[name]:
+                self._diagnostics.dropped(name, count - dropped[name])
+
+    def _control(self, loop: _Loop, measured: Measured) -> None:
+        begin = time.perf_counter()
+        settings, stamp = self._settings, measured.stamp
+        try:
+            self._check_age(stamp)
+            self._measured = measured
+            controller = loop.controller
+            reference = self._references.at(
+                stamp + round(controller.lead * NANOSECONDS),
+                measured.state[0],
+                settings.reference_timeout,
+                settings.stop_duration if settings.without_reference == HOLD else None,
+            )
+            command = controller.evaluate(reference, *measured.state)
+        except HodynError as error:
+            self._diagnostics.stopped(str(error))
+            self._log_error('command', f'No command is published: {error}')
+            return
+        message = loop.command
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, NANOSECONDS)
+        message.effort = flat(command.torque)
+        self._publisher.publish(message)
+        loop.pairs.answer(stamp)
+        limited = command.is_limited
+        hits = [
+            f'torque of {name}' for name, hit in zip(message.name, limited) if hit
+        ] if limited.any() else ()
+        wanted = shifted(reference, -loop.controller.lead)[0]
+        error = float(abs(wanted - measured.state[0]).max())
+        self._diagnostics.controlled(settings.controller, self._references.origin, error)
+        self._diagnostics.published(time.perf_counter() - begin, hits)
+
+    def _check_age(self, stamp: int) -> None:
+        timeout = self._settings.measurement_timeout
+        if not timeout:
+            return
+        age = (self.get_clock().now().nanoseconds - stamp) / NANOSECONDS
+        if abs(age) > timeout:
+            when = 'past' if age > 0.0 else 'future'
+            raise StaleError(
+                f'The stamp of the measurement lies {abs(age):.3f} s in the {when}, more than '
+                f'measurement_timeout ({timeout} s). For a simulated robot, set use_sim_time or '
+                'set measurement_timeout to 0.'
+            )
+
+    def _on_time_jump(self, jump: TimeJump) -> None:
+        """After a jump back nothing of before is true any more."""
+        self._diagnostics.time_jumped()
+        self._measured = None
+        self._references.clear()
+        if self._loop is not None:
+            self._loop.pairs.clear()
+        if self._trajectories.clear('Dropped: time has jumped.'):
+            self.get_logger().error('The running trajectory is stopped: time has jumped.')
+
+    # Health
+
+    def _refuse(self, topic: str, error: Exception) -> None:
+        self._diagnostics.refused(topic, str(error), refusal_kind(error))
+        self._log_error(topic, f'{topic} refused: {error}')
+
+    def _log_error(self, subject: str, text: str) -> None:
+        """Log an error; of every subject no more than one in LOG_PERIOD."""
+        now = time.monotonic()
+        if now - self._last_logged.get(subject, -math.inf) >= LOG_PERIOD:
+            self._last_logged[subject] = now
+            self.get_logger().error(text)
+
+    def _on_diagnostics_timer(self) -> None:
+        for topic in (LINKS, MOTORS, REFERENCE, TRAJECTORY):
+            self._diagnostics.publishers(topic, publisher_names(self, topic))
+        for topic in (LINKS, MOTORS):
+            self._diagnostics.watch(topic, self._settings.measurement_timeout)
+        self._diagnostics.watch(REFERENCE, self._settings.reference_timeout)
+        self._diagnostics.clock(
+            self.get_clock().clock_type.name, self.get_parameter('use_sim_time').value is True
+        )
+        robot = None if self._loop is None else self._loop.robot
+        message = self._diagnostics.report(robot, self._error, bool(self._wanted), {})
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics_publisher.publish(message)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node until it is interrupted."""
+    return run(FlatnessControllerNode, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Parameters of the simulated robot: all are given at the start and stay."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Union
+
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.node import Node
+
+from hodyn_ros.errors import SimulationError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.simulation.mjcf import INTEGRATORS
+from hodyn_ros.simulation.sampling import Sensors
+
+LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
+
+ACTUATORS = 'actuators'
+INITIAL_POSITION = 'initial_position'
+INITIAL_STIFFNESS = 'initial_stiffness'
+
+Value = Union[bool, int, float, str, tuple[float, ...]]  # noqa: UP007
+
+
+class Entry(NamedTuple):
+    """A parameter. Its type is that of the default; whole numbers are numbers too."""
+
+    name: str
+    default: Value
+    description: str
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+
+    def expectation(self, value: Any) -> str:
+        """Say what is expected instead of a value; empty if it fits."""
+        if isinstance(self.default, bool):
+            return '' if isinstance(value, bool) else 'true or false'
+        if self.choices:
+            return '' if value in self.choices else f'one of {listed(self.choices)}'
+        if isinstance(self.default, str):
+            return '' if isinstance(value, str) else 'text'
+        if isinstance(self.default, tuple):
+            is_list = hasattr(value, '__len__') and not isinstance(value, (str, bytes))
+            fits = is_list and len(value) == len(self.default) and all(map(_is_finite, value))
+            return '' if fits else f'{len(self.default)} finite numbers'
+        whole = isinstance(self.default, int)
+        if _is_finite(value) and self.low <= value <= self.high:
+            if not whole or isinstance(value, int):
+                return ''
+        return f'a {"whole " * whole}number from {self.low:.12g} to {self.high:.12g}'
+
+
+_NOISE = {'low': 0.0, 'high': 1e6}
+
+ENTRIES = (
+    Entry('base_link', '', 'First link of the chain; empty: the root link.'),
+    Entry('tip_link', '', 'Last link of the chain; empty: the whole tree.'),
+    Entry('gravity', (0.0, 0.0, -9.81), 'Gravitational acceleration in base link axes [m/s^2].'),
+    Entry('joint_friction', False, 'The links have the friction of the robot description.'),
+    Entry(
+        'mode',
+        LOCK_STEP,
+        'lock_step: the next sample follows the command that answers the latest one, however long '
+        'that takes; real_time: samples follow the clock.',
+        choices=(LOCK_STEP, REAL_TIME),
+    ),
+    Entry('sample_period', 1e-3, 'Time between two samples [s].', 1e-5, 1.0),
+    Entry('time_step', 1e-4, 'Time step of the integration [s].', 1e-7, 0.1),
+    Entry('integrator', 'RK4', 'Integrator of MuJoCo.', choices=INTEGRATORS),
+    Entry(
+        'start_time', 1.0, 'Simulated time of the first sample in lock step [s].', 0.0, 1e9
+    ),
+    Entry(
+        'command_timeout',
+        1.0,
+        'Without a command for this time [s] the last one is held: in lock step for one sample '
+        'more, in real time it is only counted. The first command is waited for.',
+        1e-3,
+        3600.0,
+    ),
+    Entry('command_delay', 0, 'Samples after which a command takes effect.', 0, 1000),
+    Entry('sensors.position_noise', 0.0, 'Standard deviation on q [rad, m].', **_NOISE),
+    Entry('sensors.velocity_noise', 0.0, 'Standard deviation on dq/dt [rad/s, m/s].', **_NOISE),
+    Entry('sensors.motor_position_noise', 0.0, 'Standard deviation on theta.', **_NOISE),
+    Entry('sensors.motor_velocity_noise', 0.0, 'Standard deviation on dtheta/dt.', **_NOISE),
+    Entry('sensors.resolution', 0.0, 'Step of the encoders of q; 0: none.', **_NOISE),
+    Entry('sensors.motor_resolution', 0.0, 'Step of the encoders of theta; 0: none.', **_NOISE),
+    Entry('sensors.delay', 0, 'Samples by which measurements are older than stamped.', 0, 1000),
+    Entry('sensors.seed', 0, 'Seed of the noise.', 0, 2**31 - 1),
+    Entry('diagnostics_period', 1.0, 'Time between two reports on /diagnostics [s].', 0.01, 3600),
+)
+
+
+@dataclass(frozen=True)
+class SimulationSettings:
+    """Values of `ENTRIES`, by their names."""
+
+    base_link: str | None
+    tip_link: str | None
+    gravity: tuple[float, float, float]
+    joint_friction: bool
+    mode: str
+    sample_period: float
+    time_step: float
+    integrator: str
+    start_time: float
+    command_timeout: float
+    command_delay: int
+    diagnostics_period: float
+    sensors: Sensors
+
+
+def declare_settings(node: Node) -> SimulationSettings:
+    """Declare all parameters but those of joints and return their values.
+
+    Raises
+    ------
+    SimulationError
+        If values cannot be used. The message names all of them.
+    """
+    given = node._parameter_overrides
+    values: dict[str, Any] = {}
+    problems = []
+    for entry in ENTRIES:
+        value = given[entry.name].value if entry.name in given else entry.default
+        expected = entry.expectation(value)
+        if expected:
+            problems.append(f'Parameter {entry.name} is {value!r}, expected {expected}.')
+            continue
+        default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
+        _declare(node, entry.name, default, entry.description)
+        values[entry.name] = type(entry.default)(value)
+    if problems:
+        raise SimulationError(' '.join(problems))
+    top = {name: value for name, value in values.items() if not name.startswith('sensors.')}
+    top['base_link'] = top['base_link'] or None
+    top['tip_link'] = top['tip_link'] or None
+    sensors = {
+        name.partition('.')[2]: value
+        for name, value in values.items()
+        if name.startswith('sensors.')
+    }
+    return SimulationSettings(**top, sensors=Sensors(**sensors))
+
+
+def unknown_parameters(node: Node) -> list[str]:
+    """Names that were given at the start but belong to nothing, mostly typos."""
+    groups = (ACTUATORS, INITIAL_POSITION, INITIAL_STIFFNESS)
+    return [
+        name
+        for name in sorted(node._parameter_overrides)
+        if name.partition('.')[0] not in groups and not node.has_parameter(name)
+    ]
+
+
+def actuator_values(node: Node) -> dict[str, dict[str, Any]]:
+    """Everything given as ``actuators.<joint>.<key>``, by joint and key; declares it as well."""
+    values: dict[str, dict[str, Any]] = {}
+    for name, parameter in sorted(node._parameter_overrides.items()):
+        group, _, rest = name.partition('.')
+        joint, _, key = rest.rpartition('.')
+        if group == ACTUATORS:
+            if not node.has_parameter(name):
+                _declare(node, name, parameter.value, f'Actuator of joint {joint}: {key}.')
+            values.setdefault(joint, {})[key] = parameter.value
+    return values
+
+
+def initial_position(node: Node, model: RobotModel) -> list[float]:
+    """Joint positions at the start from ``initial_position.<joint>``; declares them as well.
+
+    By default a joint is at zero, or at the limit that is closest to zero.
+
+    Raises
+    ------
+    SimulationError
+        If a value is not a number or the joint does not exist.
+    """
+    given = _of_joints(node, model, INITIAL_POSITION, 'Position at the start [rad, m]')
+    return [
+        given.get(joint, float(min(max(0.0, lower), upper)))
+        for joint, lower, upper in zip(model.joint_names, model.limits.lower, model.limits.upper)
+    ]
+
+
+def initial_stiffness(node: Node, model: RobotModel) -> dict[str, float]:
+    """Stiffness at the start of joints that can choose it, from ``initial_stiffness.<joint>``.
+
+    Raises
+    ------
+    SimulationError
+        If a value is not a number or the joint does not exist.
+    """
+    return _of_joints(node, model, INITIAL_STIFFNESS, 'Stiffness at the start [N m/rad, N/m]')
+
+
+def _of_joints(node: Node, model: RobotModel, group: str, meaning: str) -> dict[str, float]:
+    """Values given as ``<group>.<joint>``; declares them as well."""
+    values: dict[str, float] = {}
+    for name, parameter in sorted(node._parameter_overrides.items()):
+        start, _, joint = name.partition('.')
+        if start != group:
+            continue
+        if joint not in model.joint_names:
+            raise SimulationError(
+                f'Parameter {name} is for no joint of the robot; its joints are '
+                f'{listed(model.joint_names)}.'
+            )
+        if not _is_finite(parameter.value):
+            raise SimulationError(
+                f'Parameter {name} is {parameter.value!r}, expected a finite number.'
+            )
+        values[joint] = float(parameter.value)
+        if not node.has_parameter(name):
+            _declare(node, name, parameter.value, f'{meaning} of joint {joint}.')
+    return values
+
+
+def _declare(node: Node, name: str, value: Any, description: str) -> None:
+    node.declare_parameter(
+        name,
+        value,
+        ParameterDescriptor(description=description, read_only=True, dynamic_typing=True),
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)

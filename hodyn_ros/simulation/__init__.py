@@ -1,0 +1,17 @@
+"""Simulation of robots with elastic joints on MuJoCo, which shares no code with this package.
+
+MuJoCo is imported when the first plant is made.
+"""
+
+from hodyn_ros.simulation.plant import ElasticPlant
+from hodyn_ros.simulation.sampling import Measurement, SampledPlant, Sensors
+from hodyn_ros.simulation.tracking import Tracking, simulate_tracking
+
+__all__ = [
+    'ElasticPlant',
+    'Measurement',
+    'SampledPlant',
+    'Sensors',
+    'Tracking',
+    'simulate_tracking',
+]

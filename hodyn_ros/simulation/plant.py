@@ -1,0 +1,424 @@
+"""A robot with elastic joints, simulated by MuJoCo."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.actuator import Actuator
+from hodyn_ros.actuators.robot import Actuators
+from hodyn_ros.errors import DeflectionError, SimulationError
+from hodyn_ros.model.friction import FrictionLaw, joint_friction
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.simulation.backend import callbacks, mujoco
+from hodyn_ros.simulation.drives import drive_of
+from hodyn_ros.simulation.mjcf import (
+    INTEGRATORS,
+    compiled,
+    elastic_mjcf,
+    link_joint,
+    motor_joint,
+    split_friction,
+)
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+Torque = Union[ArrayLike, Callable[[float], ArrayLike]]  # noqa: UP007
+
+
+class ElasticPlant:
+    """A robot whose joints are driven by motors through springs.
+
+    The equations of motion are MuJoCo's; nothing of this package's dynamics takes part. The links
+    move by the torque of the springs, Q = f(theta - q) + D (theta' - q'), and the motors by
+    B theta'' + Q + friction = torque.
+
+    Parameters
+    ----------
+    model : RobotModel, str or path-like
+        Without mimic and helical joints; or a URDF, read without friction. Its friction and
+        armature are those of the links.
+    actuators : Actuators or mapping of joint name to Actuator
+        Joints that are not named are rigid and have motors without inertia.
+    time_step : float
+        Of the integration [s].
+    integrator : str
+        RK4 (fourth order), Euler (semi-implicit), implicit or implicitfast (first order).
+    visible : bool
+        Whether links can be drawn.
+
+    Attributes
+    ----------
+    model : RobotModel
+    actuators : Actuators
+    joint_names, motor_names : tuple of str
+        In the order of all arrays, n and m of them.
+    time_step : float
+        [s]
+    mjcf : str
+        The description that MuJoCo has compiled.
+    mujoco_model, mujoco_data
+        For what this class does not offer.
+
+    Raises
+    ------
+    SimulationError
+        If MuJoCo is not installed, or the robot or a setting cannot be simulated.
+    JointNameError, ActuatorError
+        If the actuators do not suit the robot.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel | str | os.PathLike[str],
+        actuators: Actuators | Mapping[str, Actuator],
+        time_step: float = 1e-4,
+        integrator: str = 'RK4',
+        visible: bool = False,
+    ) -> None:
+        if not isinstance(model, RobotModel):
+            model = RobotModel.from_urdf(model)
+        if not (np.isfinite(time_step) and time_step > 0.0):
+            raise SimulationError(f'time_step is {time_step} s, expected more than zero.')
+        if integrator not in INTEGRATORS:
+            raise SimulationError(
+                f'The integrator {integrator!r} is unknown; choose one of {listed(INTEGRATORS)}.'
+            )
+        if not isinstance(actuators, Actuators):
+            actuators = Actuators(model, actuators)
+        self.model, self.actuators = model, actuators
+        self.time_step = float(time_step)
+        drives = {name: drive_of(name, actuators[name]) for name in model.joint_names}
+        self._drives = tuple(drives.values())
+        self.joint_names = model.joint_names
+        self.motor_names = tuple(motor for drive in self._drives for motor in drive.motors)
+        self.mjcf = elastic_mjcf(model, drives, self.time_step, integrator, visible)
+        self._library = mujoco()
+        self.mujoco_model = compiled(model, self.mjcf)
+        self.mujoco_data = self._library.MjData(self.mujoco_model)
+        self._find_addresses()
+        self._find_laws()
+        q = np.zeros(model.n_joints)
+        self.reset(q, theta=self._coupling * q[self._joint])
+
+    @property
+    def link_addresses(self) -> Indices:
+        """Places of the joints in the arrays of `mujoco_data`, shape (n,)."""
+        return self._link
+
+    def _find_addresses(self) -> None:
+        """Find where joints and motors are in MuJoCo's arrays."""
+        self._link = self._addresses(link_joint(name) for name in self.joint_names)
+        self._motor = self._addresses(
+            motor_joint(motor) if drive.is_elastic else link_joint(name)
+            for name, drive in zip(self.joint_names, self._drives)
+            for motor in drive.motors
+        )
+        # Of each motor: its joint, how much the link follows it, and its range of deflections.
+        self._joint = np.repeat(
+            np.arange(len(self._drives)), [len(drive.motors) for drive in self._drives]
+        )
+        self._coupling = np.array([c for drive in self._drives for c in drive.coupling])
+        self._lowest, self._highest = np.array(
+            [drive.range for drive in self._drives for _ in drive.motors]
+        ).T
+
+    def _addresses(self, names: Iterable[str]) -> Indices:
+        """Degrees of freedom by the names of joints; positions have the same, all being scalar."""
+        joint = self._library.mjtObj.mjOBJ_JOINT
+        ids = [self._library.mj_name2id(self.mujoco_model, joint, name) for name in names]
+        return np.array(self.mujoco_model.jnt_dofadr[ids], dtype=np.intp)
+
+    def _find_laws(self) -> None:
+        """Collect what MuJoCo does not compute itself: it is added while it steps."""
+        self._laws = []
+        self._friction: dict[int, FrictionLaw] = {}
+        for j, (name, drive) in enumerate(zip(self.joint_names, self._drives)):
+            motors = self._motor[self._joint == j]
+            if drive.law is not None:
+                self._laws.append((drive.law, np.array(drive.coupling), motors, self._link[j]))
+            of_link = [(self.model.friction.get(name), self._link[j])]
+            for law, address in of_link + list(zip(drive.frictions, motors)):
+                rest = split_friction(law).rest
+                if rest is not None:
+                    before = self._friction.get(int(address))
+                    self._friction[int(address)] = rest if before is None else before + rest
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return float(self.mujoco_data.time)
+
+    @property
+    def q(self) -> Array:
+        """Joint positions, shape (n,) [rad] or [m]."""
+        return self._of(self.mujoco_data.qpos, self._link)
+
+    @property
+    def qd(self) -> Array:
+        """Joint velocities, shape (n,)."""
+        return self._of(self.mujoco_data.qvel, self._link)
+
+    @property
+    def theta(self) -> Array:
+        """Motor positions in joint coordinates, shape (m,); those of rigid joints are q."""
+        return self._of(self.mujoco_data.qpos, self._motor)
+
+    @property
+    def thetad(self) -> Array:
+        """Motor velocities, shape (m,)."""
+        return self._of(self.mujoco_data.qvel, self._motor)
+
+    @property
+    def deflection(self) -> Array:
+        """Deflection of the spring at each motor, shape (m,); zero where a joint is rigid."""
+        return self.theta - self._coupling * self.q[self._joint]
+
+    @staticmethod
+    def _of(values: Any, addresses: Indices) -> Array:
+        return np.array(values[addresses], dtype=np.float64)
+
+    def reset(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike | None = None,
+        theta: ArrayLike | None = None,
+        thetad: ArrayLike | None = None,
+        time: float = 0.0,
+        stiffness: Mapping[str, float] | None = None,
+    ) -> None:
+        """Put the robot into a state.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Joint positions [rad] or [m].
+        qd : array-like, shape (n,), optional
+            Joint velocities; zero by default.
+        theta : array-like, shape (m,), optional
+            Motor positions; by default the springs carry the weight of links at rest. Ignored for
+            rigid joints.
+        thetad : array-like, shape (m,), optional
+            Motor velocities; by default those of the joints.
+        time : float
+            Simulated time [s].
+        stiffness : mapping of joint name to float, optional
+            Stiffness of joints where it can be chosen [N m/rad]; needed there unless theta is
+            given.
+
+        Raises
+        ------
+        SimulationError
+            If an array has a wrong shape or holds values that are not finite.
+        DeflectionError
+            If a spring would be deflected beyond its range.
+        """
+        data = self.mujoco_data
+        position = self._vector('q', q, self.joint_names)
+        velocity = (
+            np.zeros_like(position) if qd is None else self._vector('qd', qd, self.joint_names)
+        )
+        if theta is None:
+            motor_position = self._at_rest(position, stiffness or {})
+        else:
+            motor_position = self._vector('theta', theta, self.motor_names)
+        motor_velocity = (
+            self._coupling * velocity[self._joint]
+            if thetad is None
+            else self._vector('thetad', thetad, self.motor_names)
+        )
+        self._library.mj_resetData(self.mujoco_model, data)
+        data.time = time
+        # The links come last: a rigid joint has both positions in one place.
+        data.qpos[self._motor], data.qvel[self._motor] = motor_position, motor_velocity
+        data.qpos[self._link], data.qvel[self._link] = position, velocity
+        self._check()
+
+    def weight(self, q: ArrayLike) -> Array:
+        """Joint torques that hold the links at rest, as MuJoCo computes them.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Joint positions [rad] or [m].
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [N m] or [N]
+        """
+        position = self._vector('q', q, self.joint_names)
+        data = self._library.MjData(self.mujoco_model)
+        data.qpos[self._link] = position
+        self._library.mj_kinematics(self.mujoco_model, data)
+        self._library.mj_comPos(self.mujoco_model, data)
+        self._library.mj_fwdVelocity(self.mujoco_model, data)
+        return self._of(data.qfrc_bias, self._link)
+
+    def holding_torque(
+        self, q: ArrayLike, stiffness: Mapping[str, float] | None = None
+    ) -> Array:
+        """Motor torques that hold the links at rest.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Joint positions [rad] or [m].
+        stiffness : mapping of joint name to float, optional
+            See `reset`.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+            [N m] or [N]
+
+        Raises
+        ------
+        SimulationError, DeflectionError
+            See `reset`.
+        """
+        position = self._vector('q', q, self.joint_names)
+        torque = self.weight(position)[self._joint]
+        motors = self._at_rest(position, stiffness or {})
+        for j, drive in enumerate(self._drives):
+            if drive.law is not None:
+                own = self._joint == j
+                torque[own] = drive.law(motors[own] - np.array(drive.coupling) * position[j])
+        return torque
+
+    def _at_rest(self, position: Array, stiffness: Mapping[str, float]) -> Array:
+        """Motor positions at which the springs carry the weight of the links."""
+        motors = position[self._joint]
+        for j, (name, Q) in enumerate(zip(self.joint_names, self.weight(position))):
+            drive, own = self._drives[j], self._joint == j
+            try:
+                if drive.rest is not None:
+                    motors[own] += drive.rest(float(Q))
+                elif drive.is_elastic:
+                    if name not in stiffness:
+                        raise SimulationError(
+                            'The weight alone does not determine the positions of its motors; '
+                            'give its stiffness, or theta of the motors '
+                            f'{listed(self.motor_names)}.'
+                        )
+                    series = (np.array([value]) for value in (position[j], Q, stiffness[name]))
+                    motors[own] = self.actuators[name].motors(*series).position[:, 0]
+            except DeflectionError as error:
+                raise DeflectionError(f'Joint {name!r}: {error}', name) from None
+            except SimulationError as error:
+                raise SimulationError(f'Joint {name!r}: {error}') from None
+        return motors
+
+    def step(self, torque: Torque, steps: int = 1) -> None:
+        """Integrate the equations of motion.
+
+        Parameters
+        ----------
+        torque : array-like, shape (m,), or callable
+            Motor torques [N m], held during all steps as a drive does between two commands; or a
+            function of the time [s], which is evaluated wherever the integrator asks for it.
+        steps : int
+            Number of time steps.
+
+        Raises
+        ------
+        SimulationError
+            If the torque has a wrong shape or holds values that are not finite, or if the
+            simulation diverges.
+        DeflectionError
+            If a spring is deflected beyond its range.
+        """
+        control = None
+        if callable(torque):
+            function = torque
+
+            def control(model: Any, data: Any) -> None:
+                data.ctrl[:] = self._vector(
+                    'torque', function(float(data.time)), self.motor_names
+                )
+        else:
+            self.mujoco_data.ctrl[:] = self._vector('torque', torque, self.motor_names)
+        with callbacks(control=control, passive=self._passive()):
+            self._library.mj_step(self.mujoco_model, self.mujoco_data, nstep=steps)
+        self._check()
+
+    def acceleration(self, torque: ArrayLike) -> tuple[Array, Array]:
+        """Accelerations of joints and motors in the present state.
+
+        Parameters
+        ----------
+        torque : array-like, shape (m,)
+            Motor torques [N m].
+
+        Returns
+        -------
+        q2d, theta2d : ndarray, shapes (n,) and (m,)
+        """
+        data = self.mujoco_data
+        data.ctrl[:] = self._vector('torque', torque, self.motor_names)
+        with callbacks(control=None, passive=self._passive()):
+            self._library.mj_forward(self.mujoco_model, data)
+        return self._of(data.qacc, self._link), self._of(data.qacc, self._motor)
+
+    def mass_matrix(self) -> Array:
+        """Mass matrix of the links in the present state, with armature, shape (n, n)."""
+        size = self.mujoco_model.nv
+        full = np.zeros((size, size))
+        with callbacks(control=None, passive=None):
+            self._library.mj_forward(self.mujoco_model, self.mujoco_data)
+        for j, unit in enumerate(np.eye(size)):
+            column = np.zeros(size)
+            self._library.mj_mulM(self.mujoco_model, self.mujoco_data, column, unit)
+            full[:, j] = column
+        return full[np.ix_(self._link, self._link)]
+
+    def _passive(self) -> Callable[[Any, Any], None] | None:
+        return self._add_passive if self._laws or self._friction else None
+
+    def _add_passive(self, model: Any, data: Any) -> None:
+        for law, coupling, motors, link in self._laws:
+            torque = law(data.qpos[motors] - coupling * data.qpos[link])
+            data.qfrc_passive[motors] -= torque
+            data.qfrc_passive[link] += coupling @ torque
+        if self._friction:
+            effort = joint_friction(self._friction, np.array(data.qvel)[:, None])
+            data.qfrc_passive[:] -= effort[:, 0]
+
+    def _check(self) -> None:
+        """Refuse to go on from a state that means nothing."""
+        data, kinds = self.mujoco_data, self._library.mjtWarning
+        bad = (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)
+        is_finite = np.all(np.isfinite(data.qpos)) and np.all(np.isfinite(data.qvel))
+        if not is_finite or any(data.warning[kind].number for kind in bad):
+            raise SimulationError(
+                f'The simulation has diverged at {data.time:.6g} s; take a shorter time_step '
+                f'(it is {self.time_step} s) or check what commands the motors.'
+            )
+        deflection = self.deflection
+        outside = (deflection < self._lowest) | (deflection > self._highest)
+        if np.any(outside):
+            i = int(np.flatnonzero(outside)[0])
+            joint = self.joint_names[self._joint[i]]
+            raise DeflectionError(
+                f'Joint {joint!r}: the deflection at motor {self.motor_names[i]!r} is '
+                f'{deflection[i]:.4g} at {data.time:.6g} s, the range of its spring is '
+                f'{self._lowest[i]:.4g} to {self._highest[i]:.4g}.',
+                joint,
+            )
+
+    def _vector(self, what: str, values: ArrayLike, names: tuple[str, ...]) -> Array:
+        try:
+            vector = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise SimulationError(f'{what} is not an array of numbers ({error}).') from error
+        if vector.shape != (len(names),) or not np.all(np.isfinite(vector)):
+            raise SimulationError(
+                f'{what} is {values!r}, expected {len(names)} finite numbers for {listed(names)}.'
+            )
+        return vector

@@ -1,0 +1,220 @@
+"""What a controller sees of a robot: samples with noise, rounding and delay, and held commands."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import SimulationError
+from hodyn_ros.simulation.plant import ElasticPlant
+
+Array = NDArray[np.float64]
+
+# Of the number of time steps in a period, from a whole one.
+_ROUNDING = 1e-6
+
+
+class Measurement(NamedTuple):
+    """State of a robot as its sensors give it."""
+
+    time: float
+    """When it is handed over [s]."""
+    q: Array
+    """Joint positions, shape (n,) [rad] or [m]."""
+    qd: Array
+    """Joint velocities, shape (n,)."""
+    theta: Array
+    """Motor positions in joint coordinates, shape (m,)."""
+    thetad: Array
+    """Motor velocities, shape (m,)."""
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """Faults of the sensors; without arguments they are perfect.
+
+    Attributes
+    ----------
+    position_noise, motor_position_noise : float
+        Standard deviation of white noise on q and theta [rad] or [m].
+    velocity_noise, motor_velocity_noise : float
+        The same for their velocities [rad/s] or [m/s].
+    resolution, motor_resolution : float
+        Step of the encoders of q and theta [rad] or [m]; 0: none. Positions are rounded to it,
+        noise included.
+    delay : int
+        By how many samples a measurement is older than its time says.
+    seed : int
+        Of the noise, which is the same after every reset.
+
+    Raises
+    ------
+    SimulationError
+        If a value is negative or not finite, or the delay is no whole number.
+    """
+
+    position_noise: float = 0.0
+    velocity_noise: float = 0.0
+    motor_position_noise: float = 0.0
+    motor_velocity_noise: float = 0.0
+    resolution: float = 0.0
+    motor_resolution: float = 0.0
+    delay: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            check_number(field.name, getattr(self, field.name), field.name in ('delay', 'seed'))
+
+
+def check_number(name: str, value: object, is_whole: bool) -> None:
+    """Refuse what is not a number from zero on.
+
+    Raises
+    ------
+    SimulationError
+    """
+    kinds = (int, np.integer) if is_whole else (int, float, np.integer, np.floating)
+    if not isinstance(value, kinds) or isinstance(value, bool) or not 0 <= value < np.inf:
+        kind = 'whole number' if is_whole else 'finite number'
+        raise SimulationError(f'{name} is {value!r}, expected a {kind}, zero or more.')
+
+
+class SampledPlant:
+    """A plant that is measured and commanded once in a period.
+
+    Parameters
+    ----------
+    plant : ElasticPlant
+    period : float
+        Between two samples [s], a multiple of the plant's time step.
+    sensors : Sensors, optional
+        By default perfect ones.
+    command_delay : int
+        After how many samples a command takes effect; until then the torques of the reset hold.
+
+    Raises
+    ------
+    SimulationError
+        If the period or the delay cannot be used.
+    """
+
+    def __init__(
+        self,
+        plant: ElasticPlant,
+        period: float = 1e-3,
+        sensors: Sensors | None = None,
+        command_delay: int = 0,
+    ) -> None:
+        check_number('command_delay', command_delay, is_whole=True)
+        ratio = period / plant.time_step if np.isfinite(period) else np.nan
+        steps = round(ratio) if ratio > 0.0 else 0
+        if steps < 1 or abs(ratio - steps) > _ROUNDING * steps:
+            raise SimulationError(
+                f'The period is {period} s, expected a multiple of the time step '
+                f'{plant.time_step} s.'
+            )
+        self.plant = plant
+        self.period = steps * plant.time_step
+        self.sensors = sensors or Sensors()
+        self.command_delay = int(command_delay)
+        self._steps = steps
+        self.reset(plant.q, plant.qd, plant.theta, plant.thetad, plant.time)
+
+    def reset(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike | None = None,
+        theta: ArrayLike | None = None,
+        thetad: ArrayLike | None = None,
+        time: float = 0.0,
+        torque: ArrayLike | None = None,
+        stiffness: Mapping[str, float] | None = None,
+    ) -> None:
+        """Put the robot into a state and forget what was measured and commanded before.
+
+        Parameters
+        ----------
+        q, qd, theta, thetad, time, stiffness
+            See `ElasticPlant.reset`.
+        torque : array-like, shape (m,), optional
+            Motor torques that hold until the first command takes effect [N m]; zero by default.
+
+        Raises
+        ------
+        SimulationError, DeflectionError
+        """
+        self.plant.reset(q, qd, theta, thetad, time, stiffness)
+        self._start, self._count = time, 0
+        self._random = np.random.default_rng(self.sensors.seed)
+        held = np.zeros(len(self.plant.motor_names)) if torque is None else np.asarray(torque)
+        self._commands = deque([held] * self.command_delay)
+        self._taken: deque[Measurement] = deque()
+        self._take()
+
+    @property
+    def count(self) -> int:
+        """Number of the present sample; its time is that of the reset + count * period."""
+        return self._count
+
+    @property
+    def measurement(self) -> Measurement:
+        """What is measured at the present sample; asking again gives the same."""
+        return self._taken[0]._replace(time=self._start + self._count * self.period)
+
+    def advance(self, torque: ArrayLike) -> Measurement:
+        """Command the motors and let one period pass.
+
+        Parameters
+        ----------
+        torque : array-like, shape (m,)
+            Motor torques [N m].
+
+        Returns
+        -------
+        Measurement
+            Of the next sample.
+
+        Raises
+        ------
+        SimulationError, DeflectionError
+            See `ElasticPlant.step`.
+        """
+        self._commands.append(np.array(torque, dtype=np.float64))
+        self.plant.step(self._commands.popleft(), self._steps)
+        self._count += 1
+        self._take()
+        return self.measurement
+
+    def _take(self) -> None:
+        sensors, plant = self.sensors, self.plant
+        # All noise is drawn, be it used or not, so that one kind does not change another.
+        link = self._random.standard_normal((2, len(plant.joint_names)))
+        motor = self._random.standard_normal((2, len(plant.motor_names)))
+        measured = Measurement(
+            plant.time,
+            _rounded(plant.q + sensors.position_noise * link[0], sensors.resolution),
+            plant.qd + sensors.velocity_noise * link[1],
+            _rounded(
+                plant.theta + sensors.motor_position_noise * motor[0], sensors.motor_resolution
+            ),
+            plant.thetad + sensors.motor_velocity_noise * motor[1],
+        )
+        self._taken.append(measured)
+        # Before the first samples nothing has moved.
+        while len(self._taken) <= sensors.delay:
+            self._taken.append(measured)
+        while len(self._taken) > sensors.delay + 1:
+            self._taken.popleft()
+
+
+def _rounded(position: Array, resolution: float) -> Array:
+    if resolution == 0.0:
+        return position
+    rounded: Array = np.round(position / resolution) * resolution
+    return rounded

@@ -1,0 +1,212 @@
+"""A controller in closed loop with a simulated robot, and how well the robot follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.robot import motor_motion
+from hodyn_ros.errors import SimulationError
+from hodyn_ros.simulation.plant import ElasticPlant
+from hodyn_ros.simulation.sampling import Measurement, SampledPlant, Sensors
+
+Array = NDArray[np.float64]
+
+Motion = Callable[[Array], Array]
+"""From times (N,) to positions and their first four derivatives (N, 5, n)."""
+
+
+class TrackingController(Protocol):
+    """What computes motor torques from a reference and a measurement.
+
+    If it has an attribute `lead` [s], its references are those of so much later.
+    """
+
+    def command(
+        self,
+        reference: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike,
+        theta: ArrayLike,
+        thetad: ArrayLike,
+    ) -> Array:
+        """Motor torques (m,) for a reference (5, n), q and its derivatives, and a state."""
+
+
+class Tracking(NamedTuple):
+    """Record of a robot that follows a motion; N samples, n joints, m motors.
+
+    Attributes
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    desired : ndarray, shape (N, 5, n)
+        Wanted joint positions and their derivatives.
+    q, qd : ndarray, shape (N, n)
+        True joint positions and velocities.
+    theta, thetad : ndarray, shape (N, m)
+        True motor positions and velocities.
+    torque : ndarray, shape (N - 1, m)
+        Commanded motor torques [N m]; number k is held from sample k on.
+    """
+
+    times: Array
+    desired: Array
+    q: Array
+    qd: Array
+    theta: Array
+    thetad: Array
+    torque: Array
+
+    @property
+    def error(self) -> Array:
+        """True joint position minus the wanted one, shape (N, n) [rad] or [m]."""
+        error: Array = self.q - self.desired[:, 0]
+        return error
+
+    @property
+    def rms_error(self) -> float:
+        """Root of the mean squared error over all samples and joints [rad]."""
+        return float(np.sqrt(np.mean(self.error**2)))
+
+    @property
+    def peak_error(self) -> float:
+        """Largest error of any joint [rad]."""
+        return float(np.abs(self.error).max())
+
+    @property
+    def peak_torque(self) -> float:
+        """Largest motor torque [N m]."""
+        return float(np.abs(self.torque).max())
+
+    @property
+    def peak_torque_rate(self) -> float:
+        """Largest change of a motor torque between two samples, by their distance [N m/s]."""
+        changes = np.diff(self.torque, axis=0) / np.diff(self.times[:-1])[:, None]
+        return float(np.abs(changes).max())
+
+
+class Recorder:
+    """Collects samples of a plant into a `Tracking`."""
+
+    def __init__(self, plant: ElasticPlant) -> None:
+        self._plant = plant
+        self._times: list[float] = []
+        self._states: list[tuple[Array, Array, Array, Array]] = []
+        self._torques: list[Array] = []
+
+    def add_state(self, time: float) -> None:
+        """Keep the true state as that of a sample."""
+        plant = self._plant
+        self._times.append(time)
+        self._states.append((plant.q, plant.qd, plant.theta, plant.thetad))
+
+    def add_torque(self, torque: Array) -> None:
+        """Keep the command that follows the sample."""
+        self._torques.append(np.array(torque))
+
+    def tracking(self, motion: Motion) -> Tracking:
+        """Everything kept so far, beside the motion that was wanted."""
+        times = np.array(self._times, dtype=np.float64)
+        q, qd, theta, thetad = (
+            np.array(column, dtype=np.float64) for column in zip(*self._states)
+        )
+        torques = np.array(self._torques, dtype=np.float64)
+        return Tracking(times, motion(times), q, qd, theta, thetad, torques)
+
+
+def start_on_motion(sampled: SampledPlant, motion: Motion) -> None:
+    """Put a robot where a motion begins, motors included, at the time zero.
+
+    Parameters
+    ----------
+    sampled : SampledPlant
+        Its actuators are rigid or series elastic.
+    motion : callable
+        See `simulate_tracking`.
+
+    Raises
+    ------
+    DeflectionError
+        If the springs cannot carry the motion.
+    """
+    start = motion(np.zeros(1))[0]
+    motors = motor_motion(sampled.plant.actuators, start)
+    sampled.reset(
+        start[0], start[1], motors.position[0], motors.position[1], torque=motors.torque[0]
+    )
+
+
+def simulate_tracking(
+    plant: ElasticPlant,
+    controller: TrackingController,
+    motion: Motion,
+    duration: float,
+    period: float = 1e-3,
+    sensors: Sensors | None = None,
+    command_delay: int = 0,
+    start: Callable[[SampledPlant], None] | None = None,
+) -> Tracking:
+    """Let a robot follow a motion in closed loop.
+
+    Parameters
+    ----------
+    plant : ElasticPlant
+    controller : object with a method `command`
+        Such as those of `hodyn_ros.control`. With an attribute `lead`, it gets the reference of
+        so much later.
+    motion : callable
+        From times (N,) [s] to wanted joint positions and their first four derivatives (N, 5, n).
+    duration : float
+        [s]
+    period : float
+        Of the controller [s].
+    sensors : Sensors, optional
+        By default perfect ones.
+    command_delay : int
+        After how many samples a command takes effect.
+    start : callable, optional
+        Puts the robot into its state at the time zero; by default on the motion, see
+        `start_on_motion`.
+
+    Returns
+    -------
+    Tracking
+        From the time zero to the duration, both included.
+
+    Raises
+    ------
+    SimulationError
+        If an argument cannot be used or the simulation diverges.
+    HodynError
+        Whatever the controller raises.
+    """
+    sampled = SampledPlant(plant, period, sensors, command_delay)
+    if not (np.isfinite(duration) and duration >= sampled.period):
+        raise SimulationError(f'duration is {duration} s, expected at least one period.')
+    count = round(duration / sampled.period)
+    lead = getattr(controller, 'lead', 0.0)
+    desired = motion(sampled.period * np.arange(count) + lead)
+    expected = (count, 5, plant.model.n_joints)
+    if desired.shape != expected:
+        raise SimulationError(
+            f'The motion returns an array of shape {desired.shape}, expected {expected}: '
+            'positions and their first four derivatives.'
+        )
+    (start or _started_on(motion))(sampled)
+    recorder = Recorder(plant)
+    measured: Measurement = sampled.measurement
+    for reference in desired:
+        recorder.add_state(measured.time)
+        torque = controller.command(reference, *measured[1:])
+        recorder.add_torque(torque)
+        measured = sampled.advance(torque)
+    recorder.add_state(measured.time)
+    return recorder.tracking(motion)
+
+
+def _started_on(motion: Motion) -> Callable[[SampledPlant], None]:
+    return lambda sampled: start_on_motion(sampled, motion)

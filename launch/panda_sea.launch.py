@@ -1,0 +1,114 @@
+"""Launch a Franka Panda with elastic joints: simulated, controlled, and computed.
+
+The simulated robot publishes what is measured and the clock; the flatness controller answers every
+measurement with motor torques; a reference publisher sends trajectories; the hodyn node computes
+the torques of joints and motors along them. With simulation:=false the first of them is left out,
+and a robot with the topics joint_states, motor_states and motor_command takes its place.
+"""
+
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+SHARE = Path(__file__).resolve().parent.parent
+
+ARGUMENTS = (
+    (
+        'description_file',
+        str(SHARE / 'urdf' / 'panda.urdf'),
+        'URDF file of the robot.',
+    ),
+    (
+        'params_file',
+        str(SHARE / 'config' / 'panda_sea.yaml'),
+        'Parameter file of all nodes, with the actuators.',
+    ),
+    (
+        'limits_file',
+        str(SHARE / 'config' / 'panda.yaml'),
+        'Parameter file of the hodyn node alone, with the limits of the joints.',
+    ),
+    ('namespace', '', 'Namespace of the nodes and their topics.'),
+    (
+        'controller',
+        '',
+        'Control law: flatness, feed_forward_2, feed_forward_1, feed_forward_0, '
+        'rigid_computed_torque or pd_gravity. Empty: that of the parameter file, whose section '
+        'on this node, if it names one, also wins over this argument.',
+    ),
+    ('simulation', 'true', 'Also simulate the robot. Needs the Python package mujoco.'),
+    ('demo', 'true', 'Also run a publisher of a reference trajectory.'),
+    ('robot_state_publisher', 'false', 'Also run robot_state_publisher, for displays.'),
+)
+
+# Commands and measurements answer each other: none of them may get lost.
+MEASURED = ('joint_states', 'motor_states')
+
+
+def start_nodes(context):
+    """Start the nodes once the values of the arguments are known."""
+    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+    wanted = {
+        name: value[name].lower() in ('true', '1')
+        for name in ('simulation', 'demo', 'robot_state_publisher')
+    }
+    namespace = value['namespace'].strip('/')
+    with open(value['description_file'], encoding='utf-8') as file:
+        description = {'robot_description': ParameterValue(file.read(), value_type=str)}
+    # The simulated robot makes the time that the others follow.
+    time = {'use_sim_time': wanted['simulation']}
+    control = {
+        f'qos_overrides.{"/".join(("", *filter(None, (namespace, topic))))}'
+        '.subscription.reliability': 'reliable'
+        for topic in MEASURED
+    }
+    if value['controller']:
+        control['controller'] = value['controller']
+    files = [value['params_file']]
+
+    def node(executable, parameters, remappings=(), package='hodyn_ros'):
+        return Node(
+            package=package,
+            executable=executable,
+            namespace=value['namespace'],
+            parameters=parameters,
+            remappings=list(remappings),
+            output='screen',
+        )
+
+    nodes = [
+        node('hodyn_node', [value['limits_file'], *files, description, time]),
+        node(
+            'flatness_controller',
+            [*files, description, time, control],
+            [('~/motor_command', 'motor_command')],
+        ),
+    ]
+    if wanted['simulation']:
+        nodes.append(node('simulated_robot', [*files, description, {'use_sim_time': False}]))
+    if wanted['demo']:
+        nodes.append(node('reference_publisher', [time]))
+    if wanted['robot_state_publisher']:
+        nodes.append(
+            node(
+                'robot_state_publisher', [description, time], package='robot_state_publisher'
+            )
+        )
+    return nodes
+
+
+def generate_launch_description():
+    """Declare the arguments; see `ros2 launch hodyn_ros panda_sea.launch.py --show-args`."""
+    return LaunchDescription(
+        [
+            *(
+                DeclareLaunchArgument(name, default_value=default, description=description)
+                for name, default, description in ARGUMENTS
+            ),
+            OpaqueFunction(function=start_nodes),
+        ]
+    )
