@@ -340,3 +340,23 @@ def test_times_outside_of_the_motion_are_refused(t):
         motion(t)
     with pytest.raises(TrajectoryError, match='highest_derivative'):
         motion(0.0, -1)
+
+
+def test_path_that_must_be_followed_fast_is_refused_with_its_factors():
+    # Up to where the weight is too much, and back: only with swing.
+    pendulum = RobotModel.from_urdf(
+        robots.robot(
+            '<link name="base"/>', robots.link('arm'), robots.joint('swing', 'base', 'arm')
+        )
+    )
+    angles = np.linspace(-np.pi, np.pi, 100_001)
+    still = np.zeros((len(angles), 3, 1))
+    still[:, 0, 0] = angles
+    weight = inverse_dynamics(pendulum, still)[:, 0, 0]
+    hanging = angles[:-1][(weight[:-1] < 0.0) & (weight[1:] >= 0.0)][0]
+    path = fit_spline([0.0, 1.0, 2.0], [[hanging], [hanging + 1.2], [hanging]])
+    limits = unlimited(1, effort=0.97 * weight.max() * np.sin(1.2))
+    with pytest.raises(ScalingError, match='cannot be followed slowly') as caught:
+        retime(pendulum, path, limits)
+    ((fastest, slowest),) = caught.value.intervals
+    assert 0.0 < fastest < slowest < np.inf
