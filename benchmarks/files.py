@@ -227,7 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ]
         )
         print(*rows[-1], sep='  ', flush=True)
-    header = ['files', 'MB', '10^6 samples', 's', 'MB/s', '10^3 samples/s', 'MB before', 'MB at most']
+    header = ['files', 'MB', '10^6 samples', 's', 'MB/s', '10^3 samples/s']
+    header += ['MB before', 'MB at most']
     text = grid([header, *rows])
     print('\n' + text)
     if options.output:
