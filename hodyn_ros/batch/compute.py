@@ -210,7 +210,8 @@ class _Part:
         self, writer: PartWriter, ids: Any, values: Array, first: int, last: int
     ) -> list[int]:
         """Write some whole motions; numbers of their samples, 0: it failed."""
-        starts = [bound - self._task.bounds[first] for bound in self._task.bounds[first : last + 1]]
+        bounds = self._task.bounds[first : last + 1]
+        starts = [bound - bounds[0] for bound in bounds]
         counts = [stop - start for start, stop in zip(starts, starts[1:])]
         known = any(number in self._failures for number in range(first, last))
         if self._may_go_together and last - first > 1 and not known:

@@ -1,4 +1,4 @@
-"""Fingerprints: what a result was made from, in few bytes, equal in every process and on every day.
+"""Fingerprints: what a result was made from, in few bytes, equal in every process at all times.
 
 Results are kept from one run to the next as long as the fingerprints of their input, of the robot
 and of the options are what they were.

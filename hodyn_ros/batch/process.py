@@ -14,7 +14,7 @@ from hodyn_ros.batch.executors import Outcomes, run_here, run_in_processes, run_
 from hodyn_ros.batch.job import Job, Options, job_record
 from hodyn_ros.batch.manifest import Books
 from hodyn_ros.batch.run import BatchSummary, Plan, Progress, Run
-from hodyn_ros.batch.tasks import OUTPUT_SUFFIXES, Inputs, Task, find_inputs, make_tasks
+from hodyn_ros.batch.tasks import OUTPUT_SUFFIXES, Input, Inputs, Task, find_inputs, make_tasks
 from hodyn_ros.model.robot import RobotModel
 
 
@@ -127,9 +127,12 @@ def process_files(
     books = Books(output)
     with books.locked():
         tasks: list[Task] = []
-        unreadable = []
+        unreadable: list[tuple[Input, Exception]] = []
         for item in make_tasks(found, suffix, fingerprint, motion_column, part_rows):
-            (tasks if isinstance(item, Task) else unreadable).append(item)  # type: ignore[arg-type]
+            if isinstance(item, Task):
+                tasks.append(item)
+            else:
+                unreadable.append(item)
         record = job_record(model, actuators, options)
         plan = Plan(books, output, record, tasks)
         if on_change == 'refuse' and plan.job_changes:
@@ -169,7 +172,7 @@ def _outcomes(
 
 
 def usable_cores() -> int:
-    """Number of processor cores that this process may use."""
+    """Count the processor cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux

@@ -254,7 +254,7 @@ class Run:
             )
 
     def summary(self) -> BatchSummary:
-        """What the run has come to."""
+        """Sum up what the run has come to."""
         said = (
             f'{first}{f" and {others} more" if others else ""}: {text}'
             for text, (first, others) in self._said.items()
