@@ -26,7 +26,6 @@ from hodyn_ros.io.columns import (
     refuse_not_increasing,
     with_wrench_choices,
 )
-from hodyn_ros.io.derivatives import How
 from hodyn_ros.io.parquet_tables import ParquetTable
 
 Array = NDArray[np.float64]
@@ -94,10 +93,6 @@ def _results(job: Job, samples: Iterable[Samples]) -> Iterator[Results]:
         rate=job.options.rate,
         estimator=dict(job.options.estimator),
     )
-
-
-def _how(job: Job) -> How:
-    return How(job.options.derivatives, job.options.orders + 3)
 
 
 class _Broken(Exception):
@@ -220,7 +215,7 @@ class _Part:
             if increases.all() and np.isfinite(values).all():
                 try:
                     samples = self._layout.samples(values, self._metadata)
-                    if _how(self._job).choose(samples) == 'given':
+                    if self._job.options.how().choose(samples) == 'given':
                         (results,) = _results(self._job, [self._selected(samples)])
                         self._write(writer, ids, results)
                         return counts
