@@ -250,7 +250,7 @@ def test_parts_are_whole_motions_and_rows_are_read_from_any_of_them(
     assert all(part[-1] - part[0] >= part_rows for part in parts[:-1])
     for part in parts:
         with open_parquet(path, 'id') as file:
-            rows = Rows(file, path, 'id', ['x'], part[0])
+            rows = Rows(file, path, 'id', ['x'], part[0], part[-1])
             row = part[0]
             for take in takes:
                 take = min(take, part[-1] - row)

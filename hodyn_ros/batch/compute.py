@@ -143,7 +143,7 @@ class _Part:
         path = Path(self._task.path)
         bounds = self._task.bounds
         with open_parquet(path, self._column) as file:
-            rows = Rows(file, path, self._column, self._layout.titles, bounds[0])
+            rows = Rows(file, path, self._column, self._layout.titles, bounds[0], bounds[-1])
             try:
                 for first, last in self._groups():
                     length = bounds[last] - bounds[first]
