@@ -117,7 +117,8 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
     lines = summary.errors.read_text().splitlines()
     errors = {record['motion']: record['message'] for record in map(json.loads, lines)}
     assert set(errors) == {'c', 'e'}
-    assert 'sample 150' in errors['c']
+    assert 'motion c: ' in errors['c']
+    assert 'row 150' in errors['c']
     assert 'times must increase' in errors['e']
     good = {name: MOTIONS[name] for name in 'abdf'}
     assert_results(tmp_path / 'out', model, good)

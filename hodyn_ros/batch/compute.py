@@ -239,9 +239,8 @@ class _Part:
         return written
 
     def _samples(self, values: Array, identity: Any, first: int) -> Samples:
-        samples = self._layout.samples(values, self._metadata, first)
-        name = f'{self._task.path}, motion {identity!s}'
-        return self._selected(replace(samples, name=name))
+        layout = replace(self._layout, name=f'{self._task.path}, motion {identity!s}')
+        return self._selected(layout.samples(values, self._metadata, first))
 
     def _selected(self, samples: Samples) -> Samples:
         names = self._job.options.joint_names
