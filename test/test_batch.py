@@ -137,6 +137,34 @@ def test_changed_input_is_computed_anew_and_said(change, said, model, tmp_path):
     assert_complete(tmp_path / 'out', model, motions)
 
 
+def test_many_changed_inputs_are_not_all_told_one_by_one(model, tmp_path):
+    motions = make_folder(tmp_path / 'in', model, 30, N=3)
+    options = {'workers': 0, 'suffix': '.npz'}
+    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(
+        tmp_path / 'in', model, tmp_path / 'out', fingerprint='content', **options
+    )
+    assert summary.computed == 30
+    assert len(summary.remarks) == 21
+    assert summary.remarks[-1] == 'And 10 more for such reasons.'
+    assert_complete(tmp_path / 'out', model, motions)
+
+
+def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(model, tmp_path):
+    motions = {}
+    for number in range(3):
+        times, motion = motion_of(model, 10, number)
+        motions[f'run#{number}.npz'] = motion
+        write_npz(tmp_path / 'in' / f'run#{number}.npz', model, times, motion)
+    options = {'workers': 0, 'suffix': '.npz'}
+    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(
+        tmp_path / 'in' / 'run#1.npz', model, tmp_path / 'out', **options
+    )
+    assert (summary.kept, summary.total) == (1, 1)
+    assert_complete(tmp_path / 'out', model, motions)
+
+
 def test_copy_of_an_input_is_the_same_to_those_who_ask_for_content(model, tmp_path):
     make_folder(tmp_path / 'in', model, 2)
     options = {'workers': 0, 'suffix': '.npz', 'fingerprint': 'content'}

@@ -130,6 +130,18 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
     assert_results(tmp_path / 'out', model, MOTIONS)
 
 
+def test_results_of_a_file_that_has_become_useless_are_not_left(model, tmp_path):
+    for name in ('all', 'other'):
+        write_motions(tmp_path / 'in' / f'{name}.parquet', model, MOTIONS)
+    options = {'motion_column': 'motion', 'workers': 0, 'part_rows': 1}
+    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    (tmp_path / 'in' / 'other.parquet').write_bytes(b'PAR1')
+    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    assert (summary.computed, summary.failed) == (0, 1)
+    assert not (tmp_path / 'out' / 'other.parquet').exists()
+    assert_results(tmp_path / 'out', model, MOTIONS)
+
+
 def test_parts_that_there_are_no_more_disappear(model, tmp_path):
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
     options = {'motion_column': 'motion', 'workers': 0}

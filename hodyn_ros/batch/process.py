@@ -149,7 +149,9 @@ def process_files(
             else:
                 unreadable.append(item)
         record = job_record(model, actuators, options)
-        plan = Plan(books, output, record, tasks)
+        # Of one that cannot be reached at the moment, it is not known whether it has changed.
+        useless = [entry.name for entry, error in unreadable if not isinstance(error, OSError)]
+        plan = Plan(books, output, record, tasks, useless)
         if on_change == 'refuse' and plan.job_changes:
             raise BatchError(
                 f'{output} holds results that were made otherwise: {"; ".join(plan.job_changes)}. '
