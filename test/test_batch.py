@@ -12,7 +12,7 @@ from batch_tools import Deadly, make_folder, motion_of, two_link, write_npz
 
 from hodyn_ros import HodynError, RobotModel, actuators, inverse_dynamics
 from hodyn_ros.batch import BatchError, process_files
-from hodyn_ros.io import read_results, write_results
+from hodyn_ros.io import Samples, compute, read_motion, read_results, write_results
 from hodyn_ros.resources import share_file
 
 
@@ -502,6 +502,33 @@ def test_positions_alone_get_a_spline_through_all_chunks(model, tmp_path):
         assert error < tolerance * scale[order]
 
 
+def test_bags_are_inputs_and_outputs(model, tmp_path):
+    pytest.importorskip('rosbags')
+    expected = {}
+    (tmp_path / 'in' / 'more').mkdir(parents=True)
+    for number, name in enumerate(('folder', 'single.mcap', 'more/deep.db3')):
+        times, motion = motion_of(model, 30, number)
+        write_results(
+            tmp_path / 'in' / name,
+            compute(model, Samples(model.joint_names, times, motion, start=10**18)),
+        )
+        expected[name] = inverse_dynamics(model, motion, algorithm='body_fixed')
+    options = {'workers': 0, 'suffix': '.npz'}
+    for _ in range(2):
+        summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    assert (summary.total, summary.kept, summary.failed) == (3, 3, 0)
+    assert outputs_in(tmp_path / 'out') == ['folder.npz', 'more/deep.db3.npz', 'single.mcap.npz']
+    for name, effort in expected.items():
+        found = read_results(tmp_path / 'out' / f'{name}.npz').effort
+        np.testing.assert_allclose(found, effort, rtol=0, atol=1e-9 * np.abs(effort).max())
+    bags = process_files(
+        tmp_path / 'out', model, tmp_path / 'bags', workers=0, suffix='.mcap'
+    )
+    assert bags.computed == 3
+    motion = read_motion(tmp_path / 'bags' / 'folder.npz.mcap').motion
+    np.testing.assert_allclose(motion, motion_of(model, 30, 0)[1], rtol=1e-12, atol=1e-12)
+
+
 def test_robot_may_be_given_by_its_file(tmp_path):
     path = share_file('urdf/panda.urdf')
     model = RobotModel.from_urdf(path)
@@ -528,7 +555,7 @@ def test_results_are_inputs_as_well(model, tmp_path):
         ({'chunk': 0}, 'chunk is 0'),
         ({'workers': -1}, 'workers is -1'),
         ({'part_rows': True}, 'part_rows is True'),
-        ({'suffix': '.mat'}, "suffix is '.mat', expected one of .csv, .npz, .parquet"),
+        ({'suffix': '.mat'}, "suffix is '.mat', expected one of .csv, .npz"),
         ({'suffix': '.csv', 'motion_column': 'motion'}, 'which are .parquet'),
         ({'fingerprint': 'name'}, "fingerprint is 'name'"),
         ({'on_change': 'weep'}, "on_change is 'weep'"),

@@ -16,13 +16,11 @@ from typing import Any, Union
 from hodyn_ros.batch.errors import BatchError
 from hodyn_ros.batch.fingerprint import input_fingerprint
 from hodyn_ros.batch.motions import find_parts
+from hodyn_ros.io.files import SUFFIXES
 
 PathLike = Union[str, 'os.PathLike[str]']  # noqa: UP007
 Inputs = Union[PathLike, Sequence[PathLike]]  # noqa: UP007
 
-SUFFIXES = ('.csv', '.npz', '.parquet', '.yaml', '.yml', '.mcap', '.db3')
-"""Of files that are taken from a folder."""
-OUTPUT_SUFFIXES = ('.csv', '.npz', '.parquet')
 # As in data sets of Parquet files.
 _HIDDEN = ('.', '_')
 BAG = 'metadata.yaml'
