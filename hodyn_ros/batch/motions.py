@@ -125,12 +125,21 @@ class Rows:
         Columns of numbers.
     start, stop : int
         First row, and the one behind the last.
+
+    Raises
+    ------
+    BatchError
+        If a column does not hold numbers.
     """
 
     def __init__(
         self, file: Any, path: Path, column: str, titles: Sequence[str], start: int, stop: int
     ) -> None:
         self._path, self._column, self._titles = path, column, tuple(titles)
+        for title in self._titles:
+            kind = file.schema_arrow.field(title).type
+            if not np.issubdtype(kind.to_pandas_dtype(), np.number):
+                raise BatchError(f'{path}: column {title!r} is of type {kind}, expected numbers.')
         groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         ends = np.cumsum(groups)
         first = int(np.searchsorted(ends, start, side='right'))
