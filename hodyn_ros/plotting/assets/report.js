@@ -89,13 +89,14 @@
       tickcolor: look.quiet,
       ticklen: 3,
       nticks: 7,
+      exponentformat: 'power',
       automargin: true,
     });
     const layout = {
       paper_bgcolor: look.page,
       plot_bgcolor: look.page,
       font: { color: look.text, size: 11, family: getComputedStyle(document.body).fontFamily },
-      margin: { l: 52, r: 12, t: several ? 26 : 8, b: 40 },
+      margin: { l: 52, r: 12, t: several || (touch && !size) ? 28 : 8, b: 40 },
       xaxis: axis(panel.xTitle, (!panel.portrait && times) || panel.xRange),
       yaxis: axis(panel.yTitle, panel.yRange),
       shapes: [
@@ -114,10 +115,10 @@
       responsive: false,
       doubleClick: false,
       displayModeBar: size ? false : touch ? true : 'hover',
-      modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d', 'resetScale2d'],
-      modeBarButtonsToAdd: [
+      modeBarButtons: [[
+        'zoom2d', 'pan2d', 'zoomIn2d', 'zoomOut2d', 'toImage',
         { name: 'all', title: 'Show all', icon: Plotly.Icons.home, click: showAll },
-      ],
+      ]],
     };
     return [traces, layout, config];
   };
