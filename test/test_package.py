@@ -24,6 +24,7 @@ ROSDEP_KEYS = {
     'numpy': 'python3-numpy',
     'scipy': 'python3-scipy',
     'urdf_parser_py': 'urdfdom_py',
+    'yaml': 'python3-yaml',
 }
 DISTRIBUTIONS = {
     # The compiler comes with Numba, in the version that it needs.
@@ -32,6 +33,7 @@ DISTRIBUTIONS = {
     'numpy': 'numpy',
     'scipy': 'scipy',
     'urdf_parser_py': 'urdfdom-py',
+    'yaml': 'PyYAML',
 }
 # Not on PyPI; needed by launch files only, and hodyn_msgs is installed from its directory.
 NOT_ON_PYPI = {'hodyn_msgs', 'launch', 'launch_ros'}
