@@ -77,4 +77,6 @@ def table(
 def _cell(content: object, is_words: bool) -> Markup:
     if isinstance(content, Markup) and content.startswith('<td'):
         return content
-    return element('td', content, class_='words' if is_words else None)
+    if not is_words:
+        return element('td', content)
+    return element('td', content, class_='words long' if len(text(content)) > 60 else 'words')

@@ -207,7 +207,7 @@ def _joint_table(source: Source, limits: MotionLimits) -> Markup:
             [
                 name,
                 model.joint_types[joint],
-                'm, N, s' if source.is_linear(joint) else 'rad, N\u00a0m, s',
+                'm, N, s' if source.is_linear(joint) else 'rad, N m, s',
                 *(_limit(column[joint]) for column in limits),
             ]
         )
