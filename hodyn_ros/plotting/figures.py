@@ -177,6 +177,7 @@ def plot_motors(
     model: RobotModel,
     motor_limits: MotorLimits | None = None,
     violations: Sequence[Violation] = (),
+    joints: Sequence[str] | None = None,
 ) -> Figure:
     """Draw the deflection of each joint, and velocity, torque and torque rate of its motors.
 
@@ -185,6 +186,8 @@ def plot_motors(
     results, model, violations
         See `plot_joint`.
     motor_limits : MotorLimits, optional
+    joints : sequence of str, optional
+        Whose motors are drawn, by default those of all.
 
     Returns
     -------
@@ -200,7 +203,10 @@ def plot_motors(
         raise MotionError(
             'The results hold no motors; compute them with actuators to draw the motor side.'
         )
-    rows = make.motor_panels(source, motor_limits, violations)
+    by_joint = make.motor_panels(source, motor_limits, violations)
+    rows = [row for j in _chosen(source, joints) if (row := by_joint[source.model.joint_names[j]])]
+    if not rows:
+        raise MotionError('No motor of these joints is known.')
     return _figure(rows, f'{source.name}: motors')
 
 

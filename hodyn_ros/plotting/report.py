@@ -259,15 +259,17 @@ def _motors(
     pictures: _Pictures,
 ) -> Iterator[Markup]:
     rows = make.motor_panels(source, limits, violations)
-    if rows:
+    if any(rows.values()):
         yield element('h2', 'Motors', id='motors')
         yield element(
             'p',
             'Quantities of the motors as the joints see them, behind the gears. The deflection '
             'is how far a motor runs ahead of its joint.',
         )
-        for row in rows:
-            yield element('h3', row[0].subject)
+        for name, row in rows.items():
+            if not row:
+                continue
+            yield element('h3', name)
             several = len({panel.subject for panel in row}) > 1
             yield pictures.grid(row, several)
 
