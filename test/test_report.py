@@ -216,6 +216,17 @@ def test_every_picture_has_its_place_caption_and_description(page):
         assert len(attributes['aria-label']) > 20
 
 
+def test_a_limit_on_one_side_is_checked_and_told():
+    bounds = motion_limits(MODEL)
+    bounds = bounds._replace(lower=np.full(2, -np.inf), upper=np.array([0.4, 2.0]))
+    page = Page(html_report(results_of(MODEL), MODEL, bounds))
+    (_, row) = page.table('Limits that are exceeded')
+    assert row[:2] == ['Position', 'shoulder']
+    rows = {row[0]: row[1:] for row in page.table('What was checked')[1:]}
+    assert rows['Position'][:3] == ['✗ exceeded by 1', '2 of 2', '–']
+    assert 'limits none to 0.4' in page.visible_text()
+
+
 def test_sections_that_have_nothing_to_show_are_left_out(plain):
     headings = plain.text_of_all('h2')
     assert headings == ['Checks', 'Robot', 'Joints', 'Torque over its rate', 'Energy']

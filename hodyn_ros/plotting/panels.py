@@ -343,7 +343,8 @@ def _note(values: Array, limits: Range, unit: str) -> str:
     text = f'{number(np.nanmin(values))} to {number(np.nanmax(values))} {unit}'
     if not np.isfinite(limits).any():
         return text
-    return f'{text}; limits {number(limits.lower)} to {number(limits.upper)}'
+    low, high = (number(limit) if np.isfinite(limit) else 'none' for limit in limits)
+    return f'{text}; limits {low} to {high}'
 
 
 def _limit_note(values: Array, limits: Range, unit: str) -> str:

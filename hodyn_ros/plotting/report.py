@@ -152,8 +152,11 @@ class _Pictures:
         plot = element(
             'div', class_='plot', data_picture=number_, role='img', aria_label=spoken
         )
+        notes = panel.note.split('; ') if panel.is_portrait else [panel.note]
         caption = element(
-            'figcaption', element('strong', title), element('span', panel.note, class_='quiet')
+            'figcaption',
+            element('strong', title),
+            element('span', joined(notes, Markup('<br>')), class_='quiet'),
         )
         return element(
             'figure', caption, plot, class_='portrait' if panel.is_portrait else None
