@@ -123,7 +123,7 @@ def as_text(
             )
             for mimic in data['mimic_joints']
         ]
-        lines += ['', table(('follows', 'position', 'mass [kg]'), rows)]
+        lines += ['', table(('follows', 'position', 'mass\n[kg]'), rows)]
     if drives is not None:
         rows = [(joint['name'], joint['actuator']['type'], joint['actuator']['motors'])
                 for joint in joints]  # fmt: skip
@@ -144,7 +144,7 @@ def _joint_table(
     def head(title: str, quantity: str) -> str:
         if not kinds:
             return title
-        return f'{title} [{", ".join(UNITS[quantity][kind] for kind in sorted(kinds))}]'
+        return f'{title}\n[{", ".join(UNITS[quantity][kind] for kind in sorted(kinds))}]'
 
     rows = [
         (
@@ -157,7 +157,7 @@ def _joint_table(
         for joint in joints
     ]
     titles = (head(names[what], what) for what in used)
-    return ('joint', 'type', head('position', 'position'), *titles, 'mass [kg]'), rows
+    return ('joint', 'type', head('position', 'position'), *titles, 'mass\n[kg]'), rows
 
 
 def _range(lower: float, upper: float) -> str:

@@ -29,8 +29,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], indent: str = '  '
     Parameters
     ----------
     head : sequence of str
+        Titles, each of one or more lines.
     rows : sequence of sequence of str
-        As many cells as the head each.
+        At least one, with as many cells as the head each.
     indent : str
         Begins every line.
 
@@ -38,16 +39,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], indent: str = '  '
     -------
     str
     """
-    columns = list(zip(head, *rows))
-    lines = []
+    titles = [title.split('\n') for title in head]
+    height = max(map(len, titles))
     aligned = []
-    for column in columns:
-        width = max(map(len, column))
-        is_text = any(cell[:1].isalpha() and cell != 'nan' for cell in column[1:])
-        aligned.append([cell.ljust(width) if is_text else cell.rjust(width) for cell in column])
-    for cells in zip(*aligned):
-        lines.append((indent + '  '.join(cells)).rstrip())
-    return '\n'.join(lines)
+    for title, column in zip(titles, zip(*rows)):
+        cells = [*title, *[''] * (height - len(title)), *column]
+        width = max(map(len, cells))
+        is_text = any(cell[:1].isalpha() and cell != 'nan' for cell in column)
+        aligned.append([cell.ljust(width) if is_text else cell.rjust(width) for cell in cells])
+    return '\n'.join((indent + '  '.join(cells)).rstrip() for cells in zip(*aligned))
 
 
 def plain(value: Any) -> Any:
