@@ -1,0 +1,140 @@
+"""What `hodyn demo` does: compute, compare with finite differences, write and draw."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.analysis.limits import MotionLimits, find_violations
+from hodyn_ros.cli.robots import Choice, load_model
+from hodyn_ros.cli.settings import read_limits
+from hodyn_ros.cli.tables import number, table
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.errors import HodynError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.references import panda_sinusoids
+
+Array = NDArray[np.float64]
+
+PERIOD = 0.001
+"""Of the samples that are computed and compared [s]."""
+EVERY = 5
+"""One of so many samples is written."""
+FASTER = 1.2
+"""How much faster the motion in fast.csv is."""
+TOLERANCES = (1e-7, 1e-5)
+"""Of finite differences of order 1 and 2, relative to the largest value of the order."""
+
+# Central differences of eighth order.
+_DIFFERENCES = (
+    np.array([3.0, -32.0, 168.0, -672.0, 0.0, 672.0, -168.0, 32.0, -3.0]) / 840.0,
+    np.array([-9.0, 128.0, -1008.0, 8064.0, -14350.0, 8064.0, -1008.0, 128.0, -9.0]) / 5040.0,
+)
+
+
+def demonstrate(folder: Path) -> None:
+    """Do all of it.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where the files go; made if it does not exist.
+
+    Raises
+    ------
+    HodynError
+        If derivatives and differences do not agree, or a limit is exceeded.
+    OSError
+        If a file cannot be written.
+    """
+    model, source = load_model(Choice('panda'))
+    limits = read_limits(model, None, source.limits).values
+    reference = panda_sinusoids()
+    times = np.linspace(0.0, reference.duration, round(reference.duration / PERIOD) + 1)
+    motion = reference.motion(times)
+    model.warm_up()
+    effort = inverse_dynamics(model, motion)
+    errors = [
+        relative_difference(stencil, effort[:, 0], effort[:, order], order)
+        for order, stencil in enumerate(_DIFFERENCES, start=1)
+    ]
+    _print(model, limits, times, effort, errors)
+    _refuse_faults(model, limits, motion, effort, errors)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = _write(folder, model, limits, times[::EVERY], motion[::EVERY], effort[::EVERY])
+    click.echo(f'\nWritten: {", ".join(map(str, files))}')
+    click.echo(
+        '\nTry next:\n'
+        f'  hodyn check panda {folder}/motion.csv\n'
+        f'  hodyn check panda {folder}/fast.csv\n'
+        f'  hodyn retime panda {folder}/fast.csv -o {folder}/slower.csv\n'
+        f'  hodyn report panda {folder}/motion.csv -o {folder}/report.html'
+    )
+
+
+def relative_difference(stencil: Array, Q: Array, derivative: Array, order: int) -> Array:
+    """Largest difference of a derivative to finite differences, of each joint.
+
+    Parameters
+    ----------
+    stencil : ndarray
+        Weights of neighbouring samples.
+    Q, derivative : ndarray, shape (N, n)
+        At times `PERIOD` apart.
+    order : int
+        Of the derivative.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Relative to the largest value of the joint.
+    """
+    half = len(stencil) // 2
+    windows = np.lib.stride_tricks.sliding_window_view(Q, len(stencil), axis=0)
+    difference = np.abs(windows @ stencil / PERIOD**order - derivative[half:-half])
+    largest: Array = difference.max(axis=0) / np.abs(derivative).max(axis=0)
+    return largest
+
+
+def _print(
+    model: RobotModel, limits: MotionLimits, times: Array, effort: Array, errors: list[Array]
+) -> None:
+    """Table of the largest values."""
+    peaks = np.abs(effort).max(axis=0)
+    rows = [
+        (
+            name,
+            f'{number(peaks[0, j])} of {number(limits.effort[j])}',
+            f'{number(peaks[1, j])} of {number(limits.effort_dot[j])}',
+            number(peaks[2, j]),
+            f'{errors[0][j]:.0e}',
+            f'{errors[1][j]:.0e}',
+        )
+        for j, name in enumerate(model.joint_names)
+    ]
+    head = (
+        'joint', 'torque\n[N m]', 'torque rate\n[N m/s]', 'second derivative\n[N m/s^2]',
+        'first', 'second',
+    )  # fmt: skip
+    click.echo(
+        f'Franka Panda, {times[-1]:.0f} s, {len(times)} samples: largest values, what the limits '
+        'allow,\nand relative difference of both derivatives to finite differences of the torque\n'
+    )
+    click.echo(table(head, rows))
+
+
+def _refuse_faults(
+    model: RobotModel, limits: MotionLimits, motion: Array, effort: Array, errors: list[Array]
+) -> None:
+    for order, (error, tolerance) in enumerate(zip(errors, TOLERANCES), start=1):
+        if not error.max() <= tolerance:
+            raise HodynError(
+                f'Derivative {order} differs from finite differences by {error.max():.1e} of its '
+                f'largest value, expected at most {tolerance:.0e}.'
+            )
+    for violation in find_violations(model, limits, motion, effort):
+        raise HodynError(f'The {violation.quantity} limit of {violation.joint_name} is exceeded.')
