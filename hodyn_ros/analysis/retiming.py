@@ -1,0 +1,272 @@
+"""The fastest smooth time law on a given path under limits up to jerk and torque rate.
+
+The path q(sigma) stays; what is sought is sigma(t) of class C4, at rest at both ends with zero
+acceleration, jerk and snap, so that the motor torques of elastic joints are continuous too. The
+result is checked by inverse dynamics along the motion itself and scaled uniformly by what is
+missing to the limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.composition import compose
+from hodyn_ros.actuators.limits import MotorLimits
+from hodyn_ros.analysis.limits import MotionLimits, motion_limits
+from hodyn_ros.analysis.retiming_limits import PathLimits
+from hodyn_ros.analysis.retiming_path import RestingPath
+from hodyn_ros.analysis.retiming_solver import fastest_law
+from hodyn_ros.analysis.scaling import refuse_extremes, uniform_scaling
+from hodyn_ros.analysis.scaling_search import Limiting, UniformScaling
+from hodyn_ros.analysis.stretching import TimedMotion, at_rate
+from hodyn_ros.analysis.time_law import TimeLaw
+from hodyn_ros.errors import ScalingError, TrajectoryError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.timeline import real_numbers
+
+Array = NDArray[np.float64]
+
+INTERVALS = 128
+"""Intervals between the knots of the time law."""
+
+# Places in an interval at which the limits are part of the optimisation, and how many times more
+# samples are checked.
+_DENSITY = 6
+_FINER = 10
+
+
+@dataclass(frozen=True)
+class RetimedMotion:
+    """Motion of class C4 on a path, at rest at both ends; immutable. Made by `retime`.
+
+    Examples
+    --------
+    >>> from hodyn_ros import RobotModel
+    >>> from hodyn_ros.analysis.retiming import retime
+    >>> from hodyn_ros.resources import share_file
+    >>> from hodyn_ros.trajectory.spline import fit_spline
+    >>> model = RobotModel.from_urdf(share_file('urdf/two_link.urdf'))  # doctest: +SKIP
+    """
+
+    path: RestingPath
+    law: TimeLaw
+    factor: float
+    """Uniform time factor on top of the law."""
+
+    @property
+    def start_time(self) -> float:
+        """Time at which it begins: zero [s]."""
+        return 0.0
+
+    @property
+    def end_time(self) -> float:
+        """Time at which it ends [s]."""
+        return self.duration
+
+    @property
+    def duration(self) -> float:
+        """Time that it takes [s]."""
+        return self.factor * self.law.duration
+
+    @property
+    def continuous_derivative(self) -> int:
+        """Highest time derivative of the positions that is sure to be continuous: 4, the snap."""
+        return 4
+
+    def parameter(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
+        """Path parameter sigma at given times.
+
+        Parameters
+        ----------
+        t : array-like, shape (...)
+            From `start_time` to `end_time` [s].
+        highest_derivative : int
+
+        Returns
+        -------
+        ndarray, shape (..., highest_derivative + 1)
+
+        Raises
+        ------
+        TrajectoryError
+            If a time lies outside or the order is impossible.
+        """
+        u = self._law_at(t, highest_derivative)
+        return compose(self.path.parameter(u[..., 0], u.shape[-1]), u)
+
+    def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
+        """Motion at given times.
+
+        Parameters
+        ----------
+        t : array-like, shape (...)
+            From `start_time` to `end_time` [s].
+        highest_derivative : int
+            Up to what the path gives. Up to the fourth they are continuous.
+
+        Returns
+        -------
+        ndarray, shape (..., highest_derivative + 1, n)
+            `[..., k, :]` is the k-th time derivative of the positions [rad/s^k] or [m/s^k].
+
+        Raises
+        ------
+        TrajectoryError
+            If a time lies outside or the order is impossible.
+        """
+        return self.path.along(self._law_at(t, highest_derivative))
+
+    def _law_at(self, t: ArrayLike, highest_derivative: int) -> Array:
+        if highest_derivative not in range(10):
+            raise TrajectoryError(
+                f'highest_derivative is {highest_derivative!r}, expected an integer from 0 to 9.'
+            )
+        time = real_numbers(t, 't')
+        outside = ~((time >= 0.0) & (time <= self.duration))
+        if outside.any():
+            raise TrajectoryError(
+                f'The time {time[outside].flat[0]!r} s lies outside of the motion, expected 0 to '
+                f'{self.duration!r} s.'
+            )
+        u = self.law(np.minimum(time / self.factor, self.law.duration), highest_derivative + 1)
+        return at_rate(u[..., None], 1.0 / self.factor)[..., 0]
+
+
+class Retimed(NamedTuple):
+    """A motion along a path that keeps its limits, and how it compares."""
+
+    motion: RetimedMotion
+    duration: float
+    """[s]"""
+    uniform_duration: float
+    """Of the same path with a constant speed of the parameter, as fast as the limits allow [s]:
+    where the path is itself a motion from rest to rest, of that motion scaled uniformly."""
+    repair: float
+    """Uniform time factor by which the optimised law was scaled after the exact check."""
+    limiting: Limiting
+    """What would exceed its limit first if the motion were scaled to be faster; the sample is that
+    of `samples` equal steps of time."""
+    samples: int
+    """At which the limits were checked by inverse dynamics."""
+
+
+def retime(
+    model: RobotModel,
+    path: TimedMotion,
+    limits: MotionLimits | None = None,
+    *,
+    actuators: Actuators | None = None,
+    motor_limits: MotorLimits | None = None,
+    intervals: int = INTERVALS,
+) -> Retimed:
+    """Find a fast motion of class C4 along a path that keeps limits up to jerk and torque rate.
+
+    Parameters
+    ----------
+    model : RobotModel
+    path : function of the path parameter
+        Such as a `MotionSpline`; its times are the parameter sigma. Of class C4.
+    limits : MotionLimits, optional
+        By default those of the model; see `motion_limits` for acceleration, jerk and torque rate.
+    actuators : Actuators, optional
+        Without damping.
+    motor_limits : MotorLimits, optional
+        Of these actuators. They are not part of the optimisation; the final uniform scaling makes
+        the motion keep them.
+    intervals : int
+        Between the knots of the time law: more are slower to compute and give a faster motion.
+
+    Returns
+    -------
+    Retimed
+
+    Raises
+    ------
+    ScalingError
+        If the path keeps its limits at no speed (positions, weight), or nothing limits its speed.
+    TrajectoryError
+        If the path does not move, is not of class C4 or does not suit the model.
+    ActuatorError
+        If the actuators do not fit, see `uniform_scaling`.
+
+    Notes
+    -----
+    The limits are kept at ten times as many samples as were part of the optimisation, by exact
+    inverse dynamics. The law is a local optimum among splines of the squared speed; it is never
+    slower than the uniform one. Sharp Coulomb friction jumps where a joint turns back, and such a
+    jump is part of no torque rate, see `Coulomb`.
+    """
+    limits = motion_limits(model) if limits is None else limits
+    _check(model, path, intervals)
+    refuse_extremes(model, limits, path)
+    resting = RestingPath(path)
+    steps = _FINER * _DENSITY * intervals
+    uniform = TimeLaw.from_coefficients(np.array([0.0, 1.0]), np.ones(5))
+
+    def scaled(law: TimeLaw) -> UniformScaling:
+        return uniform_scaling(
+            model,
+            RetimedMotion(resting, law, 1.0),
+            limits,
+            actuators=actuators,
+            motor_limits=motor_limits,
+            samples=steps + 1,
+        )
+
+    by_constant = scaled(uniform)
+    if by_constant.limiting is None:
+        raise ScalingError(
+            'Nothing limits the speed on this path; expected limits that the motion can reach, '
+            'such as the velocities and efforts of the URDF.'
+        )
+    if not by_constant.slower_is_kept:
+        raise ScalingError(
+            'The path cannot be followed slowly: somewhere its weight alone exceeds an effort '
+            f'limit. Uniform factors that keep the limits: {by_constant.intervals}.',
+            by_constant.intervals,
+        )
+    law = fastest_law(
+        lambda places: PathLimits(model, resting, limits, places),
+        1.0 / by_constant.factor,
+        intervals,
+        _DENSITY,
+    )
+    found = scaled(law)
+    if found.factor * law.duration > by_constant.factor:
+        law, found = uniform, by_constant
+    motion = RetimedMotion(resting, law, found.factor)
+    assert found.limiting is not None
+    return Retimed(
+        motion, motion.duration, by_constant.factor, found.factor, found.limiting, steps + 1
+    )
+
+
+def _check(model: RobotModel, path: TimedMotion, intervals: int) -> None:
+    if not callable(path):
+        raise TrajectoryError(
+            f'The path is of type {type(path).__name__}, expected a function such as the '
+            'MotionSpline that fit_spline makes.'
+        )
+    smooth = getattr(path, 'continuous_derivative', 4)
+    if smooth < 4:
+        raise TrajectoryError(
+            f'The path is continuous up to derivative {smooth} only, expected 4: otherwise the '
+            'torque rate jumps or is infinite at any speed. Fit a spline through its waypoints.'
+        )
+    if (
+        isinstance(intervals, bool)
+        or not isinstance(intervals, (int, np.integer))
+        or intervals < 1
+    ):
+        raise TrajectoryError(f'intervals is {intervals!r}, expected a positive integer.')
+    shape = np.shape(path(path.start_time, 0))
+    if shape != (1, model.n_joints):
+        raise TrajectoryError(
+            f'The path has positions of shape {shape}, expected (1, {model.n_joints}) for the '
+            f'joints of {model.name!r}.'
+        )

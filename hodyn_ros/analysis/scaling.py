@@ -1,0 +1,250 @@
+"""The smallest uniform time factor with which a motion keeps its limits.
+
+Played with the factor c, a motion q(t) becomes q(t / c): the same path, c times as long. All that
+is limited is a function of s = 1 / c, mostly a polynomial, see `scaling_dynamics`, so the factors
+that keep all limits are found exactly, as what the roots of these polynomials leave free.
+
+Between samples of a function of time, limits are exceeded by a little more than at the samples. So
+where a quantity nearly reaches its limit, the samples close in on its peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.limits import MotorLimits
+from hodyn_ros.actuators.limits import motor_limits as no_motor_limits
+from hodyn_ros.analysis.limits import MotionLimits, find_position_violations, motion_limits
+from hodyn_ros.analysis.scaling_dynamics import (
+    Quantity,
+    ScaledDynamics,
+    joint_quantities,
+    motor_quantities,
+)
+from hodyn_ros.analysis.scaling_search import UniformScaling, scaling_of
+from hodyn_ros.analysis.stretching import TimedMotion
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import ActuatorError, MotionError, ScalingError
+from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.extremes import position_extremes
+
+Array = NDArray[np.float64]
+
+SAMPLES = 2001
+"""Times at which a function of time is examined at first."""
+
+# Ratio to the limit from which on a peak is looked at, and how many of them at most.
+_NEAR = 0.99
+_MOST_PEAKS = 4000
+# Samples to each side of a peak, and how often they close in on it by this factor.
+_AROUND = 5
+_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What limits a motion, whichever its samples are."""
+
+    model: RobotModel
+    limits: MotionLimits
+    wrench: Wrench | Sequence[Wrench] | None
+    actuators: Actuators | None
+    motor_limits: MotorLimits | None
+    stiffness: Mapping[str, ArrayLike] | None
+
+    def quantities(self, samples: Array) -> list[Quantity]:
+        """Limited quantities at samples (N, K, n), refused if a position is outside."""
+        refuse_positions(self.model, self.limits, samples[:, 0])
+        dynamics = ScaledDynamics(self.model, samples, self.wrench)
+        found = joint_quantities(dynamics, self.model, self.limits)
+        if self.actuators is not None:
+            given = self.motor_limits or no_motor_limits(self.actuators)
+            found += motor_quantities(dynamics, self.actuators, given, self.stiffness)
+        return found
+
+    @property
+    def K(self) -> int:
+        """Derivatives that a function of time is asked for, the zeroth included."""
+        return 4 if self.actuators is None else 6
+
+
+def uniform_scaling(
+    model: RobotModel,
+    motion: ArrayLike | TimedMotion,
+    limits: MotionLimits | None = None,
+    *,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    actuators: Actuators | None = None,
+    motor_limits: MotorLimits | None = None,
+    stiffness: Mapping[str, ArrayLike] | None = None,
+    samples: int = SAMPLES,
+) -> UniformScaling:
+    """Smallest uniform time factor with which a motion keeps its limits.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (N, K, n), or function of time
+        Samples with their time derivatives, see `inverse_dynamics`; K >= 4 for limits of the jerk
+        and of the torque rate, K >= 5 for the torque and K >= 6 for the torque rate of motors
+        behind springs. A function of time such as a `MotionSpline` is examined at equal steps and
+        at the peaks between them.
+    limits : MotionLimits, optional
+        By default those of the model.
+    wrench : Wrench or sequence of Wrench, optional
+        At these samples. It is taken as a function of the place on the path: where the motion is
+        slower, it changes more slowly.
+    actuators : Actuators, optional
+        Without damping.
+    motor_limits : MotorLimits, optional
+        Of these actuators.
+    stiffness : mapping of joint name to array-like, shape (N, S), optional
+        For actuators that choose it, see `motor_motion`; a function of the place on the path.
+    samples : int
+        Number N of the times, from start to end, at which a function of time is examined. With
+        wrench or stiffness, which are known there only, peaks between them are not looked for.
+
+    Returns
+    -------
+    UniformScaling
+
+    Raises
+    ------
+    ScalingError
+        If no factor makes the motion keep its limits: a position limit is exceeded, or gravity and
+        wrenches alone ask for too much torque.
+    MotionError
+        If the motion cannot be used, or a limit needs a derivative that it does not have.
+    WrenchError, ActuatorError
+        If wrench or actuators do not fit; joints with damping have no factor, because their
+        deflection depends on the past.
+
+    Notes
+    -----
+    Exact up to rounding for rigid joints and linear springs, with viscous and Coulomb friction.
+    With other laws of friction, nonlinear springs and variable stiffness the limits are evaluated
+    at 400 rates, a ratio of 2.3 % apart, and the edge found by bisection: the limits are kept at
+    the factor, but a narrower interval of factors may stay unseen.
+
+    Excesses within the rounding of `find_violations` are none.
+    """
+    limits = motion_limits(model) if limits is None else limits
+    if actuators is None and (motor_limits is not None or stiffness is not None):
+        raise ActuatorError('motor_limits or stiffness are given without actuators.')
+    problem = _Problem(model, limits, wrench, actuators, motor_limits, stiffness)
+    if callable(motion):
+        if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 2:
+            raise MotionError(f'samples is {samples!r}, expected an integer of at least 2.')
+        return _along(problem, motion, int(samples))
+    return scaling_of(problem.quantities(_sampled(model, motion)))
+
+
+def refuse_positions(model: RobotModel, limits: MotionLimits, positions: Array) -> None:
+    """Refuse positions (N, n) beyond their limits.
+
+    Raises
+    ------
+    ScalingError
+    """
+    found = find_position_violations(model, limits, positions)
+    if found:
+        worst = found[0]
+        raise ScalingError(
+            f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at sample '
+            f'{worst.sample} beyond its limit {worst.limit:.6g}: no time factor changes that; '
+            'change the path.'
+        )
+
+
+def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion) -> None:
+    """Refuse a function of time that leaves its position limits between samples, if it can tell.
+
+    Raises
+    ------
+    ScalingError
+    """
+    if hasattr(motion, 'expansions'):
+        extremes = position_extremes(motion)  # type: ignore[arg-type]
+        for positions, times in (
+            (extremes.lowest, extremes.lowest_time),
+            (extremes.highest, extremes.highest_time),
+        ):
+            for worst in find_position_violations(model, limits, positions[None]):
+                time = times[model.joint_names.index(worst.joint_name)]
+                raise ScalingError(
+                    f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {time:.6g} '
+                    f's beyond its limit {worst.limit:.6g}: no time factor changes that; change '
+                    'the path.'
+                )
+
+
+def _along(problem: _Problem, motion: TimedMotion, samples: int) -> UniformScaling:
+    """Scale a function of time."""
+    refuse_extremes(problem.model, problem.limits, motion)
+    start, end = float(motion.start_time), float(motion.end_time)
+    times = np.linspace(start, end, samples)
+
+    def examined(t: Array) -> list[Quantity]:
+        return problem.quantities(_sampled(problem.model, motion(t, problem.K - 1)))
+
+    coarse = examined(times)
+    result = scaling_of(coarse)
+    limiting = result.limiting
+    if limiting is None:
+        return result
+    if problem.wrench is not None or problem.stiffness is not None:
+        return result._replace(limiting=limiting._replace(time=float(times[limiting.sample])))
+    s = 1.0 / result.factor
+    kind, column, centre = _peaks(coarse, s, times)
+    if not len(kind):
+        return result._replace(limiting=limiting._replace(time=float(times[limiting.sample])))
+    offsets = np.linspace(-1.0, 1.0, 2 * _AROUND + 1)
+    width = (end - start) / (samples - 1)
+    for _ in range(_ROUNDS):
+        around = np.clip(centre[:, None] + width * offsets, start, end)
+        fine = examined(around.ravel())
+        for number, item in enumerate(fine):
+            rows = np.flatnonzero(kind == number)
+            if len(rows):
+                values = np.abs(item.values(s)).reshape(*around.shape, -1)
+                best = values[rows, :, column[rows]].argmax(axis=1)
+                centre[rows] = around[rows, best]
+        width /= _AROUND
+    peaks = np.unique(centre)
+    result = scaling_of([*coarse, *examined(peaks)], [times] * len(coarse) + [peaks] * len(coarse))
+    assert result.limiting is not None and result.limiting.time is not None
+    sample = int(np.abs(times - result.limiting.time).argmin())
+    return result._replace(limiting=result.limiting._replace(sample=sample))
+
+
+def _peaks(
+    quantities: Sequence[Quantity], s: float, times: Array
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Quantity, column and time of the samples next to which a limit is nearly reached."""
+    found = []
+    for number, item in enumerate(quantities):
+        ratio = np.abs(item.values(s)) / item.limit
+        padded = np.pad(ratio, ((1, 1), (0, 0)))
+        is_peak = (ratio > _NEAR) & (ratio >= padded[:-2]) & (ratio >= padded[2:])
+        sample, column = np.nonzero(is_peak)
+        kind = np.full(len(sample), number)
+        found.append((kind, column, sample, ratio[sample, column]))
+    kind, column, sample, ratios = (np.concatenate(each) for each in zip(*found))
+    highest = np.argsort(-ratios, kind='stable')[:_MOST_PEAKS]
+    return kind[highest], column[highest], times[sample[highest]]
+
+
+def _sampled(model: RobotModel, motion: ArrayLike) -> Array:
+    """Check samples (N, K, n)."""
+    samples = checked_motion(model, motion)
+    if samples.ndim != 3 or not len(samples):
+        raise MotionError(
+            f'The motion has shape {samples.shape}, expected (N, K, {model.n_joints}) with N >= 1.'
+        )
+    return samples

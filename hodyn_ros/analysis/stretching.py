@@ -1,0 +1,113 @@
+"""Motions as functions of time, and the same motions played slower or faster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import MotionError
+from hodyn_ros.trajectory.timeline import real_numbers
+
+Array = NDArray[np.float64]
+
+
+class TimedMotion(Protocol):
+    """Motion of n joints as a function of time, such as a `MotionSpline`."""
+
+    @property
+    def start_time(self) -> float:
+        """Time at which it begins [s]."""
+
+    @property
+    def end_time(self) -> float:
+        """Time at which it ends [s]."""
+
+    def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
+        """Motion at times (...), shape (..., highest_derivative + 1, n)."""
+
+
+def at_rate(series: Array, s: float) -> Array:
+    """Series of shape (..., K, n) of what is played at the rate s."""
+    return series * s ** np.arange(float(series.shape[-2]))[:, None]
+
+
+def stretched(motion: ArrayLike, factor: float) -> Array:
+    """Play samples of a motion with a time factor.
+
+    Parameters
+    ----------
+    motion : array-like, shape (..., K, n)
+    factor : float
+        Above zero.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n)
+        `[..., k, :]` is divided by factor^k. The times of the samples take the factor, too.
+
+    Raises
+    ------
+    MotionError
+        If the factor is not positive or the motion has no such shape.
+    """
+    array = np.asarray(motion, dtype=np.float64)
+    if array.ndim < 2:
+        raise MotionError(f'The motion has shape {array.shape}, expected (..., K, n).')
+    return at_rate(array, 1.0 / _checked_factor(factor))
+
+
+@dataclass(frozen=True)
+class StretchedMotion:
+    """A motion that is played with a time factor, from the same start time.
+
+    Attributes
+    ----------
+    motion : function of time
+        Such as a `MotionSpline`.
+    factor : float
+        Above zero.
+
+    Raises
+    ------
+    MotionError
+        If the factor is not positive.
+    """
+
+    motion: TimedMotion
+    factor: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'factor', _checked_factor(self.factor))
+
+    @property
+    def start_time(self) -> float:
+        """Time at which it begins [s]."""
+        return self.motion.start_time
+
+    @property
+    def end_time(self) -> float:
+        """Time at which it ends [s]."""
+        return self.start_time + self.duration
+
+    @property
+    def duration(self) -> float:
+        """Time that it takes [s]."""
+        return self.factor * (self.motion.end_time - self.motion.start_time)
+
+    def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
+        """Motion at given times; see `MotionSpline`."""
+        offset = (real_numbers(t, 't') - self.start_time) / self.factor
+        # The last time must not end up behind the end by rounding.
+        time = self.start_time + offset
+        end = self.motion.end_time
+        time = np.where(np.abs(time - end) <= 4.0 * np.spacing(abs(end)), end, time)
+        return stretched(self.motion(time, highest_derivative), self.factor)
+
+
+def _checked_factor(factor: float) -> float:
+    if not (np.isfinite(factor) and factor > 0.0):
+        raise MotionError(f'The time factor is {factor!r}, expected a positive finite number.')
+    return float(factor)
