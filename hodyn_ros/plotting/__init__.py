@@ -12,8 +12,10 @@ from hodyn_ros.plotting.figures import (
     plot_motors,
     plot_portraits,
 )
+from hodyn_ros.plotting.report import html_report
 
 __all__ = [
+    'html_report',
     'plot_efforts',
     'plot_energy',
     'plot_joint',

@@ -200,13 +200,7 @@ def plot_motors(
         raise MotionError(
             'The results hold no motors; compute them with actuators to draw the motor side.'
         )
-    rows = [
-        make.motor_panels(source, motor, motor_limits, violations)
-        for motor in range(len(source.motor_names))
-    ]
-    deflections = make.deflection_panels(source, motor_limits, violations)
-    width = max((len(row) for row in rows), default=1)
-    rows += [deflections[i : i + width] for i in range(0, len(deflections), width)]
+    rows = make.motor_panels(source, motor_limits, violations)
     return _figure(rows, f'{source.name}: motors')
 
 
@@ -256,7 +250,7 @@ def _figure(
     title: str,
     columns: int | None = None,
     width: float = 3.4,
-    height: float = 2.1,
+    height: float = 2.3,
     with_subject: bool = True,
 ) -> Figure:
     """Draw panels in rows; with `columns` those of the only row are wrapped."""
@@ -265,7 +259,7 @@ def _figure(
         columns = min(columns, len(row))
         rows = [row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))]
     n_columns = max(len(row) for row in rows)
-    figure = _matplotlib_figure()(
+    figure: Figure = _matplotlib_figure()(
         figsize=(width * n_columns, height * len(rows) + 0.5), layout='constrained'
     )
     figure.suptitle(_plain(title), fontsize='large')
@@ -299,7 +293,11 @@ def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
     axes.set_xlim(panel.x_range)
     axes.set_ylim(panel.y_range)
     title = f'{panel.subject}: {panel.title}' if with_subject and panel.subject else panel.title
-    axes.set_title(_plain(title), fontsize='small')
+    axes.set_title(_plain(title), fontsize='small', pad=16)
+    axes.text(
+        0.5, 1.02, _plain(panel.note), transform=axes.transAxes, ha='center', va='bottom',
+        fontsize='x-small', color='0.35',
+    )  # fmt: skip
     axes.set_xlabel(panel.x_label, fontsize='small')
     axes.set_ylabel(panel.y_label, fontsize='small')
     axes.tick_params(labelsize='small')

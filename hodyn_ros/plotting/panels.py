@@ -23,8 +23,6 @@ from hodyn_ros.plotting.source import Source
 
 Array = NDArray[np.float64]
 
-TIME_LABEL = 'time [s]'
-
 # A limit farther from zero than this many times the curve is left out of the range that is shown:
 # the curve would be a flat line.
 _FARTHEST_LIMIT = 2.5
@@ -179,13 +177,42 @@ def portrait_panel(
 
 
 def motor_panels(
-    source: Source, motor: int, limits: MotorLimits | None, violations: Sequence[Violation] = ()
+    source: Source, limits: MotorLimits | None, violations: Sequence[Violation] = ()
+) -> list[list[Panel]]:
+    """Deflection of every joint that has one and quantities of its motors, a row for each joint.
+
+    Motors whose names do not begin with that of a joint have rows of their own.
+    """
+    if source.motors is None:
+        return []
+    joints = source.model.joint_names
+    rows: dict[str, list[Panel]] = {name: [] for name in joints}
+    deflection = source.motors.deflection
+    if deflection.shape[1]:
+        for joint in np.flatnonzero(deflection[:, 0].any(axis=0)).tolist():
+            panel = _over_time(
+                source,
+                limited_quantity('deflection', source.is_linear(joint)),
+                joints[joint],
+                deflection[:, 0, joint],
+                _symmetric(_limit(limits, 'deflection', joint)),
+                _of(violations, 'deflection'),
+            )
+            rows[joints[joint]].append(panel)
+    for motor, name in enumerate(source.motor_names):
+        owner = joint_of_motor(name, joints) or name
+        rows.setdefault(owner, []).extend(_one_motor(source, motor, limits, violations))
+    return [row for row in rows.values() if row]
+
+
+def _one_motor(
+    source: Source, motor: int, limits: MotorLimits | None, violations: Sequence[Violation]
 ) -> list[Panel]:
-    """Velocity, torque and torque rate of one motor over time."""
     if source.motors is None:
         return []
     name = source.motor_names[motor]
-    is_linear = _moves_linearly(source, name)
+    joint = joint_of_motor(name, source.model.joint_names)
+    is_linear = joint is not None and source.is_linear(source.joint(joint))
     position, torque = source.motors.position, source.motors.torque
     series = [
         ('motor_position', position, 0, np.inf),
@@ -204,26 +231,6 @@ def motor_panels(
         )
         for quantity, values, order, limit in series
         if values.shape[1] > order
-    ]
-
-
-def deflection_panels(
-    source: Source, limits: MotorLimits | None, violations: Sequence[Violation] = ()
-) -> list[Panel]:
-    """Deflection θ - q of every joint that has one over time."""
-    if source.motors is None or source.motors.deflection.shape[1] == 0:
-        return []
-    deflection = source.motors.deflection[:, 0]
-    return [
-        _over_time(
-            source,
-            limited_quantity('deflection', source.is_linear(joint)),
-            source.model.joint_names[joint],
-            deflection[:, joint],
-            _symmetric(_limit(limits, 'deflection', joint)),
-            _of(violations, 'deflection'),
-        )
-        for joint in np.flatnonzero(deflection.any(axis=0)).tolist()
     ]
 
 
@@ -276,12 +283,12 @@ def energy_panels(source: Source) -> list[Panel]:
     difference = float(np.abs(balance.other).max())
     return [
         Panel(
-            'Energy', '', TIME_LABEL, 'energy [J]', energies,
+            'Energy', '', source.time_label, 'energy [J]', energies,
             note=f'kinetic at most {number(balance.kinetic.max())} J; sum from '
             f'{number(total.min())} to {number(total.max())} J',
         ),
         Panel(
-            'Power balance', '', TIME_LABEL, 'power [W]', powers,
+            'Power balance', '', source.time_label, 'power [W]', powers,
             note=f'joints at most {number(largest)} W; difference at most '
             f'{number(difference, 2)} W',
         ),
@@ -317,7 +324,7 @@ def _over_time(
     return Panel(
         quantity.title,
         subject,
-        TIME_LABEL,
+        source.time_label,
         f'{quantity.symbol or quantity.name} [{quantity.unit}]',
         (Curve('', source.times, values),),
         y_limits=limits,
@@ -362,8 +369,3 @@ def _of(violations: Iterable[Violation], quantity: str) -> tuple[Violation, ...]
 
 def _limit(limits: MotorLimits | None, quantity: str, index: int) -> float:
     return np.inf if limits is None else float(getattr(limits, quantity)[index])
-
-
-def _moves_linearly(source: Source, motor: str) -> bool:
-    joint = joint_of_motor(motor, source.model.joint_names)
-    return joint is not None and source.is_linear(source.joint(joint))

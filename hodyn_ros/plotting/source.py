@@ -15,6 +15,9 @@ from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
 
+# Later times are dates, of which nobody reads the first digits [s].
+_LATEST_START = 1e6
+
 
 class Results(Protocol):
     """What the pictures need of a motion with its efforts; `hodyn_ros.io.Results` has it."""
@@ -57,9 +60,9 @@ class Source:
     name : str
     model : RobotModel
     times : ndarray, shape (N,)
-        From the first sample on [s].
-    start : float
-        Time of the first sample [s].
+        [s], from `origin` on.
+    origin : float
+        Zero, or the time of the first sample if that is a date and not a duration [s].
     motion : ndarray, shape (N, K, n)
     effort : ndarray, shape (N, E, n)
     motors : MotorMotion or None
@@ -69,11 +72,16 @@ class Source:
     name: str
     model: RobotModel
     times: Array
-    start: float
+    origin: float
     motion: Array
     effort: Array
     motors: MotorMotion | None
     motor_names: tuple[str, ...]
+
+    @property
+    def time_label(self) -> str:
+        """What stands along the axis of time."""
+        return f'time after {self.origin:.3f} s [s]' if self.origin else 'time [s]'
 
     def is_linear(self, joint: int) -> bool:
         """Whether a joint moves in metres."""
@@ -135,8 +143,8 @@ def checked_source(results: Results, model: RobotModel) -> Source:
             _shaped('motor torques', motors.torque, (N, None, m)),
             _shaped('deflections', motors.deflection, (N, None, n))[..., order],
         )
-    start = float(times[0])
-    return Source(results.name, model, times - start, start, motion, effort, motors, names)
+    origin = float(times[0]) if abs(times[0]) > _LATEST_START else 0.0
+    return Source(results.name, model, times - origin, origin, motion, effort, motors, names)
 
 
 def _finite(what: str, values: Array) -> Array:
