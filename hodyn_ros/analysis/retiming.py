@@ -21,7 +21,7 @@ from hodyn_ros.analysis.limits import MotionLimits, motion_limits
 from hodyn_ros.analysis.retiming_limits import PathLimits
 from hodyn_ros.analysis.retiming_path import RestingPath
 from hodyn_ros.analysis.retiming_solver import fastest_law
-from hodyn_ros.analysis.scaling import refuse_extremes, uniform_scaling
+from hodyn_ros.analysis.scaling import SAMPLES, refuse_extremes, uniform_scaling
 from hodyn_ros.analysis.scaling_search import Limiting, UniformScaling
 from hodyn_ros.analysis.stretching import TimedMotion, at_rate
 from hodyn_ros.analysis.time_law import TimeLaw
@@ -44,19 +44,17 @@ _FINER = 10
 class RetimedMotion:
     """Motion of class C4 on a path, at rest at both ends; immutable. Made by `retime`.
 
-    Examples
-    --------
-    >>> from hodyn_ros import RobotModel
-    >>> from hodyn_ros.analysis.retiming import retime
-    >>> from hodyn_ros.resources import share_file
-    >>> from hodyn_ros.trajectory.spline import fit_spline
-    >>> model = RobotModel.from_urdf(share_file('urdf/two_link.urdf'))  # doctest: +SKIP
+    Attributes
+    ----------
+    path : RestingPath
+    law : TimeLaw
+    factor : float
+        Uniform time factor on top of the law.
     """
 
     path: RestingPath
     law: TimeLaw
     factor: float
-    """Uniform time factor on top of the law."""
 
     @property
     def start_time(self) -> float:
@@ -149,10 +147,8 @@ class Retimed(NamedTuple):
     repair: float
     """Uniform time factor by which the optimised law was scaled after the exact check."""
     limiting: Limiting
-    """What would exceed its limit first if the motion were scaled to be faster; the sample is that
-    of `samples` equal steps of time."""
-    samples: int
-    """At which the limits were checked by inverse dynamics."""
+    """What would exceed its limit first if the motion were scaled to be faster; its time is that
+    of the motion."""
 
 
 def retime(
@@ -196,10 +192,10 @@ def retime(
 
     Notes
     -----
-    The limits are kept at ten times as many samples as were part of the optimisation, by exact
-    inverse dynamics. The law is a local optimum among splines of the squared speed; it is never
-    slower than the uniform one. Sharp Coulomb friction jumps where a joint turns back, and such a
-    jump is part of no torque rate, see `Coulomb`.
+    The limits are kept at ten times as many places as were part of the optimisation and at the
+    peaks between them, by exact inverse dynamics. The law is a local optimum among splines of the
+    squared speed; it is never slower than the uniform one. Sharp Coulomb friction jumps where a
+    joint turns back, and such a jump is part of no torque rate, see `Coulomb`.
     """
     limits = motion_limits(model) if limits is None else limits
     _check(model, path, intervals)
@@ -208,17 +204,20 @@ def retime(
     steps = _FINER * _DENSITY * intervals
     uniform = TimeLaw.from_coefficients(np.array([0.0, 1.0]), np.ones(5))
 
-    def scaled(law: TimeLaw) -> UniformScaling:
+    def scaled(law: TimeLaw, steps: int) -> UniformScaling:
+        # Equal steps in time, and in u, which is fast where the motion begins and ends.
+        even = np.linspace(0.0, 1.0, steps + 1)
+        times = np.union1d(law.duration * even, law.time_at(even))
         return uniform_scaling(
             model,
             RetimedMotion(resting, law, 1.0),
             limits,
             actuators=actuators,
             motor_limits=motor_limits,
-            samples=steps + 1,
+            samples=times,
         )
 
-    by_constant = scaled(uniform)
+    by_constant = scaled(uniform, SAMPLES - 1)
     if by_constant.limiting is None:
         raise ScalingError(
             'Nothing limits the speed on this path; expected limits that the motion can reach, '
@@ -236,14 +235,13 @@ def retime(
         intervals,
         _DENSITY,
     )
-    found = scaled(law)
+    found = scaled(law, steps)
     if found.factor * law.duration > by_constant.factor:
         law, found = uniform, by_constant
     motion = RetimedMotion(resting, law, found.factor)
-    assert found.limiting is not None
-    return Retimed(
-        motion, motion.duration, by_constant.factor, found.factor, found.limiting, steps + 1
-    )
+    assert found.limiting is not None and found.limiting.time is not None
+    limiting = found.limiting._replace(time=found.factor * found.limiting.time)
+    return Retimed(motion, motion.duration, by_constant.factor, found.factor, limiting)
 
 
 def _check(model: RobotModel, path: TimedMotion, intervals: int) -> None:

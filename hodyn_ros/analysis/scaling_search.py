@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 # Half of the excess that counts as rounding, see analysis/limits.py.
 _ROUNDING = 5e-10
 # Rates at which quantities that are not polynomial are evaluated, and how far they reach down.
-_RATES = 400
+_RATES = 200
 _RANGE = 1e-4
 _HALVINGS = 60
 _EDGE = 1e-11
@@ -37,7 +37,7 @@ class Limiting(NamedTuple):
     name: str
     """Name of the joint or motor."""
     sample: int
-    """Of a function of time, the nearest of the equal steps."""
+    """Of a function of time, the nearest of the times at which it is examined."""
     value: float
     """At the factor."""
     limit: float

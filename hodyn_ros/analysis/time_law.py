@@ -79,6 +79,14 @@ class TimeLaw(Immutable):
         u = start[..., None] + half[..., None] * (1.0 + _NODES)
         return np.asarray((_WEIGHTS / np.sqrt(self._spline(u))).sum(axis=-1) * half)
 
+    def time_at(self, u: Array) -> Array:
+        """Find when the parameter passes some values from 0 to 1."""
+        interval = np.clip(
+            np.searchsorted(self.knots, u, side='right') - 1, 0, len(self.knots) - 2
+        )
+        passed = self.times[interval] + self._time_between(self.knots[interval], u)
+        return np.asarray(np.minimum(passed, self.duration))
+
     def __call__(self, t: Array, K: int) -> Array:
         """Series (..., K) of the parameter at times from 0 to the duration."""
         t = np.asarray(t, dtype=np.float64)
