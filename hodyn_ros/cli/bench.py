@@ -31,8 +31,7 @@ def command(choice: Any, batch: int, threads: int, seconds: float, as_json: bool
     bursts, and the median counts. Whether both agree is printed too. `make bench` in a checkout of
     hodyn_ros compares with more libraries.
 
-    \b
-    Examples:
+    For example
       hodyn bench panda
       hodyn bench talos_reduced --seconds 10
       hodyn bench robot.urdf --batch 100000 --threads 4 --json

@@ -20,7 +20,6 @@ def command(output: Path) -> None:
 
     Needs no ROS. Writes into FOLDER
 
-    \b
       motion.csv    positions to snap of eight seconds of motion, in its limits
       fast.csv      the same motion, too fast for some of them
       efforts.csv   torques and their first two derivatives along the first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.analysis.limits import MotionLimits, find_violations
+from hodyn_ros.cli.outputs import write_whole
 from hodyn_ros.cli.robots import Choice, load_model
 from hodyn_ros.cli.settings import read_limits
 from hodyn_ros.cli.tables import number, table
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError
+from hodyn_ros.io.samples import Results
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.plotting import plot_efforts
 from hodyn_ros.trajectory.references import panda_sinusoids
 
 Array = NDArray[np.float64]
@@ -138,3 +142,28 @@ def _refuse_faults(
             )
     for violation in find_violations(model, limits, motion, effort):
         raise HodynError(f'The {violation.quantity} limit of {violation.joint_name} is exceeded.')
+
+
+def _write(
+    folder: Path, model: RobotModel, limits: MotionLimits, times: Array, motion: Array,
+    effort: Array,
+) -> list[Path]:  # fmt: skip
+    """Write tables, and the picture if matplotlib is installed."""
+    faster = motion * (FASTER ** np.arange(motion.shape[1]))[:, None]
+    results = Results(model.joint_names, times, motion, effort, name='Franka Panda')
+    without = replace(results, effort=effort[:, :0])
+    contents = {
+        'motion.csv': without,
+        'fast.csv': replace(without, times=times / FASTER, motion=faster),
+        'efforts.csv': results,
+    }
+    for name, content in contents.items():
+        write_results(folder / name, content)
+    files = [folder / name for name in contents]
+    if importlib.util.find_spec('matplotlib') is None:
+        click.echo('No picture, since matplotlib is not installed: pip install hodyn_ros[plot]')
+        return files
+    picture = folder / 'efforts.png'
+    figure = plot_efforts(results, model, limits)
+    write_whole(picture, lambda path: figure.savefig(path, dpi=100))
+    return [*files, picture]

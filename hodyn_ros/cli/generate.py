@@ -43,8 +43,7 @@ def command(
 
     Beside it is a test with reference values and a CMakeLists.txt.
 
-    \b
-    Examples:
+    For example
       hodyn generate panda -o panda_c --wrench panda_link8
       hodyn generate robot.urdf --language cpp --order 1
     """
@@ -57,7 +56,9 @@ def command(
     folder = output or Path(f'{name or identifier(model.name)}_dynamics')
     wanted = orders if len(orders) > 1 else (orders[0] if orders else 2)
     try:
-        paths = generate_code(model, folder, language, wanted, precision, name, wrench_links, force)
+        paths = generate_code(
+            model, folder, language, wanted, precision, name, wrench_links, force
+        )
     except RequestError as error:
         raise RequestError(str(error).replace('overwrite=True', '--force')) from error
     for path in paths:

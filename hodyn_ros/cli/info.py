@@ -20,7 +20,6 @@ def command(choice: Any, limits: str | None, actuators: Path | None, as_json: bo
 
     ROBOT is one of
 
-    \b
       robot.urdf, robot.urdf.xacro     a file; xacro files need the package xacro
       panda, panda_with_hand, iiwa14, two_link
                                        robots that come with hodyn_ros
@@ -31,8 +30,7 @@ def command(choice: Any, limits: str | None, actuators: Path | None, as_json: bo
     If several packages have a robot of the same name, put the package in front:
     example-robot-data:panda, robot_descriptions:panda or ros:panda_description.
 
-    \b
-    Examples:
+    For example
       hodyn info panda
       hodyn info talos_left_arm --json
       hodyn info robot.urdf --tip-link tool0

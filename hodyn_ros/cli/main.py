@@ -6,16 +6,19 @@ and Numba take far longer to start than this module.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 import click
 
+from hodyn_ros.cli.options import debug_option
 from hodyn_ros.errors import HodynError
 
 # Exit codes.
@@ -40,8 +43,44 @@ COMMANDS = {
 """Subcommands in the order of the help, each in the module of its name."""
 
 
+def verbatim_blocks(text: str) -> str:
+    """Mark paragraphs with indented lines, such as examples, so that click does not fill them."""
+    paragraphs = inspect.cleandoc(text).split('\n\n')
+    return '\n\n'.join(
+        f'\b\n{part}' if '\n  ' in f'\n{part}' and not part.startswith('\b') else part
+        for part in paragraphs
+    )
+
+
+class _ReaderGone(Exception):
+    """Nobody reads the output any more.
+
+    Left as it is, click would turn a broken pipe into exit code 1, which means something else.
+    """
+
+
+@contextlib.contextmanager
+def _telling_broken_pipes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ReaderGone from error
+
+
 class Commands(click.Group):
     """Group whose subcommands are imported when they are needed."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read the command line; see `_ReaderGone`."""
+        with _telling_broken_pipes():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; see `_ReaderGone`."""
+        with _telling_broken_pipes():
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the help."""
@@ -54,6 +93,7 @@ class Commands(click.Group):
         command: click.Command = import_module(f'hodyn_ros.cli.{cmd_name}').command
         command.name = cmd_name
         command.short_help = COMMANDS[cmd_name]
+        command.help = verbatim_blocks(command.help or '')
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -70,20 +110,23 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
         context.exit()
 
 
-@click.group(cls=Commands, context_settings={'help_option_names': ['-h', '--help']})
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={'help_option_names': ['-h', '--help']},
+)
 @click.option(
     '--version', is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
     help='Show the version and exit.',
 )
-@click.option('--debug', is_flag=True, help='Show the whole traceback of an error.')
+@debug_option
 @click.pass_context
-def hodyn(context: click.Context, debug: bool) -> None:
+def hodyn(context: click.Context) -> None:
     """Joint torques of robots with their exact time derivatives.
 
     ROBOT is a URDF or xacro file, a robot that comes with hodyn_ros (panda, panda_with_hand,
     iiwa14, two_link), or one of an installed package, see `hodyn info --help`.
 
-    \b
     Begin with
       hodyn demo                                # a motion of the Panda, computed and drawn
       hodyn info panda                          # what is known of a robot
@@ -91,7 +134,11 @@ def hodyn(context: click.Context, debug: bool) -> None:
 
     Exit codes: 0 done, 1 a limit is exceeded (check), 2 error, 130 interrupted.
     """
-    context.meta['debug'] = debug or context.meta.get('debug', False)
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+hodyn.help = verbatim_blocks(hodyn.help or '')
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -118,70 +165,51 @@ def run(arguments: Sequence[str] | None = None) -> int:
     int
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = '--debug' in given
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             result: Any = hodyn.main(given, prog_name='hodyn', standalone_mode=False)
-            sys.stdout.flush()
         return result if isinstance(result, int) else OK
-    except BrokenPipeError:
-        # Whoever read the output has enough of it. Python would complain once more at its end.
-        _redirect_to_nowhere(sys.stdout)
+    except _ReaderGone:
+        _redirect_to_nowhere(sys.stdout)  # or Python would complain once more at its end
         return BROKEN_PIPE
     except (click.Abort, KeyboardInterrupt):
-        if debug:
-            traceback.print_exc()
         _say('Interrupted.')
         return INTERRUPTED
-    except click.ClickException as error:
-        if debug:
-            traceback.print_exc()
-        _say_usage(error)
-    except (HodynError, OSError) as error:
-        if debug:
-            traceback.print_exc()
-        _say(f'error: {error_text(error)}')
-    except MemoryError:
-        if debug:
-            traceback.print_exc()
-        _say('error: The memory does not suffice.')
     except Exception as error:
-        if debug:
+        if '--debug' in given:
             traceback.print_exc()
-        _say(
-            f'error: {type(error).__name__}: {error}\n'
-            'This should not happen: it is a fault of hodyn_ros. --debug shows where.'
-        )
-    return ERROR
+        _say(error_text(error))
+        return ERROR
 
 
-def error_text(error: BaseException) -> str:
-    """Say what is wrong, and with which file."""
+def error_text(error: Exception) -> str:
+    """Say what is wrong, and where it matters what to do."""
+    if isinstance(error, click.ClickException):
+        context = getattr(error, 'ctx', None)
+        lines = [] if context is None else [context.get_usage()]
+        lines += [] if context is None else [f"Try '{context.command_path} --help'."]
+        return '\n'.join([*lines, f'error: {error.format_message()}'])
     if isinstance(error, OSError) and error.strerror:
-        return f'{error.filename}: {error.strerror}' if error.filename else error.strerror
-    return str(error)
+        return f'error: {f"{error.filename}: " if error.filename else ""}{error.strerror}'
+    if isinstance(error, MemoryError):
+        return 'error: The memory does not suffice.'
+    if isinstance(error, (HodynError, OSError)):
+        return f'error: {error}'
+    return (
+        f'error: {type(error).__name__}: {error}\n'
+        'This should not happen: it is a fault of hodyn_ros. --debug shows where.'
+    )
 
 
 def _say(text: str) -> None:
-    try:
+    with contextlib.suppress(OSError):  # nobody is left to read it
         click.echo(text, err=True)
-    except OSError:
-        pass  # nobody is left to read it
-
-
-def _say_usage(error: click.ClickException) -> None:
-    try:
-        error.show()
-    except OSError:
-        pass
 
 
 def _redirect_to_nowhere(stream: Any) -> None:
-    try:
+    with contextlib.suppress(OSError, ValueError):  # it is no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except (OSError, ValueError):
-        pass  # it is no file, as in tests
 
 
 def _show_warning(

@@ -16,7 +16,7 @@ BUNDLED_NAMES = ('panda', 'panda_with_hand', 'iiwa14', 'two_link')
 """As in `hodyn_ros.cli.robots`, which is too slow to be asked by a completion."""
 
 
-class RobotType(click.ParamType):
+class RobotType(click.ParamType):  # type: ignore[type-arg]
     """ROBOT: names of bundled robots and files are completed."""
 
     name = 'robot'
@@ -29,7 +29,7 @@ class RobotType(click.ParamType):
         return [*map(CompletionItem, names), CompletionItem(incomplete, type='file')]
 
 
-class XacroArgument(click.ParamType):
+class XacroArgument(click.ParamType):  # type: ignore[type-arg]
     """One argument of a xacro file: name:=value."""
 
     name = 'name:=value'
@@ -44,15 +44,10 @@ class XacroArgument(click.ParamType):
         return name, text
 
 
-def _remember_debug(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        context.meta['debug'] = True
-
-
+# `hodyn_ros.cli.main.run` looks for it before anything is parsed.
 debug_option = click.option(
-    '--debug', is_flag=True, expose_value=False, callback=_remember_debug, hidden=True,
-    help='Show the whole traceback of an error.',
-)  # fmt: skip
+    '--debug', is_flag=True, expose_value=False, help='Show the whole traceback of an error.'
+)
 
 json_option = click.option(
     '--json', 'as_json', is_flag=True, help='Print JSON, for programs to read.'
@@ -106,5 +101,65 @@ def robot_options(function: Function) -> Function:
 
     decorated: Any = with_choice
     for decorate in reversed((*_ROBOT_OPTIONS, debug_option)):
+        decorated = decorate(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+_MOTION_OPTIONS = (
+    click.argument('motion', type=click.Path(path_type=Path)),
+    click.option('--topic', metavar='NAME', help='Of a bag; needed if several hold a motion.'),
+    click.option(
+        '--index', type=click.IntRange(0), metavar='N',
+        help='Which of the trajectories of a topic, from 0.',
+    ),
+    click.option(
+        '--derivatives', type=click.Choice(['auto', 'given', 'spline', 'estimate']),
+        default='auto', show_default=True,
+        help='Where the derivatives of the positions come from that MOTION leaves out: nowhere '
+        '(given), from the spline through all samples, or estimated from measurements.',
+    ),
+    click.option(
+        '--rate', type=click.FloatRange(0.0, min_open=True), metavar='HZ',
+        help='At how many samples per second a spline is evaluated; by default at the samples, '
+        'between waypoints at 100 Hz.',
+    ),
+    click.option(
+        '--interpolation', type=click.Choice(['spline', 'jtc']), default='spline',
+        show_default=True,
+        help='Between waypoints: four times continuously differentiable, or as '
+        'joint_trajectory_controller moves.',
+    ),
+    click.option(
+        '--order', type=click.IntRange(0, 2), default=2, show_default=True,
+        help='Highest time derivative of the torques.',
+    ),
+    click.option(
+        '--wrench-expressed-in', 'expressed_in', type=click.Choice(['body', 'spatial', 'hybrid']),
+        help='Axes and origin of the wrench columns of MOTION; by default as it says, or body.',
+    ),
+    click.option(
+        '--wrench-acting', 'acting', type=click.Choice(['on_environment', 'on_robot']),
+        help='Direction of the wrench columns; by default as MOTION says, or on_environment.',
+    ),
+    actuators_option,
+)  # fmt: skip
+_MOTION_NAMES = (
+    'motion', 'topic', 'index', 'derivatives', 'rate', 'interpolation', 'order', 'expressed_in',
+    'acting', 'actuators',
+)  # fmt: skip
+
+
+def motion_options(function: Function) -> Function:
+    """Add MOTION and its options; the function gets them as `given`, a `GivenMotion`."""
+
+    @wraps(function)
+    def with_motion(**arguments: Any) -> Any:
+        from hodyn_ros.cli.motions import GivenMotion
+
+        given = GivenMotion(**{name: arguments.pop(name) for name in _MOTION_NAMES})
+        return function(given=given, **arguments)
+
+    decorated: Any = with_motion
+    for decorate in reversed(_MOTION_OPTIONS):
         decorated = decorate(decorated)
     return decorated  # type: ignore[no-any-return]

@@ -68,8 +68,8 @@ def _example_folders() -> Iterator[Path]:
         for file in metadata.distribution(EXAMPLE_ROBOT_DATA).files or ():
             folder, separator, _ = str(file).partition('/robots/')
             if separator and str(file).endswith('.urdf'):
-                yield Path(str(metadata.distribution(EXAMPLE_ROBOT_DATA).locate_file(folder)),
-                           'robots')  # fmt: skip
+                found = metadata.distribution(EXAMPLE_ROBOT_DATA).locate_file(folder)
+                yield Path(str(found), 'robots')
                 return
 
 
@@ -95,7 +95,7 @@ def find_example_robot(name: str) -> Found | None:
     for fits in (_is_file_name, _is_short_file_name, _is_folder_name):
         matches = {key: path for key, path in robots.items() if fits(key, name)}
         if len(matches) == 1:
-            return Found(*matches.values(), package=EXAMPLE_ROBOT_DATA)
+            return Found(next(iter(matches.values())), EXAMPLE_ROBOT_DATA)
         if matches:
             raise ModelError(
                 f'{name!r} may be several robots of {EXAMPLE_ROBOT_DATA}: '

@@ -28,7 +28,7 @@ _COLUMNS = ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
 
 
 def unit(quantity: str, joint_type: str) -> str:
-    """Unit of a quantity of a joint."""
+    """Name the unit of a quantity of a joint."""
     return UNITS[quantity][joint_type == 'prismatic']
 
 

@@ -79,7 +79,7 @@ def find_robot(name: str) -> Source:
         If nothing or too much has this name.
     """
     path = Path(name).expanduser()
-    if path.is_file() and name not in BUNDLED:
+    if name not in BUNDLED and path.exists() and not path.is_dir():  # pipes are files too
         return Source(path, 'file')
     if name in BUNDLED:
         limits = BUNDLED[name]

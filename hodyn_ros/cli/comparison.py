@@ -1,0 +1,151 @@
+"""A motion beside its limits, as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hodyn_ros.analysis.limits import Violation
+from hodyn_ros.cli.motions import Problem
+from hodyn_ros.cli.robot_summary import unit
+from hodyn_ros.cli.tables import number, table
+from hodyn_ros.io import Results
+from hodyn_ros.names import listed
+from hodyn_ros.plotting.checks import Check, all_checks
+from hodyn_ros.plotting.source import checked_source
+
+_NAMES = {
+    'effort': 'torque',
+    'effort_dot': 'torque rate',
+    'motor_velocity': 'motor velocity',
+    'motor_torque': 'motor torque',
+    'motor_torque_rate': 'motor torque rate',
+}
+_LIKE = {
+    'motor_velocity': 'velocity',
+    'motor_torque': 'effort',
+    'motor_torque_rate': 'effort_dot',
+    'deflection': 'position',
+}
+
+
+def as_data(
+    problem: Problem, results: Results, violations: Sequence[Violation]
+) -> dict[str, Any]:
+    """Everything for programs.
+
+    Parameters
+    ----------
+    problem : Problem
+    results : Results
+    violations : sequence of Violation
+
+    Returns
+    -------
+    dict
+    """
+    checks = _checks(problem, results)
+    return {
+        'robot': problem.model.name,
+        'motion': results.name,
+        'samples': len(results),
+        'start': results.times[0],
+        'end': results.times[-1],
+        'limits_from': problem.limits.origin,
+        'is_kept': not violations,
+        'violations': [
+            {
+                **violation._asdict(),
+                'time': results.times[violation.sample],
+                'unit': _unit(problem, results, violation.quantity, violation.joint_name),
+            }
+            for violation in violations
+        ],
+        'used': [
+            {
+                'quantity': check.quantity,
+                'is_checked': check.is_known and check.n_limited > 0,
+                'shares': dict(zip(check.subjects, check.shares)) if check.is_known else {},
+            }
+            for check in checks
+        ],
+        'remarks': list(results.remarks),
+    }
+
+
+def as_text(problem: Problem, results: Results, violations: Sequence[Violation]) -> str:
+    """Everything for people; see `as_data`."""
+    lines = [
+        f'{results.name}: {len(results)} samples from {number(results.times[0])} s to '
+        f'{number(results.times[-1])} s; limits: {problem.limits.origin}',
+        '',
+    ]
+    if violations:
+        rows = [
+            (
+                _NAMES.get(violation.quantity, violation.quantity),
+                violation.joint_name,
+                number(results.times[violation.sample]),
+                number(violation.value),
+                number(violation.limit),
+                _excess(violation),
+                f'[{_unit(problem, results, violation.quantity, violation.joint_name)}]',
+            )
+            for violation in violations
+        ]
+        head = ('exceeded', 'joint', 'worst at\n[s]', 'value', 'limit', 'by', 'unit')
+        lines += [table(head, rows), '']
+    checks = _checks(problem, results)
+    rows = [
+        (
+            _NAMES.get(check.quantity, check.quantity),
+            '' if check.worst is None else f'{100.0 * check.shares[check.worst]:.1f} %',
+            _verdict(check),
+        )
+        for check in checks
+    ]
+    lines += [table(('quantity', 'used of its limit', ''), rows), '']
+    count = len(violations)
+    if violations:
+        what = 'limit is' if count == 1 else 'limits are'
+        lines.append(f'{count} {what} exceeded.')
+    else:
+        lines.append('All limits that could be checked are kept.')
+    return '\n'.join(lines)
+
+
+def _checks(problem: Problem, results: Results) -> tuple[Check, ...]:
+    source = checked_source(results, problem.model)
+    motors = problem.drives.limits if problem.drives is not None else None
+    return all_checks(source, problem.limits.values, motors)
+
+
+def _verdict(check: Check) -> str:
+    """Say who uses most of the limit, or why it is not checked."""
+    if check.n_limited == 0:
+        return 'not checked: no limit is known'
+    if not check.is_known:
+        return 'not checked: the motion does not determine it'
+    without = [
+        name for name, share in zip(check.subjects, check.shares) if not np.isfinite(share)
+    ]
+    missing = f'; no limit for {listed(without)}' if without else ''
+    worst = check.subjects[check.worst] if check.worst is not None else ''
+    return f'by {worst}{missing}'
+
+
+def _excess(violation: Violation) -> str:
+    excess = abs(violation.value - violation.limit)
+    if violation.quantity == 'position' or violation.limit == 0.0:
+        return number(excess, 3)  # relative to where the zero of a joint happens to be: nothing
+    return f'{100.0 * excess / abs(violation.limit):.1f} %'
+
+
+def _unit(problem: Problem, results: Results, quantity: str, name: str) -> str:
+    """Unit of a quantity of a joint, or of a motor, which moves as its joint."""
+    joint = dict(zip(results.motor_names, results.motor_joints)).get(name, name)
+    model = problem.model
+    kind = model.joint_types[model.joint_names.index(joint)]
+    return unit(_LIKE.get(quantity, quantity), kind)
