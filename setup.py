@@ -34,7 +34,8 @@ setup(
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + PACKAGE]),
         ('share/' + PACKAGE, ['package.xml']),
-        *data_files('launch/*.py', 'config/*', 'urdf/*'),
+        # The definitions go into bags, which explain themselves.
+        *data_files('launch/*.py', 'config/*', 'urdf/*', 'hodyn_msgs/msg/*'),
     ],
     zip_safe=False,
     # Only names that a ROS installation knows as well: there the packages of package.xml provide
@@ -61,6 +62,9 @@ setup(
             'ros-std-msgs~=5.5.1',
             'ros-trajectory-msgs~=5.5.1',
         ],
+        # Tables in Parquet; bags of ROS 2, read and written without a ROS installation.
+        'tables': ['pyarrow>=10.0'],
+        'bags': ['rosbags>=0.11'],
         'plot': ['matplotlib>=3.5'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
@@ -86,9 +90,10 @@ setup(
             'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',
+            'pyarrow>=10.0',
             'pytest>=7.0',
             'pytest-xdist>=3.0',
-            'PyYAML>=5.4',
+            'rosbags>=0.11',
             'ruff>=0.5',
         ],
     },

@@ -34,6 +34,10 @@ class MessageError(HodynError):
     """A message that cannot be unpacked."""
 
 
+class FileError(HodynError):
+    """A file that cannot be read or written, or that does not hold what is needed."""
+
+
 class SizeError(HodynError):
     """A message that is larger than it may be."""
 
