@@ -144,7 +144,7 @@ def _excess(violation: Violation) -> str:
 
 
 def _unit(problem: Problem, results: Results, quantity: str, name: str) -> str:
-    """Unit of a quantity of a joint, or of a motor, which moves as its joint."""
+    """Name the unit of a quantity of a joint, or of a motor, which moves as its joint."""
     joint = dict(zip(results.motor_names, results.motor_joints)).get(name, name)
     model = problem.model
     kind = model.joint_types[model.joint_names.index(joint)]

@@ -138,8 +138,8 @@ def _text(model: RobotModel, peaks: Peaks) -> str:
     ]
     text = table(head, rows)
     if peaks.motor_names:
-        titles = [f'motor {title}\n[{u}]' for title, u in
-                  zip(TITLES, ('N m', 'N m/s', 'N m/s^2'))][: len(peaks.motor_torques)]  # fmt: skip
+        units = ('N m', 'N m/s', 'N m/s^2')[: len(peaks.motor_torques)]
+        titles = [f'motor {title}\n[{unit_}]' for title, unit_ in zip(TITLES, units)]
         rows = [
             (name, *(number(value) for value in peaks.motor_torques[:, i]))
             for i, name in enumerate(peaks.motor_names)

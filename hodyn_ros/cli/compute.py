@@ -15,7 +15,8 @@ from hodyn_ros.cli.options import json_option, motion_options, robot_options
 @motion_options
 @click.option(
     '-o', '--output', type=click.Path(path_type=Path), metavar='OUT',
-    help='File to be written, or folder if MOTION is one. Without it the largest values are shown.',
+    help='File to be written, or folder if MOTION is one. Without it nothing is written: the '
+    'largest values are shown.',
 )
 @click.option(
     '--workers', type=click.IntRange(0), metavar='N',

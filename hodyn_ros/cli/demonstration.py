@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from hodyn_ros.cli.settings import read_limits
 from hodyn_ros.cli.tables import number, table
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError
-from hodyn_ros.io.samples import Results
+from hodyn_ros.io import Results, write_results
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.plotting import plot_efforts
 from hodyn_ros.trajectory.references import panda_sinusoids
@@ -60,10 +61,12 @@ def demonstrate(folder: Path) -> None:
     reference = panda_sinusoids()
     times = np.linspace(0.0, reference.duration, round(reference.duration / PERIOD) + 1)
     motion = reference.motion(times)
+    # Where the fading begins and ends, the fifth derivative of the motion jumps.
+    jumps = (reference.ramp, reference.duration - reference.ramp)
     model.warm_up()
     effort = inverse_dynamics(model, motion)
     errors = [
-        relative_difference(stencil, effort[:, 0], effort[:, order], order)
+        relative_difference(stencil, times, effort[:, 0], effort[:, order], order, jumps)
         for order, stencil in enumerate(_DIFFERENCES, start=1)
     ]
     _print(model, limits, times, effort, errors)
@@ -80,17 +83,23 @@ def demonstrate(folder: Path) -> None:
     )
 
 
-def relative_difference(stencil: Array, Q: Array, derivative: Array, order: int) -> Array:
-    """Largest difference of a derivative to finite differences, of each joint.
+def relative_difference(
+    stencil: Array, times: Array, Q: Array, derivative: Array, order: int, jumps: Sequence[float]
+) -> Array:
+    """Compute the largest difference of a derivative to finite differences, of each joint.
 
     Parameters
     ----------
     stencil : ndarray
         Weights of neighbouring samples.
+    times : ndarray, shape (N,)
+        `PERIOD` apart [s].
     Q, derivative : ndarray, shape (N, n)
-        At times `PERIOD` apart.
     order : int
         Of the derivative.
+    jumps : sequence of float
+        Times at which the next derivative jumps [s]: finite differences across them are no
+        derivatives.
 
     Returns
     -------
@@ -100,7 +109,9 @@ def relative_difference(stencil: Array, Q: Array, derivative: Array, order: int)
     half = len(stencil) // 2
     windows = np.lib.stride_tricks.sliding_window_view(Q, len(stencil), axis=0)
     difference = np.abs(windows @ stencil / PERIOD**order - derivative[half:-half])
-    largest: Array = difference.max(axis=0) / np.abs(derivative).max(axis=0)
+    distance = np.abs(times[half:-half, None] - np.asarray(jumps)).min(axis=1)
+    is_smooth = distance > (half + 0.5) * PERIOD
+    largest: Array = difference[is_smooth].max(axis=0) / np.abs(derivative).max(axis=0)
     return largest
 
 

@@ -124,7 +124,7 @@ def stream_results(problem: Problem, given: GivenMotion) -> Iterator[Results]:
 
 
 def known_part(results: Results) -> Results:
-    """Samples of which everything is known.
+    """Keep the samples of which everything is known.
 
     Where derivatives are estimated, the first samples lack some of them.
 
