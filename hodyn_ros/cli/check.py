@@ -19,7 +19,8 @@ def command(choice: Any, given: Any, limits: str | None, as_json: bool) -> int:
 
     Position, velocity, acceleration, jerk, torque and torque rate of the joints, and with
     --actuators velocity, torque and torque rate of the motors and deflections. Limits come from
-    the robot description and from --limits. MOTION is a file as for `hodyn compute`.
+    the robot description and from --limits. All are compared at the samples; --rate makes them
+    denser where the motion is a spline. MOTION is a file as for `hodyn compute`.
 
     The exit code is 0 if all limits are kept, 1 if one is exceeded, 2 if something is wrong.
 

@@ -9,20 +9,13 @@ import numpy as np
 
 from hodyn_ros.analysis.limits import Violation
 from hodyn_ros.cli.motions import Problem
-from hodyn_ros.cli.robot_summary import unit
+from hodyn_ros.cli.robot_summary import NAMES, unit
 from hodyn_ros.cli.tables import number, table
 from hodyn_ros.io import Results
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.checks import Check, all_checks
 from hodyn_ros.plotting.source import checked_source
 
-_NAMES = {
-    'effort': 'torque',
-    'effort_dot': 'torque rate',
-    'motor_velocity': 'motor velocity',
-    'motor_torque': 'motor torque',
-    'motor_torque_rate': 'motor torque rate',
-}
 _LIKE = {
     'motor_velocity': 'velocity',
     'motor_torque': 'effort',
@@ -85,7 +78,7 @@ def as_text(problem: Problem, results: Results, violations: Sequence[Violation])
     if violations:
         rows = [
             (
-                _NAMES.get(violation.quantity, violation.quantity),
+                NAMES.get(violation.quantity, violation.quantity),
                 violation.joint_name,
                 number(results.times[violation.sample]),
                 number(violation.value),
@@ -98,15 +91,15 @@ def as_text(problem: Problem, results: Results, violations: Sequence[Violation])
         head = ('exceeded', 'joint', 'worst at\n[s]', 'value', 'limit', 'by', 'unit')
         lines += [table(head, rows), '']
     checks = _checks(problem, results)
-    rows = [
+    uses = [
         (
-            _NAMES.get(check.quantity, check.quantity),
+            NAMES.get(check.quantity, check.quantity),
             '' if check.worst is None else f'{100.0 * check.shares[check.worst]:.1f} %',
             _verdict(check),
         )
         for check in checks
     ]
-    lines += [table(('quantity', 'used of its limit', ''), rows), '']
+    lines += [table(('quantity', 'used of its limit', ''), uses), '']
     count = len(violations)
     if violations:
         what = 'limit is' if count == 1 else 'limits are'

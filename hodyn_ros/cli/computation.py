@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.cli.motions import GivenMotion, load_problem, show_remarks, stream_results
-from hodyn_ros.cli.progress import progress
+from hodyn_ros.cli.progress import status
 from hodyn_ros.cli.robot_summary import unit
 from hodyn_ros.cli.robots import Choice
 from hodyn_ros.cli.tables import echo_json, number, table
@@ -74,21 +74,22 @@ def compute_file(
     """
     problem = load_problem(choice, given)
     peaks = Peaks()
-    with progress('Computing') as update:
+    with status() as show:
         parts = stream_results(problem, given)
         if output is None:
             for results in parts:
                 peaks.add(results)
+                show(f'{peaks.samples} samples computed')
         else:
             with ResultsWriter(output) as writer:
                 for results in parts:
                     writer.write(results)
                     peaks.add(results)
-        update(1.0)
-    show_remarks(tuple(peaks.remarks))
+                    show(f'{peaks.samples} samples computed')
     if as_json:
         echo_json(_data(problem.model, given, output, peaks))
         return
+    show_remarks(tuple(peaks.remarks))
     click.echo(
         f'{given.motion}: {peaks.samples} samples from {number(peaks.first)} s to '
         f'{number(peaks.last)} s; largest values\n'
@@ -138,8 +139,8 @@ def _text(model: RobotModel, peaks: Peaks) -> str:
     ]
     text = table(head, rows)
     if peaks.motor_names:
-        units = ('N m', 'N m/s', 'N m/s^2')[: len(peaks.motor_torques)]
-        titles = [f'motor {title}\n[{unit_}]' for title, unit_ in zip(TITLES, units)]
+        of_motors = ('N m', 'N m/s', 'N m/s^2')[: len(peaks.motor_torques)]
+        titles = [f'motor {title}\n[{unit_}]' for title, unit_ in zip(TITLES, of_motors)]
         rows = [
             (name, *(number(value) for value in peaks.motor_torques[:, i]))
             for i, name in enumerate(peaks.motor_names)

@@ -31,7 +31,7 @@ EVERY = 5
 """One of so many samples is written."""
 FASTER = 1.2
 """How much faster the motion in fast.csv is."""
-TOLERANCES = (1e-7, 1e-5)
+TOLERANCES = (1e-9, 1e-7)
 """Of finite differences of order 1 and 2, relative to the largest value of the order."""
 
 # Central differences of eighth order.

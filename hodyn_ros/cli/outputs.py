@@ -25,7 +25,7 @@ def check_writable(path: Path) -> None:
     """
     folder = path.parent
     if path.is_dir():
-        raise RequestError(f'{path} is a folder, expected the name of a file to be written.')
+        raise RequestError(f'{path} is a folder, expected a new name for what is to be written.')
     if not folder.is_dir():
         raise RequestError(f'{path} cannot be written: there is no folder {folder}.')
     if not os.access(path if path.exists() else folder, os.W_OK):

@@ -25,11 +25,15 @@ from hodyn_ros.cli.motions import (
     violations_of,
 )
 from hodyn_ros.cli.outputs import check_writable
+from hodyn_ros.cli.progress import status
+from hodyn_ros.cli.robot_summary import NAMES
 from hodyn_ros.cli.robots import Choice
 from hodyn_ros.cli.tables import echo_json, number
 from hodyn_ros.errors import HodynError, RequestError, ScalingError
 from hodyn_ros.io import Results, Samples, compute, write_results
+from hodyn_ros.io.files import SUFFIXES
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 from hodyn_ros.trajectory.planning import plan_motion
 from hodyn_ros.trajectory.spline import fit_spline
 from hodyn_ros.trajectory.waypoints import Waypoints
@@ -74,14 +78,16 @@ def retime_path(
         )
     path = path_through(problem.model, samples)
     drives = problem.drives
-    found = retime(
-        problem.model,
-        path,
-        problem.limits.values,
-        actuators=drives.actuators if drives else None,
-        motor_limits=drives.limits if drives else None,
-        intervals=intervals,
-    )
+    with status() as show:
+        show('Looking for the fastest timing ...')
+        found = retime(
+            problem.model,
+            path,
+            problem.limits.values,
+            actuators=drives.actuators if drives else None,
+            motor_limits=drives.limits if drives else None,
+            intervals=intervals,
+        )
     steps = max(1, round(found.duration * (given.rate or RATE)))
     times = np.linspace(0.0, found.duration, steps + 1)
     fast = Samples(problem.model.joint_names, times, found.motion(times), name=samples.name)
@@ -94,7 +100,6 @@ def retime_path(
             'duration': found.duration,
             'duration_uniform': found.uniform_duration,
             'limiting': found.limiting,
-            'samples_checked': found.samples,
         },
         f'{samples.name}: {number(before)} s before, {number(found.duration)} s now. The same '
         f'path at constant speed of its parameter: {number(found.uniform_duration)} s.',
@@ -156,18 +161,21 @@ def scale_uniformly(
         start=before.start,
     )
     results = _computed(problem, slow, given)
+    limiting = scaling.limiting
+    if limiting is not None:
+        limiting = limiting._replace(time=float(slow.times[limiting.sample]))
     _finish(
         problem, results, output, as_json,
         {
             'factor': factor,
             'duration_before': duration,
             'duration': factor * duration,
-            'limiting': scaling.limiting,
+            'limiting': limiting,
             'factors_that_keep_the_limits': scaling.intervals,
         },
         f'{before.name}: {number(duration)} s before, {number(factor * duration)} s now, '
         f'{number(factor, 6)} times as long.',
-        scaling.limiting if factor == scaling.factor else None,
+        limiting if factor == scaling.factor else None,
     )  # fmt: skip
 
 
@@ -194,7 +202,9 @@ def path_through(model: RobotModel, samples: Samples) -> TimedMotion:
     if ordered.is_waypoints:
         rows = [motion[:, k] if k < motion.shape[1] else None for k in range(3)]
         waypoints = Waypoints(ordered.joint_names, ordered.times, *rows)  # type: ignore[arg-type]
-        return plan_motion(waypoints, model.joint_names).motion
+        plan = plan_motion(waypoints, model.joint_names)
+        show_remarks((*plan.remarks, *plan.warnings))
+        return plan.motion
     ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
     known = min(_AT_ENDS, motion.shape[1] - 1)
     ends[:, :known] = motion[[0, -1], 1 : known + 1]
@@ -202,8 +212,15 @@ def path_through(model: RobotModel, samples: Samples) -> TimedMotion:
 
 
 def _check(output: Path | None) -> None:
-    if output is not None and output.suffix:  # without one it is the folder of a bag
-        check_writable(output)
+    """Refuse an output before the long work."""
+    if output is None:
+        return
+    check_writable(output)
+    if output.suffix and output.suffix.lower() not in SUFFIXES:  # without one: a bag
+        raise RequestError(
+            f'{output}: the suffix {output.suffix!r} is unknown, expected one of '
+            f'{listed(SUFFIXES)}, or none for the folder of a bag.'
+        )
 
 
 def _slower(values: Array, factor: float) -> Array:
@@ -248,8 +265,10 @@ def _finish(
         return
     click.echo(text)
     if limiting is not None:
+        at = '' if limiting.time is None else f' at {number(limiting.time)} s'
         click.echo(
-            f'What does not let it be faster: {limiting.quantity} of {limiting.name} '
+            'What does not let it be faster: '
+            f'{NAMES.get(limiting.quantity, limiting.quantity)} of {limiting.name}{at} '
             f'({number(limiting.value)} of {number(limiting.limit)}).'
         )
     click.echo(f'All limits are kept ({problem.limits.origin}).')

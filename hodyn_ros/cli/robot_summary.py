@@ -24,6 +24,15 @@ UNITS = {
 }
 """Of revolute and of prismatic joints."""
 
+NAMES = {
+    'effort': 'torque',
+    'effort_dot': 'torque rate',
+    'motor_velocity': 'motor velocity',
+    'motor_torque': 'motor torque',
+    'motor_torque_rate': 'motor torque rate',
+}
+"""What people call quantities, where their names in programs differ."""
+
 _COLUMNS = ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
 
 
@@ -138,7 +147,6 @@ def _joint_table(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and rows; columns of limits that no joint has are left out."""
     used = [what for what in _COLUMNS if any(np.isfinite(joint[what]) for joint in joints)]
-    names = {what: what for what in used} | {'effort': 'torque', 'effort_dot': 'torque rate'}
     kinds = {joint['type'] == 'prismatic' for joint in joints}
 
     def head(title: str, quantity: str) -> str:
@@ -156,7 +164,7 @@ def _joint_table(
         )
         for joint in joints
     ]
-    titles = (head(names[what], what) for what in used)
+    titles = (head(NAMES.get(what, what), what) for what in used)
     return ('joint', 'type', head('position', 'position'), *titles, 'mass\n[kg]'), rows
 
 

@@ -158,6 +158,10 @@ def load_model(choice: Choice, quiet: bool = False) -> tuple[RobotModel, Source]
         )
     if model.warnings and not quiet:
         count = len(model.warnings)
-        more = f' (and {count - 1} more, see hodyn info {choice.robot})' if count > 1 else ''
-        warnings.warn(model.warnings[0] + more, ModelWarning, stacklevel=2)
+        warnings.warn(
+            f'{source.path.name} has {count} doubtful value{"" if count == 1 else "s"}, used as '
+            f'given; see hodyn info {choice.robot}',
+            ModelWarning,
+            stacklevel=2,
+        )
     return model, source
