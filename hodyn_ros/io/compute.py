@@ -210,6 +210,8 @@ class Computation:
                 completed.source,
                 completed.start,
                 completed.remarks,
+                completed.delay,
+                completed.continuous_derivative,
             )
             yield self.results(part, name)
 
@@ -232,6 +234,11 @@ class Computation:
         known = np.minimum(known_orders(motion) - 2, E)
         for _, _, _, values in completed.wrenches:
             known = np.minimum(known, known_orders(values))
+        if len(known) and known.max() < 1 and completed.source != 'measured':
+            raise MotionError(
+                f'{name}: none of the samples has position, velocity and acceleration of all '
+                'joints, which efforts need.'
+            )
         effort = np.full((len(motion), E, self._model.n_joints), np.nan)
         groups = [(e, np.flatnonzero(known == e)) for e in range(1, E + 1) if np.any(known == e)]
         for e, rows in groups:
@@ -265,6 +272,8 @@ class Computation:
             start=completed.start,
             source=completed.source,
             base_link=self._model.base_link,
+            delay=completed.delay,
+            continuous_order=max(-1, min(completed.continuous_derivative - 2, 2)),
             remarks=completed.remarks,
             wrenches=_applied(completed),
         )

@@ -55,6 +55,8 @@ class Completed:
     source: str = 'given'
     start: int = 0
     remarks: tuple[str, ...] = ()
+    delay: float = 0.0
+    continuous_derivative: int = 4
 
 
 def to_motion(
@@ -223,6 +225,7 @@ class How:
             'waypoints' if samples.is_waypoints else 'given',
             samples.start,
             remarks,
+            continuous_derivative=curve.continuous_derivative,
         )
 
     def _series(self, samples: Samples, values: Array, times: Array) -> Array:
@@ -348,6 +351,7 @@ class EstimatedStream:
                 f'{self.delay:g} s behind the measurements; where one is not certain enough it is '
                 'left out (NaN).',
             ),
+            self.delay,
         )
 
     def summary(self) -> tuple[str, ...]:

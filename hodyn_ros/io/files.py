@@ -14,6 +14,8 @@ from hodyn_ros.io.access import (
     checked_chunk,
     join_samples,
 )
+from hodyn_ros.io.bag_writer import BagWriter
+from hodyn_ros.io.bags import read_bag
 from hodyn_ros.io.columns import (
     columns_of,
     layout_of,
@@ -305,6 +307,16 @@ class _TableWriter:
             self._writer.close()
 
 
+class _StorageFileWriter:
+    """A bag of which only the storage file is kept."""
+
+    def __init__(self, target: Path, replacement: Replacement, storage: str) -> None:
+        folder = replacement.path.with_name(f'{target.stem}_bag')
+        self._bag = BagWriter(folder, target, storage)
+        self.result = self._bag.storage_file
+        self.write, self.close = self._bag.write, self._bag.close
+
+
 def _writer(path: Path, replacement: Replacement, suffix: str, storage: str) -> _Writer:
     if suffix in TABLES:
         return _TableWriter(replacement.path, path, TABLES[suffix][1])
@@ -312,7 +324,9 @@ def _writer(path: Path, replacement: Replacement, suffix: str, storage: str) -> 
         return NpzWriter(replacement.path)
     if suffix in ('.yaml', '.yml'):
         return YamlWriter(replacement.path)
-    raise FileError(f'{path}: bags cannot be written.')
+    if suffix in BAGS:
+        return _StorageFileWriter(path, replacement, 'mcap' if suffix == '.mcap' else 'sqlite3')
+    return BagWriter(replacement.path, path, storage)
 
 
 def _options(
@@ -334,7 +348,7 @@ def _source(path: Path, options: Options, chunk: int) -> Iterator[Samples]:
     if not path.exists():
         raise FileError(f'{path} does not exist; give the path of an existing file.')
     if path.is_dir() or suffix in BAGS:
-        raise FileError(f'{path}: bags cannot be read.')
+        return _ordered(read_bag(path, options, chunk))
     if options.topic is not None:
         raise FileError(f'{path} is no bag and has no topics; leave topic out.')
     if suffix in TABLES:
@@ -360,10 +374,20 @@ def _table(path: Path, options: Options, chunk: int) -> Iterator[Samples]:
         first += len(values)
 
 
+def _ordered(parts: Iterator[Samples]) -> Iterator[Samples]:
+    """Refuse exact samples that are not in order; measurements may come late."""
+    before: float | None = None
+    for samples in parts:
+        if not samples.is_measured:
+            refuse_not_increasing(samples, None if samples.is_waypoints else before)
+            before = float(samples.times[-1])
+        yield samples
+
+
 def _checked(parts: Iterator[Samples], options: Options) -> Iterator[Samples]:
-    before = None
     if options.index not in (None, 0):
         raise FileError('index is for the trajectories of a bag; leave it out.')
+    before: float | None = None
     for samples in parts:
         refuse_not_increasing(samples, before)
         before = float(samples.times[-1]) if len(samples) else before

@@ -193,6 +193,12 @@ class Results:
     """Where the motion comes from, a key of `SOURCES`."""
     base_link: str = ''
     """Base link of the model."""
+    delay: float = 0.0
+    """How far the values lie behind the measurements that they are estimated from [s]."""
+    continuous_order: int = 2
+    """Highest derivative of the efforts that is continuous along the motion, at most 2; -1 if the
+    efforts themselves jump. Of a motion that is given by its samples it is not known, and all are
+    taken for continuous."""
     remarks: tuple[str, ...] = ()
     """What was given, what was supplied, and what else one should know."""
     wrenches: tuple[Wrench, ...] = ()
