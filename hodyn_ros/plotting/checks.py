@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.limits import MotorLimits, find_motor_violations
+from hodyn_ros.actuators.robot import MotorMotion
 from hodyn_ros.analysis.limits import MotionLimits, Violation, find_violations
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.names import listed
@@ -33,10 +34,11 @@ class Check(NamedTuple):
     of_motors: bool
     subjects: tuple[str, ...]
     """Names of the joints or motors."""
-    is_known: bool
-    """Whether the results hold the quantity."""
     is_limited: NDArray[np.bool_]
     """Which joints or motors have a limit."""
+    n_known: NDArray[np.intp]
+    """At how many samples the quantity of each is known."""
+    n_samples: int
     shares: Array
     """Share of the limit that the worst sample uses, see `peak_share`; NaN where there is none."""
 
@@ -46,9 +48,14 @@ class Check(NamedTuple):
         return int(self.is_limited.sum())
 
     @property
+    def n_complete(self) -> int:
+        """Number of limits that are checked at all samples."""
+        return int((self.is_limited & (self.n_known == self.n_samples)).sum())
+
+    @property
     def is_checked(self) -> bool:
         """Whether anything could be compared with a limit."""
-        return self.is_known and self.n_limited > 0
+        return bool((self.is_limited & (self.n_known > 0)).any())
 
     @property
     def worst(self) -> int | None:
@@ -76,7 +83,9 @@ def all_violations(
     ActuatorError
         If limits of motors are given and the actuators are not, or have other motors.
     """
-    found = find_violations(source.model, limits, source.motion, source.effort)
+    # Zero exceeds no limit of what may be unknown; positions are always known.
+    motion, effort = np.nan_to_num(source.motion), np.nan_to_num(source.effort)
+    found = find_violations(source.model, limits, motion, effort)
     if source.motors is None or motor_limits is None:
         return found
     if actuators is None:
@@ -89,7 +98,8 @@ def all_violations(
             f'The motors of the results are {listed(source.motor_names)}, but those of the '
             f'actuators {listed(actuators.motor_names)}.'
         )
-    return (*found, *find_motor_violations(actuators, motor_limits, source.motors))
+    motors = MotorMotion(*(np.nan_to_num(array) for array in source.motors))
+    return (*found, *find_motor_violations(actuators, motor_limits, motors))
 
 
 def checked_violations(
@@ -162,12 +172,13 @@ def _check(
     title = limited_quantity(quantity, is_linear).name
     lower, upper = ranges
     is_limited = np.isfinite(lower) | np.isfinite(upper)
-    is_known = values.shape[1] > order
     shares = np.full(len(names), np.nan)
-    if is_known:
-        for i in range(len(names)):
-            shares[i] = peak_share(values[:, order, i], Range(float(lower[i]), float(upper[i])))
-    return Check(quantity, title, of_motors, names, is_known, is_limited, shares)
+    n_known = np.zeros(len(names), dtype=np.intp)
+    if values.shape[1] > order:
+        n_known = np.count_nonzero(~np.isnan(values[:, order]), axis=0)
+    for i in np.flatnonzero(n_known).tolist():
+        shares[i] = peak_share(values[:, order, i], Range(float(lower[i]), float(upper[i])))
+    return Check(quantity, title, of_motors, names, is_limited, n_known, len(values), shares)
 
 
 def _both(limit: Array) -> tuple[Array, Array]:

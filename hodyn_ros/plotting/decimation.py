@@ -23,7 +23,7 @@ def extreme_samples(
     Parameters
     ----------
     values : array-like, shape (N,) or (N, c)
-        Of one curve, or the c coordinates of the points of a curve; finite.
+        Of one curve, or the c coordinates of the points of a curve. NaN is a gap.
     n_stretches : int
         Into how many stretches the samples are divided.
     times : array-like, shape (N,), optional
@@ -32,7 +32,8 @@ def extreme_samples(
     Returns
     -------
     ndarray of int, shape (M,)
-        Increasing indices, at most 2 c n_stretches + 2 of them; all N if they are not more.
+        Increasing indices, at most 2 c n_stretches + 2 of them and one for every stretch
+        with a gap, which is kept; all N if they are not more.
 
     Raises
     ------
@@ -53,10 +54,17 @@ def extreme_samples(
     if N <= 2 * columns.shape[1] * n_stretches + 2:
         return np.arange(N)
     starts = _starts(N, n_stretches, None if times is None else np.asarray(times, np.float64))
+    is_gap = np.isnan(columns)
+    low = np.where(is_gap, np.inf, columns)
+    high = np.where(is_gap, -np.inf, columns)
+    gaps = np.flatnonzero(is_gap.any(axis=1))
     kept = [np.array([0, N - 1])]
     for first, end in zip(starts, np.append(starts[1:], N)):
-        stretch = columns[first:end]
-        kept += [first + stretch.argmin(axis=0), first + stretch.argmax(axis=0)]
+        kept += [first + low[first:end].argmin(axis=0), first + high[first:end].argmax(axis=0)]
+    if gaps.size:
+        # One in every stretch that has any.
+        _, places = np.unique(np.searchsorted(starts, gaps, side='right'), return_index=True)
+        kept.append(gaps[places])
     return np.unique(np.concatenate(kept))
 
 

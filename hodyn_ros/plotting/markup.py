@@ -40,19 +40,32 @@ def joined(parts: Iterable[object], separator: str = '') -> Markup:
     return Markup(text(separator).join(text(part) for part in parts))
 
 
-def table(caption: str, header: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
+def table(
+    caption: str,
+    header: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    words: Sequence[int] = (),
+) -> Markup:
     """Table whose first column names the rows; it scrolls by itself where it is too wide.
 
-    Cells that are HTML elements ``td`` already stay as they are.
+    Cells that are HTML elements ``td`` already stay as they are. The columns `words` hold words,
+    the others numbers.
     """
-    head = joined(element('th', cell, scope='col') for cell in header)
+    head = joined(
+        element('th', cell, scope='col', class_='words' if i in words else None)
+        for i, cell in enumerate(header)
+    )
     body = joined(
-        element('tr', element('th', row[0], scope='row'), *(_cell(cell) for cell in row[1:]))
+        element(
+            'tr',
+            element('th', row[0], scope='row'),
+            *(_cell(cell, i in words) for i, cell in enumerate(row[1:], start=1)),
+        )
         for row in rows
     )
     content = element(
         'table',
-        element('caption', caption),
+        element('caption', element('span', caption)),
         element('thead', element('tr', head)),
         element('tbody', body),
     )
@@ -61,6 +74,9 @@ def table(caption: str, header: Sequence[object], rows: Iterable[Sequence[object
     )
 
 
-def _cell(content: object) -> Markup:
-    is_cell = isinstance(content, Markup) and content.startswith('<td')
-    return text(content) if is_cell else element('td', content)
+def _cell(content: object, is_words: bool) -> Markup:
+    if isinstance(content, Markup) and content.startswith('<td'):
+        return content
+    if not is_words:
+        return element('td', content)
+    return element('td', content, class_='words long' if len(text(content)) > 60 else 'words')

@@ -14,7 +14,6 @@ from hodyn_ros.analysis.limits import MotionLimits, Violation
 from hodyn_ros.plotting.quantities import (
     Quantity,
     effort_quantity,
-    joint_of_motor,
     limited_quantity,
     motion_quantity,
     number,
@@ -22,6 +21,8 @@ from hodyn_ros.plotting.quantities import (
 from hodyn_ros.plotting.source import Source
 
 Array = NDArray[np.float64]
+
+TIME_LABEL = 'time [s]'
 
 # A limit farther from zero than this many times the curve is left out of the range that is shown:
 # the curve would be a flat line.
@@ -81,8 +82,8 @@ class Panel(NamedTuple):
 def shown_range(curves: Iterable[Array], limits: Range) -> tuple[float, float]:
     """Range of an axis with all of the curves, and the limits unless they are far away."""
     arrays = list(curves)
-    low = min(float(array.min()) for array in arrays)
-    high = max(float(array.max()) for array in arrays)
+    low = min(float(np.nanmin(array)) for array in arrays)
+    high = max(float(np.nanmax(array)) for array in arrays)
     reach = _FARTHEST_LIMIT * max(abs(low), abs(high))
     for limit in limits:
         if abs(limit) <= reach:
@@ -121,6 +122,7 @@ def motion_panels(
             _of(violations, names[k]) if k < len(names) else (),
         )
         for k in range(source.motion.shape[1])
+        if _is_known(source.motion[:, k, joint])
     ]
 
 
@@ -140,6 +142,7 @@ def effort_panels(
             _of(violations, names[k]) if k < len(names) else (),
         )
         for k in range(source.effort.shape[1])
+        if _is_known(source.effort[:, k, joint])
     ]
 
 
@@ -147,7 +150,7 @@ def portrait_panel(
     source: Source, joint: int, limits: MotionLimits, violations: Sequence[Violation] = ()
 ) -> Panel | None:
     """Effort of a joint over its rate, with the box of both limits; None without the rate."""
-    if source.effort.shape[1] < 2:
+    if source.effort.shape[1] < 2 or not _is_known(source.effort[:, :2, joint].sum(axis=1)):
         return None
     name, is_linear = source.model.joint_names[joint], source.is_linear(joint)
     effort, rate = effort_quantity(0, is_linear), effort_quantity(1, is_linear)
@@ -179,17 +182,15 @@ def portrait_panel(
 def motor_panels(
     source: Source, limits: MotorLimits | None, violations: Sequence[Violation] = ()
 ) -> list[list[Panel]]:
-    """Deflection of every joint that has one and quantities of its motors, a row for each joint.
-
-    Motors whose names do not begin with that of a joint have rows of their own.
-    """
+    """Deflection of every joint that has one and quantities of its motors, row by row."""
     if source.motors is None:
         return []
     joints = source.model.joint_names
     rows: dict[str, list[Panel]] = {name: [] for name in joints}
     deflection = source.motors.deflection
     if deflection.shape[1]:
-        for joint in np.flatnonzero(deflection[:, 0].any(axis=0)).tolist():
+        is_elastic = np.nan_to_num(deflection[:, 0]).any(axis=0)
+        for joint in np.flatnonzero(is_elastic).tolist():
             panel = _over_time(
                 source,
                 limited_quantity('deflection', source.is_linear(joint)),
@@ -199,9 +200,8 @@ def motor_panels(
                 _of(violations, 'deflection'),
             )
             rows[joints[joint]].append(panel)
-    for motor, name in enumerate(source.motor_names):
-        owner = joint_of_motor(name, joints) or name
-        rows.setdefault(owner, []).extend(_one_motor(source, motor, limits, violations))
+    for motor in range(len(source.motor_names)):
+        rows[source.motor_joints[motor]] += _one_motor(source, motor, limits, violations)
     return [row for row in rows.values() if row]
 
 
@@ -211,8 +211,7 @@ def _one_motor(
     if source.motors is None:
         return []
     name = source.motor_names[motor]
-    joint = joint_of_motor(name, source.model.joint_names)
-    is_linear = joint is not None and source.is_linear(source.joint(joint))
+    is_linear = source.moves_linearly(name)
     position, torque = source.motors.position, source.motors.torque
     series = [
         ('motor_position', position, 0, np.inf),
@@ -230,7 +229,7 @@ def _one_motor(
             _of(violations, quantity),
         )
         for quantity, values, order, limit in series
-        if values.shape[1] > order
+        if values.shape[1] > order and _is_known(values[:, order, motor])
     ]
 
 
@@ -253,12 +252,17 @@ class EnergyBalance(NamedTuple):
 
 
 def energy_balance(source: Source) -> EnergyBalance | None:
-    """Energies and powers, None if the motion or the effort does not hold what they need."""
+    """Energies and powers; None if the results do not hold what they need."""
     if source.motion.shape[1] < 3 or source.effort.shape[1] < 1:
         return None
-    T = kinetic_energy(source.model, source.motion[:, :3])
-    U = potential_energy(source.model, source.motion[:, :2])
-    power = np.einsum('ij,ij->i', source.motion[:, 1], source.effort[:, 0])
+    motion = source.motion[:, :3]
+    is_known = np.isfinite(motion.sum(axis=(1, 2)) + source.effort[:, 0].sum(axis=1))
+    if not is_known.any():
+        return None
+    T, U = (np.full((len(motion), 2), np.nan) for _ in range(2))
+    T[is_known] = kinetic_energy(source.model, motion[is_known])
+    U[is_known] = potential_energy(source.model, motion[is_known, :2])
+    power = (source.motion[:, 1] * source.effort[:, 0]).sum(axis=1)
     return EnergyBalance(T[:, 0], U[:, 0], power, T[:, 1] + U[:, 1])
 
 
@@ -279,16 +283,16 @@ def energy_panels(source: Source) -> list[Panel]:
         Curve('d/dt (T + U)', t, balance.rate),
         Curve('difference', t, balance.other),
     )
-    largest = float(np.abs(balance.power).max())
-    difference = float(np.abs(balance.other).max())
+    largest = float(np.nanmax(np.abs(balance.power)))
+    difference = float(np.nanmax(np.abs(balance.other)))
     return [
         Panel(
-            'Energy', '', source.time_label, 'energy [J]', energies,
-            note=f'kinetic at most {number(balance.kinetic.max())} J; sum from '
-            f'{number(total.min())} to {number(total.max())} J',
+            'Energy', '', TIME_LABEL, 'energy [J]', energies,
+            note=f'kinetic at most {number(np.nanmax(balance.kinetic))} J; sum from '
+            f'{number(np.nanmin(total))} to {number(np.nanmax(total))} J',
         ),
         Panel(
-            'Power balance', '', source.time_label, 'power [W]', powers,
+            'Power balance', '', TIME_LABEL, 'power [W]', powers,
             note=f'joints at most {number(largest)} W; difference at most '
             f'{number(difference, 2)} W',
         ),
@@ -303,7 +307,7 @@ def peak_share(values: Array, limits: Range) -> float:
     lower, upper = limits
     if np.isfinite(lower) and np.isfinite(upper):
         middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
-        distance = float(np.abs(values - middle).max())
+        distance = float(np.nanmax(np.abs(values - middle)))
         return distance / half if half > 0.0 else (np.inf if distance > 0.0 else 1.0)
     return np.nan
 
@@ -324,7 +328,7 @@ def _over_time(
     return Panel(
         quantity.title,
         subject,
-        source.time_label,
+        TIME_LABEL,
         f'{quantity.symbol or quantity.name} [{quantity.unit}]',
         (Curve('', source.times, values),),
         y_limits=limits,
@@ -336,14 +340,14 @@ def _over_time(
 def _note(values: Array, limits: Range, unit: str) -> str:
     if limits.lower == -limits.upper:
         return _limit_note(values, limits, unit)
-    text = f'{number(values.min())} to {number(values.max())} {unit}'
+    text = f'{number(np.nanmin(values))} to {number(np.nanmax(values))} {unit}'
     if not np.isfinite(limits).any():
         return text
     return f'{text}; limits {number(limits.lower)} to {number(limits.upper)}'
 
 
 def _limit_note(values: Array, limits: Range, unit: str) -> str:
-    peak = float(np.abs(values).max())
+    peak = float(np.nanmax(np.abs(values)))
     text = f'at most {number(peak)} {unit}'
     if not np.isfinite(limits.upper):
         return text
@@ -353,7 +357,7 @@ def _limit_note(values: Array, limits: Range, unit: str) -> str:
 def percent(share: float) -> str:
     """Write a share, so that what exceeds a limit reads as more than 100 %."""
     if 1.0 < share < 1.0095:
-        return f'{100.0 * share:.3f} %'
+        return f'{100.0 * share:.{1 if share > 1.0009 else 4}f} %'
     if share < 0.095:
         return f'{100.0 * share:.2g} %'
     return f'{100.0 * share:.0f} %'
@@ -369,3 +373,7 @@ def _of(violations: Iterable[Violation], quantity: str) -> tuple[Violation, ...]
 
 def _limit(limits: MotorLimits | None, quantity: str, index: int) -> float:
     return np.inf if limits is None else float(getattr(limits, quantity)[index])
+
+
+def _is_known(values: Array) -> bool:
+    return not np.isnan(values).all()

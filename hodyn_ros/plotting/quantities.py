@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 # Names of the time derivatives of a joint position, and of its effort.
 _MOTION = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
@@ -70,15 +72,17 @@ def limited_quantity(name: str, is_linear: bool) -> Quantity:
     return known.get(name, Quantity(name, '', ''))
 
 
-def joint_of_motor(motor: str, joint_names: tuple[str, ...]) -> str | None:
-    """Joint that a motor of this name drives: its name is that of the joint, or begins with it."""
-    fitting = [name for name in joint_names if motor == name or motor.startswith(f'{name}_')]
-    return max(fitting, key=len, default=None)
-
-
 def number(value: float, digits: int = 4) -> str:
     """Write a number for people: some digits, a minus sign that is one, no exponent if short."""
-    return f'{value:.{digits}g}'.replace('-', '−').replace('e+0', 'e+').replace('e−0', 'e−')
+    if value == 0.0 or 1e-3 <= abs(value) < 1e6:
+        text = np.format_float_positional(
+            value, precision=digits, unique=False, fractional=False, trim='-'
+        )
+        # Digits before the point are not rounded away.
+        text = f'{value:.0f}' if abs(value) >= 10.0**digits else text
+    else:
+        text = f'{value:.{digits}g}'.replace('e-0', 'e-').replace('e+0', 'e+')
+    return text.replace('-', '−')
 
 
 def _length(is_linear: bool) -> str:

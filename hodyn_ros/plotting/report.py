@@ -73,7 +73,7 @@ def html_report(
     violations : sequence of Violation, optional
         By default they are found by `find_violations` and `find_motor_violations`.
     remarks : sequence of str, optional
-        What the reader should know, such as how derivatives were obtained.
+        What the reader should know, beside the remarks of the results.
     title : str, optional
         By default the names of the robot and the motion.
 
@@ -109,7 +109,7 @@ def html_report(
     pictures = _Pictures(source)
     sections = [
         *checks_section(source, checks, found),
-        *remarks_section(remarks),
+        *remarks_section((*source.remarks, *remarks)),
         *robot_section(source, bounds),
         *_joints(source, bounds, found, pictures),
         *_portraits(source, bounds, found, pictures),
@@ -208,8 +208,9 @@ def _panel_data(panel: Panel, n_stretches: int) -> dict[str, object]:
 
 
 def _packed(values: Array) -> dict[str, object]:
-    """Half the size of text, and seven digits of what lies beyond the first value."""
-    first = float(values[0])
+    """Seven digits of what lies beyond the first value, in half the size of text; NaN stays."""
+    known = values[~np.isnan(values)]
+    first = float(known[0]) if known.size else 0.0
     offsets = (values - first).astype('<f4')
     return {'first': first, 'offsets': base64.b64encode(offsets.tobytes()).decode('ascii')}
 
@@ -276,8 +277,8 @@ def _energy(source: Source, pictures: _Pictures) -> Iterator[Markup]:
     if balance is None:
         return
     yield element('h2', 'Energy', id='energy')
-    power = float(np.abs(balance.power).max())
-    other = float(np.abs(balance.other).max())
+    power = float(np.nanmax(np.abs(balance.power)))
+    other = float(np.nanmax(np.abs(balance.other)))
     text = (
         'The power of all joints becomes kinetic and potential energy; the difference is what '
         'friction takes and what the robot gives to whatever it touches. Here it is at most '

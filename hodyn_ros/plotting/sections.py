@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.plotting.checks import Check
 from hodyn_ros.plotting.markup import Markup, element, joined, table
 from hodyn_ros.plotting.panels import percent
-from hodyn_ros.plotting.quantities import joint_of_motor, limited_quantity, number
+from hodyn_ros.plotting.quantities import limited_quantity, number
 from hodyn_ros.plotting.source import Source
 
 NONE = '–'
@@ -28,6 +29,9 @@ def header(
         f'{number(duration, 6)} s; {source.motion.shape[1]} orders of the motion and '
         f'{source.effort.shape[1]} of the effort.'
     )
+    if source.start:
+        instant = datetime.fromtimestamp(source.start / 1e9, timezone.utc)
+        facts += f' Times count from {instant:%Y-%m-%d %H:%M:%S} UTC.'
     return joined(
         [
             element('h1', title),
@@ -45,9 +49,16 @@ def verdict(checks: Sequence[Check], violations: Sequence[Violation]) -> Markup:
         n = len(violations)
         many = f'{n} limits are' if n > 1 else '1 limit is'
         return element('p', f'✗ {many} exceeded.', class_='verdict bad')
-    known = sum(check.n_limited for check in checks if check.is_known)
+    known = sum(check.n_limited for check in checks)
+    checked = sum(check.n_complete for check in checks)
     if not known:
         sentence = 'No limits are known, so nothing was checked.'
+        return element('p', sentence, class_='verdict')
+    if checked < known:
+        sentence = (
+            f'{checked} limits are kept; {known - checked} could not be checked at all samples, '
+            'because the results do not hold what they limit.'
+        )
         return element('p', sentence, class_='verdict')
     return element('p', f'✓ All {known} known limits are kept.', class_='verdict good')
 
@@ -74,19 +85,20 @@ def checks_section(
 ) -> Iterator[Markup]:
     """Say what exceeds its limit, what was checked, and how much of every limit is used."""
     yield element('h2', 'Checks', id='checks')
-    if violations:
-        yield _violation_table(source, violations)
-    yield _check_table(checks, violations)
+    tables = [_violation_table(source, violations)] if violations else []
+    tables.append(_check_table(checks, violations))
     for of_motors, caption in ((False, 'joints'), (True, 'motors')):
         found = [check for check in checks if check.of_motors == of_motors and check.is_checked]
         if found:
-            yield _share_table(f'Share of the limits that the {caption} use', caption, found)
+            title = f'Share of the limits that the {caption} use'
+            tables.append(_share_table(title, caption, found))
+    yield element('div', *tables, class_='tables')
 
 
 def _violation_table(source: Source, violations: Sequence[Violation]) -> Markup:
     rows = []
     for violation in violations:
-        is_linear = _is_linear(source, violation.joint_name)
+        is_linear = source.moves_linearly(violation.joint_name)
         quantity = limited_quantity(violation.quantity, is_linear)
         excess = abs(violation.value - violation.limit)
         share = excess / abs(violation.limit) if violation.limit else np.inf
@@ -96,7 +108,7 @@ def _violation_table(source: Source, violations: Sequence[Violation]) -> Markup:
         rows.append(
             [
                 quantity.name,
-                element('td', _link(source, violation.joint_name), class_='words'),
+                _link(source, violation.joint_name),
                 f'{number(violation.value)} {quantity.unit}',
                 f'{number(violation.limit)} {quantity.unit}',
                 by,
@@ -105,11 +117,9 @@ def _violation_table(source: Source, violations: Sequence[Violation]) -> Markup:
             ]
         )
     head = [
-        'Quantity', element('span', 'Joint or motor'), 'Value', 'Limit', 'Exceeded by', 'At',
-        'Sample',
+        'Quantity', 'Joint or motor', 'Value', 'Limit', 'Exceeded by', 'At', 'Sample',
     ]  # fmt: skip
-    after = f' (times after {source.origin:.3f} s)' if source.origin else ''
-    return table(f'Limits that are exceeded, where each is exceeded most{after}', head, rows)
+    return table('Limits that are exceeded, where each is exceeded most', head, rows, words=(1,))
 
 
 def _check_table(checks: Sequence[Check], violations: Sequence[Violation]) -> Markup:
@@ -118,24 +128,27 @@ def _check_table(checks: Sequence[Check], violations: Sequence[Violation]) -> Ma
         exceeded = sum(violation.quantity == check.quantity for violation in violations)
         worst = check.worst
         if exceeded:
-            state = element('td', f'✗ exceeded by {exceeded}', class_='bad')
-        elif not check.is_known:
-            state = element('td', 'not in the results', class_='quiet')
+            state, kind = f'✗ exceeded by {exceeded}', 'bad'
+        elif not check.n_known.any():
+            state, kind = 'not in the results', 'quiet'
         elif not check.n_limited:
-            state = element('td', 'no limits known', class_='quiet')
+            state, kind = 'no limits known', 'quiet'
+        elif check.n_complete < check.n_limited:
+            least = int(check.n_known[check.is_limited].min())
+            state, kind = f'kept where it is known, at {least} samples or more', 'quiet'
         else:
-            state = element('td', '✓ kept', class_='good')
+            state, kind = '✓ kept', 'good'
         rows.append(
             [
                 check.title,
-                state,
+                element('td', state, class_=f'words {kind}'),
                 f'{check.n_limited} of {len(check.subjects)}',
                 NONE if worst is None else percent(float(check.shares[worst])),
-                element('td', NONE if worst is None else check.subjects[worst], class_='words'),
+                NONE if worst is None else check.subjects[worst],
             ]
         )
     head = ['Quantity', 'Result', 'With a limit', 'Largest share', 'Of']
-    return table('What was checked, at all samples', head, rows)
+    return table('What was checked, at all samples', head, rows, words=(1, 4))
 
 
 def _share_table(caption: str, who: str, checks: Sequence[Check]) -> Markup:
@@ -183,8 +196,7 @@ def robot_section(source: Source, limits: MotionLimits) -> Iterator[Markup]:
     if model.warnings:
         yield element('p', 'Doubtful values in the description:')
         yield element('ul', *(element('li', warning) for warning in model.warnings))
-    yield _joint_table(source, limits)
-    yield _mass_table(model)
+    yield element('div', _joint_table(source, limits), _mass_table(model), class_='tables')
 
 
 def _joint_table(source: Source, limits: MotionLimits) -> Markup:
@@ -194,16 +206,16 @@ def _joint_table(source: Source, limits: MotionLimits) -> Markup:
         rows.append(
             [
                 name,
-                element('td', model.joint_types[joint], class_='words'),
-                'm, N' if source.is_linear(joint) else 'rad, N m',
+                model.joint_types[joint],
+                'm, N, s' if source.is_linear(joint) else 'rad, N m, s',
                 *(_limit(column[joint]) for column in limits),
             ]
         )
     head = [
-        'Joint', 'Type', 'Units, s', 'Lowest position', 'Highest position', 'Velocity',
+        'Joint', 'Type', 'Units', 'Lowest position', 'Highest position', 'Velocity',
         'Acceleration', 'Jerk', 'Torque or force', 'Its rate',
     ]  # fmt: skip
-    return table('Joints and their limits', head, rows)
+    return table('Joints and their limits', head, rows, words=(1, 2))
 
 
 def _mass_table(model: RobotModel) -> Markup:
@@ -211,8 +223,8 @@ def _mass_table(model: RobotModel) -> Markup:
     rows = []
     for body, name in enumerate(model.body_names):
         links = [link for link, frame in model.links.items() if frame.body == body]
-        rows.append([name, element('td', ', '.join(links), class_='words'), number(masses[body])])
-    return table('Bodies', ['Moved by joint', 'Links', 'Mass [kg]'], rows)
+        rows.append([name, ', '.join(links), number(masses[body])])
+    return table('Bodies', ['Moved by joint', 'Links', 'Mass [kg]'], rows, words=(1,))
 
 
 def _masses(model: RobotModel) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -223,13 +235,6 @@ def _limit(value: float) -> Markup | str:
     return number(value) if np.isfinite(value) else element('td', NONE, class_='quiet')
 
 
-def _is_linear(source: Source, name: str) -> bool:
-    joint = joint_of_motor(name, source.model.joint_names)
-    return joint is not None and source.is_linear(source.joint(joint))
-
-
 def _link(source: Source, name: str) -> Markup | str:
-    joint = joint_of_motor(name, source.model.joint_names)
-    if joint is None:
-        return name
-    return element('a', name, href=f'#joint-{source.joint(joint) + 1}')
+    joint = source.joint_of(name)
+    return name if joint is None else element('a', name, href=f'#joint-{joint + 1}')

@@ -15,9 +15,6 @@ from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
 
-# Later times are dates, of which nobody reads the first digits [s].
-_LATEST_START = 1e6
-
 
 class Results(Protocol):
     """What the pictures need of a motion with its efforts; `hodyn_ros.io.Results` has it."""
@@ -32,15 +29,19 @@ class Results(Protocol):
 
     @property
     def times(self) -> Array:
-        """Times of the samples [s], shape (N,)."""
+        """Times of the samples [s], counted from `start`, shape (N,)."""
+
+    @property
+    def start(self) -> int:
+        """Instant at which the times are zero [ns since 1970]; 0 if that is not known."""
 
     @property
     def motion(self) -> Array:
-        """Joint positions and their derivatives, shape (N, K, n)."""
+        """Joint positions and their derivatives, shape (N, K, n); NaN where not known."""
 
     @property
     def effort(self) -> Array:
-        """Joint efforts and their derivatives, shape (N, E, n)."""
+        """Joint efforts and their derivatives, shape (N, E, n); NaN where not known."""
 
     @property
     def motors(self) -> MotorMotion | None:
@@ -50,38 +51,56 @@ class Results(Protocol):
     def motor_names(self) -> tuple[str, ...]:
         """Order of the motors in the arrays."""
 
+    @property
+    def motor_joints(self) -> tuple[str, ...]:
+        """The joint that each of them moves."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What one should know about the motion."""
+
 
 @dataclass(frozen=True)
 class Source:
-    """Results in model order, all numbers finite, with at least one sample.
+    """Results in model order, with at least one sample, without orders that are not known at all.
 
     Attributes
     ----------
     name : str
     model : RobotModel
     times : ndarray, shape (N,)
-        [s], from `origin` on.
-    origin : float
-        Zero, or the time of the first sample if that is a date and not a duration [s].
+        [s]
+    start : int
+        See `Results`.
     motion : ndarray, shape (N, K, n)
+        Positions are finite, what is not known of the others is NaN.
     effort : ndarray, shape (N, E, n)
     motors : MotorMotion or None
-    motor_names : tuple of str
+    motor_names, motor_joints, remarks : tuple of str
+        See `Results`.
     """
 
     name: str
     model: RobotModel
     times: Array
-    origin: float
+    start: int
     motion: Array
     effort: Array
     motors: MotorMotion | None
     motor_names: tuple[str, ...]
+    motor_joints: tuple[str, ...]
+    remarks: tuple[str, ...]
 
-    @property
-    def time_label(self) -> str:
-        """What stands along the axis of time."""
-        return f'time after {self.origin:.3f} s [s]' if self.origin else 'time [s]'
+    def joint_of(self, name: str) -> int | None:
+        """Index of the joint of this name, or of the one that the motor of this name moves."""
+        if name in self.motor_names and name not in self.model.joint_names:
+            name = self.motor_joints[self.motor_names.index(name)]
+        return self.model.joint_names.index(name) if name in self.model.joint_names else None
+
+    def moves_linearly(self, name: str) -> bool:
+        """Whether the joint or motor of this name moves in metres."""
+        joint = self.joint_of(name)
+        return joint is not None and self.is_linear(joint)
 
     def is_linear(self, joint: int) -> bool:
         """Whether a joint moves in metres."""
@@ -119,13 +138,15 @@ def checked_source(results: Results, model: RobotModel) -> Source:
     JointNameError
         If the joints are not those of the model.
     MotionError
-        If shapes do not fit, a value is not finite, times decrease or there are no samples.
+        If shapes do not fit, a time or position is not finite, a value is infinite, times
+        decrease or there are no samples.
     """
     order = model.joint_order(results.joint_names)
     n = model.n_joints
-    times = _finite('times', results.times)
+    times = np.asarray(results.times, dtype=np.float64)
     if times.ndim != 1 or not len(times):
         raise MotionError(f'The times have shape {times.shape}, expected (N,) with N >= 1.')
+    _refuse(~np.isfinite(times), times, 'times')
     N = len(times)
     if np.any(np.diff(times) < 0.0):
         where = int(np.argmax(np.diff(times) < 0.0))
@@ -133,39 +154,48 @@ def checked_source(results: Results, model: RobotModel) -> Source:
             f'The times decrease: {times[where]} s is followed by {times[where + 1]} s '
             f'(sample {where + 1}); sort the samples by time.'
         )
-    motion = _shaped('motion', results.motion, (N, None, n))[..., order]
-    effort = _shaped('effort', results.effort, (N, None, n))[..., order]
+    motion = _orders('motion', results.motion, N, n)[..., order]
+    if motion.shape[1] == 0:
+        raise MotionError('The results hold no positions.')
+    _refuse(np.isnan(motion[:, 0]), motion[:, 0], 'positions')
+    effort = _orders('effort', results.effort, N, n)[..., order]
     motors, names = results.motors, tuple(results.motor_names)
+    owners = tuple(results.motor_joints)
     if motors is not None:
         m = len(names)
         motors = MotorMotion(
-            _shaped('motor positions', motors.position, (N, None, m)),
-            _shaped('motor torques', motors.torque, (N, None, m)),
-            _shaped('deflections', motors.deflection, (N, None, n))[..., order],
+            _orders('motor positions', motors.position, N, m),
+            _orders('motor torques', motors.torque, N, m),
+            _orders('deflections', motors.deflection, N, n)[..., order],
         )
-    origin = float(times[0]) if abs(times[0]) > _LATEST_START else 0.0
-    return Source(results.name, model, times - origin, origin, motion, effort, motors, names)
+        if len(owners) != m or not set(owners) <= set(model.joint_names):
+            raise JointNameError(
+                f'The motors {listed(names)} are said to move {listed(owners)}, expected one '
+                f'joint of the model for each: {listed(model.joint_names)}.'
+            )
+    else:
+        names = owners = ()
+    return Source(
+        str(results.name), model, times, int(results.start), motion, effort, motors, names, owners,
+        tuple(results.remarks),
+    )  # fmt: skip
 
 
-def _finite(what: str, values: Array) -> Array:
+def _orders(what: str, values: Array, N: int, n: int) -> Array:
+    """Check an array (N, K, n), without the last orders if nothing of them is known."""
     array = np.asarray(values, dtype=np.float64)
-    if not np.all(np.isfinite(array)):
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    if array.ndim != 3 or array.shape[::2] != (N, n):
         raise MotionError(
-            f'The {what} of the results hold {array[where]} at {where}, expected finite numbers; '
-            'leave out samples that are not known.'
+            f'The {what} of the results have shape {array.shape}, expected ({N}, K, {n}).'
         )
-    return array
+    _refuse(np.isinf(array), array, what)
+    known = np.flatnonzero(~np.isnan(array).all(axis=(0, 2)))
+    return array[:, : known[-1] + 1 if known.size else 0]
 
 
-def _shaped(what: str, values: Array, shape: tuple[int | None, ...]) -> Array:
-    array = _finite(what, values)
-    fits = array.ndim == len(shape) and all(
-        wanted in (None, given) for given, wanted in zip(array.shape, shape)
-    )
-    if not fits:
-        expected = ', '.join('K' if wanted is None else str(wanted) for wanted in shape)
+def _refuse(is_wrong: NDArray[np.bool_], array: Array, what: str) -> None:
+    if is_wrong.any():
+        where = tuple(int(i) for i in np.argwhere(is_wrong)[0])
         raise MotionError(
-            f'The {what} of the results have shape {array.shape}, expected ({expected}).'
+            f'The {what} of the results hold {array[where]} at {where}, expected finite numbers.'
         )
-    return array

@@ -2,7 +2,8 @@
 (() => {
   const report = JSON.parse(document.getElementById('pictures').textContent);
   const root = document.documentElement;
-  const touch = matchMedia('(pointer: coarse)').matches;
+  const touch = matchMedia('(pointer: coarse)').matches; // Dragging is for scrolling there.
+  const hovers = matchMedia('(hover: hover)').matches;
   const printed = { one: { width: 318, height: 190 }, wide: { width: 660, height: 260 } };
   const plots = [...document.querySelectorAll('.plot')];
   const visible = new Set();
@@ -81,7 +82,7 @@
     }
     const axis = (title, range) => ({
       title: { text: title, standoff: 6 },
-      range,
+      range: [...range], // Plotly changes it when one zooms.
       gridcolor: look.grid,
       zeroline: false,
       linecolor: look.quiet,
@@ -89,13 +90,14 @@
       tickcolor: look.quiet,
       ticklen: 3,
       nticks: 7,
+      exponentformat: 'power',
       automargin: true,
     });
     const layout = {
       paper_bgcolor: look.page,
       plot_bgcolor: look.page,
       font: { color: look.text, size: 11, family: getComputedStyle(document.body).fontFamily },
-      margin: { l: 52, r: 12, t: several ? 26 : 8, b: 40 },
+      margin: { l: 52, r: 12, t: several || !(hovers || size) ? 28 : 8, b: 40 },
       xaxis: axis(panel.xTitle, (!panel.portrait && times) || panel.xRange),
       yaxis: axis(panel.yTitle, panel.yRange),
       shapes: [
@@ -105,7 +107,7 @@
       showlegend: several,
       legend: { orientation: 'h', x: 0, y: 1.02, yanchor: 'bottom' },
       hovermode: 'closest',
-      uirevision: revision,
+      uirevision: `ranges ${revision}`,
       dragmode: touch ? false : 'zoom',
       ...(size || { autosize: true }),
     };
@@ -113,11 +115,11 @@
       displaylogo: false,
       responsive: false,
       doubleClick: false,
-      displayModeBar: size ? false : touch ? true : 'hover',
-      modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d', 'resetScale2d'],
-      modeBarButtonsToAdd: [
+      displayModeBar: size ? false : hovers ? 'hover' : true,
+      modeBarButtons: [[
+        'zoom2d', 'pan2d', 'zoomIn2d', 'zoomOut2d', 'toImage',
         { name: 'all', title: 'Show all', icon: Plotly.Icons.home, click: showAll },
-      ],
+      ]],
     };
     return [traces, layout, config];
   };
