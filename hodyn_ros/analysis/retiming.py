@@ -8,6 +8,7 @@ missing to the limits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.composition import compose
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.limits import MotionLimits, motion_limits
 from hodyn_ros.analysis.retiming_limits import PathLimits
@@ -23,8 +23,14 @@ from hodyn_ros.analysis.retiming_path import RestingPath
 from hodyn_ros.analysis.retiming_solver import fastest_law
 from hodyn_ros.analysis.scaling import SAMPLES, refuse_extremes, uniform_scaling
 from hodyn_ros.analysis.scaling_search import Limiting, UniformScaling
-from hodyn_ros.analysis.stretching import TimedMotion, at_rate
+from hodyn_ros.analysis.stretching import (
+    TimedMotion,
+    WrenchFunction,
+    at_rate,
+    wrenches_along,
+)
 from hodyn_ros.analysis.time_law import TimeLaw
+from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ScalingError, TrajectoryError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.timeline import real_numbers
@@ -38,6 +44,8 @@ INTERVALS = 128
 # samples are checked.
 _DENSITY = 6
 _FINER = 10
+# Samples closer than this, relative to the duration, are one.
+_CLOSEST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -94,8 +102,7 @@ class RetimedMotion:
         TrajectoryError
             If a time lies outside or the order is impossible.
         """
-        u = self._law_at(t, highest_derivative)
-        return compose(self.path.parameter(u[..., 0], u.shape[-1]), u)
+        return self.path.sigma(self._law_at(t, highest_derivative))
 
     def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
         """Motion at given times.
@@ -156,6 +163,7 @@ def retime(
     path: TimedMotion,
     limits: MotionLimits | None = None,
     *,
+    wrench: WrenchFunction | None = None,
     actuators: Actuators | None = None,
     motor_limits: MotorLimits | None = None,
     intervals: int = INTERVALS,
@@ -169,6 +177,9 @@ def retime(
         Such as a `MotionSpline`; its times are the parameter sigma. Of class C4.
     limits : MotionLimits, optional
         By default those of the model; see `motion_limits` for acceleration, jerk and torque rate.
+    wrench : function of the path parameter, optional
+        wrench(sigma, orders) with values (N,) of the parameter gives a Wrench or several with
+        values of shape (N, orders, 6), derivatives with respect to the parameter.
     actuators : Actuators, optional
         Without damping.
     motor_limits : MotorLimits, optional
@@ -187,6 +198,8 @@ def retime(
         If the path keeps its limits at no speed (positions, weight), or nothing limits its speed.
     TrajectoryError
         If the path does not move, is not of class C4 or does not suit the model.
+    WrenchError
+        If the wrench does not fit.
     ActuatorError
         If the actuators do not fit, see `uniform_scaling`.
 
@@ -208,10 +221,18 @@ def retime(
         # Equal steps in time, and in u, which is fast where the motion begins and ends.
         even = np.linspace(0.0, 1.0, steps + 1)
         times = np.union1d(law.duration * even, law.time_at(even))
+        times = times[np.diff(times, prepend=-np.inf) > _CLOSEST * law.duration]
+        motion = RetimedMotion(resting, law, 1.0)
+
+        def in_time(t: Array, orders: int) -> Sequence[Wrench]:
+            assert wrench is not None
+            return wrenches_along(wrench, motion.parameter(t, orders - 1))
+
         return uniform_scaling(
             model,
-            RetimedMotion(resting, law, 1.0),
+            motion,
             limits,
+            wrench=None if wrench is None else in_time,
             actuators=actuators,
             motor_limits=motor_limits,
             samples=times,
@@ -230,7 +251,7 @@ def retime(
             by_constant.intervals,
         )
     law = fastest_law(
-        lambda places: PathLimits(model, resting, limits, places),
+        lambda places: PathLimits(model, resting, limits, places, wrench),
         1.0 / by_constant.factor,
         intervals,
         _DENSITY,

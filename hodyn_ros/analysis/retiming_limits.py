@@ -1,10 +1,11 @@
 """Limits along a path as functions of the squared speed b(u) and its first two derivatives.
 
 On the path p(u), with ud^2 = b, the torque of rigid bodies is m b'/2 + c b + g with m = M p',
-c = M p'' + C(p, p') p' and the weight g, functions of the place. Acceleration and torque are
-linear in b and b', the squared velocity in b; jerk and torque rate are sqrt(b) times what is
-linear in b, b' and b''. Source: Verscheure, Demeulenaere, Swevers, De Schutter and Diehl 2009,
-"Time-Optimal Path Tracking for Robots: A Convex Optimization Approach", for the torque.
+c = M p'' + C(p, p') p' and what weight and wrenches need, g, all functions of the place.
+Acceleration and torque are linear in b and b', the squared velocity in b; jerk and torque rate are
+sqrt(b) times what is linear in b, b' and b''. Source: Verscheure, Demeulenaere, Swevers, De
+Schutter and Diehl 2009, "Time-Optimal Path Tracking for Robots: A Convex Optimization Approach",
+for the torque.
 
 |l(b)| sqrt(b) <= L is |l(b)| <= L / sqrt(b). The right side is convex, so its tangent at a known b
 is below it: whatever keeps the limit with the tangent keeps it with the function.
@@ -12,6 +13,7 @@ is below it: whatever keeps the limit with the tangent keeps it with the functio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +22,9 @@ from numpy.typing import NDArray
 from hodyn_ros.analysis.limits import MotionLimits
 from hodyn_ros.analysis.retiming_path import RestingPath
 from hodyn_ros.analysis.scaling_dynamics import friction_efforts
+from hodyn_ros.analysis.stretching import WrenchFunction, at_rate, wrenches_along
 from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -45,10 +49,17 @@ class PathLimits:
     limits : MotionLimits
     places : ndarray, shape (N,)
         Values of u.
+    wrench : callable, optional
+        Wrenches as a function of sigma.
     """
 
     def __init__(
-        self, model: RobotModel, path: RestingPath, limits: MotionLimits, places: Array
+        self,
+        model: RobotModel,
+        path: RestingPath,
+        limits: MotionLimits,
+        places: Array,
+        wrench: WrenchFunction | None = None,
     ) -> None:
         self._model, self._limits = model, limits
         p = path(places, 3)
@@ -56,7 +67,12 @@ class PathLimits:
         self._laws = {model.body_names.index(name): law for name, law in model.friction.items()}
         # With ud = 1: g + c and g' + c'. With ud = 2: g + 4 c and 2 g' + 8 c'. With ud = u2d = 1,
         # the torque has m more, its rate 2 c + m'.
-        slow, fast = self._bodies(p), self._bodies(p * 2.0 ** np.arange(4.0)[:, None])
+        steady = np.stack((places, np.ones_like(places)), axis=-1)
+        at_one, at_two = (
+            None if wrench is None else wrenches_along(wrench, path.sigma(steady * [1.0, speed]))
+            for speed in (1.0, 2.0)
+        )
+        slow, fast = self._bodies(p, at_one), self._bodies(at_rate(p, 2.0), at_two)
         self._c, self._c_rate = (
             (fast[:, 0] - slow[:, 0]) / 3.0,
             (fast[:, 1] / 2 - slow[:, 1]) / 3.0,
@@ -65,11 +81,11 @@ class PathLimits:
         speeding = p.copy()
         speeding[:, 2] += p[:, 1]
         speeding[:, 3] += 3.0 * p[:, 2]
-        more = self._bodies(speeding) - slow
+        more = self._bodies(speeding, at_one) - slow
         self._m, self._m_rate = more[:, 0], more[:, 1] - 2.0 * self._c
 
-    def _bodies(self, motion: Array) -> Array:
-        efforts = inverse_dynamics(self._model, motion)
+    def _bodies(self, motion: Array, wrench: Sequence[Wrench] | None) -> Array:
+        efforts = inverse_dynamics(self._model, motion, wrench)
         return efforts - friction_efforts(self._model, self._laws, motion[:, 1:-1])
 
     def _friction(self, b: Array) -> tuple[Array, ...]:

@@ -78,6 +78,10 @@ class RestingPath:
         np.clip(result[..., 0], self._start, self._end, out=result[..., 0])
         return result
 
+    def sigma(self, u: Array) -> Array:
+        """Series (..., K) of sigma along a moving parameter (..., K)."""
+        return compose(self.parameter(u[..., 0], u.shape[-1]), u)
+
     def along(self, u: Array) -> Array:
         """Joint motion along a moving parameter.
 
@@ -90,9 +94,8 @@ class RestingPath:
         -------
         ndarray, shape (..., K, n)
         """
-        K = u.shape[-1]
-        sigma = compose(self.parameter(u[..., 0], K), u)
-        outer = np.swapaxes(self._path(sigma[..., 0], K - 1), -1, -2)
+        sigma = self.sigma(u)
+        outer = np.swapaxes(self._path(sigma[..., 0], u.shape[-1] - 1), -1, -2)
         return np.swapaxes(compose(outer, sigma[..., None, :]), -1, -2)
 
     def __call__(self, u: ArrayLike, highest_derivative: int = 4) -> Array:

@@ -27,9 +27,9 @@ from hodyn_ros.analysis.scaling_dynamics import (
     motor_quantities,
 )
 from hodyn_ros.analysis.scaling_search import UniformScaling, scaling_of
-from hodyn_ros.analysis.stretching import TimedMotion
+from hodyn_ros.analysis.stretching import TimedMotion, WrenchFunction
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import ActuatorError, MotionError, ScalingError
+from hodyn_ros.errors import ActuatorError, MotionError, ScalingError, WrenchError
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.extremes import position_extremes
@@ -54,15 +54,23 @@ class _Problem:
 
     model: RobotModel
     limits: MotionLimits
-    wrench: Wrench | Sequence[Wrench] | None
+    wrench: Wrench | Sequence[Wrench] | WrenchFunction | None
     actuators: Actuators | None
     motor_limits: MotorLimits | None
     stiffness: Mapping[str, ArrayLike] | None
 
-    def quantities(self, samples: Array) -> list[Quantity]:
+    def quantities(self, samples: Array, times: Array | None = None) -> list[Quantity]:
         """Limited quantities at samples (N, K, n), refused if a position is outside."""
         refuse_positions(self.model, self.limits, samples[:, 0])
-        dynamics = ScaledDynamics(self.model, samples, self.wrench)
+        wrench = self.wrench
+        if callable(wrench):
+            if times is None:
+                raise WrenchError(
+                    'The wrench is a function of time, but the motion is given as samples; give '
+                    'the wrench at the samples, or the motion as a function of time.'
+                )
+            wrench = wrench(times, samples.shape[1] - 2)
+        dynamics = ScaledDynamics(self.model, samples, wrench)
         found = joint_quantities(dynamics, self.model, self.limits)
         if self.actuators is not None:
             given = self.motor_limits or no_motor_limits(self.actuators)
@@ -80,7 +88,7 @@ def uniform_scaling(
     motion: ArrayLike | TimedMotion,
     limits: MotionLimits | None = None,
     *,
-    wrench: Wrench | Sequence[Wrench] | None = None,
+    wrench: Wrench | Sequence[Wrench] | WrenchFunction | None = None,
     actuators: Actuators | None = None,
     motor_limits: MotorLimits | None = None,
     stiffness: Mapping[str, ArrayLike] | None = None,
@@ -98,9 +106,10 @@ def uniform_scaling(
         at the peaks between them.
     limits : MotionLimits, optional
         By default those of the model.
-    wrench : Wrench or sequence of Wrench, optional
+    wrench : Wrench or sequence of Wrench, or function of time, optional
         At these samples. It is taken as a function of the place on the path: where the motion is
-        slower, it changes more slowly.
+        slower, it changes more slowly. For a motion that is a function of time it may be one, too:
+        wrench(t, orders) with times (N,) gives wrenches with values (N, orders, 6).
     actuators : Actuators, optional
         Without damping.
     motor_limits : MotorLimits, optional
@@ -109,7 +118,7 @@ def uniform_scaling(
         For actuators that choose it, see `motor_motion`; a function of the place on the path.
     samples : int or array-like, shape (N,)
         Number N of equal steps, from start to end, or the times themselves [s], at which a
-        function of time is examined. With wrench or stiffness, which are known there only, peaks
+        function of time is examined. With a wrench or stiffness that is known there only, peaks
         between them are not looked for.
 
     Returns
@@ -131,8 +140,8 @@ def uniform_scaling(
     -----
     Exact up to rounding for rigid joints and linear springs, with viscous and Coulomb friction.
     With other laws of friction, nonlinear springs and variable stiffness the limits are evaluated
-    at 200 rates, a ratio of 4.7 % apart, and the edge found by bisection: the limits are kept at
-    the factor, but a narrower interval of factors may stay unseen.
+    at 120 rates over three decades, 6 % apart, and the edge found by bisection: the limits are
+    kept at the factor, but a narrower interval of factors may stay unseen.
 
     Excesses within the rounding of `find_violations` are none.
     """
@@ -205,14 +214,15 @@ def _along(problem: _Problem, motion: TimedMotion, times: Array) -> UniformScali
     refuse_extremes(problem.model, problem.limits, motion)
 
     def examined(t: Array) -> list[Quantity]:
-        return problem.quantities(_sampled(problem.model, motion(t, problem.K - 1)))
+        return problem.quantities(_sampled(problem.model, motion(t, problem.K - 1)), t)
 
     coarse = examined(times)
     result = scaling_of(coarse)
     limiting = result.limiting
     if limiting is None:
         return result
-    if problem.wrench is not None or problem.stiffness is not None:
+    is_sampled = problem.wrench is not None and not callable(problem.wrench)
+    if is_sampled or problem.stiffness is not None:
         return result._replace(limiting=limiting._replace(time=float(times[limiting.sample])))
     s = 1.0 / result.factor
     kind, column, sample = _peaks(coarse, s)

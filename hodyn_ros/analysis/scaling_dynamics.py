@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -134,6 +135,9 @@ class ScaledDynamics:
         velocity = motion[:, 1:-1]
         self._constant = friction_efforts(model, self._friction.constant, velocity)
         self._viscous = friction_efforts(model, self._friction.viscous, velocity)
+        # Several quantities are rows of the same result.
+        self.effort = lru_cache(maxsize=2)(self._effort)
+        """Efforts (N, K - 2, n) at a rate."""
 
     def _bodies(self, motion: Array, wrench: Wrench | Sequence[Wrench] | None) -> Array:
         """Efforts without friction, (N, E, n).
@@ -155,8 +159,7 @@ class ScaledDynamics:
         """Motion (N, K, n) at a rate."""
         return at_rate(self._motion, s)
 
-    def effort(self, s: float) -> Array:
-        """Efforts (N, K - 2, n) at a rate."""
+    def _effort(self, s: float) -> Array:
         moving = s * s * self._dynamic + s * self._viscous
         result = at_rate(self._static + moving, s)
         result += self._constant
@@ -267,6 +270,7 @@ def motor_quantities(
         name: np.asarray(values, dtype=np.float64) for name, values in (stiffness or {}).items()
     }
 
+    @lru_cache(maxsize=2)
     def motors(s: float) -> MotorMotion:
         scaled = {name: at_rate(values[..., None], s)[..., 0] for name, values in given.items()}
         return motor_motion(actuators, dynamics.motion(s), dynamics.effort(s), stiffness=scaled)

@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 # Half of the excess that counts as rounding, see analysis/limits.py.
 _ROUNDING = 5e-10
 # Rates at which quantities that are not polynomial are evaluated, and how far they reach down.
-_RATES = 200
-_RANGE = 1e-4
+_RATES = 120
+_RANGE = 1e-3
 _HALVINGS = 60
 _EDGE = 1e-11
 # How much faster the motion is played to see which limit is in the way.

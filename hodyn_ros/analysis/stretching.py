@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import MotionError
+from hodyn_ros.actuators.composition import compose
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.trajectory.timeline import real_numbers
 
 Array = NDArray[np.float64]
+
+WrenchFunction = Callable[[Array, int], 'Wrench | Sequence[Wrench]']
+"""Wrenches as a function of time or of a path parameter: from its values (N,) and a number of
+orders to wrenches whose values have the shape (N, orders, 6), derivatives with respect to it."""
 
 
 class TimedMotion(Protocol):
@@ -32,6 +39,41 @@ class TimedMotion(Protocol):
 def at_rate(series: Array, s: float) -> Array:
     """Series of shape (..., K, n) of what is played at the rate s."""
     return series * s ** np.arange(float(series.shape[-2]))[:, None]
+
+
+def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:
+    """Wrenches along a moving parameter.
+
+    Parameters
+    ----------
+    wrench : callable
+    parameter : ndarray, shape (N, E)
+        Series of the parameter.
+
+    Returns
+    -------
+    tuple of Wrench
+        With values of shape (N, E, 6), time derivatives.
+
+    Raises
+    ------
+    WrenchError
+        If the function returns something else, or too few orders.
+    """
+    E = parameter.shape[1]
+    given = wrench(parameter[:, 0], E)
+    found = []
+    for item in (given,) if isinstance(given, Wrench) else given:
+        values = np.asarray(item.values) if isinstance(item, Wrench) else np.zeros(0)
+        if values.ndim not in (2, 3) or values.shape[-2] != E:
+            raise WrenchError(
+                f'The function wrench(parameter, {E}) gave {type(item).__name__} with values of '
+                f'shape {values.shape}, expected wrenches with values of shape '
+                f'({len(parameter)}, {E}, 6): derivatives with respect to its parameter.'
+            )
+        series = compose(np.swapaxes(values, -1, -2), parameter[:, None, :])
+        found.append(replace(item, values=np.swapaxes(series, -1, -2)))
+    return tuple(found)
 
 
 def stretched(motion: ArrayLike, factor: float) -> Array:
