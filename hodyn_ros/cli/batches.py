@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -14,6 +16,7 @@ from hodyn_ros.errors import RequestError
 
 # What a folder holds that is a bag.
 _BAG = 'metadata.yaml'
+_MOST_ERRORS = 5
 
 
 def is_data_set(path: Path) -> bool:
@@ -62,7 +65,9 @@ def process(
     from hodyn_ros.batch import Progress, process_files
 
     if output is None:
-        raise RequestError(f'{given.motion} is a folder: name one for the results with -o FOLDER.')
+        raise RequestError(
+            f'{given.motion} stands for many files: name a folder for the results with -o FOLDER.'
+        )
     if given.index is not None:
         raise RequestError('--index chooses in one bag; it cannot be used for a folder of files.')
     if output.is_dir() and any(output.iterdir()) and not resume:
@@ -96,11 +101,22 @@ def process(
         rate = summary.samples / max(summary.seconds, 1e-9)
         click.echo(
             f'{output}: {summary.computed} computed, {summary.kept} kept, {summary.failed} failed '
-            f'of {summary.total}; {summary.samples} samples in {number(summary.seconds, 3)} s '
-            f'({number(rate, 3)} per second)'
+            f'of {summary.total}; {summary.samples} samples in {number(summary.seconds, 3)} s'
+            + (f' ({number(rate, 3)} per second)' if summary.samples else '')
         )
     if summary.failed:
+        count = f'{summary.failed} of {summary.total}'
         raise RequestError(
-            f'{summary.failed} of {summary.total} files have an error; {summary.errors} says '
-            'which. With --resume they are tried again.'
+            f'{count} could not be computed; with --resume they are tried again.\n'
+            + '\n'.join(_first_errors(summary.errors))
         )
+
+
+def _first_errors(path: Path | None) -> list[str]:
+    """Say what is wrong with some of the files, and where all of it is."""
+    if path is None:
+        return []
+    with path.open(encoding='utf-8') as file:
+        records = [json.loads(line) for line in islice(file, _MOST_ERRORS)]
+    lines = [f'  {record["input"]}: {record["message"]}' for record in records]
+    return [*lines, f'All errors: {path}']

@@ -33,7 +33,6 @@ def command(choice: Any, given: Any, limits: str | None, as_json: bool) -> int:
     from hodyn_ros.cli.main import OK, VIOLATION
     from hodyn_ros.cli.motions import (
         compute_results,
-        known_part,
         load_problem,
         show_remarks,
         violations_of,
@@ -41,7 +40,7 @@ def command(choice: Any, given: Any, limits: str | None, as_json: bool) -> int:
     from hodyn_ros.cli.tables import echo_json
 
     problem = load_problem(choice, given, limits)
-    results = known_part(compute_results(problem, given))
+    results = compute_results(problem, given)
     violations = violations_of(problem, results)
     if as_json:
         echo_json(as_data(problem, results, violations))

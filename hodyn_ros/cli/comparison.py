@@ -59,8 +59,9 @@ def as_data(
         'used': [
             {
                 'quantity': check.quantity,
-                'is_checked': check.is_known and check.n_limited > 0,
-                'shares': dict(zip(check.subjects, check.shares)) if check.is_known else {},
+                'is_checked': check.is_checked,
+                'samples_checked': dict(zip(check.subjects, check.n_known)),
+                'shares': dict(zip(check.subjects, check.shares)),
             }
             for check in checks
         ],
@@ -119,14 +120,16 @@ def _verdict(check: Check) -> str:
     """Say who uses most of the limit, or why it is not checked."""
     if check.n_limited == 0:
         return 'not checked: no limit is known'
-    if not check.is_known:
-        return 'not checked: the motion does not determine it'
-    without = [
-        name for name, share in zip(check.subjects, check.shares) if not np.isfinite(share)
-    ]
-    missing = f'; no limit for {listed(without)}' if without else ''
-    worst = check.subjects[check.worst] if check.worst is not None else ''
-    return f'by {worst}{missing}'
+    if not check.is_checked:
+        return 'not checked: the motion, or --order, does not determine it'
+    words = [f'by {check.subjects[check.worst]}' if check.worst is not None else '']
+    without = [name for name, has in zip(check.subjects, check.is_limited) if not has]
+    if without:
+        words.append(f'no limit for {listed(without)}')
+    known = int(np.min(check.n_known[check.is_limited]))
+    if known < check.n_samples:
+        words.append(f'known at {known} of {check.n_samples} samples only')
+    return '; '.join(word for word in words if word)
 
 
 def _excess(violation: Violation) -> str:

@@ -47,15 +47,18 @@ def command(
       .yaml                 a trajectory, as trajectory_msgs/JointTrajectory
       .mcap .db3, a folder  a bag of ROS 2
 
-    Columns <link>.wrench.force.x and so on are wrenches on links. If MOTION is a folder of such
-    files, or a pattern, all of them are computed, by all cores or on a Dask cluster; what is done
-    is kept if the command is interrupted, and --resume goes on.
+    Columns <link>.wrench.force.x and so on are wrenches on links.
+
+    If MOTION is a folder of such files, or a pattern in quotes, all of them are computed, by all
+    cores or on a Dask cluster. What is done is kept if the command is interrupted, and --resume
+    goes on.
 
     For example
       hodyn compute panda motion.csv -o efforts.csv
       hodyn compute panda waypoints.yaml -o efforts.mcap --actuators panda_sea.yaml
       hodyn compute robot.urdf recording/ --topic /joint_states -o efforts.parquet
       hodyn compute panda recordings/ -o results/ --workers 8 --resume
+      hodyn compute panda 'recordings/*.csv' -o results/
     """
     from hodyn_ros.cli import batches, computation
 

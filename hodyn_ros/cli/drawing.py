@@ -7,7 +7,6 @@ from pathlib import Path
 from hodyn_ros.cli.motions import (
     GivenMotion,
     compute_results,
-    known_part,
     load_problem,
     show_remarks,
     violations_of,
@@ -59,7 +58,7 @@ def draw(
     if kind == 'motors' and given.actuators is None:
         raise RequestError('A picture of motors needs to know them: --actuators FILE.')
     problem = load_problem(choice, given, limits)
-    results = known_part(compute_results(problem, given))
+    results = compute_results(problem, given)
     show_remarks(results.remarks)
     model, values = problem.model, problem.limits.values
     found, chosen = violations_of(problem, results), joints or None
@@ -102,7 +101,7 @@ def write_report(
     """
     check_writable(path)
     problem = load_problem(choice, given, limits)
-    results = known_part(compute_results(problem, given))
+    results = compute_results(problem, given)
     violations = violations_of(problem, results)
     drives = problem.drives
     text = html_report(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from hodyn_ros.actuators.robot import MotorMotion
 from hodyn_ros.analysis.limits import Violation, find_violations
 from hodyn_ros.cli.robots import Choice, load_model
 from hodyn_ros.cli.settings import Drives, RobotLimits, read_actuators, read_limits
-from hodyn_ros.errors import MotionError
 from hodyn_ros.io import Results, Samples, compute, compute_stream, iterate_motion, read_motion
 from hodyn_ros.model.robot import RobotModel
 
@@ -123,61 +122,33 @@ def stream_results(problem: Problem, given: GivenMotion) -> Iterator[Results]:
     yield from compute_stream(problem.model, parts, actuators=actuators, **given.computing)
 
 
-def known_part(results: Results) -> Results:
-    """Keep the samples of which everything is known.
+def violations_of(problem: Problem, results: Results) -> tuple[Violation, ...]:
+    """Find the worst sample of all that exceeds its limit: of joints, then of motors.
 
-    Where derivatives are estimated, the first samples lack some of them.
+    What is not known at a sample, such as a derivative that could not be estimated there, exceeds
+    nothing there.
 
     Parameters
     ----------
+    problem : Problem
     results : Results
 
     Returns
     -------
-    Results
-
-    Raises
-    ------
-    MotionError
-        If there are none.
+    tuple of Violation
     """
-    arrays = [results.motion, results.effort, *(results.motors or ())]
-    known = np.ones(len(results), dtype=bool)
-    for array in arrays:
-        known &= np.isfinite(array).all(axis=(1, 2))
-    if known.all():
-        return results
-    if not known.any():
-        raise MotionError(
-            f'{results.name}: at no sample all derivatives are known; ask for fewer: --order 1 or '
-            '--order 0.'
-        )
-    motors = results.motors
-    return replace(
-        results,
-        times=results.times[known],
-        motion=results.motion[known],
-        effort=results.effort[known],
-        motors=None if motors is None else MotorMotion(*(array[known] for array in motors)),
-        wrenches=tuple(
-            replace(wrench, values=np.asarray(wrench.values)[known])
-            for wrench in results.wrenches
-        ),
-        remarks=(
-            *results.remarks,
-            f'{np.count_nonzero(~known)} of {len(known)} samples are left out, because not all of '
-            'their derivatives are known.',
-        ),
+    found = find_violations(
+        problem.model, problem.limits.values, _filled(results.motion), _filled(results.effort)
     )
-
-
-def violations_of(problem: Problem, results: Results) -> tuple[Violation, ...]:
-    """Find the worst sample of all that exceeds its limit: of joints, then of motors."""
-    found = find_violations(problem.model, problem.limits.values, results.motion, results.effort)
     if problem.drives is not None and results.motors is not None:
-        drives = problem.drives
-        found += find_motor_violations(drives.actuators, drives.limits, results.motors)
+        motors = MotorMotion(*map(_filled, results.motors))
+        found += find_motor_violations(problem.drives.actuators, problem.drives.limits, motors)
     return found
+
+
+def _filled(values: Array) -> Array:
+    # Zero exceeds no limit: positions, whose limits may leave it out, are always known.
+    return np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 def show_remarks(remarks: tuple[str, ...]) -> None:

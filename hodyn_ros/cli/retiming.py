@@ -18,7 +18,6 @@ from hodyn_ros.cli.motions import (
     GivenMotion,
     Problem,
     compute_results,
-    known_part,
     load_problem,
     read_samples,
     show_remarks,
@@ -133,7 +132,12 @@ def scale_uniformly(
     _check(output)
     problem = load_problem(choice, given, limits)
     problem.model.warm_up()
-    before = known_part(compute_results(problem, given))
+    before = compute_results(problem, given)
+    if not np.isfinite(before.motion).all():
+        raise RequestError(
+            f'{before.name}: the derivatives are not known at all samples. Use --derivatives '
+            'spline, or leave --uniform out.'
+        )
     drives = problem.drives
     scaling = uniform_scaling(
         problem.model,
