@@ -196,8 +196,10 @@ def find_in_ros_package(name: str) -> Found | None:
     named = [file for file in files if Path(file).name.split('.')[0] in stems]
     chosen = files if len(files) == 1 else named
     if len(chosen) != 1:
+        if not files:
+            raise ModelError(f'The ROS package {package} has no robot descriptions in {folder}.')
         raise ModelError(
-            f'The ROS package {package} has the descriptions {listed(files)}. '
-            + (f'Give one of them, such as {package}/{files[0]}.' if files else '')
+            f'The ROS package {package} has the descriptions {listed(files)}. Give one of them, '
+            f'such as {package}/{files[0]}.'
         )
     return Found(folder / chosen[0], source)
