@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ from hodyn_ros.names import listed
 
 URDF_ALONE = 'urdf'
 """Instead of a file: the limits of the robot description and no others."""
+
+
+_EXPONENT = re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+')
 
 
 class RobotLimits(NamedTuple):
@@ -143,12 +147,23 @@ def _parameters(content: Any) -> Iterator[Mapping[Any, Any]]:
 def _merge(tables: dict[str, dict[str, Any]], names: list[str], value: Any, where: str) -> None:
     """Put ``limits: {joint: {key: value}}`` or a part of it with dots into the tables."""
     if len(names) >= 2:
-        tables.setdefault('.'.join(names[:-1]), {})[names[-1]] = value
+        tables.setdefault('.'.join(names[:-1]), {})[names[-1]] = _with_numbers(value)
         return
     if not isinstance(value, Mapping):
         raise RequestError(f'{where} is {value!r}, expected a table for each joint.')
     if names:
-        tables.setdefault(names[0], {}).update(value)
+        tables.setdefault(names[0], {}).update(
+            {key: _with_numbers(item) for key, item in value.items()}
+        )
         return
     for joint, table in value.items():
         _merge(tables, [str(joint)], table, f'{where}.{joint}')
+
+
+def _with_numbers(value: Any) -> Any:
+    """Read 1e6 and 1.0e6 as the numbers that they are for ROS; PyYAML wants 1.0e+6."""
+    if isinstance(value, list):
+        return [_with_numbers(item) for item in value]
+    if isinstance(value, str) and _EXPONENT.fullmatch(value):
+        return float(value)
+    return value
