@@ -76,7 +76,9 @@ def reading(path: Path, what: str) -> Iterator[None]:
     except (IsADirectoryError, PermissionError) as error:
         raise FileError(f'{path} cannot be opened: {error.strerror}.') from error
     except Exception as error:
-        reason = str(error).strip().partition('\n')[0][:300] or type(error).__name__
+        reason = str(error).strip().partition('\n')[0][:300].rstrip('.') or type(error).__name__
+        if isinstance(error, MemoryError):
+            reason = 'it claims to hold more than fits into memory'
         raise FileError(
             f'{path} cannot be read as {what}: {reason}. It may be damaged or cut off, or have '
             'the wrong suffix.'

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,15 @@ _QUANTITIES = {
 _POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 _WHAT = 'a bag'
 _SECOND = 1_000_000_000
-_LATEST = 2**62  # nanoseconds
+_LATEST = 2**61  # nanoseconds
+
+Message = tuple[int, bytes]
+
+
+class _Connection(NamedTuple):
+    topic: str
+    kind: str
+    size: int
 
 
 def read_bag(path: Path, options: Options, chunk: int) -> Iterator[Samples]:
@@ -61,11 +69,9 @@ def read_bag(path: Path, options: Options, chunk: int) -> Iterator[Samples]:
         If joints are missing.
     """
     with _opened(path) as reader:
-        with reading(path, _WHAT):
-            connections = list(reader.connections)
+        connections = _connections(path, reader)
         topic, kind = _chosen(path, connections, options.topic)
-        used = [item for item in connections if item.topic == topic and item.msgtype == kind]
-        messages = guarded(reader.messages(connections=used), path, _WHAT)
+        messages = _messages(path, reader, topic, kind)
         if kind == JOINT_TRAJECTORY:
             yield from _trajectories(path, topic, messages, options)
         else:
@@ -80,8 +86,8 @@ def topics(path: Path) -> dict[str, str]:
     FileError
         If the bag cannot be read.
     """
-    with _opened(path) as reader, reading(path, _WHAT):
-        return _candidates(list(reader.connections))
+    with _opened(path) as reader:
+        return _candidates(_connections(path, reader))
 
 
 @contextmanager
@@ -97,25 +103,47 @@ def _opened(path: Path) -> Iterator[Any]:
             reader.close()
 
 
-def _candidates(connections: list[Any]) -> dict[str, str]:
-    sources = [item.topic + '/' for item in connections if item.msgtype.startswith('hodyn_msgs/')]
+def _connections(path: Path, reader: Any) -> list[_Connection]:
+    with reading(path, _WHAT):
+        found = [
+            _Connection(item.topic, item.msgtype, item.msgcount) for item in reader.connections
+        ]
+        for item in found:
+            if [type(value) for value in item] != [str, str, int]:
+                raise TypeError(f'there is a topic {item.topic!r} of type {item.kind!r}')
+        return found
+
+
+def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Message]:
+    """Yield when each message was recorded, and its content."""
+    with reading(path, _WHAT):
+        used = [c for c in reader.connections if c.topic == topic and c.msgtype == kind]
+        messages = reader.messages(connections=used)
+    for _, logged, data in guarded(messages, path, _WHAT):
+        if not isinstance(logged, int) or not isinstance(data, (bytes, memoryview, bytearray)):
+            raise FileError(f'{path} is damaged: topic {topic} holds what is no message.')
+        yield min(max(logged, -_LATEST), 2 * _LATEST), bytes(data)
+
+
+def _candidates(connections: list[_Connection]) -> dict[str, str]:
+    sources = [item.topic + '/' for item in connections if item.kind.startswith('hodyn_msgs/')]
     return {
-        item.topic: item.msgtype
+        item.topic: item.kind
         for item in connections
-        if item.msgtype in READABLE
-        and item.msgcount > 0
+        if item.kind in READABLE
+        and item.size > 0
         # Mirrors of efforts for plotting tools are no measurements.
         and not item.topic.startswith(tuple(sources))
     }
 
 
-def _chosen(path: Path, connections: list[Any], topic: str | None) -> tuple[str, str]:
+def _chosen(path: Path, connections: list[_Connection], topic: str | None) -> tuple[str, str]:
     readable = ', '.join(READABLE)
     if topic is None:
         found = _candidates(connections)
         if len(found) == 1:
             return next(iter(found.items()))
-        have = [f'{item.topic} ({item.msgtype})' for item in connections]
+        have = [f'{item.topic} ({item.kind})' for item in connections]
         if not found:
             raise FileError(
                 f'{path} has no topic with messages of a type that holds a motion ({readable}); '
@@ -123,7 +151,7 @@ def _chosen(path: Path, connections: list[Any], topic: str | None) -> tuple[str,
             )
         names = [f'{name} ({kind})' for name, kind in found.items()]
         raise FileError(f'{path} has several topics with a motion; choose one: {listed(names)}.')
-    kinds = {item.msgtype for item in connections if item.topic == topic}
+    kinds = {item.kind for item in connections if item.topic == topic}
     if not kinds:
         raise FileError(
             f'{path} has no topic {topic!r}; it has '
@@ -142,7 +170,7 @@ def _samples(
     path: Path,
     topic: str,
     kind: str,
-    messages: Iterator[tuple[Any, int, bytes]],
+    messages: Iterator[Message],
     options: Options,
     chunk: int,
 ) -> Iterator[Samples]:
@@ -156,7 +184,7 @@ def _samples(
     number = used = 0
     while batch := list(islice(messages, chunk)):
         try:
-            groups = decoder.decode([bytes(data) for _, _, data in batch], number)
+            groups = decoder.decode([data for _, data in batch], number)
         except MessageError as error:
             raise FileError(f'{name}: {error}.') from error
         if names is None:
@@ -165,7 +193,7 @@ def _samples(
             if kind == JOINT_STATE and not len(first.values['velocity']):
                 quantities = quantities[:1]
         motion = np.full((len(batch), len(quantities), len(names)), np.nan)
-        logged = np.array([stamp for _, stamp, _ in batch], dtype=np.int64)
+        logged = np.array([stamp for stamp, _ in batch], dtype=np.int64)
         stamps = np.zeros(len(batch), dtype=np.int64)
         taken = np.zeros(len(batch), dtype=np.bool_)
         for group in groups:
@@ -243,17 +271,17 @@ def _take(
 
 
 def _trajectories(
-    path: Path, topic: str, messages: Iterator[tuple[Any, int, bytes]], options: Options
+    path: Path, topic: str, messages: Iterator[Message], options: Options
 ) -> Iterator[Samples]:
     store = typestore(path)
     count = 0
-    for number, (_, logged, data) in enumerate(messages):
+    for number, (logged, data) in enumerate(messages):
         count += 1
         if options.index not in (None, number):
             continue
         name = f'{path}, topic {topic}, trajectory {number}'
         with reading(path, f'a bag with trajectories in topic {topic}'):
-            message = store.deserialize_cdr(bytes(data), JOINT_TRAJECTORY)
+            message = store.deserialize_cdr(data, JOINT_TRAJECTORY)
         try:
             samples = _trajectory(message, logged, name)
         except HodynError as error:

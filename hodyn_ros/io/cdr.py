@@ -229,7 +229,7 @@ def _layout(data: bytes, fields: Sequence[tuple[str, str]]) -> Layout:
     names: dict[str, tuple[str, ...]] = {}
     values: dict[str, tuple[int, int]] = {}
     varies = np.zeros(len(data), dtype=np.bool_)
-    varies[_STAMP] = True
+    varies[2:_HEAD] = True  # Options and stamp.
 
     def align(size: int) -> None:
         nonlocal place

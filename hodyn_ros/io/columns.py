@@ -154,6 +154,7 @@ class Layout:
         FileError
             If a value is missing where there has to be one.
         """
+        self._refuse_gaps(values, first)
         try:
             return Samples(
                 joint_names=self.joint_names,
@@ -169,7 +170,8 @@ class Layout:
             raise FileError(str(error)) from error
 
     def results(self, values: Array, metadata: Metadata) -> Results:
-        """Results from a block of rows of shape (N, columns); see `samples`."""
+        """Make results of a block of rows of shape (N, columns); see `samples`."""
+        self._refuse_gaps(values, 0)
         if self.effort is None:
             raise FileError(
                 f'{self.name}: there are no efforts; expected columns such as '
@@ -198,15 +200,32 @@ class Layout:
             wrenches=self._wrenches(values, metadata),
         )
 
+    def _refuse_gaps(self, values: Array, first: int) -> None:
+        """Refuse rows without numbers where there have to be some."""
+        blocks = [*(block for _, block in self.wrenches), *(block for _, block in self.stiffness)]
+        needed = [0, *self.motion[0].tolist(), *(i for block in blocks for i in block.flat)]
+        bad = np.zeros(values.shape, dtype=np.bool_)
+        bad[:, needed] = ~np.isfinite(values[:, needed])
+        bad |= np.isinf(values)
+        if bad.any():
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            raise FileError(
+                f'{self.name}: column {self.titles[column]!r} is {float(values[row, column])} in '
+                f'row {first + row} (counted from 0 below the names); expected a finite number.'
+            )
+
     def _wrenches(self, values: Array, metadata: Metadata) -> tuple[Wrench, ...]:
         choices = {
             link: (expressed_in, acting) for link, expressed_in, acting in metadata.wrenches
         }
         default = ('body', 'on_environment')
-        return tuple(
-            Wrench(link, values[:, block], *choices.get(link, default))
-            for link, block in self.wrenches
-        )
+        try:
+            return tuple(
+                Wrench(link, values[:, block], *choices.get(link, default))
+                for link, block in self.wrenches
+            )
+        except HodynError as error:
+            raise FileError(f'{self.name}: {error}') from error
 
 
 def layout_of(titles: Sequence[str], name: str) -> Layout:
@@ -408,8 +427,8 @@ def refuse_not_increasing(samples: Samples, before: float | None) -> None:
     row = int(np.argmin(increases))
     number = samples.first + row + (before is None)
     raise FileError(
-        f'{samples.name}: times must increase, but sample {number} at {times[row + 1]!r} s comes '
-        f'after {times[row]!r} s; sort the samples and leave out repeated ones.'
+        f'{samples.name}: times must increase, but sample {number} at {float(times[row + 1])!r} s '
+        f'comes after {float(times[row])!r} s; sort the samples and leave out repeated ones.'
     )
 
 

@@ -20,7 +20,7 @@ from hodyn_ros.actuators.robot import MotorMotion
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import FileError, HodynError
 from hodyn_ros.io.access import Options, reading, writing
-from hodyn_ros.io.samples import QUANTITIES, SOURCES, Array, Results, Samples
+from hodyn_ros.io.samples import QUANTITIES, SOURCES, Array, Results, Samples, times_from
 from hodyn_ros.names import listed
 
 _NAMES = ('joint_names', 'motor_names', 'motor_joints', 'stiffness_joints')
@@ -302,17 +302,24 @@ class NpzWriter:
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._whole: dict[str, NDArray[Any]] = {}
         self._length = 0
+        self._start = 0
 
     def write(self, results: Results) -> None:
         """Append results."""
-        series = {'time': results.times, 'motion': results.motion, 'effort': results.effort}
+        if not self._files:
+            self._start = results.start
+        series = {
+            'time': times_from(results, self._start),
+            'motion': results.motion,
+            'effort': results.effort,
+        }
         if results.motors is not None:
             series['motor_position'] = results.motors.position
             series['motor_torque'] = results.motors.torque
             series['deflection'] = results.motors.deflection
         if results.wrenches:
             series['wrenches'] = np.stack([np.asarray(w.values) for w in results.wrenches], axis=1)
-        if not self._length and not self._files:
+        if not self._files:
             self._begin(results, series)
         with writing(self._path):
             for name, values in series.items():

@@ -14,7 +14,7 @@ import yaml
 
 from hodyn_ros.errors import FileError, HodynError
 from hodyn_ros.io.access import reading, writing
-from hodyn_ros.io.samples import Results, Samples
+from hodyn_ros.io.samples import Results, Samples, times_from
 
 _FIELDS = ('positions', 'velocities', 'accelerations')
 _LARGEST_FILE = 200_000_000  # bytes; the parser needs a hundred times as many
@@ -107,12 +107,13 @@ class YamlWriter:
         with writing(path):
             self._file = path.open('w', encoding='utf-8')
         self._begun = False
+        self._start = 0
 
     def write(self, results: Results) -> None:
         """Append results."""
         with writing(self._path):
             if not self._begun:
-                self._begun = True
+                self._begun, self._start = True, results.start
                 sec, nanosec = divmod(results.start, 1_000_000_000)
                 head = {
                     'header': {
@@ -123,7 +124,7 @@ class YamlWriter:
                 }
                 yaml.safe_dump(head, self._file, sort_keys=False)
                 self._file.write('points:\n')
-            for i, time in enumerate(results.times.tolist()):
+            for i, time in enumerate(times_from(results, self._start).tolist()):
                 sec, nanosec = divmod(round(1e9 * time), 1_000_000_000)
                 if sec < 0:
                     raise FileError(
