@@ -83,6 +83,10 @@ bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BE
 soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: that many seconds)
 	$(VENV)/bin/python test/soak.py --seconds $(SOAK)
 
+.PHONY: pictures
+pictures: venv ## Set up and draw the pictures of doc/pictures.rst into doc/images
+	$(VENV)/bin/python doc/make_pictures.py
+
 .PHONY: doc
 doc: venv ## Set up and build the documentation into build/doc
 	$(VENV)/bin/pip install --quiet '.[doc]'

@@ -30,7 +30,7 @@ setup(
     maintainer_email='maintainers@hodyn-ros.example',
     python_requires='>=3.10',
     packages=find_packages(include=[PACKAGE, PACKAGE + '.*']),
-    package_data={PACKAGE: ['py.typed']},
+    package_data={PACKAGE: ['py.typed', 'plotting/assets/*']},
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + PACKAGE]),
         ('share/' + PACKAGE, ['package.xml']),
@@ -66,6 +66,7 @@ setup(
         'tables': ['pyarrow>=10.0'],
         'bags': ['rosbags>=0.11'],
         'plot': ['matplotlib>=3.5'],
+        'report': ['plotly>=5.0'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
         # Data sets of many motions on several machines.
@@ -93,6 +94,7 @@ setup(
             'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',
+            'plotly>=5.0',
             'pyarrow>=10.0',
             'pytest>=7.0',
             'pytest-xdist>=3.0',

@@ -169,7 +169,7 @@ def plot_portraits(
             'The results hold no rates of the efforts, which a portrait needs; compute them from '
             'a motion with at least four orders (position to jerk).'
         )
-    return _figure([found], f'{source.name}: torque over its rate', columns=4, height=2.6)
+    return _figure([found], f'{source.name}: torque over its rate', columns=4, height=2.8)
 
 
 def plot_motors(
@@ -177,6 +177,7 @@ def plot_motors(
     model: RobotModel,
     motor_limits: MotorLimits | None = None,
     violations: Sequence[Violation] = (),
+    joints: Sequence[str] | None = None,
 ) -> Figure:
     """Draw the deflection of each joint, and velocity, torque and torque rate of its motors.
 
@@ -185,6 +186,8 @@ def plot_motors(
     results, model, violations
         See `plot_joint`.
     motor_limits : MotorLimits, optional
+    joints : sequence of str, optional
+        Whose motors are drawn, by default those of all.
 
     Returns
     -------
@@ -200,7 +203,10 @@ def plot_motors(
         raise MotionError(
             'The results hold no motors; compute them with actuators to draw the motor side.'
         )
-    rows = make.motor_panels(source, motor_limits, violations)
+    by_joint = make.motor_panels(source, motor_limits, violations)
+    rows = [row for j in _chosen(source, joints) if (row := by_joint[source.model.joint_names[j]])]
+    if not rows:
+        raise MotionError('No motor of these joints is known.')
     return _figure(rows, f'{source.name}: motors')
 
 
@@ -293,11 +299,14 @@ def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
     axes.set_xlim(panel.x_range)
     axes.set_ylim(panel.y_range)
     title = f'{panel.subject}: {panel.title}' if with_subject and panel.subject else panel.title
-    axes.set_title(_plain(title), fontsize='small', pad=16)
-    axes.text(
-        0.5, 1.02, _plain(panel.note), transform=axes.transAxes, ha='center', va='bottom',
+    note = panel.note.replace('; ', '\n') if panel.is_portrait else panel.note
+    axes.set_title(_plain(title), fontsize='small', pad=16 if '\n' not in note else 26)
+    written = axes.text(
+        0.5, 1.02, _plain(note), transform=axes.transAxes, ha='center', va='bottom',
         fontsize='x-small', color='0.35',
     )  # fmt: skip
+    # The title above it holds its place; a long one shall not narrow the axes.
+    written.set_in_layout(False)
     axes.set_xlabel(panel.x_label, fontsize='small')
     axes.set_ylabel(panel.y_label, fontsize='small')
     axes.tick_params(labelsize='small')

@@ -181,10 +181,10 @@ def portrait_panel(
 
 def motor_panels(
     source: Source, limits: MotorLimits | None, violations: Sequence[Violation] = ()
-) -> list[list[Panel]]:
-    """Deflection of every joint that has one and quantities of its motors, row by row."""
+) -> dict[str, list[Panel]]:
+    """Deflection of every joint that has one and quantities of its motors, by the joint."""
     if source.motors is None:
-        return []
+        return {}
     joints = source.model.joint_names
     rows: dict[str, list[Panel]] = {name: [] for name in joints}
     deflection = source.motors.deflection
@@ -202,7 +202,7 @@ def motor_panels(
             rows[joints[joint]].append(panel)
     for motor in range(len(source.motor_names)):
         rows[source.motor_joints[motor]] += _one_motor(source, motor, limits, violations)
-    return [row for row in rows.values() if row]
+    return rows
 
 
 def _one_motor(
@@ -343,7 +343,8 @@ def _note(values: Array, limits: Range, unit: str) -> str:
     text = f'{number(np.nanmin(values))} to {number(np.nanmax(values))} {unit}'
     if not np.isfinite(limits).any():
         return text
-    return f'{text}; limits {number(limits.lower)} to {number(limits.upper)}'
+    low, high = (number(limit) if np.isfinite(limit) else 'none' for limit in limits)
+    return f'{text}; limits {low} to {high}'
 
 
 def _limit_note(values: Array, limits: Range, unit: str) -> str:

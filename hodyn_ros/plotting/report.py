@@ -152,8 +152,11 @@ class _Pictures:
         plot = element(
             'div', class_='plot', data_picture=number_, role='img', aria_label=spoken
         )
+        notes = panel.note.split('; ') if panel.is_portrait else [panel.note]
         caption = element(
-            'figcaption', element('strong', title), element('span', panel.note, class_='quiet')
+            'figcaption',
+            element('strong', title),
+            element('span', joined(notes, Markup('<br>')), class_='quiet'),
         )
         return element(
             'figure', caption, plot, class_='portrait' if panel.is_portrait else None
@@ -259,15 +262,17 @@ def _motors(
     pictures: _Pictures,
 ) -> Iterator[Markup]:
     rows = make.motor_panels(source, limits, violations)
-    if rows:
+    if any(rows.values()):
         yield element('h2', 'Motors', id='motors')
         yield element(
             'p',
             'Quantities of the motors as the joints see them, behind the gears. The deflection '
             'is how far a motor runs ahead of its joint.',
         )
-        for row in rows:
-            yield element('h3', row[0].subject)
+        for name, row in rows.items():
+            if not row:
+                continue
+            yield element('h3', name)
             several = len({panel.subject for panel in row}) > 1
             yield pictures.grid(row, several)
 

@@ -56,7 +56,7 @@
         type: 'scatter',
         mode: curve.values.x.length > 1 ? 'lines' : 'markers',
         name: curve.name,
-        line: { color: look.curves[i], width: 1.6, dash: ['solid', 'dash', 'dot'][i] },
+        line: { color: look.curves[i], width: 1.6, dash: ['solid', 'dash', 'dot'][i], simplify: false },
         hovertemplate: `${several ? `${curve.name}: ` : ''}%{y:.5g} ${panel.yUnit}<br>` +
           `%{x:.6g} ${panel.xUnit}<extra></extra>`,
       };
