@@ -79,6 +79,11 @@ bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BE
 	$(VENV)/bin/pip install --quiet '.[bench]'
 	$(VENV)/bin/python -m benchmarks --size $(BENCH)
 
+.PHONY: bench-batch
+bench-batch: venv ## Set up and time data sets of many motions into build/bench (BENCH=full: 1 GB)
+	$(VENV)/bin/pip install --quiet '.[tables]'
+	$(VENV)/bin/python -m benchmarks.batch --size $(BENCH)
+
 .PHONY: soak
 soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: that many seconds)
 	$(VENV)/bin/python test/soak.py --seconds $(SOAK)

@@ -1,5 +1,6 @@
 """Data sets of many motions: what is computed, what is kept, what is done again and why."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -418,6 +419,47 @@ def test_input_that_changes_during_the_run_is_an_error(model, tmp_path):
     assert_complete(tmp_path / 'out', model, motions)
 
 
+@pytest.mark.parametrize('call', ['replace', 'fsync'])
+def test_full_disk_ends_the_run_and_leaves_nothing_half(call, model, tmp_path, monkeypatch):
+    motions = make_folder(tmp_path / 'in', model, 3)
+    genuine = getattr(os, call)
+    fails = []
+
+    def full(*arguments):
+        if call == 'fsync' or str(arguments[1]).endswith('motion000.npz'):
+            fails.append(arguments)
+            if len(fails) > 1 or call == 'replace':
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return genuine(*arguments)
+
+    options = {'workers': 0, 'suffix': '.npz'}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(BatchError, match='cannot be written.*No space left'):
+            process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    assert fails
+    done = outputs_in(tmp_path / 'out')
+    assert 'motion000.npz' not in done
+    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    assert summary.kept == len(done)
+    assert_complete(tmp_path / 'out', model, motions)
+
+
+def test_memory_does_not_grow_with_the_file(model, tmp_path):
+    found = []
+    for name, N in (('small', 1000), ('large', 800_000)):
+        times, motion = motion_of(model, N, 5)
+        write_npz(tmp_path / name / 'a.npz', model, times, motion)
+        summary = process_files(
+            tmp_path / name, model, tmp_path / 'out' / name, workers=1, chunk=1000, suffix='.npz'
+        )
+        assert summary.samples == N
+        found.append(max(summary.peak_memory.values()))
+    size = (tmp_path / 'large' / 'a.npz').stat().st_size
+    assert size > 60e6
+    assert found[1] - found[0] < 0.25 * size
+
+
 def test_positions_alone_get_a_spline_through_all_chunks(model, tmp_path):
     times, motion = motion_of(model, 300, 5)
     write_npz(tmp_path / 'in' / 'a.npz', model, times, motion[:, :1])
@@ -462,6 +504,9 @@ def test_results_are_inputs_as_well(model, tmp_path):
         ({'suffix': '.csv', 'motion_column': 'motion'}, 'which are .parquet'),
         ({'fingerprint': 'name'}, "fingerprint is 'name'"),
         ({'on_change': 'weep'}, "on_change is 'weep'"),
+        ({'derivatives': 'guess'}, "derivatives is 'guess'"),
+        ({'orders': 40}, 'orders is'),
+        ({'actuators': actuators.Actuators(two_link(3.0), {})}, 'is not the robot'),
         ({'actuators': 3}, 'actuators are of type int'),
         ({'scheduler': 5}, 'The scheduler is 5'),
     ],

@@ -26,7 +26,6 @@ from hodyn_ros.io.columns import (
     refuse_not_increasing,
     with_wrench_choices,
 )
-from hodyn_ros.io.derivatives import How
 from hodyn_ros.io.parquet_tables import ParquetTable
 
 Array = NDArray[np.float64]
@@ -96,10 +95,6 @@ def _results(job: Job, samples: Iterable[Samples]) -> Iterator[Results]:
     )
 
 
-def _how(job: Job) -> How:
-    return How(job.options.derivatives, job.options.orders + 3)
-
-
 class _Broken(Exception):
     """A motion of which some rows have been written cannot be computed to its end."""
 
@@ -148,7 +143,7 @@ class _Part:
         path = Path(self._task.path)
         bounds = self._task.bounds
         with open_parquet(path, self._column) as file:
-            rows = Rows(file, path, self._column, self._layout.titles, bounds[0])
+            rows = Rows(file, path, self._column, self._layout.titles, bounds[0], bounds[-1])
             try:
                 for first, last in self._groups():
                     length = bounds[last] - bounds[first]
@@ -220,7 +215,7 @@ class _Part:
             if increases.all() and np.isfinite(values).all():
                 try:
                     samples = self._layout.samples(values, self._metadata)
-                    if _how(self._job).choose(samples) == 'given':
+                    if self._job.options.how().choose(samples) == 'given':
                         (results,) = _results(self._job, [self._selected(samples)])
                         self._write(writer, ids, results)
                         return counts
@@ -244,9 +239,8 @@ class _Part:
         return written
 
     def _samples(self, values: Array, identity: Any, first: int) -> Samples:
-        samples = self._layout.samples(values, self._metadata, first)
-        name = f'{self._task.path}, motion {identity!s}'
-        return self._selected(replace(samples, name=name))
+        layout = replace(self._layout, name=f'{self._task.path}, motion {identity!s}')
+        return self._selected(layout.samples(values, self._metadata, first))
 
     def _selected(self, samples: Samples) -> Samples:
         names = self._job.options.joint_names

@@ -38,6 +38,8 @@ Outcomes = Generator[tuple[Task, Outcome], None, None]
 MOST_DEATHS = 2
 # How long a cluster may take to have its first worker [s].
 PATIENCE = 120.0
+# How long to try to reach the scheduler [s].
+CONNECTING = 30.0
 
 
 def run_here(job: Job, tasks: Iterable[Task]) -> Outcomes:
@@ -238,7 +240,7 @@ def run_on_dask(packed: bytes, tasks: Iterable[Task], scheduler: Any, run: str) 
                 f'The Dask cluster has had no worker for {PATIENCE:.0f} s; start some.'
             ) from error
         source = enumerate(tasks)
-        futures = library.as_completed()
+        futures = library.as_completed(loop=client.loop)
 
         def refill() -> None:
             # Workers come and go. Several tasks for each thread let the scheduler look ahead.
@@ -255,7 +257,7 @@ def run_on_dask(packed: bytes, tasks: Iterable[Task], scheduler: Any, run: str) 
             task, _ = under_way.pop(future.key)
             yield task, _outcome(library, future)
             refill()
-    except (OSError, library.CommClosedError) as error:
+    except OSError as error:
         raise BatchError(
             f'The connection to the Dask cluster was lost ({error}); run again to go on.'
         ) from error
@@ -273,7 +275,7 @@ def _client(library: ModuleType, address: Any) -> Any:
             'distributed.Client.'
         )
     try:
-        return library.Client(address, set_as_default=False, timeout=30)
+        return library.Client(address, set_as_default=False, timeout=CONNECTING)
     except (OSError, ValueError) as error:
         raise BatchError(f'The Dask scheduler {address!r} was not reached: {error}') from error
 

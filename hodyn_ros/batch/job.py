@@ -9,6 +9,7 @@ from typing import Any
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.batch.errors import BatchError
 from hodyn_ros.batch.fingerprint import fingerprint_of
+from hodyn_ros.io.derivatives import How
 from hodyn_ros.model.robot import RobotModel
 
 
@@ -27,6 +28,18 @@ class Options:
     acting: str | None
     motion_column: str | None
     suffix: str
+
+    def how(self) -> How:
+        """How derivatives come about.
+
+        Raises
+        ------
+        MotionError
+            If they cannot come about so.
+        """
+        return How(
+            self.derivatives, self.orders + 3, self.interpolation, self.rate, dict(self.estimator)
+        )
 
 
 @dataclass(frozen=True)

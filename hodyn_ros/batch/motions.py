@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 
 # Rows that are read together; a row of a robot with 7 joints has some 300 bytes.
 BLOCK = 1 << 14
+_BUFFER = 1 << 18  # bytes of each column that are read ahead
 
 
 def parquet() -> ModuleType:
@@ -122,20 +123,22 @@ class Rows:
         With motion ids.
     titles : sequence of str
         Columns of numbers.
-    start : int
-        First row.
+    start, stop : int
+        First row, and the one behind the last.
     """
 
     def __init__(
-        self, file: Any, path: Path, column: str, titles: Sequence[str], start: int
+        self, file: Any, path: Path, column: str, titles: Sequence[str], start: int, stop: int
     ) -> None:
         self._path, self._column, self._titles = path, column, tuple(titles)
         groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        first = int(np.searchsorted(np.cumsum(groups), start, side='right'))
+        ends = np.cumsum(groups)
+        first = int(np.searchsorted(ends, start, side='right'))
+        last = int(np.searchsorted(ends, stop))
         self._skip = start - sum(groups[:first])
         self._batches = file.iter_batches(
             batch_size=BLOCK,
-            row_groups=list(range(first, len(groups))),
+            row_groups=list(range(first, last + 1)),
             columns=[column, *titles],
             use_threads=False,
         )
@@ -177,7 +180,8 @@ def open_parquet(path: Path, column: str) -> Any:
             'out motion_column for files with one motion each.'
         )
     try:
-        file = library.ParquetFile(path)
+        # Page by page, since a row group may be as large as the file.
+        file = library.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
     except (ValueError, OSError) as error:  # what pyarrow raises is one of these
         if isinstance(error, FileNotFoundError):
             raise

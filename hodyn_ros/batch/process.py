@@ -11,10 +11,19 @@ from typing import Any
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.batch.errors import BatchError
 from hodyn_ros.batch.executors import Outcomes, run_here, run_in_processes, run_on_dask
+from hodyn_ros.batch.fingerprint import fingerprint_of
 from hodyn_ros.batch.job import Job, Options, job_record
 from hodyn_ros.batch.manifest import Books
 from hodyn_ros.batch.run import BatchSummary, Plan, Progress, Run
-from hodyn_ros.batch.tasks import OUTPUT_SUFFIXES, Input, Inputs, Task, find_inputs, make_tasks
+from hodyn_ros.batch.tasks import (
+    OUTPUT_SUFFIXES,
+    Input,
+    Inputs,
+    Task,
+    find_inputs,
+    make_tasks,
+    refuse_same_outputs,
+)
 from hodyn_ros.model.robot import RobotModel
 
 
@@ -101,6 +110,8 @@ def process_files(
         `stop_on_error` a file has an error.
     ModelError
         If the robot cannot be used.
+    MotionError
+        If derivatives, orders, interpolation, rate or estimator cannot be used.
     """
     began = time.monotonic()
     model = robot if isinstance(robot, RobotModel) else RobotModel.from_urdf(robot)
@@ -117,13 +128,17 @@ def process_files(
         motion_column,
         suffix,
     )
-    _check_options(options, chunk, part_rows, workers, on_change)
-    if actuators is not None and not isinstance(actuators, Actuators):
-        raise BatchError(
-            f'The actuators are of type {type(actuators).__name__}, expected Actuators.'
-        )
+    _check_options(options, chunk, part_rows, workers)
+    for name, value, choices in (
+        ('on_change', on_change, ('recompute', 'refuse')),
+        ('fingerprint', fingerprint, ('quick', 'content')),
+    ):
+        if value not in choices:
+            raise BatchError(f'{name} is {value!r}, expected one of {", ".join(choices)}.')
+    _check_actuators(model, actuators)
     output = _output_folder(output_folder)
     found = find_inputs(inputs, output)
+    refuse_same_outputs(found, suffix)
     books = Books(output)
     with books.locked():
         tasks: list[Task] = []
@@ -179,9 +194,7 @@ def usable_cores() -> int:
         return os.cpu_count() or 1
 
 
-def _check_options(
-    options: Options, chunk: int, part_rows: int, workers: int | None, on_change: str
-) -> None:
+def _check_options(options: Options, chunk: int, part_rows: int, workers: int | None) -> None:
     for name, value, least in (
         ('orders', options.orders, 0),
         ('chunk', chunk, 1),
@@ -199,8 +212,21 @@ def _check_options(
             f'suffix is {options.suffix!r}, but files with a column of motion ids give results '
             'with one, which are .parquet.'
         )
-    if on_change not in ('recompute', 'refuse'):
-        raise BatchError(f"on_change is {on_change!r}, expected 'recompute' or 'refuse'.")
+    options.how()  # refuses what no file could be computed with
+
+
+def _check_actuators(model: RobotModel, actuators: Actuators | None) -> None:
+    if actuators is None:
+        return
+    if not isinstance(actuators, Actuators):
+        raise BatchError(
+            f'The actuators are of type {type(actuators).__name__}, expected Actuators.'
+        )
+    if fingerprint_of(actuators.model) != fingerprint_of(model):
+        raise BatchError(
+            f'The actuators were made for {actuators.model!r}, which is not the robot {model!r} '
+            'that is given; make them for this one.'
+        )
 
 
 def _output_folder(path: str | os.PathLike[str]) -> Path:

@@ -24,6 +24,8 @@ Inputs = Union[PathLike, Sequence[PathLike]]  # noqa: UP007
 SUFFIXES = ('.csv', '.npz', '.parquet', '.yaml', '.yml', '.mcap', '.db3')
 """Of files that are taken from a folder."""
 OUTPUT_SUFFIXES = ('.csv', '.npz', '.parquet')
+# As in data sets of Parquet files.
+_HIDDEN = ('.', '_')
 _PART = re.compile(r'#\d+\Z')
 BAG = 'metadata.yaml'
 """A folder with such a file is a bag, one input."""
@@ -63,7 +65,8 @@ def find_inputs(inputs: Inputs, output_folder: Path) -> list[Input]:
     ----------
     inputs : path-like or sequence of path-like
         Folders, which are searched with all folders below, files, bags, or patterns with `*`,
-        `?`, `[...]` and `**`. What lies in the output folder is left out.
+        `?`, `[...]` and `**`. What lies in the output folder is left out, and so are names with
+        a dot or an underscore in front that are not named as such.
     output_folder : pathlib.Path
 
     Returns
@@ -91,12 +94,8 @@ def find_inputs(inputs: Inputs, output_folder: Path) -> list[Input]:
                 f'folder or a pattern of files with one of the suffixes {", ".join(SUFFIXES)}.'
             )
     if not found:
-        raise BatchError(
-            f'There are no inputs: {"nothing was named" if not given else "all that was found"} '
-            f'lies in the output folder {output_folder}.'
-            if given
-            else 'There are no inputs: the list is empty.'
-        )
+        what = 'all that was found lies in the output folder' if given else 'the list is empty'
+        raise BatchError(f'There are no inputs: {what}.')
     names: dict[str, Input] = {}
     for entry in found.values():
         other = names.setdefault(entry.name, entry)
@@ -121,9 +120,13 @@ def _expand(text: str) -> Iterator[tuple[Path, str]]:
         root = _fixed_part(path)
         for match in sorted(glob.glob(text, recursive=True)):
             item = Path(match)
-            if item.is_file() and item.suffix.lower() in SUFFIXES or (item / BAG).is_file():
-                if not (item.parent / BAG).is_file():
-                    yield item, item.relative_to(root).as_posix()
+            name = item.relative_to(root)
+            if (
+                (item.is_file() and item.suffix.lower() in SUFFIXES or (item / BAG).is_file())
+                and not (item.parent / BAG).is_file()
+                and not any(part.startswith(_HIDDEN) for part in name.parts)
+            ):
+                yield item, name.as_posix()
 
 
 def _fixed_part(pattern: Path) -> Path:
@@ -136,15 +139,18 @@ def _fixed_part(pattern: Path) -> Path:
     return Path(*fixed)
 
 
-def _motions_in(folder: Path) -> Iterator[Path]:
-    # A name with one of these beginnings is hidden, as in data sets of Parquet files.
-    entries = sorted(item for item in folder.iterdir() if not item.name.startswith(('.', '_')))
-    for item in entries:
+def _motions_in(folder: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    here = folder.resolve()
+    if here in above:  # a link that leads in a circle
+        return
+    for item in sorted(folder.iterdir()):
+        if item.name.startswith(_HIDDEN):
+            continue
         if item.is_dir():
             if (item / BAG).is_file():
                 yield item
             else:
-                yield from _motions_in(item)
+                yield from _motions_in(item, (*above, here))
         elif item.suffix.lower() in SUFFIXES:
             yield item
 
@@ -155,6 +161,24 @@ def output_name(name: str, suffix: str) -> str:
     No other input has the same, except one that was itself named so.
     """
     return name if name.lower().endswith(suffix) else name + suffix
+
+
+def refuse_same_outputs(inputs: Iterable[Input], suffix: str) -> None:
+    """Refuse inputs whose results would have the same name.
+
+    Raises
+    ------
+    BatchError
+    """
+    outputs: dict[str, Input] = {}
+    for item in inputs:
+        name = output_name(item.name, suffix)
+        other = outputs.setdefault(name, item)
+        if other is not item:
+            raise BatchError(
+                f'{other.path} and {item.path} would both give {name}; choose another suffix for '
+                'the results, or process them apart.'
+            )
 
 
 def input_of(key: str) -> str:
