@@ -168,7 +168,7 @@ def text_of(found: dict[str, list[Played]], absent: dict[str, str]) -> str:
     """Table of the means; of the torque rates the largest."""
     reference = np.array([played.duration for played in found['retime, all limits']])
     lines = [
-        ['', 'duration', 'relative', 'ΔQ/Δt, 1 ms', 'ΔQ/Δt, 0.1 ms', 'computed in'],
+        ['time law', 'duration', 'relative', 'rate over 1 ms', 'rate over 0.1 ms', 'computed in'],
     ]
     for name, laws in found.items():
         durations = np.array([played.duration for played in laws])
@@ -187,8 +187,9 @@ def text_of(found: dict[str, list[Played]], absent: dict[str, str]) -> str:
     text = grid(lines)
     count = len(reference)
     text += (
-        f'\nMeans over {count} path{"s" if count > 1 else ""}, the geometric one of the relative '
-        f'durations; torque rates are the largest of all, their limit is {EFFORT_DOT:.0f} N m/s.\n'
+        f'\nMeans over {count} path{"s" if count > 1 else ""}, the geometric one of the durations '
+        'relative to that with all limits, the median of the times to compute; torque rates by '
+        f'differences are the largest on all paths, their limit is {EFFORT_DOT:.0f} N m/s.\n'
     )
     for name, reason in absent.items():
         text += f'\nNot measured: {name} ({reason}).\n'
