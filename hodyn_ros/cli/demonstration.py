@@ -161,7 +161,9 @@ def _write(
 ) -> list[Path]:  # fmt: skip
     """Write tables, and the picture if matplotlib is installed."""
     faster = motion * (FASTER ** np.arange(motion.shape[1]))[:, None]
-    results = Results(model.joint_names, times, motion, effort, name='Franka Panda')
+    results = Results(
+        model.joint_names, times, motion, effort, name='Franka Panda', source='given'
+    )
     without = replace(results, effort=effort[:, :0])
     contents = {
         'motion.csv': without,

@@ -107,7 +107,7 @@ def _not_found(name: str, path: Path) -> str:
     return (
         f'There is no robot {name!r}.{hint} Expected a URDF or xacro file, one of '
         f'{", ".join(BUNDLED)}, a robot of example-robot-data'
-        f'{f" ({len(examples)} robots)" if examples else " (not installed)"}, one of '
+        f'{"" if examples else " (not installed)"}, one of '
         'robot_descriptions, or of a ROS package (package/path/robot.urdf).'
     )
 
