@@ -75,25 +75,29 @@ def process(
             f'{output} is not empty. Go on with it with --resume, or choose another folder.'
         )
     problem = load_problem(choice, given)
-    with progress('Computing') as update:
+    try:
+        with progress('Computing') as update:
 
-        def show(state: Progress) -> None:
-            update((state.done + state.failed) / max(state.total, 1))
+            def show(state: Progress) -> None:
+                update((state.done + state.failed) / max(state.total, 1))
 
-        summary = process_files(
-            given.motion,
-            problem.model,
-            output,
-            actuators=problem.drives.actuators if problem.drives else None,
-            topic=given.topic,
-            expressed_in=given.expressed_in,
-            acting=given.acting,
-            suffix=suffix,
-            workers=workers,
-            scheduler=scheduler,
-            progress=show,
-            **given.computing,
-        )
+            summary = process_files(
+                given.motion,
+                problem.model,
+                output,
+                actuators=problem.drives.actuators if problem.drives else None,
+                topic=given.topic,
+                expressed_in=given.expressed_in,
+                acting=given.acting,
+                suffix=suffix,
+                workers=workers,
+                scheduler=scheduler,
+                progress=show,
+                **given.computing,
+            )
+    except KeyboardInterrupt:
+        show_remarks(('What is done is kept; the same command with --resume goes on.',))
+        raise
     show_remarks(summary.remarks)
     if as_json:
         echo_json({**vars(summary), 'output': output})
