@@ -41,6 +41,7 @@ setup(
     # Only names that a ROS installation knows as well: there the packages of package.xml provide
     # them, and scripts that still go through pkg_resources insist on every name listed here.
     install_requires=[
+        'click>=8.0',
         'numba>=0.55',
         'numpy>=1.21',
         'PyYAML>=5.4',
@@ -104,6 +105,7 @@ setup(
     entry_points={
         'console_scripts': [
             'flatness_controller = hodyn_ros.ros.flatness_controller:main',
+            'hodyn = hodyn_ros.cli.main:main',
             'hodyn_node = hodyn_ros.ros.node:main',
             'reference_publisher = hodyn_ros.ros.reference_publisher:main',
             'simulated_robot = hodyn_ros.ros.simulated_robot:main',
