@@ -62,7 +62,7 @@ setup(
         'plot': ['matplotlib>=3.5'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
-        'doc': ['sphinx>=5.0'],
+        'doc': ['sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
         # urdf_parser_py, which replaces the one that hodyn_ros needs.
         'bench': [
@@ -88,6 +88,8 @@ setup(
             'pytest-xdist>=3.0',
             'PyYAML>=5.4',
             'ruff>=0.5',
+            'sphinx>=5.0',
+            'sphinx-rtd-theme>=1.2',
         ],
     },
     entry_points={
