@@ -29,7 +29,7 @@ exclude_patterns = [
     'interfaces',
     'modules.rst',
     'sphinx_output',
-    'standard_docs*',
+    'standard*',
     'user_docs*',
 ]
 
