@@ -71,7 +71,7 @@ setup(
         'simulation': ['mujoco>=3.3'],
         # Data sets of many motions on several machines.
         'cluster': ['dask[distributed]>=2022.1'],
-        'doc': ['sphinx>=5.0'],
+        'doc': ['sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
         # urdf_parser_py, which replaces the one that hodyn_ros needs.
         'bench': [
@@ -100,6 +100,8 @@ setup(
             'pytest-xdist>=3.0',
             'rosbags>=0.11',
             'ruff>=0.5',
+            'sphinx>=5.0',
+            'sphinx-rtd-theme>=1.2',
         ],
     },
     entry_points={
