@@ -156,6 +156,7 @@ def test_wrench_columns_add_to_the_torques(tmp_path, capsys):
 def test_check_is_silent_about_a_motion_that_keeps_its_limits(motion, capsys):
     code, out, _ = command(capsys, 'check', 'two_link', motion)
     assert code == 0
+    assert '81 samples from 0 s to 2 s, at most 0.025 s apart' in out
     assert 'are kept' in out
     assert 'exceeded' not in out
 
@@ -284,6 +285,32 @@ def test_slower_only_leaves_a_motion_as_it_is_that_keeps_its_limits(motion, caps
     data = as_json(capsys, *arguments, '--slower-only')
     assert data['factor'] == 1.0
     assert data['duration'] == data['duration_before']
+
+
+def test_wrenches_are_stretched_with_the_motion(tmp_path, capsys):
+    times = np.linspace(0.0, 1.0, 81)
+    swing = swinging(times, 1.0, 6.0)
+    push = 3.0 * np.sin(5.0 * times)
+    zeros = np.zeros(81)
+    columns = [
+        (f'tool.{order}.{part}.{axis}', values if (part, axis) == ('force', 'z') else zeros)
+        for order, values in (('wrench', push), ('wrench_dot', 15.0 * np.cos(5.0 * times)),
+                              ('wrench_ddot', -25.0 * push))
+        for part in ('force', 'torque')
+        for axis in 'xyz'
+    ]  # fmt: skip
+    path = write_table(tmp_path / 'pushing.csv', times, swing, columns)
+    code, _, err = command(capsys, 'retime', 'two_link', path)
+    assert code == 2
+    assert '--uniform' in err
+    out = tmp_path / 'slower.csv'
+    factor = as_json(capsys, 'retime', 'two_link', path, '--uniform', '-o', out)['factor']
+    assert factor > 1.0
+    slower = read_table(out)
+    np.testing.assert_allclose(slower['tool.wrench.force.z'], push, atol=1e-12)
+    rate = slower['tool.wrench_dot.force.z']
+    np.testing.assert_allclose(rate, 15.0 * np.cos(5.0 * times) / factor, atol=1e-12)
+    assert command(capsys, 'check', 'two_link', out)[0] == 0
 
 
 WAYPOINTS = """
@@ -415,6 +442,17 @@ def test_a_folder_of_motions_is_computed_and_gone_on_with(motion, fast, tmp_path
     assert '0 computed, 2 kept, 1 failed of 3' in shown
     assert 'broken.csv' in err
     assert 'nonsense' in err
+
+
+def test_an_interrupted_data_set_says_how_to_go_on(motion, tmp_path, monkeypatch, capsys):
+    def interrupted(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('hodyn_ros.batch.process_files', interrupted)
+    arguments = ('compute', 'two_link', tmp_path, '-o', tmp_path / 'results')
+    code, _, err = command(capsys, *arguments)
+    assert code == 130
+    assert '--resume' in err
 
 
 def test_demo_writes_what_the_other_commands_read(tmp_path, capsys):
