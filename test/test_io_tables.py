@@ -379,6 +379,14 @@ def test_parts_that_do_not_fit_are_refused(table):
     assert not table.exists()
 
 
+def test_motions_that_overlap_in_time_are_refused(table):
+    whole = results()
+    with pytest.raises(FileError, match='but times in a table increase'):
+        with ResultsWriter(table) as writer:
+            writer.write(whole)
+            writer.write(part(whole, slice(30, None)))
+
+
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
     import sys
 
