@@ -33,7 +33,7 @@ from hodyn_ros.ros.conversions import MOTION_FIELDS, NANOSECONDS, flat, nanoseco
 from hodyn_ros.simulation.tracking import Motion
 
 START = 1.0  # s, of the simulated time
-AHEAD = 300  # samples by which the reference is ahead
+AHEAD = 900  # samples by which the reference is ahead; the controller keeps a few more
 TIMEOUT = 60.0  # s
 # Compiled code and NumPy round differently, and what they round acts on the robot.
 TOLERANCE = 1e-9  # relative to the largest value
@@ -49,6 +49,7 @@ class Client(Node):
         self._names, self._desired, self._lead = list(joint_names), desired, lead
         self._sent = 0
         self._controller_is_ready = False
+        self.arrivals = 0
         self.measured: dict[int, np.ndarray] = {}
         self.torque: dict[int, np.ndarray] = {}
         self.health: dict[str, str] = {}
@@ -80,6 +81,7 @@ class Client(Node):
             self._sent += 1
 
     def _on_links(self, message: JointState) -> None:
+        self.arrivals += 1
         self.measured[nanoseconds(message.header.stamp)] = np.array(message.position)
 
     def _on_command(self, message: JointState) -> None:
@@ -114,6 +116,8 @@ def start_nodes(run: Run, model: RobotModel, q: np.ndarray, period: float) -> li
         'bandwidth': bandwidth,
         'lead': period / 2.0,
         'measurement_timeout': 0.0,
+        # A reference that is late is not to be replaced by another one.
+        'reference_timeout': period / 4.0,
         'diagnostics_period': 0.1,
         # None of them may get lost.
         'qos_overrides./joint_states.subscription.reliability': 'reliable',
@@ -149,7 +153,11 @@ def receive(urdf: str, run: Run, model: RobotModel, motion: Motion, period: floa
     processes = start_nodes(run, model, run.tracking.q[0], period)
     client = Client(urdf, model.joint_names, desired, step // 2)
     try:
-        wait_until(lambda: client.is_heard and client.measured, client, processes)
+        wait_until(lambda: client.is_heard, client, processes)
+        # The robot repeats its first sample until the first command. Right after one of them there
+        # is time to send what the controller needs before it answers the next one.
+        before = client.arrivals
+        wait_until(lambda: client.arrivals > before, client, processes)
         last = round(START * NANOSECONDS) + count * step
 
         def arrived() -> bool:

@@ -120,7 +120,7 @@ def test_stiffness_and_inertia_must_be_positive(key, bad):
         ({**SEA, 'stifness': 1.0}, r'elbow\.stifness is unknown\. Is stiffness meant\?'),
         ({**SEA, 'xyz': 1.0}, r'elbow\.xyz is unknown\. The keys are type, '),
         ({**SEA, 'model': 'qbmove'}, r'elbow\.model is given, but the type is sea'),
-        ({'type': 'rigid', 'stiffness': 1.0}, r'it belongs to sea\. Keys of rigid: type'),
+        ({'type': 'rigid', 'stiffness': 1.0}, r'it belongs to sea and vsa\. Keys of rigid: type'),
         ({**SEA, **TABLE}, r'elbow\.table_.* is given, but actuators.elbow.spring is linear'),
         ({**SEA, 'spring': 'soft'}, r"elbow\.spring is 'soft', .* one of linear, cubic"),
         ({**SEA, 'spring': 'cubic'}, r'elbow\.cubic_stiffness is missing; a cubic spring'),

@@ -236,8 +236,9 @@ def test_trajectory_of_any_content_is_decided_and_the_next_one_is_answered(pair,
     client = pair.client
     publish = client.publishers['joint_trajectory'].publish
     publish(message)
-    end = 0.2 + 1e-6 * next(NUMBERS)  # by which its answer is known
-    publish(joint_trajectory(times=(0.0, 0.1, end)))
+    # By its end the answer is known. It is not over by the time a busy machine has planned it.
+    end = 4.0 + 1e-6 * next(NUMBERS)
+    publish(joint_trajectory(times=(0.0, 2.0, end)))
     client.wait(
         lambda: any(abs(t.time_from_start[-1] - end) < 1e-8 for t in client.trajectories),
         f'answer to the trajectory behind {message}',

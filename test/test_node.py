@@ -21,6 +21,7 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from ros_harness import TIMEOUT, Harness, dict_of, next_domain
+from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
@@ -902,3 +903,21 @@ def test_bad_parameter_ends_the_node_with_a_message(argument, reason):
     assert process.returncode == 1
     assert reason in output
     assert 'Traceback' not in output
+
+
+def test_efforts_are_mirrored_for_plotting_tools_if_asked_for(start, model):
+    harness = start({'mirror_efforts': True})
+    for order in range(3):
+        topic = f'hodyn_node/joint_effort/order_{order}'
+        harness.client.create_subscription(JointState, topic, harness._keeper(topic), 10)
+    publishers = [*harness.node._mirrors._publishers, harness.node._effort_publisher]
+    harness.wait(lambda: all(p.get_subscription_count() for p in publishers), 'match mirrors')
+    harness.describe_and_wait(robots.TWO_LINK)
+    harness.publishers['joint_motion'].publish(joint_motion(MOTION[:4]))
+    (whole,) = harness.received('joint_effort')
+    for order in range(2):
+        (message,) = harness.received(f'joint_effort/order_{order}')
+        assert message.header == whole.header
+        assert list(message.name) == list(NAMES)
+        assert message.effort == getattr(whole, EFFORTS[order])
+    assert not harness.messages['hodyn_node/joint_effort/order_2'], 'the motion has no snap'

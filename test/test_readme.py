@@ -23,12 +23,19 @@ EXAMPLES = re.findall(r'```python\n(.*?)```', README, flags=re.DOTALL)
 
 def test_python_example_runs(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    example, _ = EXAMPLES
+    example, elastic, _ = EXAMPLES
     names = {}
     exec(compile(example, 'README.md', 'exec'), names)  # noqa: S102
     assert len(example.strip().splitlines()) <= 12
     assert all(np.shape(names[name]) == (7,) for name in ('Q', 'Qd', 'Q2d'))
     assert np.all(np.isfinite([names['Q'], names['Qd'], names['Q2d']]))
+    assert capsys.readouterr().out.startswith('[[')
+    # It goes on with the names of the first one: the springs carry the torques.
+    exec(compile(elastic, 'README.md', 'exec'), names)  # noqa: S102
+    theta, Q = names['motors'].position, np.array([names[name] for name in ('Q', 'Qd', 'Q2d')])
+    unpushed = inverse_dynamics(names['model'], names['motion'])
+    np.testing.assert_allclose(5000.0 * (theta - names['motion'][:3]), unpushed, atol=1e-9)
+    assert not np.allclose(Q, unpushed)
     assert capsys.readouterr().out.startswith('[[')
 
 
@@ -43,7 +50,7 @@ def test_client_example_gets_the_torques_from_the_node(tmp_path):
     with subprocess.Popen([*command, str(parameters_file)], env=environment) as node:
         try:
             client = subprocess.run(
-                [sys.executable, '-c', '\n'.join(EXAMPLES)],
+                [sys.executable, '-c', '\n'.join([EXAMPLES[0], EXAMPLES[-1]])],
                 cwd=ROOT,
                 env=environment,
                 capture_output=True,

@@ -22,6 +22,7 @@ from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.resources import share_file
+from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
 from hodyn_ros.ros.node import HodynNode
 
 SOURCE = Path(__file__).resolve().parent.parent / 'hodyn_ros'
@@ -32,14 +33,22 @@ SOURCE = Path(__file__).resolve().parent.parent / 'hodyn_ros'
 HAS_TYPES = find_spec('rclpy.type_description_service') is not None
 
 
+NODES = {'/hodyn_node': HodynNode, '/flatness_controller': FlatnessControllerNode}
+
+
 def policy():
     return ElementTree.parse(share_file('config/sros2_policy.xml')).getroot()
 
 
-def granted():
-    """Set of (node, action, name) that the policy allows."""
+def profiles(path):
+    (enclave,) = (item for item in policy().iter('enclave') if item.get('path') == path)
+    return list(enclave.iter('profile'))
+
+
+def granted(path):
+    """Set of (node, action, name) that the policy allows in an enclave."""
     permissions = set()
-    for profile in policy().iter('profile'):
+    for profile in profiles(path):
         namespace, node = profile.get('ns'), profile.get('node')
         for group in profile:
             actions = [action for action, rule in group.items() if rule == 'ALLOW']
@@ -79,8 +88,9 @@ def context():
     rclpy.shutdown(context=made)
 
 
-def test_policy_grants_exactly_what_the_node_does(context):
-    node = HodynNode(
+@pytest.mark.parametrize('path', NODES)
+def test_policy_grants_exactly_what_the_node_does(context, path):
+    node = NODES[path](
         context=context,
         parameter_overrides=[
             Parameter('use_sim_time', value=True),
@@ -91,9 +101,11 @@ def test_policy_grants_exactly_what_the_node_does(context):
     executor = SingleThreadedExecutor(context=context)
     for item in (node, observer):
         executor.add_node(item)
-    names = {profile.get('node') for profile in policy().iter('profile')}
+    names = {profile.get('node') for profile in profiles(path)}
     expected = {
-        grant for grant in granted() if HAS_TYPES or not grant[2].endswith('/get_type_description')
+        grant
+        for grant in granted(path)
+        if HAS_TYPES or not grant[2].endswith('/get_type_description')
     }
     deadline = time.monotonic() + TIMEOUT
     try:
@@ -114,6 +126,7 @@ def test_policy_has_the_form_of_sros2():
     assert (root.tag, dict(root.items())) == ('policy', {'version': '0.2.0'})
     (enclaves,) = root
     assert enclaves.tag == 'enclaves'
+    assert [enclave.get('path') for enclave in enclaves] == list(NODES)
     for enclave in enclaves:
         assert (enclave.tag, set(enclave.keys())) == ('enclave', {'path'})
         (profiles,) = enclave

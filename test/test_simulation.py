@@ -351,6 +351,35 @@ def test_torques_that_cannot_be_used_are_refused(torque):
 
 
 @needs_mujoco
+def test_a_torque_may_come_from_another_simulation():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    outer, inner = (ElasticPlant(model, {}) for _ in range(2))
+    calls = []
+
+    def torque(time):
+        inner.step([0.1, 0.2])
+        calls.append(time)
+        return [1.0, 2.0]
+
+    outer.step(torque, 10)
+    alone = ElasticPlant(model, {})
+    alone.step([1.0, 2.0], 10)
+    np.testing.assert_array_equal(outer.q, alone.q)
+    assert len(calls) == 40  # four stages a step
+
+
+@needs_mujoco
+def test_an_error_in_the_torque_function_comes_out():
+    plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
+
+    def torque(time):
+        raise KeyError('of the user')
+
+    with pytest.raises(KeyError, match='of the user'):
+        plant.step(torque)
+
+
+@needs_mujoco
 def test_mimic_joints_are_refused():
     with pytest.raises(SimulationError, match='follow other joints.*choose a chain'):
         ElasticPlant(bundled('panda_with_hand'), {})

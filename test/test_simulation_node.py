@@ -318,6 +318,15 @@ def test_the_description_may_come_on_its_topic_and_stays(bench):
     assert 'keeps the first one' in robot.value('last refusal')
 
 
+def test_a_path_on_the_topic_is_no_description(bench, tmp_path):
+    path = tmp_path / 'robot.urdf'
+    path.write_text(robots.TWO_LINK)
+    robot = bench(robot_description='')
+    robot.descriptions.publish(String(data=str(path)))
+    robot.wait(lambda: robot.value('refused: invalid') == '1', 'refusal')
+    assert 'not XML' in robot.value('last refusal')
+
+
 def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
     robot = bench(**{'actuators.elbow.max_deflection': 0.05})
     robot.sample(START)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from vsa_oracle import MODELS, PUBLISHED
 
 from hodyn_ros import friction
+from hodyn_ros.actuators.rootfinding import increasing_root
 from hodyn_ros.actuators.vsa import VariableStiffness
 from hodyn_ros.actuators.vsa_antagonistic import DlrBavs, Qbmove
 from hodyn_ros.actuators.vsa_lever import AwasII
 from hodyn_ros.actuators.vsa_model import Elastic, VsaModel
 from hodyn_ros.actuators.vsa_parameters import vsa_model
-from hodyn_ros.actuators.vsa_series import increasing_root, product, sinh_cosh
+from hodyn_ros.actuators.vsa_series import product, sinh_cosh
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 
 every_model = pytest.mark.parametrize('model', MODELS.values(), ids=MODELS.keys())

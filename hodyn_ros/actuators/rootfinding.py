@@ -1,7 +1,8 @@
-"""Roots of increasing functions, many at a time."""
+"""Roots of increasing functions, many at a time, or one quickly."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,10 +16,10 @@ _MOST_STEPS = 1200
 
 def increasing_root(
     function: Callable[[Array], tuple[Array, Array]],
-    value: Array,
     lower: Array,
     upper: Array,
-    guess: Array,
+    guess: Array | None = None,
+    value: Array | float = 0.0,
 ) -> Array:
     """Where increasing functions have given values: Newton's method, kept inside of brackets.
 
@@ -28,21 +29,22 @@ def increasing_root(
     Parameters
     ----------
     function : callable
-        From arguments of shape (...) to values and slopes of the same shape.
-    value : ndarray, shape (...)
+        From arguments of shape (...) to values and slopes of the same shape. Values may be
+        infinite.
     lower, upper : ndarray, shape (...)
-        Brackets: function(lower) <= value <= function(upper).
-    guess : ndarray, shape (...)
-        Where to begin.
+        Brackets, finite: function(lower) <= value <= function(upper).
+    guess : ndarray, shape (...), optional
+        Where to begin; by default in the middle.
+    value : ndarray, shape (...), optional
 
     Returns
     -------
     ndarray, shape (...)
-        Exact to rounding.
+        Exact to rounding. The bound that is nearer to the root, where it is not between them.
     """
-    lower, upper, x = (
-        np.array(np.broadcast_to(a, value.shape), dtype=np.float64) for a in (lower, upper, guess)
-    )
+    if guess is None:
+        guess = lower + 0.5 * (upper - lower)
+    lower, upper, x, _ = map(np.array, np.broadcast_arrays(lower, upper, guess, value))
     last = upper - lower
     with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
         for _ in range(_MOST_STEPS):
@@ -59,4 +61,43 @@ def increasing_root(
             x = there
             if np.all(np.abs(last) <= 4.0 * np.spacing(np.abs(x))):
                 return x
+    return x
+
+
+def increasing_root_of_one(
+    function: Callable[[float], tuple[float, float]],
+    lower: float,
+    upper: float,
+    guess: float,
+    value: float,
+) -> float:
+    """Do what `increasing_root` does, for one number: much faster, as no arrays are made.
+
+    Parameters
+    ----------
+    function : callable
+        From a number to value and slope.
+    lower, upper, guess, value : float
+        See `increasing_root`.
+
+    Returns
+    -------
+    float
+    """
+    x, last = guess, upper - lower
+    for _ in range(_MOST_STEPS):
+        f, slope = function(x)
+        excess = f - value
+        if excess <= 0.0:
+            lower = x
+        if excess >= 0.0:
+            upper = x
+        step = -excess / slope if slope else math.inf
+        there = x + step
+        if not (lower <= there <= upper and 2.0 * abs(step) <= abs(last)):
+            there = lower + 0.5 * (upper - lower)
+        last = there - x
+        x = there
+        if abs(last) <= 4.0 * math.ulp(x):
+            return x
     return x

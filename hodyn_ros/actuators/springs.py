@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.polynomial import polynomial
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.actuator import checked_number
 from hodyn_ros.actuators.composition import compose, compose_inverse
-from hodyn_ros.actuators.rootfinding import increasing_root
+from hodyn_ros.actuators.rootfinding import increasing_root, increasing_root_of_one
 from hodyn_ros.errors import ActuatorError, DeflectionError
 
 Array = NDArray[np.float64]
@@ -76,7 +77,7 @@ class Spring(ABC):
                 bound[is_short] *= 2.0
             ends.append(bound)
         lower, upper = ends
-        return increasing_root(law, torque, lower, upper, np.clip(0.0, lower, upper))
+        return increasing_root(law, lower, upper, np.clip(0.0, lower, upper), torque)
 
     @property
     def torque_range(self) -> tuple[float, float]:
@@ -313,6 +314,9 @@ class PolynomialSpring(Spring):
     coefficients: Sequence[float]
     max_deflection: float = np.inf
     _lowest_slope: float = field(init=False, repr=False, compare=False, default=0.0)
+    _rows: tuple[tuple[float, ...], ...] = field(
+        init=False, repr=False, compare=False, default=()
+    )
 
     def __post_init__(self) -> None:
         values = _finite_numbers('PolynomialSpring', 'coefficients', self.coefficients)
@@ -333,6 +337,7 @@ class PolynomialSpring(Spring):
                 f'{self.max_deflection}, in both directions.'
             )
         object.__setattr__(self, '_lowest_slope', slope)
+        object.__setattr__(self, '_rows', derivative_rows((0.0, *self.coefficients)))
 
     def _smallest_slope(self) -> tuple[float, float]:
         """Smallest slope within the range, and where it is."""
@@ -362,28 +367,79 @@ class PolynomialSpring(Spring):
         """Torque and its derivatives; see `Spring.derivatives`."""
         x = np.asarray(deflection, dtype=np.float64)
         result = np.zeros((*x.shape, order + 1))
-        c = np.array([0.0, *self.coefficients])
-        for j in range(min(order + 1, c.size)):
-            result[..., j] = polynomial.polyval(x, c)
-            c = polynomial.polyder(c)
+        for j, row in enumerate(self._rows[: order + 1]):
+            result[..., j] = horner(row, x)
         return result
 
     def _inverse(self, torque: Array) -> Array:
-        c = np.array([0.0, *self.coefficients])
-        d = polynomial.polyder(c)
+        value, slope = self._rows[:2]
+        if torque.ndim == 0:
+            return np.array(self._inverse_of_one(float(torque)))
         # The slope is nowhere smaller than the smallest one, which bounds the deflection.
         reach = np.minimum(np.abs(torque) / self._lowest_slope * (1.0 + 1e-9), self.max_deflection)
 
         def law(x: Array) -> tuple[Array, Array]:
-            return np.asarray(polynomial.polyval(x, c)), np.asarray(polynomial.polyval(x, d))
+            return horner(value, x), horner(slope, x)
 
         return increasing_root(
             law,
-            torque,
             np.where(torque < 0.0, -reach, 0.0),
             np.where(torque > 0.0, reach, 0.0),
             np.clip(torque / self.coefficients[0], -reach, reach),
+            torque,
         )
+
+    def _inverse_of_one(self, torque: float) -> float:
+        value, slope = self._rows[:2]
+        reach = min(abs(torque) / self._lowest_slope * (1.0 + 1e-9), self.max_deflection)
+        return increasing_root_of_one(
+            lambda x: (horner(value, x), horner(slope, x)),
+            -reach if torque < 0.0 else 0.0,
+            reach if torque > 0.0 else 0.0,
+            min(max(torque / self.coefficients[0], -reach), reach),
+            torque,
+        )
+
+
+def derivative_rows(coefficients: Sequence[float]) -> tuple[tuple[float, ...], ...]:
+    """Coefficients of a polynomial and of all its derivatives, lowest power first.
+
+    Parameters
+    ----------
+    coefficients : sequence of float
+        Lowest power first.
+
+    Returns
+    -------
+    tuple of tuples of float
+        Row j is the j-th derivative.
+    """
+    rows = [tuple(coefficients)]
+    while len(rows[-1]) > 1:
+        rows.append(tuple(power * c for power, c in enumerate(rows[-1]) if power))
+    return tuple(rows)
+
+
+Number = TypeVar('Number', float, Array)
+
+
+def horner(coefficients: Sequence[float], x: Number) -> Number:
+    """Value of a polynomial; `numpy.polynomial` takes ten times as long for a single number.
+
+    Parameters
+    ----------
+    coefficients : sequence of float
+        Lowest power first.
+    x : float or ndarray
+
+    Returns
+    -------
+    float or ndarray
+    """
+    result = 0.0 * x + coefficients[-1]
+    for c in coefficients[-2::-1]:
+        result = result * x + c
+    return result
 
 
 def _check_fields(spring: Spring, **infinite: bool) -> None:

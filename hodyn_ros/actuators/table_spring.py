@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import BPoly, CubicSpline, PPoly
 
-from hodyn_ros.actuators.rootfinding import increasing_root
-from hodyn_ros.actuators.springs import Spring
+from hodyn_ros.actuators.rootfinding import increasing_root, increasing_root_of_one
+from hodyn_ros.actuators.springs import Spring, derivative_rows, horner
 from hodyn_ros.errors import ActuatorError
 
 Array = NDArray[np.float64]
@@ -86,6 +87,8 @@ class TableSpring(Spring):
         return result
 
     def _inverse(self, torque: Array) -> Array:
+        if torque.ndim == 0:
+            return np.array(self._inverse_of_one(float(torque)))
         x, y = np.array(self.deflections), np.array(self.torques)
         right = np.clip(np.searchsorted(y, torque), 1, x.size - 1)
         lower, upper = x[right - 1], x[right]
@@ -93,11 +96,27 @@ class TableSpring(Spring):
         law, slope = self._pieces[:2]
         return increasing_root(
             lambda place: (law(place), slope(place)),
-            torque,
             lower,
             upper,
             np.clip(lower + part * (upper - lower), lower, upper),
+            torque,
         )
+
+    def _inverse_of_one(self, torque: float) -> float:
+        right = min(max(bisect.bisect_left(self.torques, torque), 1), len(self.torques) - 1)
+        lower, upper = self.deflections[right - 1 : right + 1]
+        below, above = self.torques[right - 1 : right + 1]
+        # Powers of the distance from the lower knot, lowest first.
+        value, slope = derivative_rows(self._pieces[0].c[::-1, right - 1].tolist())[:2]
+        length = upper - lower
+        distance = increasing_root_of_one(
+            lambda d: (horner(value, d), horner(slope, d)),
+            0.0,
+            length,
+            min(max((torque - below) / (above - below) * length, 0.0), length),
+            torque,
+        )
+        return lower + distance
 
 
 def _increasing(name: str, values: ArrayLike) -> Array:

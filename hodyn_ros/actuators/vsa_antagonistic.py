@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.actuator import checked_number
+from hodyn_ros.actuators.rootfinding import increasing_root
 from hodyn_ros.actuators.vsa_model import ROUNDING, Elastic, VsaModel, checked_pair
-from hodyn_ros.actuators.vsa_series import increasing_root, sinh_cosh
+from hodyn_ros.actuators.vsa_series import sinh_cosh
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -168,7 +169,7 @@ class HyperbolicPair(VsaModel):
         # the stiffness.
         lower = np.minimum(np.arcsinh(Q / k[0]), 0.0)
         upper = np.maximum(np.arccosh(np.maximum(sigma / (a[0] * k[0]), 1.0)), lower)
-        first = increasing_root(excess, lower, upper, start=upper)
+        first = increasing_root(excess, lower, upper, guess=upper)
         sine = (Q - k[0] * np.sinh(first)) / k[1]
         found = a[0] * k[0] * np.cosh(first) + a[1] * k[1] * np.sqrt(1.0 + sine * sine)
         u = np.stack((first, np.arcsinh(sine)), axis=-1)

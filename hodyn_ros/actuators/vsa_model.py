@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.actuator import checked_number
-from hodyn_ros.actuators.vsa_series import increasing_root
+from hodyn_ros.actuators.rootfinding import increasing_root
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 
 Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Time derivatives of scalar functions of scalar series, and roots of increasing functions.
+"""Time derivatives of scalar functions of scalar series.
 
 A series is an array whose last axis holds a function of time and its derivatives. The functions
 here are those that the models of variable stiffness are made of.
@@ -6,7 +6,6 @@ here are those that the models of variable stiffness are made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +15,6 @@ from hodyn_ros.lie import leibniz
 
 Array = NDArray[np.float64]
 
-MOST_STEPS = 200
 
 
 def product(f: Array, g: Array) -> Array:
@@ -85,50 +83,3 @@ def sinh_cosh(u: Array) -> tuple[Array, Array]:
         sine[..., k + 1] = (cosine[..., : k + 1] * rates).sum(axis=-1)
         cosine[..., k + 1] = (sine[..., : k + 1] * rates).sum(axis=-1)
     return sine, cosine
-
-
-def increasing_root(
-    function: Callable[[Array], tuple[Array, Array]],
-    lower: Array,
-    upper: Array,
-    start: Array | None = None,
-) -> Array:
-    """Roots of increasing functions of one variable, each between bounds of its own.
-
-    Newton's method that bisects where a step leaves the bracket or does not halve the step before
-    it. Where a function has no change of sign, the bound that is nearer to the root is returned.
-
-    Parameters
-    ----------
-    function : callable
-        Values and slopes at points of shape (N,). Values may be infinite.
-    lower, upper : ndarray, shape (N,)
-        Finite.
-    start : ndarray, shape (N,), optional
-        By default the middle.
-
-    Returns
-    -------
-    ndarray, shape (N,)
-    """
-    lower, upper = lower.copy(), upper.copy()
-    x = 0.5 * (lower + upper) if start is None else start
-    last_step = upper - lower
-    for _ in range(MOST_STEPS):
-        value, slope = function(x)
-        below = value < 0.0
-        lower = np.where(below, x, lower)
-        upper = np.where(below, upper, x)
-        with np.errstate(divide='ignore', invalid='ignore'):
-            newton = x - value / slope
-        # A comparison with NaN is false, so a step that is no number is not taken.
-        good = (newton >= lower) & (newton <= upper)
-        good &= np.abs(newton - x) <= 0.5 * np.abs(last_step)
-        following = np.where(good, newton, 0.5 * (lower + upper))
-        following = np.where(value == 0.0, x, following)
-        last_step = following - x
-        x = following
-        # Rounding of the values may let the last steps go to and fro by a few units.
-        if np.all(np.abs(last_step) <= 4.0 * np.spacing(np.abs(x))):
-            break
-    return x

@@ -54,6 +54,7 @@ from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
 from hodyn_ros.ros.inbox import Inbox
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.mirrors import Mirrors
 from hodyn_ros.ros.motor_output import INPUT as STIFFNESS_INPUT
 from hodyn_ros.ros.motor_output import OUTPUT as MOTOR_OUTPUT
 from hodyn_ros.ros.motor_output import MotorOutput
@@ -114,6 +115,7 @@ class HodynNode(Node):
         self._effort_publisher = qos.create_publisher(
             self, JointEffort, '~/joint_effort', qos.OUTPUT
         )
+        self._mirrors = Mirrors(self) if settings.mirror_efforts else None
         self._estimate_publisher = qos.create_publisher(
             self, MotionEstimate, '~/motion_estimate', qos.OUTPUT
         )
@@ -428,9 +430,10 @@ class HodynNode(Node):
             acting.deviations,
         )
         delay = 0.0 if estimate is None else estimate.delay
-        self._effort_publisher.publish(
-            self._writer.message(effort, stamp, source, continuous, deviations, delay)
-        )
+        message = self._writer.message(effort, stamp, source, continuous, deviations, delay)
+        self._effort_publisher.publish(message)
+        if self._mirrors is not None:
+            self._mirrors.publish(message)
         compute_time = time.perf_counter() - begin
         self._diagnostics.published(compute_time, self._limit_hits(robot, motion, effort))
         self._motors.publish(motion, effort, stamp, source)

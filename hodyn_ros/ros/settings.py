@@ -78,6 +78,7 @@ class Settings:
     tip_link: str | None
     gravity: Triple
     planning_process: bool
+    mirror_efforts: bool
     diagnostics_period: float
     max_waiting_requests: int
     publish_rate: float
@@ -148,6 +149,13 @@ ENTRIES = (
         True,
         'Trajectories and the service are computed in a process of their own, so that large '
         'messages do not hold the stream up.',
+        read_only=True,
+    ),
+    Entry(
+        'mirror_efforts',
+        False,
+        'Efforts are published once more as sensor_msgs/JointState, one topic for each '
+        'derivative, for plotting tools.',
         read_only=True,
     ),
     Entry(
@@ -261,7 +269,7 @@ ENTRIES = (
     Entry(
         'stiffness_rest_time',
         0.5,
-        'Time in which it does so, smoothly [s].',
+        'Time in which it does so, smoothly; less if it would change by more than a tenth [s].',
         1e-3,
         60.0,
     ),

@@ -26,6 +26,7 @@ from std_msgs.msg import String
 from hodyn_ros.actuators.config import actuators_from_config
 from hodyn_ros.errors import HodynError, ModelError, MotionError, SimulationError, StaleError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.names import joint_order
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds, time_message
@@ -125,6 +126,7 @@ class SimulatedRobot(Node):
                 )
             return
         settings = self._settings
+        parse_urdf(xml)  # refuses what is no XML text, which would be taken for the path of a file
         model = RobotModel.from_urdf(
             xml,
             settings.base_link,

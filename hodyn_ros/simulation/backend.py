@@ -17,7 +17,8 @@ from hodyn_ros.errors import SimulationError
 
 Callback = Callable[[Any, Any], None]
 
-_STEPPING = threading.Lock()
+# A function that gives the torque may simulate something else on its way.
+_STEPPING = threading.RLock()
 
 
 def mujoco() -> ModuleType:
