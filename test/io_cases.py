@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from robots import TWO_LINK
 
 from hodyn_ros import RobotModel, Wrench
 from hodyn_ros.actuators import MotorMotion
 from hodyn_ros.io import Results, Samples
-from robots import TWO_LINK
 
 START = 1_700_000_000_123_456_789
 """Instant in nanoseconds that no float64 of seconds can hold."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from io_cases import START, results
 
 from hodyn_ros import HodynError
 from hodyn_ros.errors import FileError, JointNameError, MotionError
@@ -19,7 +20,6 @@ from hodyn_ros.io import (
     read_results,
     write_results,
 )
-from io_cases import START, results
 
 TABLES = ('.csv', '.npz', '.parquet')
 
@@ -379,6 +379,14 @@ def test_parts_that_do_not_fit_are_refused(table):
     assert not table.exists()
 
 
+def test_motions_that_overlap_in_time_are_refused(table):
+    whole = results()
+    with pytest.raises(FileError, match='but times in a table increase'):
+        with ResultsWriter(table) as writer:
+            writer.write(whole)
+            writer.write(part(whole, slice(30, None)))
+
+
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
     import sys
 
@@ -396,7 +404,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
         ({'times': np.zeros((3, 1))}, 'expected .N,.'),
         ({'motion': np.zeros((3, 2))}, r'expected \(3, K, 2\)'),
         ({'motion': np.zeros((3, 0, 2))}, r'expected \(3, K, 2\)'),
-        ({'motion': np.full((3, 1, 2), np.nan)}, 'position of joint a is nan at sample 0'),
+        ({'motion': np.full((3, 1, 2), np.nan)}, "position of joint 'a' is nan"),
         ({'motion': [['a']]}, 'not an array of numbers'),
         ({'stiffness': {'a': np.zeros(3)}}, "stiffness of 'a' has shape"),
     ],

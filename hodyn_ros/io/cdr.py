@@ -140,7 +140,8 @@ class Decoder:
             try:
                 layout = _layout(batch[head], self._fields)
             except (struct.error, ValueError) as error:
-                raise MessageError(f'message {first + head} is damaged: {error}') from error
+                reason = 'it is cut off' if isinstance(error, struct.error) else error
+                raise MessageError(f'message {first + head} is damaged: {reason}') from error
             same = rest[lengths[rest] == lengths[head]]
             if len(results) >= _MOST_LAYOUTS:
                 same = rest[:1]  # Every message another one: go through them once, not often.

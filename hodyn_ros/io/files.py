@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, Union
 
+import numpy as np
+
 from hodyn_ros.errors import FileError
 from hodyn_ros.io.access import (
     Options,
@@ -229,6 +231,8 @@ class ResultsWriter:
             self._replacement.discard()
             raise
         self._first: Results | None = None
+        self._is_bag = suffix in (*BAGS, '')
+        self._last = -np.inf
 
     def write(self, results: Results) -> None:
         """Append results of the same joints, with the same orders.
@@ -251,6 +255,15 @@ class ResultsWriter:
                 f'{self._path}: results of {listed(results.joint_names)} come after those of '
                 f'{listed(first.joint_names)}; expected the same joints and motors in all parts.'
             )
+        if len(results) and not self._is_bag:
+            times = times_from(results, first.start if first else results.start)
+            if times[0] <= self._last:
+                raise FileError(
+                    f'{self._path}: results from {times[0]:g} s on come after others until '
+                    f'{self._last:g} s, but times in a table increase; write motions that overlap '
+                    'to files of their own, or to a bag.'
+                )
+            self._last = float(times[-1])
         self._writer.write(results)
 
     def close(self) -> None:
