@@ -228,13 +228,14 @@ def plot_energy(results: Results, model: RobotModel) -> Figure:
         See `plot_joint`; `MotionError` too if the motion has no accelerations.
     """
     source = checked_source(results, model)
-    found = make.energy_panels(source)
-    if not found:
+    balance = make.energy_balance(source)
+    if balance is None:
         raise MotionError(
             'The energies need positions, velocities, accelerations and efforts, but the results '
             f'hold {source.motion.shape[1]} orders of the motion and {source.effort.shape[1]} of '
             'the effort.'
         )
+    found = make.energy_panels(source, balance)
     return _figure([found], f'{source.name}: energy', columns=2, width=5.2, height=3.2)
 
 

@@ -266,11 +266,8 @@ def energy_balance(source: Source) -> EnergyBalance | None:
     return EnergyBalance(T[:, 0], U[:, 0], power, T[:, 1] + U[:, 1])
 
 
-def energy_panels(source: Source) -> list[Panel]:
+def energy_panels(source: Source, balance: EnergyBalance) -> list[Panel]:
     """Energies and power balance of the robot over time."""
-    balance = energy_balance(source)
-    if balance is None:
-        return []
     t = source.times
     total = balance.kinetic + balance.potential
     energies = (

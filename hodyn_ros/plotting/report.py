@@ -290,7 +290,7 @@ def _energy(source: Source, pictures: _Pictures) -> Iterator[Markup]:
         f'{number(other, 2)} W, beside a power of at most {number(power)} W.'
     )
     yield element('p', text)
-    yield pictures.grid(make.energy_panels(source), False, 'wide')
+    yield pictures.grid(make.energy_panels(source, balance), False, 'wide')
 
 
 def _footer(pictures: _Pictures) -> Markup:

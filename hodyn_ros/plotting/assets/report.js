@@ -16,7 +16,8 @@
   const decoded = ({ first, offsets }) => {
     const bytes = Uint8Array.from(atob(offsets), (c) => c.charCodeAt(0));
     const view = new DataView(bytes.buffer);
-    return Array.from({ length: bytes.length / 4 }, (_, i) => first + view.getFloat32(4 * i, true));
+    const value = (_, i) => first + view.getFloat32(4 * i, true);
+    return Array.from({ length: bytes.length / 4 }, value);
   };
 
   const theme = () => {
@@ -56,7 +57,12 @@
         type: 'scatter',
         mode: curve.values.x.length > 1 ? 'lines' : 'markers',
         name: curve.name,
-        line: { color: look.curves[i], width: 1.6, dash: ['solid', 'dash', 'dot'][i], simplify: false },
+        line: {
+          color: look.curves[i],
+          width: 1.6,
+          dash: ['solid', 'dash', 'dot'][i],
+          simplify: false,
+        },
         hovertemplate: `${several ? `${curve.name}: ` : ''}%{y:.5g} ${panel.yUnit}<br>` +
           `%{x:.6g} ${panel.xUnit}<extra></extra>`,
       };
