@@ -131,7 +131,8 @@ class YamlWriter:
                         f'{self._path}: the time {time:g} s is negative; time_from_start is not.'
                     )
                 rows = dict(zip(_FIELDS, results.motion[i].tolist()))
-                rows['effort'] = results.effort[i, 0].tolist()
+                if results.effort.shape[1]:
+                    rows['effort'] = results.effort[i, 0].tolist()
                 lines = [
                     f'  {name}: {_row(values)}\n'
                     for name, values in rows.items()
