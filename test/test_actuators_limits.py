@@ -7,14 +7,17 @@ import robots
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import (
     Actuators,
+    AwasII,
     MotorMotion,
     Qbmove,
     SeriesElastic,
     VariableStiffness,
     find_motor_violations,
     motor_limits,
+    motor_motion,
+    spring_deflections,
 )
-from hodyn_ros.errors import ActuatorError, JointNameError
+from hodyn_ros.errors import ActuatorError, JointNameError, MotionError
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)
 ACTUATORS = Actuators(
@@ -85,6 +88,50 @@ def test_one_sample_and_several_axes_are_searched_too():
     motion.torque[1, 0, 0, 2] = 9.0
     (found,) = find_motor_violations(ACTUATORS, LIMITS, motion)
     assert found.sample == 2
+
+
+MOTION = np.random.default_rng(8).normal(size=(4, 5, 2))
+STIFFNESS = {'shoulder': [150.0, 20.0, -30.0]}
+
+
+def test_each_motor_has_the_deflection_of_the_spring_that_it_drives():
+    motors = motor_motion(ACTUATORS, 0.1 * MOTION, stiffness=STIFFNESS)
+    found = spring_deflections(ACTUATORS, motors)
+    carried = 0.1 * MOTION[:, :3][..., [0, 0, 1]]
+    np.testing.assert_allclose(found, motors.position - carried, atol=1e-13)
+    # The mean says nothing about springs that are stretched against each other.
+    apart = np.abs(found[:, 0, :2])
+    assert (apart.max(axis=-1) > 3.0 * np.abs(motors.deflection[:, 0, 0])).all()
+
+
+def test_the_motor_of_a_pivot_has_no_deflection():
+    lever = VariableStiffness(AwasII(Ks=10.0, L=0.05, r_t=0.015), 0.02)
+    actuators = Actuators(MODEL, {'shoulder': lever})
+    motors = motor_motion(actuators, 0.1 * MOTION, stiffness=STIFFNESS)
+    found = spring_deflections(actuators, motors)
+    expected = motors.position[..., 0] - 0.1 * MOTION[:, :3, 0]
+    np.testing.assert_allclose(found[..., 0], expected, atol=1e-13)
+    np.testing.assert_array_equal(found[..., 1:], 0.0)
+
+
+def test_a_limit_of_deflections_holds_for_each_spring():
+    motors = motor_motion(ACTUATORS, 0.1 * MOTION, stiffness=STIFFNESS)
+    springs = spring_deflections(ACTUATORS, motors)[:, 0, :2]
+    sample, motor = np.unravel_index(np.abs(springs).argmax(), springs.shape)
+    limits = motor_limits(ACTUATORS, {'shoulder': {'deflection': 0.1}})
+    assert np.abs(motors.deflection[:, 0, 0]).max() < 0.1
+    (found,) = find_motor_violations(ACTUATORS, limits, motors)
+    assert found[:2] == ('deflection', 'shoulder')
+    assert (found.value, found.sample) == (pytest.approx(springs[sample, motor]), sample)
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+@pytest.mark.parametrize('field', MotorMotion._fields)
+def test_motion_that_is_not_finite_is_refused(field, value):
+    motion = still()
+    getattr(motion, field)[2, 1, 0] = value
+    with pytest.raises(MotionError, match=f'sample 2 the {field} .*{value}'):
+        find_motor_violations(ACTUATORS, LIMITS, motion)
 
 
 def test_orders_that_are_not_known_are_not_checked():

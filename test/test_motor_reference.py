@@ -13,6 +13,8 @@ from rclpy.parameter import Parameter
 from ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from hodyn_ros.ros.stiffness import Stiffness
+
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 
 NAMES = ('shoulder', 'elbow')
@@ -139,6 +141,7 @@ def test_joints_of_all_kinds_in_one_robot(start):
     theta = np.array([message.position, message.velocity, message.acceleration])
     np.testing.assert_allclose(theta[:, 0], q[:3, 0])
     assert message.torque[0] == pytest.approx(0.2 * q[2, 0] + Q[0, 0])
+    np.testing.assert_allclose(message.deflection, theta[0] - q[0, [0, 1, 1]], atol=1e-12)
     # The formulas of the two springs, forward.
     torques = -k * np.sinh(a * (q[0, 1] - theta[0, 1:]))
     stiffness = (a * k * np.cosh(a * (q[0, 1] - theta[0, 1:]))).sum()
@@ -414,3 +417,51 @@ def test_parameters_of_actuators_describe_themselves(start):
     (found,) = harness.node.describe_parameters(['actuators.elbow.stiffness'])
     assert 'Joint elbow' in found.description
     assert '[N m/rad]' in found.description
+
+
+# What lies between the samples
+
+
+DAMPED = {**ELASTIC, 'actuators.shoulder.damping': 800.0, 'actuators.elbow.damping': 40.0}
+
+
+@pytest.mark.parametrize(
+    'asked',
+    [
+        {'sample_times': [0.0, 2.0]},
+        {'sample_times': [1.3, 1.4]},
+        {'sample_period': 0.7},
+        {'sample_times': [2.0]},
+    ],
+)
+def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(start, asked):
+    harness = start(DAMPED)
+    fine = harness.call(Request(trajectory=trajectory(), sample_period=1e-3)).effort_trajectory
+    coarse = harness.call(Request(trajectory=trajectory(), **asked)).effort_trajectory
+    t = np.array(fine.motors.time_from_start)
+    for field in ('deflection', 'position', 'velocity', 'torque'):
+        expected = rows(fine.motors, field)
+        found = rows(coarse.motors, field)
+        assert len(found) == len(coarse.time_from_start)
+        for instant, row in zip(coarse.motors.time_from_start, found):
+            exact = np.array([np.interp(instant, t, column) for column in expected.T])
+            np.testing.assert_allclose(row, exact, atol=1e-4 * np.abs(expected).max())
+
+
+def test_stiffness_that_stops_does_not_turn_back_and_changes_little(start):
+    found = Stiffness()
+    found.take(stiffness_motion((150.0, -100.0, -30.0)), ('elbow',), 10**9)
+    times = np.arange(0.0, 8.0, 1e-3)
+    for rest_time in (0.2, 5.0, 60.0):
+        series = np.array(
+            [found.at(round(1e9 * (1 + t)), 0.1, rest_time, ('elbow',))['elbow'] for t in times]
+        )
+        assert np.all(np.diff(series[:, 0]) <= 0.0)
+        at_timeout = 150.0 - 10.0 - 0.15
+        assert series[-1, 0] > 0.9 * at_timeout - 1e-9
+        assert series[-1, 1] == series[-1, 2] == 0.0
+        for order in (1, 2):
+            steps = np.diff(series[:, order - 1]) / 1e-3
+            means = (series[1:, order] + series[:-1, order]) / 2
+            atol = 1e-2 * np.abs(series[:, order]).max()
+            np.testing.assert_allclose(steps, means, atol=atol)

@@ -3,6 +3,7 @@
 from hodyn_ros.actuators.actuator import Actuator, Motors
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
+from hodyn_ros.actuators.deflections import spring_deflections
 from hodyn_ros.actuators.limits import MotorLimits, find_motor_violations, motor_limits
 from hodyn_ros.actuators.rigid import RigidDrive
 from hodyn_ros.actuators.robot import MotorMotion, MotorState, motor_motion, motor_step
@@ -42,5 +43,6 @@ __all__ = [
     'motor_limits_from_config',
     'motor_motion',
     'motor_step',
+    'spring_deflections',
     'vsa_model',
 ]

@@ -46,6 +46,11 @@ class Actuator(ABC):
         """Reflected inertia of each motor [kg m^2] or [kg]."""
 
     @property
+    def turns_with_joint(self) -> tuple[bool, ...]:
+        """Whether each motor drives the joint through a spring; one that sets a pivot does not."""
+        return (True,) * len(self.motor_suffixes)
+
+    @property
     def needs_times(self) -> bool:
         """Whether the motion of the motor depends on the past of the joint, not on one sample."""
         return False
@@ -79,6 +84,8 @@ class Actuator(ABC):
     def deflection(self, q: Array, motors: Motors) -> Array:
         """Deflection of the joint's elasticity: the mean motor position minus the joint position.
 
+        The mean is that of the motors that turn with the joint, see `turns_with_joint`.
+
         Parameters
         ----------
         q : ndarray, shape (..., K)
@@ -88,7 +95,8 @@ class Actuator(ABC):
         -------
         ndarray, shape (..., R)
         """
-        deflection: Array = motors.position.mean(axis=-2)
+        turning = np.flatnonzero(self.turns_with_joint)
+        deflection: Array = motors.position[..., turning, :].mean(axis=-2)
         return deflection - q[..., : deflection.shape[-1]]
 
 

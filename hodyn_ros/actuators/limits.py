@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators, check_joint_names
+from hodyn_ros.actuators.deflections import spring_deflections
 from hodyn_ros.actuators.robot import MotorMotion
 from hodyn_ros.analysis.limits import Violation
-from hodyn_ros.errors import ActuatorError
+from hodyn_ros.errors import ActuatorError, MotionError
 
 Array = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ class MotorLimits(NamedTuple):
     motor_torque_rate: Array
     """Of the m motors [N m/s] or [N/s]."""
     deflection: Array
-    """Of the n joints [rad] or [m]."""
+    """Of every spring of the n joints [rad] or [m]; a joint with two motors has two of them."""
 
 
 def motor_limits(
@@ -105,11 +106,25 @@ def find_motor_violations(
     -------
     tuple of Violation
         Ordered by quantity, then by motor or joint. Their `joint_name` is the name of the motor,
-        for deflections that of the joint.
+        for deflections that of the joint, whose most deflected spring counts.
+
+    Raises
+    ------
+    MotionError
+        If the motion holds NaN or infinite values, of which no limit can be checked.
     """
     N = prod(motion.position.shape[:-2])
     samples = [array.reshape(N, *array.shape[-2:]) for array in motion]
-    position, torque, deflection = samples
+    for name, array in zip(MotorMotion._fields, samples):
+        if not np.isfinite(array).all():
+            sample, order, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise MotionError(
+                f'The limits of motors cannot be checked: in sample {sample} the {name} '
+                f'(derivative {order}, column {column}) is {array[sample, order, column]}, '
+                'expected finite numbers.'
+            )
+    position, torque, _ = samples
+    deflection = _largest_deflections(actuators, MotorMotion(*samples))
     motors, joints = actuators.motor_names, actuators.model.joint_names
     checks: list[tuple[str, Array, int, Sequence[str], Array]] = [
         ('motor_velocity', position, 1, motors, limits.motor_velocity),
@@ -123,6 +138,19 @@ def find_motor_violations(
         if series.shape[-2] > order
         for violation in _worst(quantity, names, series[:, order], limit)
     )
+
+
+def _largest_deflections(actuators: Actuators, motion: MotorMotion) -> Array:
+    """Deflection (N, 1, n) of the most deflected spring of each joint."""
+    own = spring_deflections(actuators, motion)[:, :1]
+    if actuators.n_motors == actuators.model.n_joints:
+        return own
+    result = np.empty((*own.shape[:-1], actuators.model.n_joints))
+    for item in actuators.driven:
+        springs = own[..., item.motors]
+        worst = np.abs(springs).argmax(axis=-1)[..., None]
+        result[..., item.joint] = np.take_along_axis(springs, worst, axis=-1)[..., 0]
+    return result
 
 
 def _worst(

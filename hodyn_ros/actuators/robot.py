@@ -29,7 +29,10 @@ class MotorMotion(NamedTuple):
     torque: Array
     """Motor torques and their derivatives, shape (..., T, m); T = R - 2, or 0 if that is less."""
     deflection: Array
-    """Deflections of the n joints and their derivatives, (..., R, n); zero for rigid joints."""
+    """Deflections of the n joints and their derivatives, (..., R, n); zero for rigid joints.
+
+    For a joint with two motors it is the mean of both springs; `spring_deflections` has each.
+    """
 
 
 class MotorState(NamedTuple):

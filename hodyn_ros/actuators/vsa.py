@@ -79,6 +79,11 @@ class VariableStiffness(Actuator):
         """Reflected inertia of both motors [kg m^2]."""
         return self.motor_inertia
 
+    @property
+    def turns_with_joint(self) -> tuple[bool, ...]:
+        """Whether each motor turns with the joint; one that only sets the stiffness does not."""
+        return tuple(c != 0.0 for c in self.model.link_coupling)
+
     def motors(
         self, q: ArrayLike, effort: ArrayLike, stiffness: ArrayLike | None = None
     ) -> Motors:
@@ -138,23 +143,6 @@ class VariableStiffness(Actuator):
         """
         q, position = series_of('q', q), series_of('position', position)
         return self.model.series(position - self._carried(q))
-
-    def deflection(self, q: Array, motors: Motors) -> Array:
-        """Mean position of the motors that turn with the joint, minus that of the joint.
-
-        Parameters
-        ----------
-        q : ndarray, shape (..., K)
-        motors : Motors
-
-        Returns
-        -------
-        ndarray, shape (..., R)
-        """
-        c = np.array(self.model.link_coupling)
-        R = motors.position.shape[-1]
-        mean: Array = c @ motors.position / c.sum()
-        return mean - q[..., :R]
 
     def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
         """Interval of the stiffnesses that can be had at an effort; `VsaModel.stiffness_range`.

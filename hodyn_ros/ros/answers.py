@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,9 @@ from hodyn_msgs.msg import (
 from hodyn_msgs.srv import ComputeInverseDynamics
 from numpy.typing import NDArray
 
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.limits import find_motor_violations
-from hodyn_ros.actuators.robot import motor_motion
+from hodyn_ros.actuators.robot import MotorMotion, motor_motion
 from hodyn_ros.analysis.limits import (
     MotionLimits,
     find_position_violations,
@@ -63,6 +64,11 @@ Response = ComputeInverseDynamics.Response
 
 # Times in a segment between two waypoints at which at least a motion is compared with its limits.
 _LOOKS = 16
+
+# Longest step along which the deflection of a joint with a damper is followed [s].
+_DAMPER_STEP = 0.01
+_SHORTEST_STEP = 1e-6
+_LEAST_STEPS = 4  # in a segment between two waypoints
 
 _ERROR_CODES = (
     (ModelError, Response.NO_MODEL),
@@ -190,22 +196,63 @@ def _add_motors(
             stiffness_from_message(stiffness[0], ())
         return []
     given = requested_stiffness(stiffness, drives.stiffness, times)
-    if curve is not None and not wrenches and motion.shape[1] == len(MOTION_FIELDS):
-        # With the fifth derivative the torques of the motors have a rate.
-        motion = curve(times, motion.shape[1])
-        effort = inverse_dynamics(robot.model, motion)
-    motors = motor_motion(
-        drives.actuators,
-        motion,
-        effort,
-        stiffness={**drives.default_stiffness((len(times),)), **given},
-        times=times,
-    )
+    wanted = {**drives.default_stiffness((len(times),)), **given}
+    if curve is None or wrenches:
+        motors = motor_motion(drives.actuators, motion, effort, stiffness=wanted, times=times)
+    else:
+        motors = _motors_on_curve(robot.model, drives.actuators, curve, times, wanted)
     message.motors = motor_trajectory_message(drives.actuators, times, motors)
     return [
         violation_message(violation, times[violation.sample])
         for violation in find_motor_violations(drives.actuators, drives.limits, motors)
     ]
+
+
+def _motors_on_curve(
+    model: RobotModel,
+    actuators: Actuators,
+    curve: Motion,
+    times: Array,
+    stiffness: Mapping[str, Array],
+) -> MotorMotion:
+    """Motors at some instants of a motion that is known in between."""
+    instants, chosen = times, slice(None)
+    if any(item.actuator.needs_times for item in actuators.driven):
+        # Joints with dampers remember all of the motion, not only what is asked for.
+        instants = _steps(curve, times)
+        chosen = np.searchsorted(instants, times)
+        stiffness = {
+            name: np.stack([np.interp(instants, times, row) for row in series.T], axis=-1)
+            for name, series in stiffness.items()
+        }
+    # With the fifth derivative the torques of the motors have a rate.
+    motion = curve(instants, len(MOTION_FIELDS))
+    motors = motor_motion(
+        actuators,
+        motion,
+        inverse_dynamics(model, motion),
+        stiffness=stiffness,
+        times=instants,
+    )
+    return MotorMotion(*(values[chosen] for values in motors))
+
+
+def _steps(curve: Motion, times: Array) -> Array:
+    """Instants from the start of a motion to the last of `times`, which are among them."""
+    knots = curve.times
+    counts = np.ceil(np.diff(knots) / _DAMPER_STEP).clip(_LEAST_STEPS).astype(int)
+    between = np.concatenate(
+        [
+            np.linspace(start, end, count, endpoint=False)
+            for start, end, count in zip(knots, knots[1:], counts)
+        ]
+    )
+    # What lies beside a wanted instant would only add its rounding.
+    padded = np.concatenate([[-np.inf], times, [np.inf]])
+    place = np.searchsorted(times, between)
+    is_apart = np.minimum(between - padded[place], padded[place + 1] - between) > _SHORTEST_STEP
+    between = between[is_apart & (between < times[-1])]
+    return np.sort(np.concatenate([between, times]))
 
 
 def describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot) -> None:

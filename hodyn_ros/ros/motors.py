@@ -10,6 +10,7 @@ from hodyn_msgs.msg import MotorReference, MotorTrajectory
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.deflections import spring_deflections
 from hodyn_ros.actuators.robot import MotorMotion, MotorState, motor_motion, motor_step
 from hodyn_ros.ros.conversions import NANOSECONDS, flat
 
@@ -99,7 +100,7 @@ class MotorStream:
             for order, name in enumerate(fields):
                 is_there = order < len(values)
                 setattr(message, name, flat(values[order]) if is_there else self._empty)
-        message.deflection = flat(motors.deflection[0][self._actuators.joint_of_motor])
+        message.deflection = flat(spring_deflections(self._actuators, motors)[0])
         return message
 
 
@@ -119,5 +120,5 @@ def motor_trajectory_message(
     for fields, values in ((POSITION_FIELDS, motors.position), (TORQUE_FIELDS, motors.torque)):
         for name, rows in zip(fields, np.moveaxis(values, 1, 0)):
             setattr(message, name, flat(rows))
-    message.deflection = flat(motors.deflection[:, 0, actuators.joint_of_motor])
+    message.deflection = flat(spring_deflections(actuators, motors)[:, 0])
     return message

@@ -269,7 +269,7 @@ ENTRIES = (
     Entry(
         'stiffness_rest_time',
         0.5,
-        'Time in which it does so, smoothly [s].',
+        'Time in which it does so, smoothly; less if it would change by more than a tenth [s].',
         1e-3,
         60.0,
     ),

@@ -9,12 +9,15 @@ import numpy as np
 from hodyn_msgs.msg import StiffnessMotion
 from numpy.typing import NDArray
 
-from hodyn_ros.dynamics.continuation import ORDERS, brought_to_rest, continued
+from hodyn_ros.dynamics.continuation import ORDERS, continued
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds
 
 Array = NDArray[np.float64]
+
+MOST_CHANGE = 0.1
+"""Of the stiffness, while it stops changing; as a part of it."""
 
 FIELDS = ('stiffness', 'stiffness_dot', 'stiffness_ddot')
 
@@ -126,7 +129,8 @@ class _Wanted(NamedTuple):
 class Stiffness:
     """The latest wish for every joint of variable stiffness.
 
-    A wish goes on by its derivatives for `timeout`, and then comes to rest within `rest_time`.
+    A wish goes on by its derivatives for `timeout`, and then stops changing within `rest_time`, or
+    sooner if the stiffness would change by more than a tenth until then.
     """
 
     def __init__(self) -> None:
@@ -182,6 +186,27 @@ def _value(wanted: _Wanted, stamp: int, timeout: float, rest_time: float) -> Arr
     age = max((stamp - wanted.stamp) / NANOSECONDS, 0.0)
     series = continued(wanted.values, np.array([min(age, timeout)]))[0]
     if age > timeout:
-        series = brought_to_rest(series, age - timeout, rest_time, to_zero=False)
+        return _stopped(series[:, 0], age - timeout, rest_time)
     values: Array = series[:, 0]
     return values
+
+
+def _stopped(series: Array, time: float, longest: float) -> Array:
+    """Value and derivatives (3,) a time after the beginning of a smooth stop.
+
+    The rate falls to zero along the cubic that has its value and slope at the beginning and none
+    at the end, so nothing jumps and the value does not turn back.
+    """
+    value, rate, slope = series
+    duration = longest
+    while abs(rate) * duration / 2 + abs(slope) * duration**2 / 12 > MOST_CHANGE * abs(value):
+        duration *= 0.5
+    x = min(time / duration, 1.0)
+    a, b = rate * duration, slope * duration**2
+    return np.array(
+        [
+            value + a * (x - x**3 + 0.5 * x**4) + b * (x**2 / 2 - 2 * x**3 / 3 + x**4 / 4),
+            (a * (1 - 3 * x**2 + 2 * x**3) + b * (x - 2 * x**2 + x**3)) / duration,
+            (a * (6 * x**2 - 6 * x) + b * (1 - 4 * x + 3 * x**2)) / duration**2,
+        ]
+    )
