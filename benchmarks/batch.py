@@ -65,6 +65,8 @@ class Row(NamedTuple):
     workers: int
     seconds: float
     """Of the function call, with the start of its processes."""
+    processor: float
+    """Time of all processes on a processor [s]."""
     samples: int
     read: int
     """[bytes]"""
@@ -110,6 +112,7 @@ def write_data(folder: Path, model: RobotModel, size: Size) -> tuple[Path, Path]
 
 def run_once(arguments: dict[str, Any]) -> None:
     """Process a data set in this process and print the progress and what it has come to."""
+    before = sum(os.times()[:4])
     summary = process_files(
         arguments['inputs'],
         share_file('urdf/panda.urdf'),
@@ -121,6 +124,7 @@ def run_once(arguments: dict[str, Any]) -> None:
     assert not summary.failed, summary
     found = {
         'seconds': summary.seconds,
+        'processor': sum(os.times()[:4]) - before,
         'samples': summary.samples,
         'read': summary.bytes_read,
         'worker_memory': max(summary.peak_memory.values()),
@@ -206,7 +210,7 @@ def text(rows: Sequence[Row]) -> str:
     lines = [
         [
             'data set', 'workers', 'tasks', 'kept', 'seconds', 'samples/s', 'MB/s read',
-            'memory of a worker', 'of the caller',
+            'processor time', 'memory of a worker', 'of the caller',
         ]
     ]
     for row in rows:
@@ -219,6 +223,7 @@ def text(rows: Sequence[Row]) -> str:
                 f'{row.seconds:.1f}',
                 f'{row.samples / row.seconds:,.0f}',
                 f'{row.read / MB / row.seconds:.0f}',
+                f'{row.processor:.1f} s',
                 f'{row.worker_memory / MB:.0f} MB',
                 f'{row.own_memory / MB:.0f} MB',
             ]

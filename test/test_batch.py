@@ -4,7 +4,9 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from batch_tools import Deadly, make_folder, motion_of, two_link, write_npz
 
 from hodyn_ros import HodynError, RobotModel, actuators, inverse_dynamics
 from hodyn_ros.batch import BatchError, process_files
-from hodyn_ros.io import read_results, write_results
+from hodyn_ros.io import Samples, compute, read_motion, read_results, write_results
 from hodyn_ros.resources import share_file
 
 
@@ -134,6 +136,34 @@ def test_changed_input_is_computed_anew_and_said(change, said, model, tmp_path):
     (remark,) = summary.remarks
     assert 'motion001.npz is computed anew: its input changed' in remark
     assert said in remark
+    assert_complete(tmp_path / 'out', model, motions)
+
+
+def test_many_changed_inputs_are_not_all_told_one_by_one(model, tmp_path):
+    motions = make_folder(tmp_path / 'in', model, 30, N=3)
+    options = {'workers': 0, 'suffix': '.npz'}
+    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(
+        tmp_path / 'in', model, tmp_path / 'out', fingerprint='content', **options
+    )
+    assert summary.computed == 30
+    assert len(summary.remarks) == 21
+    assert summary.remarks[-1] == 'And 10 more for such reasons.'
+    assert_complete(tmp_path / 'out', model, motions)
+
+
+def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(model, tmp_path):
+    motions = {}
+    for number in range(3):
+        times, motion = motion_of(model, 10, number)
+        motions[f'run#{number}.npz'] = motion
+        write_npz(tmp_path / 'in' / f'run#{number}.npz', model, times, motion)
+    options = {'workers': 0, 'suffix': '.npz'}
+    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(
+        tmp_path / 'in' / 'run#1.npz', model, tmp_path / 'out', **options
+    )
+    assert (summary.kept, summary.total) == (1, 1)
     assert_complete(tmp_path / 'out', model, motions)
 
 
@@ -335,7 +365,7 @@ def test_killed_worker_loses_nothing(model, tmp_path):
     assert summary.samples == 40_000
     assert_complete(tmp_path / 'out', model, motions)
     # Workers before and after: the pool was made anew.
-    assert len(summary.peak_memory) > 2
+    assert len(summary.peak_memory) >= 2
 
 
 def test_file_that_kills_its_worker_is_an_error_like_others(tmp_path):
@@ -401,6 +431,24 @@ def test_worker_of_an_earlier_run_cannot_put_anything_into_its_place(model, tmp_
         with pytest.raises(BatchError, match='another run has begun'):
             execute(packed, task)
     assert outputs_in(tmp_path / 'out') == []
+
+
+def test_run_whose_folder_is_taken_away_ends_and_keeps_what_is_done(model, tmp_path):
+    motions = make_folder(tmp_path / 'in', model, 12)
+
+    def take_away(progress):
+        if progress.done == 3:
+            shutil.rmtree(tmp_path / 'out' / '_hodyn' / 'runs')
+
+    options = {'suffix': '.npz', 'workers': 1}
+    with pytest.raises(BatchError, match='another run has begun|cannot be written'):
+        process_files(tmp_path / 'in', model, tmp_path / 'out', progress=take_away, **options)
+    assert multiprocessing.active_children() == []
+    recorded = manifest_in(tmp_path / 'out')
+    assert 3 <= len(recorded) < 12
+    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    assert summary.kept == len(recorded)
+    assert_complete(tmp_path / 'out', model, motions)
 
 
 def test_input_that_changes_during_the_run_is_an_error(model, tmp_path):
@@ -474,6 +522,33 @@ def test_positions_alone_get_a_spline_through_all_chunks(model, tmp_path):
         assert error < tolerance * scale[order]
 
 
+def test_bags_are_inputs_and_outputs(model, tmp_path):
+    pytest.importorskip('rosbags')
+    expected = {}
+    (tmp_path / 'in' / 'more').mkdir(parents=True)
+    for number, name in enumerate(('folder', 'single.mcap', 'more/deep.db3')):
+        times, motion = motion_of(model, 30, number)
+        write_results(
+            tmp_path / 'in' / name,
+            compute(model, Samples(model.joint_names, times, motion, start=10**18)),
+        )
+        expected[name] = inverse_dynamics(model, motion, algorithm='body_fixed')
+    options = {'workers': 0, 'suffix': '.npz'}
+    for _ in range(2):
+        summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    assert (summary.total, summary.kept, summary.failed) == (3, 3, 0)
+    assert outputs_in(tmp_path / 'out') == ['folder.npz', 'more/deep.db3.npz', 'single.mcap.npz']
+    for name, effort in expected.items():
+        found = read_results(tmp_path / 'out' / f'{name}.npz').effort
+        np.testing.assert_allclose(found, effort, rtol=0, atol=1e-9 * np.abs(effort).max())
+    bags = process_files(
+        tmp_path / 'out', model, tmp_path / 'bags', workers=0, suffix='.mcap'
+    )
+    assert bags.computed == 3
+    motion = read_motion(tmp_path / 'bags' / 'folder.npz.mcap').motion
+    np.testing.assert_allclose(motion, motion_of(model, 30, 0)[1], rtol=1e-12, atol=1e-12)
+
+
 def test_robot_may_be_given_by_its_file(tmp_path):
     path = share_file('urdf/panda.urdf')
     model = RobotModel.from_urdf(path)
@@ -493,6 +568,25 @@ def test_results_are_inputs_as_well(model, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ('module', 'options', 'extra'),
+    [
+        ('pyarrow.parquet', {'motion_column': 'motion'}, 'tables'),
+        ('distributed', {'scheduler': 'tcp://127.0.0.1:9'}, 'cluster'),
+    ],
+)
+def test_packages_that_are_missing_are_named_with_their_extra(
+    module, options, extra, model, tmp_path, monkeypatch
+):
+    make_folder(tmp_path / 'in', model, 1)
+    (tmp_path / 'in' / 'motion000.npz').rename(tmp_path / 'in' / 'a.parquet')
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(BatchError, match=rf'pip install hodyn_ros\[{extra}\]'):
+        process_files(
+            tmp_path / 'in', model, tmp_path / 'out', stop_on_error=True, **options
+        )
+
+
+@pytest.mark.parametrize(
     ('wrong', 'message'),
     [
         ({'orders': -1}, 'orders is -1, expected a whole number from 0 on'),
@@ -500,7 +594,7 @@ def test_results_are_inputs_as_well(model, tmp_path):
         ({'chunk': 0}, 'chunk is 0'),
         ({'workers': -1}, 'workers is -1'),
         ({'part_rows': True}, 'part_rows is True'),
-        ({'suffix': '.mat'}, "suffix is '.mat', expected one of .csv, .npz, .parquet"),
+        ({'suffix': '.mat'}, "suffix is '.mat', expected one of .csv, .npz"),
         ({'suffix': '.csv', 'motion_column': 'motion'}, 'which are .parquet'),
         ({'fingerprint': 'name'}, "fingerprint is 'name'"),
         ({'on_change': 'weep'}, "on_change is 'weep'"),

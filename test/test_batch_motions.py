@@ -130,6 +130,18 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
     assert_results(tmp_path / 'out', model, MOTIONS)
 
 
+def test_results_of_a_file_that_has_become_useless_are_not_left(model, tmp_path):
+    for name in ('all', 'other'):
+        write_motions(tmp_path / 'in' / f'{name}.parquet', model, MOTIONS)
+    options = {'motion_column': 'motion', 'workers': 0, 'part_rows': 1}
+    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    (tmp_path / 'in' / 'other.parquet').write_bytes(b'PAR1')
+    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    assert (summary.computed, summary.failed) == (0, 1)
+    assert not (tmp_path / 'out' / 'other.parquet').exists()
+    assert_results(tmp_path / 'out', model, MOTIONS)
+
+
 def test_parts_that_there_are_no_more_disappear(model, tmp_path):
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
     options = {'motion_column': 'motion', 'workers': 0}
@@ -215,17 +227,22 @@ def test_unusable_ids_are_an_error_of_that_file(ids, message, model, tmp_path):
         table.append_column('motion', pa.array(ids)), tmp_path / 'in' / 'bad.parquet'
     )
     pq.write_table(table, tmp_path / 'in' / 'without.parquet')
+    words = table.set_column(2, 'elbow.position', pa.array(['x', 'y', 'z']))
+    pq.write_table(
+        words.append_column('motion', pa.array([1, 1, 2])), tmp_path / 'in' / 'words.parquet'
+    )
     (tmp_path / 'in' / 'broken.parquet').write_bytes(b'PAR1')
     (tmp_path / 'in' / 'other.csv').write_bytes(b'time')
     summary = process_files(
         tmp_path / 'in', model, tmp_path / 'out', motion_column='motion', workers=0
     )
-    assert (summary.computed, summary.failed, summary.total) == (1, 4, 5)
+    assert (summary.computed, summary.failed, summary.total) == (1, 5, 6)
     lines = summary.errors.read_text().splitlines()
     errors = {record['input']: record['message'] for record in map(json.loads, lines)}
     assert message in errors['bad.parquet']
     assert "no column 'motion' of motion ids" in errors['without.parquet']
     assert 'cannot be read as a Parquet file' in errors['broken.parquet']
+    assert "'elbow.position' is of type string, expected numbers" in errors['words.parquet#0']
     assert 'is no Parquet file' in errors['other.csv']
     assert_results(tmp_path / 'out', model, MOTIONS)
 

@@ -74,11 +74,13 @@ class Books:
             if fcntl is not None:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
+                except BlockingIOError as error:
                     raise BatchError(
                         f'{self._output} is in use by another run; wait for its end or choose '
                         'another output folder.'
                     ) from error
+                except OSError:
+                    pass  # a file system without locks
             try:
                 yield
             finally:

@@ -125,12 +125,21 @@ class Rows:
         Columns of numbers.
     start, stop : int
         First row, and the one behind the last.
+
+    Raises
+    ------
+    BatchError
+        If a column does not hold numbers.
     """
 
     def __init__(
         self, file: Any, path: Path, column: str, titles: Sequence[str], start: int, stop: int
     ) -> None:
         self._path, self._column, self._titles = path, column, tuple(titles)
+        for title in self._titles:
+            kind = file.schema_arrow.field(title).type
+            if not np.issubdtype(kind.to_pandas_dtype(), np.number):
+                raise BatchError(f'{path}: column {title!r} is of type {kind}, expected numbers.')
         groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         ends = np.cumsum(groups)
         first = int(np.searchsorted(ends, start, side='right'))
@@ -147,7 +156,7 @@ class Rows:
     def take(self, count: int) -> tuple[Any, Array]:
         """Motion ids, shape (count,), and values, shape (count, columns), of the next rows."""
         have = sum(len(ids) for ids, _ in self._rest)
-        while have < count:
+        while have < count or not self._rest:
             batch = next(self._batches)
             if self._skip:
                 part = min(self._skip, batch.num_rows)
@@ -159,8 +168,10 @@ class Rows:
                 values[:, i] = batch.column(title).to_numpy(zero_copy_only=False)
             self._rest.append((ids, values))
             have += len(ids)
-        ids = np.concatenate([ids for ids, _ in self._rest])
-        values = np.concatenate([values for _, values in self._rest])
+        ids, values = self._rest[0]
+        if len(self._rest) > 1:
+            ids = np.concatenate([ids for ids, _ in self._rest])
+            values = np.concatenate([values for _, values in self._rest])
         self._rest = [(ids[count:], values[count:])]
         return ids[:count], values[:count]
 

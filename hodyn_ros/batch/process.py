@@ -16,7 +16,6 @@ from hodyn_ros.batch.job import Job, Options, job_record
 from hodyn_ros.batch.manifest import Books
 from hodyn_ros.batch.run import BatchSummary, Plan, Progress, Run
 from hodyn_ros.batch.tasks import (
-    OUTPUT_SUFFIXES,
     Input,
     Inputs,
     Task,
@@ -24,6 +23,7 @@ from hodyn_ros.batch.tasks import (
     make_tasks,
     refuse_same_outputs,
 )
+from hodyn_ros.io.files import SUFFIXES
 from hodyn_ros.model.robot import RobotModel
 
 
@@ -78,7 +78,7 @@ def process_files(
         Column of motion ids, for Parquet files that hold many motions, each in consecutive rows.
         Their results are folders of Parquet files with the same column.
     suffix : str
-        Format of the results: .parquet, .npz or .csv.
+        Format of the results: .parquet, .npz, .csv, .yaml, .mcap or .db3.
     chunk : int
         Samples that are read, computed and written together where the file gives all derivatives;
         otherwise a motion is read as a whole.
@@ -149,7 +149,9 @@ def process_files(
             else:
                 unreadable.append(item)
         record = job_record(model, actuators, options)
-        plan = Plan(books, output, record, tasks)
+        # Of one that cannot be reached at the moment, it is not known whether it has changed.
+        useless = [entry.name for entry, error in unreadable if not isinstance(error, OSError)]
+        plan = Plan(books, output, record, tasks, useless)
         if on_change == 'refuse' and plan.job_changes:
             raise BatchError(
                 f'{output} holds results that were made otherwise: {"; ".join(plan.job_changes)}. '
@@ -203,9 +205,9 @@ def _check_options(options: Options, chunk: int, part_rows: int, workers: int | 
     ):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise BatchError(f'{name} is {value!r}, expected a whole number from {least} on.')
-    if options.suffix not in OUTPUT_SUFFIXES:
+    if options.suffix not in SUFFIXES:
         raise BatchError(
-            f'suffix is {options.suffix!r}, expected one of {", ".join(OUTPUT_SUFFIXES)}.'
+            f'suffix is {options.suffix!r}, expected one of {", ".join(SUFFIXES)}.'
         )
     if options.motion_column is not None and options.suffix != '.parquet':
         raise BatchError(

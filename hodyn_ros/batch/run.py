@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from hodyn_ros.batch.fingerprint import difference
 from hodyn_ros.batch.job import job_difference
 from hodyn_ros.batch.manifest import Books, Record
-from hodyn_ros.batch.tasks import Task, input_of
+from hodyn_ros.batch.tasks import Task
 from hodyn_ros.batch.worker import Outcome
+
+# On single inputs; a data set may have very many.
+_MOST_REMARKS = 20
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,16 @@ class BatchSummary:
 class Plan:
     """Which results of earlier runs hold, and what is to be done.
 
+    Parameters
+    ----------
+    books : Books
+    output : pathlib.Path
+    job : Record
+        See `job_record`.
+    tasks : list of Task
+    useless : iterable of str
+        Names of inputs that cannot be shared out among tasks.
+
     Attributes
     ----------
     open : list of Task
@@ -75,7 +88,14 @@ class Plan:
         How the robot or the options differ from those of results that are there.
     """
 
-    def __init__(self, books: Books, output: Path, job: Record, tasks: list[Task]) -> None:
+    def __init__(
+        self,
+        books: Books,
+        output: Path,
+        job: Record,
+        tasks: list[Task],
+        useless: Iterable[str] = (),
+    ) -> None:
         self._books = books
         self._output = output
         self._job = job
@@ -85,6 +105,7 @@ class Plan:
         self._jobs, results = books.records()
         self._records: list[Record] = []
         reasons: Counter[str] = Counter()
+        changed: list[str] = []
         for task in tasks:
             record = results.pop(task.key, None)
             if record is None:
@@ -93,7 +114,7 @@ class Plan:
                 reasons[job_difference(self._jobs.get(record['job']), job)] += 1
                 self._again(task, record)
             elif reason := self._reason(task, record):
-                self.remarks.append(f'{task.key} is computed anew: {reason}.')
+                changed.append(f'{task.key} is computed anew: {reason}.')
                 self._again(task, record)
             elif record['failures']:
                 self._again(task, record)
@@ -101,11 +122,14 @@ class Plan:
                 self._records.append(record)
         self.kept = len(self._records)
         self.job_changes = list(reasons)
+        self.remarks += changed[:_MOST_REMARKS]
+        if len(changed) > _MOST_REMARKS:
+            self.remarks.append(f'And {len(changed) - _MOST_REMARKS} more for such reasons.')
         self.remarks += [
             f'{"1 result is" if count == 1 else f"{count} results are"} computed anew: {reason}.'
             for reason, count in reasons.items()
         ]
-        self._sort_out(tasks, results)
+        self._sort_out(tasks, results, useless)
 
     def _reason(self, task: Task, record: Record) -> str:
         """Why a result of the same job does not hold; empty if it does."""
@@ -124,12 +148,14 @@ class Plan:
         self.open.append(task)
         self._stale.add(self._output / record['output'])
 
-    def _sort_out(self, tasks: list[Task], others: dict[str, Record]) -> None:
+    def _sort_out(
+        self, tasks: list[Task], others: dict[str, Record], useless: Iterable[str]
+    ) -> None:
         """Decide on results without a task in this run."""
-        inputs = {input_of(task.key) for task in tasks}
+        inputs = {task.name for task in tasks}.union(useless)
         absent = 0
         for record in others.values():
-            if input_of(record['task']) in inputs:  # its file has no such part any more
+            if record['name'] in inputs:  # its file has no such part any more
                 self._stale.add(self._output / record['output'])
             else:
                 absent += 1
@@ -217,6 +243,7 @@ class Run:
             self._books.add_result(
                 {
                     'task': task.key,
+                    'name': task.name,
                     'job': self._job,
                     'input': task.input,
                     'rows': rows_of(task),

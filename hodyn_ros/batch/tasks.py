@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +16,13 @@ from typing import Any, Union
 from hodyn_ros.batch.errors import BatchError
 from hodyn_ros.batch.fingerprint import input_fingerprint
 from hodyn_ros.batch.motions import find_parts
+from hodyn_ros.io.files import SUFFIXES
 
 PathLike = Union[str, 'os.PathLike[str]']  # noqa: UP007
 Inputs = Union[PathLike, Sequence[PathLike]]  # noqa: UP007
 
-SUFFIXES = ('.csv', '.npz', '.parquet', '.yaml', '.yml', '.mcap', '.db3')
-"""Of files that are taken from a folder."""
-OUTPUT_SUFFIXES = ('.csv', '.npz', '.parquet')
 # As in data sets of Parquet files.
 _HIDDEN = ('.', '_')
-_PART = re.compile(r'#\d+\Z')
 BAG = 'metadata.yaml'
 """A folder with such a file is a bag, one input."""
 
@@ -46,6 +42,8 @@ class Task:
 
     key: str
     """Name of the input; with the number of the part if it has parts."""
+    name: str
+    """Name of the input."""
     path: str
     output: str
     """Path below the output folder, with slashes."""
@@ -181,11 +179,6 @@ def refuse_same_outputs(inputs: Iterable[Input], suffix: str) -> None:
             )
 
 
-def input_of(key: str) -> str:
-    """Name of the input of a task, from the key of the task."""
-    return _PART.sub('', key)
-
-
 def make_tasks(
     inputs: Iterable[Input],
     suffix: str,
@@ -217,7 +210,7 @@ def make_tasks(
             size = int(found['size'])
             name = output_name(item.name, suffix)
             if motion_column is None:
-                yield Task(item.name, str(item.path), name, found, size)
+                yield Task(item.name, item.name, str(item.path), name, found, size)
                 continue
             parts = list(find_parts(item.path, motion_column, part_rows))
             if not parts:
@@ -228,6 +221,7 @@ def make_tasks(
         for number, bounds in enumerate(parts):
             yield Task(
                 f'{item.name}#{number}',
+                item.name,
                 str(item.path),
                 f'{name}/part-{number:05d}{suffix}',
                 found,
