@@ -254,7 +254,9 @@ def trajectory_delays(
     )
 
 
-def motion_delays(cache: str, urdf: str, other: str, rate: int) -> tuple[Delays, Delays, float]:
+def motion_delays(
+    cache: str, urdf: str, other: str, rate: int
+) -> tuple[Delays, Delays, float]:
     """Largest delays of the answers to single motions, from sending to receiving."""
     sent: list[tuple[int, float, float]] = []
     ended = threading.Event()

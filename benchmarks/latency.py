@@ -324,7 +324,9 @@ def sustained_rate(probe: Probe, contestant: str, size: Size) -> Sustained:
     return Sustained(contestant, best, end)
 
 
-def beside_calls(probe: Probe, domain: int, kind: str, size: Size) -> tuple[list[Latency], Calls]:
+def beside_calls(
+    probe: Probe, domain: int, kind: str, size: Size
+) -> tuple[list[Latency], Calls]:
     """Latencies while a client calls the service back to back."""
     caller = ('benchmarks.latency_peers', kind, str(size.busy_samples))
     with process(domain, *caller) as running:

@@ -94,7 +94,9 @@ def _turned_out(
     if body.slides:
         return lambda v: _times(body.rotation, v)
     s, c = sin(q), cos(q)
-    return lambda v: _times(body.rotation, [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]])
+    return lambda v: _times(
+        body.rotation, [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]]
+    )
 
 
 def _is_zero(x: Any) -> bool:
@@ -127,5 +129,6 @@ def _times(matrix: Any, v: Vector) -> Vector:
 
 def _cross(x: Vector, y: Vector) -> Vector:
     return [
-        _total([_product(x[j], y[k]), -_product(x[k], y[j])]) for j, k in ((1, 2), (2, 0), (0, 1))
+        _total([_product(x[j], y[k]), -_product(x[k], y[j])])
+        for j, k in ((1, 2), (2, 0), (0, 1))
     ]

@@ -66,7 +66,9 @@ def from_python(case: Case) -> list[Contestant]:
     def run() -> None:
         latest[:] = [inverse_dynamics(model, sample) for sample in samples]
 
-    return [Contestant('hodyn_ros from Python', 2, len(motion), run, lambda: np.array(latest))]
+    return [
+        Contestant('hodyn_ros from Python', 2, len(motion), run, lambda: np.array(latest))
+    ]
 
 
 def from_python_out(case: Case) -> list[Contestant]:

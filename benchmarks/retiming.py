@@ -57,7 +57,7 @@ class Played(NamedTuple):
     rates: tuple[float, ...]
     """Largest torque rate by differences over `STEPS` [N m/s]."""
     seconds: float
-    """To compute it."""
+    """Of a processor, to compute it."""
 
 
 class Method(NamedTuple):
@@ -152,13 +152,13 @@ def measure(
     for method in methods(model, limits, intervals):
         say(method.name)
         for path in curves:
-            start = time.perf_counter()
+            start = time.process_time()
             try:
                 duration, motion = method.solve(path)
             except NotInstalled as reason:
                 absent[method.name] = str(reason)
                 break
-            seconds = time.perf_counter() - start
+            seconds = time.process_time() - start
             rates = tuple(torque_rate(model, motion, duration, step) for step in STEPS)
             found.setdefault(method.name, []).append(Played(duration, rates, seconds))
     return found, absent
@@ -188,7 +188,7 @@ def text_of(found: dict[str, list[Played]], absent: dict[str, str]) -> str:
     count = len(reference)
     text += (
         f'\nMeans over {count} path{"s" if count > 1 else ""}, the geometric one of the durations '
-        'relative to that with all limits, the median of the times to compute; torque rates by '
+        'relative to that with all limits, the median of the processor times; torque rates by '
         f'differences are the largest on all paths, their limit is {EFFORT_DOT:.0f} N m/s.\n'
     )
     for name, reason in absent.items():

@@ -124,10 +124,6 @@ class SingularityError(HodynError):
         self.threshold = threshold
 
 
-class SimulationError(HodynError):
-    """A robot or setting that cannot be simulated, or a simulation that has broken down."""
-
-
 class ScalingError(HodynError):
     """A motion or path that keeps its limits at no speed, or whose speed nothing limits.
 
@@ -141,3 +137,7 @@ class ScalingError(HodynError):
     def __init__(self, message: str, intervals: tuple[tuple[float, float], ...] = ()) -> None:
         super().__init__(message)
         self.intervals = intervals
+
+
+class SimulationError(HodynError):
+    """A robot or setting that cannot be simulated, or a simulation that has broken down."""

@@ -91,7 +91,8 @@ def test_motion_rests_at_both_ends_up_to_the_snap():
 
 
 def test_derivatives_are_continuous_and_belong_to_each_other():
-    motion = retime(PANDA, panda_path(1, at_rest=False), intervals=16).motion
+    limits = motion_limits(PANDA, FRANKA)
+    motion = retime(PANDA, panda_path(1, at_rest=False), limits, intervals=16).motion
     h = 1e-6
     t = np.random.default_rng(0).uniform(h, motion.duration - h, 2000)
     series = motion(t)
@@ -99,12 +100,13 @@ def test_derivatives_are_continuous_and_belong_to_each_other():
     differences = (motion(t + h) - motion(t - h))[:, :4] / (2.0 * h)
     error = np.abs(differences - series[:, 1:]).max(axis=(0, 2))
     assert np.all(error < 1e-4 * size[1:])
-    # What jumps does so however short the steps are.
-    largest = [
-        np.abs(np.diff(motion(np.linspace(0.0, motion.duration, n))[:, 4], axis=0)).max()
-        for n in (40_001, 400_001)
-    ]
-    assert largest[1] < 0.2 * largest[0]
+    # At the knots the fifth derivative jumps, but nothing below.
+    knots = motion.factor * motion.law.times[1:-1]
+    h = 1e-9 * motion.duration
+    jumps = np.abs(motion(knots + h, 5) - motion(knots - h, 5)).max(axis=(0, 2))
+    sizes = np.abs(motion(knots, 5)).max(axis=(0, 2))
+    assert np.all(jumps[:5] < 1e-5 * sizes[:5])
+    assert jumps[5] > 1e-2 * sizes[5]
 
 
 @pytest.mark.parametrize(
@@ -135,6 +137,28 @@ def test_duration_falls_with_the_number_of_intervals():
     assert durations[0] > 1.02 * durations[1] > 1.02**2 * durations[2]
 
 
+def test_path_of_many_segments_gets_more_intervals():
+    points = np.random.default_rng(0).uniform(-1.0, 1.0, (41, 1))
+    path = fit_spline(range(41), points)
+    limits = unlimited(1, velocity=3.0, acceleration=20.0)
+    assert len(retime(RAIL, path, limits).motion.law.knots) == 4 * 40 + 1
+    assert len(retime(RAIL, Line(0.0, 1.0), limits).motion.law.knots) == 128 + 1
+
+
+def test_path_may_halt_on_its_way_and_have_any_unit_of_its_parameter():
+    limits = motion_limits(PANDA, FRANKA)
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
+    points, rest = [start, start + 0.4, start + 0.4, start], np.zeros((4, 7))
+    durations = []
+    for scale in (1e-4, 1.0, 1e4):
+        path = fit_spline(scale * np.arange(4.0), points, velocities=rest, accelerations=rest)
+        result = retime(PANDA, path, limits, intervals=32)
+        assert violations(PANDA, limits, result.motion, 20_011) == ()
+        durations.append(result.duration)
+    np.testing.assert_allclose(durations, durations[0], rtol=1e-3)
+    assert durations[0] < 0.8 * result.uniform_duration
+
+
 def test_limit_of_the_torque_rate_shapes_the_motion():
     extra = {name: dict(given, effort_dot=150.0) for name, given in FRANKA.items()}
     limits = motion_limits(PANDA, extra)
@@ -150,7 +174,7 @@ def test_limit_of_the_torque_rate_shapes_the_motion():
     assert free.duration < kept.duration < 0.95 * slowed
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_random_robots_keep_random_limits_and_are_not_slower_than_uniform(seed):
     random = np.random.default_rng(seed)
@@ -286,7 +310,7 @@ def test_bad_path_is_refused_with_the_reason(path, reason):
         retime(RAIL, path)
 
 
-@pytest.mark.parametrize('intervals', [0, -3, 2.5, True, None])
+@pytest.mark.parametrize('intervals', [0, -3, 2.5, True, 'many'])
 def test_bad_number_of_intervals_is_refused(intervals):
     with pytest.raises(TrajectoryError, match='intervals is .*, expected a positive integer'):
         retime(RAIL, Line(0.0, 1.0), intervals=intervals)
@@ -316,3 +340,23 @@ def test_times_outside_of_the_motion_are_refused(t):
         motion(t)
     with pytest.raises(TrajectoryError, match='highest_derivative'):
         motion(0.0, -1)
+
+
+def test_path_that_must_be_followed_fast_is_refused_with_its_factors():
+    # Up to where the weight is too much, and back: only with swing.
+    pendulum = RobotModel.from_urdf(
+        robots.robot(
+            '<link name="base"/>', robots.link('arm'), robots.joint('swing', 'base', 'arm')
+        )
+    )
+    angles = np.linspace(-np.pi, np.pi, 100_001)
+    still = np.zeros((len(angles), 3, 1))
+    still[:, 0, 0] = angles
+    weight = inverse_dynamics(pendulum, still)[:, 0, 0]
+    hanging = angles[:-1][(weight[:-1] < 0.0) & (weight[1:] >= 0.0)][0]
+    path = fit_spline([0.0, 1.0, 2.0], [[hanging], [hanging + 1.2], [hanging]])
+    limits = unlimited(1, effort=0.97 * weight.max() * np.sin(1.2))
+    with pytest.raises(ScalingError, match='cannot be followed slowly') as caught:
+        retime(pendulum, path, limits)
+    ((fastest, slowest),) = caught.value.intervals
+    assert 0.0 < fastest < slowest < np.inf

@@ -129,7 +129,7 @@ def test_kinematic_limits_give_the_factor_in_closed_form():
         assert result.intervals == ((result.factor, np.inf),)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_factor_of_random_robots_is_minimal(seed):
     model = RobotModel.from_urdf(random_robot(seed).xml)

@@ -49,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f'no robot {", ".join(unknown)}; there are {", ".join(ROBOTS)}')
     effort = None if options.count else EFFORT
     tables = [
-        measure(name, ROBOTS[name](), effort, progress=lambda line: print(line, file=sys.stderr))
+        measure(
+            name, ROBOTS[name](), effort, progress=lambda line: print(line, file=sys.stderr)
+        )
         for name in options.robots or ROBOTS
     ]
     result = text(tables)

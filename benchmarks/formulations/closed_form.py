@@ -87,7 +87,9 @@ class Block(NamedTuple):
 
     def behind(self, before: Block) -> Block:
         """Pose in the body in which the one before has a pose."""
-        return Block(matrix_product(before.R, self.R), plus(before.p, times(before.R, self.p)))
+        return Block(
+            matrix_product(before.R, self.R), plus(before.p, times(before.R, self.p))
+        )
 
     def twist(self, V: Screw) -> Screw:
         """Product of the block and a twist."""

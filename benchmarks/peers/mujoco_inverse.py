@@ -19,17 +19,8 @@ from benchmarks.timing import Contestant, NotInstalled
 Array = NDArray[np.float64]
 
 SAMPLES_FROM_PYTHON = 200
-OFF = (
-    'CONSTRAINT',
-    'CONTACT',
-    'EQUALITY',
-    'LIMIT',
-    'FRICTIONLOSS',
-    'ACTUATION',
-    'SENSOR',
-    'SPRING',
-    'DAMPER',
-)
+OFF = ('CONSTRAINT', 'CONTACT', 'EQUALITY', 'LIMIT', 'FRICTIONLOSS', 'ACTUATION', 'SENSOR',
+       'SPRING', 'DAMPER')
 
 LOOP = """
 #include <string.h>
@@ -85,7 +76,9 @@ def in_c(case: Case) -> list[Contestant]:
 
     def run() -> None:
         # The bindings know the addresses of the structures behind their objects.
-        loop(model._address, data._address, samples, K, motion.ctypes.data, efforts.ctypes.data)
+        loop(
+            model._address, data._address, samples, K, motion.ctypes.data, efforts.ctypes.data
+        )
 
     return [
         Contestant(

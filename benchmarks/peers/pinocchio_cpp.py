@@ -45,7 +45,9 @@ def contestants(case: Case) -> list[Contestant]:
         loops.difference_loop(robot.address, samples, STEP, motion, derivatives.ctypes.data)
 
     return [
-        Contestant('Pinocchio C++ rnea', 0, samples, rnea, lambda: pin.in_model_order(efforts)),
+        Contestant(
+            'Pinocchio C++ rnea', 0, samples, rnea, lambda: pin.in_model_order(efforts)
+        ),
         Contestant(
             'Pinocchio C++ differences',
             2,
@@ -73,9 +75,8 @@ class _Robot:
             subspace = _motion_subspace(model, i)
             slides[row] = not subspace[3:].any()
             axes[row] = subspace[:3] if slides[row] else subspace[3:]
-            placements[row, :9], placements[row, 9:] = (
-                placement.rotation.ravel(),
-                (placement.translation),
+            placements[row, :9], placements[row, 9:] = placement.rotation.ravel(), (
+                placement.translation
             )
             inertias[row, 0], inertias[row, 1:4] = body.mass, body.lever
             inertias[row, 4:] = body.inertia.ravel()

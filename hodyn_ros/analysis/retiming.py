@@ -37,8 +37,9 @@ from hodyn_ros.trajectory.timeline import real_numbers
 
 Array = NDArray[np.float64]
 
-INTERVALS = 128
-"""Intervals between the knots of the time law."""
+# Intervals between the knots of the time law by default: on any path, on each of its segments, and
+# on very long paths.
+_FEWEST_INTERVALS, _ON_SEGMENT, _MOST_INTERVALS = 128, 4, 512
 
 # Places in an interval at which the limits are part of the optimisation, and how many times more
 # samples are checked.
@@ -166,7 +167,7 @@ def retime(
     wrench: WrenchFunction | None = None,
     actuators: Actuators | None = None,
     motor_limits: MotorLimits | None = None,
-    intervals: int = INTERVALS,
+    intervals: int | None = None,
 ) -> Retimed:
     """Find a fast motion of class C4 along a path that keeps limits up to jerk and torque rate.
 
@@ -185,8 +186,9 @@ def retime(
     motor_limits : MotorLimits, optional
         Of these actuators. They are not part of the optimisation; the final uniform scaling makes
         the motion keep them.
-    intervals : int
-        Between the knots of the time law: more are slower to compute and give a faster motion.
+    intervals : int, optional
+        Between the knots of the time law: more are slower to compute and give a faster motion. By
+        default 128, on a path of more than 32 segments four on each, up to 512.
 
     Returns
     -------
@@ -211,7 +213,8 @@ def retime(
     joint turns back, and such a jump is part of no torque rate, see `Coulomb`.
     """
     limits = motion_limits(model) if limits is None else limits
-    _check(model, path, intervals)
+    _check(model, path)
+    intervals = _checked_intervals(path, intervals)
     refuse_extremes(model, limits, path)
     resting = RestingPath(path)
     steps = _FINER * _DENSITY * intervals
@@ -265,7 +268,7 @@ def retime(
     return Retimed(motion, motion.duration, by_constant.factor, found.factor, limiting)
 
 
-def _check(model: RobotModel, path: TimedMotion, intervals: int) -> None:
+def _check(model: RobotModel, path: TimedMotion) -> None:
     if not callable(path):
         raise TrajectoryError(
             f'The path is of type {type(path).__name__}, expected a function such as the '
@@ -277,15 +280,22 @@ def _check(model: RobotModel, path: TimedMotion, intervals: int) -> None:
             f'The path is continuous up to derivative {smooth} only, expected 4: otherwise the '
             'torque rate jumps or is infinite at any speed. Fit a spline through its waypoints.'
         )
-    if (
-        isinstance(intervals, bool)
-        or not isinstance(intervals, (int, np.integer))
-        or intervals < 1
-    ):
-        raise TrajectoryError(f'intervals is {intervals!r}, expected a positive integer.')
     shape = np.shape(path(path.start_time, 0))
     if shape != (1, model.n_joints):
         raise TrajectoryError(
             f'The path has positions of shape {shape}, expected (1, {model.n_joints}) for the '
             f'joints of {model.name!r}.'
         )
+
+
+def _checked_intervals(path: TimedMotion, intervals: int | None) -> int:
+    if intervals is None:
+        segments = len(getattr(path, 'times', ())) - 1
+        return int(np.clip(_ON_SEGMENT * segments, _FEWEST_INTERVALS, _MOST_INTERVALS))
+    if (
+        isinstance(intervals, bool)
+        or not isinstance(intervals, (int, np.integer))
+        or intervals < 1
+    ):
+        raise TrajectoryError(f'intervals is {intervals!r}, expected a positive integer.')
+    return int(intervals)
