@@ -222,6 +222,30 @@ def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
     assert 'motor torque' in out
 
 
+def test_torque_rates_of_motors_are_checked_where_the_motion_determines_them(tmp_path, capsys):
+    times = np.linspace(0.0, 1.0, 11)
+    omega = 2.0
+    sine = [0.5 * omega**k * np.sin(omega * times + 0.5 * np.pi * k) for k in range(7)]
+    motion = np.stack([np.stack([series, series], -1) for series in sine], axis=1)
+    more = [(f'{name}.position_d{k}', motion[:, k, j])
+            for k in (5, 6) for j, name in enumerate(NAMES)]  # fmt: skip
+    path = write_table(tmp_path / 'smooth.csv', times, motion, more)
+    actuators = tmp_path / 'actuators.yaml'
+    elbow = '{type: sea, stiffness: 400.0, motor_inertia: 0.2, max_motor_torque_rate: 1.0}'
+    actuators.write_text(f'actuators: {{elbow: {elbow}}}')
+    arguments = ('check', 'two_link', path, '--actuators', actuators)
+    _, out, _ = command(capsys, *arguments)
+    (row,) = [line for line in out.splitlines() if 'motor torque rate' in line]
+    assert '--order' in row
+    data = as_json(capsys, *arguments, '--order', 4, code=1)
+    (found,) = data['violations']
+    effort = taylor_rnea(URDF.read_text(), NAMES, GRAVITY, motion)[..., 1]
+    # theta = q + Q / k; the motor gives Q and accelerates its inertia.
+    rate = effort[:, 1] + 0.2 * (motion[:, 3, 1] + effort[:, 3] / 400.0)
+    assert found['quantity'] == 'motor_torque_rate'
+    assert abs(found['value']) == pytest.approx(np.abs(rate).max(), rel=1e-9)
+
+
 def test_check_says_what_it_cannot_check(tmp_path, capsys):
     times = np.linspace(0.0, 1.0, 21)
     path = write_table(tmp_path / 'short.csv', times, swinging(times)[:, :3])

@@ -159,8 +159,8 @@ def load_model(choice: Choice, quiet: bool = False) -> tuple[RobotModel, Source]
     if model.warnings and not quiet:
         count = len(model.warnings)
         summary = (
-            f'there are {count} warnings about {source.path.name}; hodyn info {choice.robot}, '
-            'with the same options, shows them'
+            f'{count} remarks on {source.path.name}: hodyn info {choice.robot}, with the same '
+            'options, shows them'
         )
         text = model.warnings[0] if count == 1 else summary
         warnings.warn(text, ModelWarning, stacklevel=2)
