@@ -395,7 +395,7 @@ def test_exact_motions_out_of_order_are_refused(tmp_path):
 
 def test_a_folder_that_is_no_bag_is_refused(tmp_path):
     (tmp_path / 'x').mkdir()
-    with pytest.raises(FileError, match='cannot be read as a bag|does not exist'):
+    with pytest.raises(FileError, match='without metadata.yaml, so it is no bag; it holds none'):
         read_motion(tmp_path / 'x')
     with pytest.raises(FileError, match='folder that exists already'):
         write_results(tmp_path / 'x', results())

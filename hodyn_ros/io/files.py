@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, Union
 
@@ -264,17 +265,28 @@ class ResultsWriter:
                     'to files of their own, or to a bag.'
                 )
             self._last = float(times[-1])
-        self._writer.write(results)
+        with self._named():
+            self._writer.write(results)
 
     def close(self) -> None:
         """Finish the file and put it in its place."""
         try:
             if self._first is None:
                 raise FileError(f'{self._path}: there are no results to write.')
-            self._writer.close()
+            with self._named():
+                self._writer.close()
             self._replacement.finish(getattr(self._writer, 'result', None))
         finally:
             self._replacement.discard()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the file in errors by where it is going to be, not where it is meanwhile."""
+        try:
+            yield
+        except FileError as error:
+            message = str(error).replace(str(self._replacement.path), str(self._path))
+            raise FileError(message) from error
 
     def __enter__(self) -> ResultsWriter:
         return self
