@@ -63,7 +63,7 @@ napoleon_use_rtype = False
 html_theme = 'sphinx_rtd_theme'
 html_theme_options = {'navigation_depth': 3}
 html_static_path = ['_static']
-html_css_files = ['narrow.css']
+html_css_files = ['pages.css']
 html_show_sphinx = False
 
 

@@ -1,6 +1,7 @@
 """What the documentation shows runs, what it names exists, and every page of it can be found."""
 
 import importlib
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import rclpy
 from hodyn_msgs.srv import ComputeInverseDynamics
 from ros_harness import next_domain
+from test_imports import LAYERS
 
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.ros.inputs import LARGEST_SAMPLE
@@ -25,6 +27,9 @@ import run_examples  # noqa: E402
 PAGES = {str(path.relative_to(DOC)): path for path in sorted(DOC.rglob('*.rst'))}
 TEXTS = {page: path.read_text(encoding='utf-8') for page, path in PAGES.items()}
 
+COMMANDS = re.compile(
+    r'^\.\. code-block:: (?:bash|console|sh)\n\n((?: {3}.*\n|\n)+)', re.MULTILINE
+)
 TOCTREE = re.compile(r'^\.\. toctree::\n((?: {3}.*\n|\n)+)', re.MULTILINE)
 DIRECTORIES = 'config|doc|examples|hodyn_msgs|hodyn_ros|launch|test|urdf'
 
@@ -116,6 +121,36 @@ def test_files_that_are_named_exist(page):
         assert (ROOT / path).exists(), path
 
 
+def commands(page):
+    """Words of each command of a page, without comments."""
+    for block in COMMANDS.findall(TEXTS[page]):
+        for line in re.sub(r'\\\n', ' ', block).splitlines():
+            for command in line.partition(' #')[0].split('&&'):
+                if command.strip():
+                    yield command.split()
+
+
+@pytest.mark.parametrize('page', [page for page in PAGES if COMMANDS.search(TEXTS[page])])
+def test_commands_name_what_exists(page):
+    targets = re.findall(r'^([a-z-]+):', (ROOT / 'Makefile').read_text(), re.MULTILINE)
+    scripts = re.findall(r"'(\w+) = ", (ROOT / 'setup.py').read_text())
+    for words in commands(page):
+        files = [word for word in words[1:] if re.fullmatch(r'(?:test|doc|benchmarks)/\S+', word)]
+        assert all((ROOT / file).is_file() for file in files), words
+        match words:
+            case ['make', target, *_]:
+                assert target in targets, words
+            case ['python', '-m', module, *_]:
+                assert (ROOT / module.partition('.')[0]).is_dir(), words
+                assert importlib.util.find_spec(module), words
+            case ['ros2', 'launch', 'hodyn_ros', file, *arguments]:
+                text = (ROOT / 'launch' / file).read_text()
+                text += (ROOT / 'launch' / 'hodyn.launch.py').read_text()
+                assert all(f"'{item.partition(':=')[0]}'" in text for item in arguments), words
+            case ['ros2', 'run', 'hodyn_ros', script, *_]:
+                assert script in scripts, words
+
+
 @pytest.mark.parametrize('page', PAGES)
 def test_objects_that_are_named_exist(page):
     for name in re.findall(r'``(hodyn_ros(?:\.\w+)+)``', TEXTS[page]):
@@ -171,6 +206,14 @@ def test_docutils_parses_without_complaint(page):
     ]
     assert complaints == []
     assert document.get('title'), 'the page has no title'
+
+
+def test_page_for_contributors_lists_the_layers():
+    (block,) = re.findall(
+        r'From top to bottom:\n\n\.\. code-block:: text\n\n((?: {3}.*\n)+)',
+        TEXTS['contributing.rst'],
+    )
+    assert [set(line.strip().split(', ')) for line in block.splitlines()] == LAYERS
 
 
 def table_after(page, heading):
