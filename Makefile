@@ -79,9 +79,18 @@ bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BE
 	$(VENV)/bin/pip install --quiet '.[bench]'
 	$(VENV)/bin/python -m benchmarks --size $(BENCH)
 
+.PHONY: bench-batch
+bench-batch: venv ## Set up and time data sets of many motions into build/bench (BENCH=full: 1 GB)
+	$(VENV)/bin/pip install --quiet '.[tables]'
+	$(VENV)/bin/python -m benchmarks.batch --size $(BENCH)
+
 .PHONY: soak
 soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: that many seconds)
 	$(VENV)/bin/python test/soak.py --seconds $(SOAK)
+
+.PHONY: pictures
+pictures: venv ## Set up and draw the pictures of doc/pictures.rst into doc/images
+	$(VENV)/bin/python doc/make_pictures.py
 
 .PHONY: doc
 doc: venv ## Set up and build the documentation into build/doc

@@ -30,18 +30,21 @@ setup(
     maintainer_email='maintainers@hodyn-ros.example',
     python_requires='>=3.10',
     packages=find_packages(include=[PACKAGE, PACKAGE + '.*']),
-    package_data={PACKAGE: ['py.typed']},
+    package_data={PACKAGE: ['py.typed', 'plotting/assets/*']},
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + PACKAGE]),
         ('share/' + PACKAGE, ['package.xml']),
-        *data_files('launch/*.py', 'config/*', 'urdf/*'),
+        # The definitions go into bags, which explain themselves.
+        *data_files('launch/*.py', 'config/*', 'urdf/*', 'hodyn_msgs/msg/*'),
     ],
     zip_safe=False,
     # Only names that a ROS installation knows as well: there the packages of package.xml provide
     # them, and scripts that still go through pkg_resources insist on every name listed here.
     install_requires=[
+        'click>=8.0',
         'numba>=0.55',
         'numpy>=1.21',
+        'PyYAML>=5.4',
         'scipy>=1.8',
         'urdfdom-py>=1.2',
     ],
@@ -59,10 +62,16 @@ setup(
             'ros-std-msgs~=5.5.1',
             'ros-trajectory-msgs~=5.5.1',
         ],
+        # Tables in Parquet; bags of ROS 2, read and written without a ROS installation.
+        'tables': ['pyarrow>=10.0'],
+        'bags': ['rosbags>=0.11'],
         'plot': ['matplotlib>=3.5'],
+        'report': ['plotly>=5.0'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
-        'doc': ['sphinx>=5.0'],
+        # Data sets of many motions on several machines.
+        'cluster': ['dask[distributed]>=2022.1'],
+        'doc': ['sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
         # urdf_parser_py, which replaces the one that hodyn_ros needs.
         'bench': [
@@ -72,11 +81,13 @@ setup(
             'matplotlib>=3.5',
             'mujoco>=3.1',
             'pin>=3.0',
+            'toppra>=0.6',
         ],
         # colcon test runs pytest only if this extra lists it.
         'test': [
             'casadi>=3.6',
             'catkin-pkg>=1.0',
+            'dask[distributed]>=2022.1',
             'docutils>=0.17',
             'example-robot-data>=4.1',
             'hypothesis>=6.0',
@@ -84,15 +95,20 @@ setup(
             'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',
+            'plotly>=5.0',
+            'pyarrow>=10.0',
             'pytest>=7.0',
             'pytest-xdist>=3.0',
-            'PyYAML>=5.4',
+            'rosbags>=0.11',
             'ruff>=0.5',
+            'sphinx>=5.0',
+            'sphinx-rtd-theme>=1.2',
         ],
     },
     entry_points={
         'console_scripts': [
             'flatness_controller = hodyn_ros.ros.flatness_controller:main',
+            'hodyn = hodyn_ros.cli.main:main',
             'hodyn_node = hodyn_ros.ros.node:main',
             'reference_publisher = hodyn_ros.ros.reference_publisher:main',
             'simulated_robot = hodyn_ros.ros.simulated_robot:main',

@@ -34,6 +34,10 @@ class MessageError(HodynError):
     """A message that cannot be unpacked."""
 
 
+class FileError(HodynError):
+    """A file that cannot be read or written, or that does not hold what is needed."""
+
+
 class SizeError(HodynError):
     """A message that is larger than it may be."""
 
@@ -118,6 +122,21 @@ class SingularityError(HodynError):
         self.sample = sample
         self.singular_value = singular_value
         self.threshold = threshold
+
+
+class ScalingError(HodynError):
+    """A motion or path that keeps its limits at no speed, or whose speed nothing limits.
+
+    Attributes
+    ----------
+    intervals : tuple of (float, float)
+        Time factors at which the limits are kept all the same, if there are some; as in
+        `hodyn_ros.analysis.scaling.UniformScaling`.
+    """
+
+    def __init__(self, message: str, intervals: tuple[tuple[float, float], ...] = ()) -> None:
+        super().__init__(message)
+        self.intervals = intervals
 
 
 class SimulationError(HodynError):

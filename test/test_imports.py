@@ -13,7 +13,7 @@ FACADE = '__init__'
 LAYERS = [
     {'ros', 'cli'},
     {FACADE},
-    {'io', 'plotting'},
+    {'io', 'plotting', 'batch'},
     {'control', 'simulation'},
     {'analysis', 'actuators'},
     {'dynamics', 'kinematics', 'engine'},

@@ -19,19 +19,23 @@ DATA_DIRECTORIES = ('launch', 'config', 'urdf')
 
 # Import name to rosdep key and to distribution on PyPI, where they are not formed by a rule.
 ROSDEP_KEYS = {
+    'click': 'python3-click',
     'llvmlite': 'python3-numba',
     'numba': 'python3-numba',
     'numpy': 'python3-numpy',
     'scipy': 'python3-scipy',
     'urdf_parser_py': 'urdfdom_py',
+    'yaml': 'python3-yaml',
 }
 DISTRIBUTIONS = {
+    'click': 'click',
     # The compiler comes with Numba, in the version that it needs.
     'llvmlite': 'numba',
     'numba': 'numba',
     'numpy': 'numpy',
     'scipy': 'scipy',
     'urdf_parser_py': 'urdfdom-py',
+    'yaml': 'PyYAML',
 }
 # Not on PyPI; needed by launch files only, and hodyn_msgs is installed from its directory.
 NOT_ON_PYPI = {'hodyn_msgs', 'launch', 'launch_ros'}

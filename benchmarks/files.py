@@ -1,0 +1,243 @@
+"""Throughput and memory of computing efforts from large files, part by part.
+
+    python -m benchmarks.files [--size full] [-o doc/benchmarks/files.inc]
+
+A motion of the Panda with all its derivatives is written to files of some hundred megabytes. Then
+every file is read, computed and written to another one by a process of its own, which says how
+much memory it had at most. Recorded joint states are estimated on the way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.cases import ROOT
+from benchmarks.report import grid
+from hodyn_ros import RobotModel
+from hodyn_ros.io import Results, ResultsWriter, compute_stream, iterate_motion
+from hodyn_ros.io.cdr import encode
+from hodyn_ros.io.definitions import typestore
+from hodyn_ros.resources import share_file
+
+PART = 10_000  # samples
+PERIOD = 0.001  # s
+START = 1_700_000_000_000_000_000
+JOINT_STATE = 'sensor_msgs/msg/JointState'
+
+
+class Case(NamedTuple):
+    """A file to compute from, and what is written."""
+
+    source: str
+    """Suffix of the file, or 'states' for recorded joint states in MCAP."""
+    target: str
+    """Suffix; empty to read only."""
+    title: str
+
+
+CASES = {
+    'parquet': Case('.parquet', '.parquet', 'Parquet to Parquet'),
+    'mcap': Case('.mcap', '.mcap', 'joint_motion in MCAP to MCAP'),
+    'sqlite3': Case('.db3', '.mcap', 'joint_motion in SQLite to MCAP'),
+    'npz': Case('.npz', '.npz', 'NPZ to NPZ'),
+    'csv': Case('.csv', '.csv', 'CSV to CSV'),
+    'mcap_to_parquet': Case('.mcap', '.parquet', 'joint_motion in MCAP to Parquet'),
+    'read_states': Case('states', '', 'joint_states in MCAP, read only'),
+    'states': Case('states', '.parquet', 'joint_states in MCAP, estimated, to Parquet'),
+}
+
+# Megabytes of the files. What takes a day is shorter: estimating costs 0.2 ms for each message.
+SIZES = {
+    'tiny': dict.fromkeys(CASES, 2.0),
+    'quick': {**dict.fromkeys(CASES, 100.0), 'states': 5.0},
+    'full': {**dict.fromkeys(CASES, 1000.0), 'states': 50.0},
+}
+
+
+def panda() -> RobotModel:
+    """Return the arm without its hand."""
+    return RobotModel.from_urdf(share_file('urdf/panda.urdf'), tip_link='panda_link8')
+
+
+def swing(times: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Sum of two sines in every joint with four derivatives, shape (N, 5, n)."""
+    result = np.zeros((len(times), 5, n))
+    for share, factor in ((0.3, 0.7), (0.05, 2.3)):
+        w = factor * (1.0 + 0.13 * np.arange(n))
+        for k in range(5):
+            result[:, k] += share * w**k * np.sin(np.outer(times, w) + k * np.pi / 2)
+    return result
+
+
+def parts(count: int, names: tuple[str, ...]) -> Iterator[Results]:
+    """Yield a motion without efforts, part by part."""
+    for first in range(0, count, PART):
+        times = PERIOD * np.arange(first, min(first + PART, count))
+        motion = swing(times, len(names))
+        yield Results(
+            names,
+            times,
+            motion,
+            np.empty((len(times), 0, len(names))),
+            start=START,
+            source='given',
+        )
+
+
+def write_source(path: Path, megabytes: float, kind: str) -> None:
+    """Write a file of about the given size."""
+    names = panda().joint_names
+    trial = path.with_name('trial_' + path.name)
+    _write(trial, 2 * PART, names, kind)
+    count = max(2 * PART, int(2 * PART * 1e6 * megabytes / trial.stat().st_size))
+    trial.unlink()
+    _write(path, count, names, kind)
+
+
+def _write(path: Path, count: int, names: tuple[str, ...], kind: str) -> None:
+    if kind == 'states':
+        _write_states(path, count, names)
+        return
+    with ResultsWriter(path) as writer:
+        for part in parts(count, names):
+            writer.write(part)
+
+
+def _write_states(path: Path, count: int, names: tuple[str, ...]) -> None:
+    """Write joint states with the noise of an encoder."""
+    from rosbags.rosbag2 import StoragePlugin, Writer
+
+    random = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        bag = Path(folder) / 'bag'
+        with Writer(bag, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+            connection = writer.add_connection(
+                '/joint_states', JOINT_STATE, typestore=typestore(path)
+            )
+            for part in parts(count, names):
+                stamps = START + np.rint(1e9 * part.times).astype(np.int64)
+                position = part.motion[:, 0] + 1e-5 * random.normal(size=part.motion[:, 0].shape)
+                fields: dict[str, Any] = {
+                    'name': names,
+                    'position': position,
+                    'velocity': part.motion[:, 1],
+                    'effort': np.zeros_like(position),
+                }
+                batch = encode(JOINT_STATE, stamps, 'panda_link0', fields)
+                for stamp, data in zip(stamps.tolist(), batch):
+                    writer.write(connection, stamp, data)
+        (bag / 'bag.mcap').replace(path)
+
+
+def convert(source: Path, target: Path | None) -> dict[str, float]:
+    """Read, compute and write a file; what it took."""
+    model = panda()
+    model.warm_up()
+    # Once with a short motion, so that compilers and libraries are loaded before.
+    first = next(iterate_motion(source, chunk=1000))
+    next(compute_stream(model, [first]))
+    before = peak_memory()
+    begin, begin_cpu = time.perf_counter(), time.process_time()
+    count = 0
+    if target is None:
+        for part in iterate_motion(source):
+            count += len(part)
+    else:
+        with ResultsWriter(target) as writer:
+            for results in compute_stream(model, iterate_motion(source)):
+                count += len(results)
+                writer.write(results)
+    return {
+        'seconds': time.perf_counter() - begin,
+        'cpu': time.process_time() - begin_cpu,
+        'samples': count,
+        'before': before,
+        'peak': peak_memory(),
+        'size': source.stat().st_size / 1e6,
+        'written': 0.0 if target is None else target.stat().st_size / 1e6,
+    }
+
+
+def peak_memory() -> float:
+    """Return the largest resident size of this process so far [MB]."""
+    try:
+        # Not inherited from the process that has started this one, as that of getrusage is.
+        for line in Path('/proc/self/status').read_text().splitlines():
+            if line.startswith('VmHWM:'):
+                return int(line.split()[1]) * 1024 / 1e6
+    except OSError:
+        pass
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+
+
+def measure(name: str, megabytes: float, folder: Path) -> dict[str, float]:
+    """Measure a case in processes of their own."""
+    case = CASES[name]
+    suffix = '.mcap' if case.source == 'states' else case.source
+    source, target = folder / f'source{suffix}', folder / f'target{case.target}'
+    write_source(source, megabytes, case.source)
+    command = [sys.executable, '-m', 'benchmarks.files', '--convert', str(source)]
+    if case.target:
+        command.append(str(target))
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    source.unlink()
+    target.unlink(missing_ok=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table and write it into a file."""
+    parser = argparse.ArgumentParser(prog='python -m benchmarks.files')
+    parser.add_argument('cases', nargs='*', help=f'{", ".join(CASES)}; all by default')
+    parser.add_argument('--size', choices=SIZES, default='quick')
+    parser.add_argument('--convert', nargs='+', type=Path, help=argparse.SUPPRESS)
+    parser.add_argument('--folder', type=Path, help='where to put the files meanwhile')
+    parser.add_argument('-o', '--output', type=Path, help='file for the table')
+    options = parser.parse_args(arguments)
+    if options.convert:
+        target = options.convert[1] if len(options.convert) > 1 else None
+        print(json.dumps(convert(options.convert[0], target)))
+        return 0
+    rows = []
+    for name in options.cases or CASES:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            found = measure(name, SIZES[options.size][name], Path(folder))
+        rows.append(
+            [
+                CASES[name].title,
+                f'{found["size"]:.0f}',
+                f'{1e-6 * found["samples"]:.3g}',
+                f'{found["seconds"]:.0f}',
+                f'{found["cpu"]:.0f}',
+                f'{found["size"] / found["seconds"]:.3g}',
+                f'{1e-3 * found["samples"] / found["seconds"]:.3g}',
+                f'{found["before"]:.0f}',
+                f'{found["peak"]:.0f}',
+            ]
+        )
+        print(*rows[-1], sep='  ', flush=True)
+    header = ['files', 'MB', '10^6 samples', 's', 'CPU s', 'MB/s', '10^3 samples/s']
+    header += ['MB before', 'MB at most']
+    text = grid([header, *rows])
+    print('\n' + text)
+    if options.output:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(text, encoding='utf-8')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
