@@ -98,8 +98,8 @@ def deflection_error(
     """Say that springs are the cause; `what` is the quantity and its value."""
     given = ' and '.join(f'{name} {_short(series)}' for name, series in causes.items())
     return DeflectionError(
-        f'{_of(joint)}the {what}, with {given} (and derivatives) for {_shown(actuator)}. These are out '
-        'of all proportion; expected smaller ones, or springs that fit them.',
+        f'{_of(joint)}the {what}, with {given} (and derivatives) for {_shown(actuator)}. These '
+        'are out of all proportion; expected smaller ones, or springs that fit them.',
         joint,
         sample,
     )
