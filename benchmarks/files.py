@@ -149,7 +149,7 @@ def convert(source: Path, target: Path | None) -> dict[str, float]:
     first = next(iterate_motion(source, chunk=1000))
     next(compute_stream(model, [first]))
     before = peak_memory()
-    begin = time.perf_counter()
+    begin, begin_cpu = time.perf_counter(), time.process_time()
     count = 0
     if target is None:
         for part in iterate_motion(source):
@@ -161,6 +161,7 @@ def convert(source: Path, target: Path | None) -> dict[str, float]:
                 writer.write(results)
     return {
         'seconds': time.perf_counter() - begin,
+        'cpu': time.process_time() - begin_cpu,
         'samples': count,
         'before': before,
         'peak': peak_memory(),
@@ -220,6 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f'{found["size"]:.0f}',
                 f'{1e-6 * found["samples"]:.3g}',
                 f'{found["seconds"]:.0f}',
+                f'{found["cpu"]:.0f}',
                 f'{found["size"] / found["seconds"]:.3g}',
                 f'{1e-3 * found["samples"] / found["seconds"]:.3g}',
                 f'{found["before"]:.0f}',
@@ -227,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ]
         )
         print(*rows[-1], sep='  ', flush=True)
-    header = ['files', 'MB', '10^6 samples', 's', 'MB/s', '10^3 samples/s']
+    header = ['files', 'MB', '10^6 samples', 's', 'CPU s', 'MB/s', '10^3 samples/s']
     header += ['MB before', 'MB at most']
     text = grid([header, *rows])
     print('\n' + text)
