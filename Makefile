@@ -88,6 +88,10 @@ bench-batch: venv ## Set up and time data sets of many motions into build/bench 
 soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: that many seconds)
 	$(VENV)/bin/python test/soak.py --seconds $(SOAK)
 
+.PHONY: pictures
+pictures: venv ## Set up and draw the pictures of doc/pictures.rst into doc/images
+	$(VENV)/bin/python doc/make_pictures.py
+
 .PHONY: doc
 doc: venv ## Set up and build the documentation into build/doc
 	$(VENV)/bin/pip install --quiet '.[doc]'

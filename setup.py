@@ -30,7 +30,7 @@ setup(
     maintainer_email='maintainers@hodyn-ros.example',
     python_requires='>=3.10',
     packages=find_packages(include=[PACKAGE, PACKAGE + '.*']),
-    package_data={PACKAGE: ['py.typed']},
+    package_data={PACKAGE: ['py.typed', 'plotting/assets/*']},
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + PACKAGE]),
         ('share/' + PACKAGE, ['package.xml']),
@@ -41,6 +41,7 @@ setup(
     # Only names that a ROS installation knows as well: there the packages of package.xml provide
     # them, and scripts that still go through pkg_resources insist on every name listed here.
     install_requires=[
+        'click>=8.0',
         'numba>=0.55',
         'numpy>=1.21',
         'PyYAML>=5.4',
@@ -65,11 +66,12 @@ setup(
         'tables': ['pyarrow>=10.0'],
         'bags': ['rosbags>=0.11'],
         'plot': ['matplotlib>=3.5'],
+        'report': ['plotly>=5.0'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
         # Data sets of many motions on several machines.
         'cluster': ['dask[distributed]>=2022.1'],
-        'doc': ['sphinx>=5.0'],
+        'doc': ['sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
         # urdf_parser_py, which replaces the one that hodyn_ros needs.
         'bench': [
@@ -92,16 +94,20 @@ setup(
             'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',
+            'plotly>=5.0',
             'pyarrow>=10.0',
             'pytest>=7.0',
             'pytest-xdist>=3.0',
             'rosbags>=0.11',
             'ruff>=0.5',
+            'sphinx>=5.0',
+            'sphinx-rtd-theme>=1.2',
         ],
     },
     entry_points={
         'console_scripts': [
             'flatness_controller = hodyn_ros.ros.flatness_controller:main',
+            'hodyn = hodyn_ros.cli.main:main',
             'hodyn_node = hodyn_ros.ros.node:main',
             'reference_publisher = hodyn_ros.ros.reference_publisher:main',
             'simulated_robot = hodyn_ros.ros.simulated_robot:main',

@@ -124,5 +124,20 @@ class SingularityError(HodynError):
         self.threshold = threshold
 
 
+class ScalingError(HodynError):
+    """A motion or path that keeps its limits at no speed, or whose speed nothing limits.
+
+    Attributes
+    ----------
+    intervals : tuple of (float, float)
+        Time factors at which the limits are kept all the same, if there are some; as in
+        `hodyn_ros.analysis.scaling.UniformScaling`.
+    """
+
+    def __init__(self, message: str, intervals: tuple[tuple[float, float], ...] = ()) -> None:
+        super().__init__(message)
+        self.intervals = intervals
+
+
 class SimulationError(HodynError):
     """A robot or setting that cannot be simulated, or a simulation that has broken down."""

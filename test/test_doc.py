@@ -1,14 +1,16 @@
 """What the documentation shows runs, what it names exists, and every page of it can be found."""
 
 import importlib
+import importlib.util
 import re
-import textwrap
+import sys
 from pathlib import Path
 
 import pytest
 import rclpy
 from hodyn_msgs.srv import ComputeInverseDynamics
 from ros_harness import next_domain
+from test_imports import LAYERS
 
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.ros.inputs import LARGEST_SAMPLE
@@ -19,16 +21,21 @@ from hodyn_ros.ros.trajectories import MOST_WAITING
 
 ROOT = Path(__file__).resolve().parent.parent
 DOC = ROOT / 'doc'
+sys.path.insert(0, str(DOC))
+import run_examples  # noqa: E402
+
 PAGES = {str(path.relative_to(DOC)): path for path in sorted(DOC.rglob('*.rst'))}
 TEXTS = {page: path.read_text(encoding='utf-8') for page, path in PAGES.items()}
 
-EXAMPLE = re.compile(r'^\.\. code-block:: python\n\n((?: {3}.*\n|\n)+)', re.MULTILINE)
+COMMANDS = re.compile(
+    r'^\.\. code-block:: (?:bash|console|sh)\n\n((?: {3}.*\n|\n)+)', re.MULTILINE
+)
 TOCTREE = re.compile(r'^\.\. toctree::\n((?: {3}.*\n|\n)+)', re.MULTILINE)
 DIRECTORIES = 'config|doc|examples|hodyn_msgs|hodyn_ros|launch|test|urdf'
 
 
 def examples(page):
-    return [textwrap.dedent(example) for example in EXAMPLE.findall(TEXTS[page])]
+    return run_examples.examples(TEXTS[page])
 
 
 def page_named(name, page):
@@ -53,16 +60,40 @@ def test_every_page_is_reached_from_the_index():
 
 
 @pytest.mark.parametrize('page', [page for page in PAGES if examples(page)])
-def test_examples_run_in_their_order(page, monkeypatch):
+def test_examples_run_in_their_order_and_print_what_is_shown(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv('ROS_DOMAIN_ID', str(next_domain()))
-    names = {}
     try:
-        for number, example in enumerate(examples(page), start=1):
-            exec(compile(example, f'{page}, example {number}', 'exec'), names)  # noqa: S102
+        now = run_examples.with_outputs(TEXTS[page], page)
         assert not rclpy.ok(), 'the page does not end what it has started'
     finally:
         rclpy.try_shutdown()  # a page that fails must not keep others from starting
+    assert now == TEXTS[page], f'other outputs now: run python doc/run_examples.py doc/{page}'
+
+
+def test_only_outputs_that_are_shown_are_replaced():
+    page = """
+.. code-block:: python
+
+   number = 2
+   print(number,
+         3 * number)
+
+.. code-block:: text
+   :class: output
+
+   {}
+
+.. code-block:: python
+
+   print(number + 1)
+
+.. code-block:: text
+
+   no output
+"""
+    assert run_examples.with_outputs(page.format('?'), 'page') == page.format('2 6')
+    assert len(run_examples.examples(page)) == 2
 
 
 def test_every_page_on_a_formulation_has_an_example():
@@ -90,6 +121,36 @@ def test_files_that_are_named_exist(page):
         assert (ROOT / path).exists(), path
 
 
+def commands(page):
+    """Words of each command of a page, without comments."""
+    for block in COMMANDS.findall(TEXTS[page]):
+        for line in re.sub(r'\\\n', ' ', block).splitlines():
+            for command in line.partition(' #')[0].split('&&'):
+                if command.strip():
+                    yield command.split()
+
+
+@pytest.mark.parametrize('page', [page for page in PAGES if COMMANDS.search(TEXTS[page])])
+def test_commands_name_what_exists(page):
+    targets = re.findall(r'^([a-z-]+):', (ROOT / 'Makefile').read_text(), re.MULTILINE)
+    scripts = re.findall(r"'(\w+) = ", (ROOT / 'setup.py').read_text())
+    for words in commands(page):
+        files = [word for word in words[1:] if re.fullmatch(r'(?:test|doc|benchmarks)/\S+', word)]
+        assert all((ROOT / file).is_file() for file in files), words
+        match words:
+            case ['make', target, *_]:
+                assert target in targets, words
+            case ['python', '-m', module, *_]:
+                assert (ROOT / module.partition('.')[0]).is_dir(), words
+                assert importlib.util.find_spec(module), words
+            case ['ros2', 'launch', 'hodyn_ros', file, *arguments]:
+                text = (ROOT / 'launch' / file).read_text()
+                text += (ROOT / 'launch' / 'hodyn.launch.py').read_text()
+                assert all(f"'{item.partition(':=')[0]}'" in text for item in arguments), words
+            case ['ros2', 'run', 'hodyn_ros', script, *_]:
+                assert script in scripts, words
+
+
 @pytest.mark.parametrize('page', PAGES)
 def test_objects_that_are_named_exist(page):
     for name in re.findall(r'``(hodyn_ros(?:\.\w+)+)``', TEXTS[page]):
@@ -109,9 +170,14 @@ def test_docutils_parses_without_complaint(page):
     from docutils import nodes
     from docutils.parsers.rst import Directive, directives, roles
 
-    class Toctree(Directive):
-        """Stands in for the directive of Sphinx."""
+    class OfSphinx(Directive):
+        """Stands in for a directive of Sphinx."""
 
+        optional_arguments = 1
+        option_spec = dict.fromkeys(
+            ('caption', 'hidden', 'maxdepth', 'members', 'show-inheritance', 'special-members'),
+            directives.unchanged,
+        )
         has_content = True
 
         def run(self):
@@ -120,7 +186,8 @@ def test_docutils_parses_without_complaint(page):
     def doc(name, rawtext, text, lineno, inliner, options=None, content=()):
         return [nodes.literal(rawtext, text)], []
 
-    directives.register_directive('toctree', Toctree)
+    for name in ('toctree', 'autoclass', 'autoexception', 'autofunction', 'currentmodule'):
+        directives.register_directive(name, OfSphinx)
     roles.register_local_role('doc', doc)
     document = core.publish_doctree(
         TEXTS[page],
@@ -139,6 +206,14 @@ def test_docutils_parses_without_complaint(page):
     ]
     assert complaints == []
     assert document.get('title'), 'the page has no title'
+
+
+def test_page_for_contributors_lists_the_layers():
+    (block,) = re.findall(
+        r'From top to bottom:\n\n\.\. code-block:: text\n\n((?: {3}.*\n)+)',
+        TEXTS['contributing.rst'],
+    )
+    assert [set(line.strip().split(', ')) for line in block.splitlines()] == LAYERS
 
 
 def table_after(page, heading):

@@ -2,8 +2,11 @@
 
 import importlib
 import json
+import runpy
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,6 +110,16 @@ def contents(path):
 def test_definitions_are_those_of_hodyn_msgs():
     for name in HODYN_MESSAGES:
         assert definition(name) == (ROOT / 'hodyn_msgs' / 'msg' / f'{name}.msg').read_text()
+
+
+def test_definitions_are_installed_as_data(monkeypatch):
+    captured = {}
+    setuptools = SimpleNamespace(setup=captured.update, find_packages=lambda **_: [])
+    monkeypatch.setitem(sys.modules, 'setuptools', setuptools)
+    monkeypatch.chdir(ROOT)
+    runpy.run_path('setup.py')
+    files = dict(captured['data_files'])['share/hodyn_ros/hodyn_msgs/msg']
+    assert {f'hodyn_msgs/msg/{name}.msg' for name in HODYN_MESSAGES} <= set(files)
 
 
 def test_types_have_the_hashes_that_ros_gives_them():
@@ -382,7 +395,7 @@ def test_exact_motions_out_of_order_are_refused(tmp_path):
 
 def test_a_folder_that_is_no_bag_is_refused(tmp_path):
     (tmp_path / 'x').mkdir()
-    with pytest.raises(FileError, match='cannot be read as a bag|does not exist'):
+    with pytest.raises(FileError, match='without metadata.yaml, so it is no bag; it holds none'):
         read_motion(tmp_path / 'x')
     with pytest.raises(FileError, match='folder that exists already'):
         write_results(tmp_path / 'x', results())
@@ -409,8 +422,6 @@ def test_many_layouts_in_one_topic_are_all_read(tmp_path):
 
 
 def test_without_rosbags_the_extra_is_named(tmp_path, monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, 'rosbags.rosbag2', None)
     with pytest.raises(FileError, match=r'pip install hodyn_ros\[bags\]'):
         write_results(tmp_path / 'x.mcap', results())

@@ -242,6 +242,26 @@ def test_damped_joints_have_no_seams_between_parts(cuts):
     assert np.abs(anew.deflection[0, 0] - expected.deflection[150, 0]).max() > 1e-7
 
 
+def test_damped_joints_begin_anew_behind_a_gap_in_the_measurements():
+    whole = measured(2000)
+    gap = replace(whole, times=whole.times + np.where(np.arange(2000) < 1000, 0.0, 5.0))
+    found = compute(MODEL, gap, actuators=elastic(100.0))
+    behind = found.times > 5.0
+    alone = compute(
+        MODEL, replace(gap.part(1000, 2000), start=0, first=0), actuators=elastic(100.0)
+    )
+    assert behind.sum() == len(alone)
+    known = np.isfinite(alone.motors.deflection).all(axis=(1, 2))
+    assert known.sum() > 100
+    np.testing.assert_allclose(
+        found.motors.deflection[behind][known], alone.motors.deflection[known], rtol=1e-6
+    )
+    pieces = compute_stream(MODEL, parts_of(gap, 500, 1000, 1500), actuators=elastic(100.0))
+    np.testing.assert_allclose(
+        join_results(list(pieces)).motors.deflection, found.motors.deflection, rtol=1e-6
+    )
+
+
 def test_motors_are_named_with_their_joints():
     drives = Actuators(MODEL, {'elbow': RigidDrive(0.1)})
     found = compute(MODEL, samples(), actuators=drives)

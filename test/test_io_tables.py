@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from io_cases import START, results
 
-from hodyn_ros import HodynError
 from hodyn_ros.errors import FileError, JointNameError, MotionError
 from hodyn_ros.io import (
     Results,
@@ -369,14 +368,30 @@ def test_a_file_appears_only_when_it_is_complete(table):
 
 
 def test_parts_that_do_not_fit_are_refused(table):
-    with pytest.raises(HodynError, match='same joints|same columns'):
+    later = results(motors=False)
+    later = replace(later, times=later.times + 10.0)
+    with pytest.raises(FileError, match='same joints'):
         with ResultsWriter(table) as writer:
             writer.write(results())
+            writer.write(later)
+    fewer = replace(later, effort=later.effort[:, :1])
+    with pytest.raises(FileError, match='same columns|as before') as caught:
+        with ResultsWriter(table) as writer:
             writer.write(results(motors=False))
+            writer.write(fewer)
+    assert str(caught.value).startswith(f'{table}: ')
     with pytest.raises(FileError, match='no results to write'):
         with ResultsWriter(table):
             pass
     assert not table.exists()
+
+
+def test_motions_that_overlap_in_time_are_refused(table):
+    whole = results()
+    with pytest.raises(FileError, match='but times in a table increase'):
+        with ResultsWriter(table) as writer:
+            writer.write(whole)
+            writer.write(part(whole, slice(30, None)))
 
 
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):

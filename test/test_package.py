@@ -19,6 +19,7 @@ DATA_DIRECTORIES = ('launch', 'config', 'urdf')
 
 # Import name to rosdep key and to distribution on PyPI, where they are not formed by a rule.
 ROSDEP_KEYS = {
+    'click': 'python3-click',
     'llvmlite': 'python3-numba',
     'numba': 'python3-numba',
     'numpy': 'python3-numpy',
@@ -27,6 +28,7 @@ ROSDEP_KEYS = {
     'yaml': 'python3-yaml',
 }
 DISTRIBUTIONS = {
+    'click': 'click',
     # The compiler comes with Numba, in the version that it needs.
     'llvmlite': 'numba',
     'numba': 'numba',

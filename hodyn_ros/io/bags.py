@@ -92,6 +92,12 @@ def topics(path: Path) -> dict[str, str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
+    if path.is_dir() and not (path / 'metadata.yaml').is_file():
+        found = listed(sorted(item.name for item in path.iterdir()))
+        raise FileError(
+            f'{path} is a folder without metadata.yaml, so it is no bag; it holds {found}. '
+            'Give a bag, or a file: the storage file of a bag (.mcap, .db3) or a table.'
+        )
     library: Any = optional('rosbags.rosbag2', EXTRA, path)
     with reading(path, _WHAT):
         reader = library.Reader(path)

@@ -212,6 +212,7 @@ class Computation:
                 completed.remarks,
                 completed.delay,
                 completed.continuous_derivative,
+                completed.max_gap,
             )
             yield self.results(part, name)
 
@@ -305,7 +306,7 @@ class Computation:
                 if e == E:
                     found += [
                         (run, self._damped(actuators, completed, effort, run, before))
-                        for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
+                        for run in _runs(rows, completed)
                     ]
                 continue
             stiffness = {name: series[rows] for name, series in completed.stiffness.items()}
@@ -343,7 +344,7 @@ class Computation:
         efforts = effort[run]
         stiffness = {name: series[run] for name, series in completed.stiffness.items()}
         initial = None
-        if run[0] > 0:
+        if before is not None and (run[0] > 0 or times[0] - before[0] > completed.max_gap):
             before = None
         if before is not None:
             times = np.concatenate([[before[0]], times])
@@ -368,6 +369,12 @@ class Computation:
             self._before = (times[-1], motion[-1], efforts[-1], result.deflection[-1, 0])
         skip = 0 if before is None else 1
         return MotorMotion(*(array[skip:] for array in result))
+
+
+def _runs(rows: NDArray[np.intp], completed: Completed) -> list[NDArray[np.intp]]:
+    """Cut rows where some are left out in between, or where there is a gap in time."""
+    is_cut = (np.diff(rows) != 1) | (np.diff(completed.times[rows]) > completed.max_gap)
+    return np.split(rows, np.flatnonzero(is_cut) + 1)
 
 
 def _motor_orders(actuators: Actuators, E: int) -> tuple[int, int, int]:

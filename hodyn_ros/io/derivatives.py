@@ -57,6 +57,8 @@ class Completed:
     remarks: tuple[str, ...] = ()
     delay: float = 0.0
     continuous_derivative: int = 4
+    max_gap: float = np.inf
+    """Time between samples beyond which they do not belong to one motion [s]."""
 
 
 def to_motion(
@@ -352,6 +354,7 @@ class EstimatedStream:
                 'left out (NaN).',
             ),
             self.delay,
+            max_gap=self.max_gap,
         )
 
     def summary(self) -> tuple[str, ...]:

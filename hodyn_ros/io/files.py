@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, Union
+
+import numpy as np
 
 from hodyn_ros.errors import FileError
 from hodyn_ros.io.access import (
@@ -229,6 +232,8 @@ class ResultsWriter:
             self._replacement.discard()
             raise
         self._first: Results | None = None
+        self._is_bag = suffix in (*BAGS, '')
+        self._last = -np.inf
 
     def write(self, results: Results) -> None:
         """Append results of the same joints, with the same orders.
@@ -251,17 +256,37 @@ class ResultsWriter:
                 f'{self._path}: results of {listed(results.joint_names)} come after those of '
                 f'{listed(first.joint_names)}; expected the same joints and motors in all parts.'
             )
-        self._writer.write(results)
+        if len(results) and not self._is_bag:
+            times = times_from(results, first.start if first else results.start)
+            if times[0] <= self._last:
+                raise FileError(
+                    f'{self._path}: results from {times[0]:g} s on come after others until '
+                    f'{self._last:g} s, but times in a table increase; write motions that overlap '
+                    'to files of their own, or to a bag.'
+                )
+            self._last = float(times[-1])
+        with self._named():
+            self._writer.write(results)
 
     def close(self) -> None:
         """Finish the file and put it in its place."""
         try:
             if self._first is None:
                 raise FileError(f'{self._path}: there are no results to write.')
-            self._writer.close()
+            with self._named():
+                self._writer.close()
             self._replacement.finish(getattr(self._writer, 'result', None))
         finally:
             self._replacement.discard()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the file in errors by where it is going to be, not where it is meanwhile."""
+        try:
+            yield
+        except FileError as error:
+            message = str(error).replace(str(self._replacement.path), str(self._path))
+            raise FileError(message) from error
 
     def __enter__(self) -> ResultsWriter:
         return self

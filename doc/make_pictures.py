@@ -1,0 +1,62 @@
+"""Draw the pictures of doc/pictures.rst into doc/images: a motion of the Panda with its motors."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from hodyn_ros import ModelWarning, RobotModel
+from hodyn_ros.actuators import actuators_from_config, find_motor_violations, motor_limits
+from hodyn_ros.analysis.limits import find_violations, motion_limits
+from hodyn_ros.io import Samples, compute
+from hodyn_ros.plotting import plot_energy, plot_joint, plot_motors, plot_portraits
+from hodyn_ros.resources import share_file
+from hodyn_ros.trajectory.references import panda_sinusoids
+
+FOLDER = Path(__file__).parent / 'images'
+DURATION = 8.0  # s
+FASTER = 1.15  # than the motion that keeps all limits
+
+
+def parameters(name: str) -> dict[str, dict[str, dict[str, float]]]:
+    """Read the parameters that are meant for all nodes from a file in config."""
+    config = yaml.safe_load(share_file(f'config/{name}').read_text())
+    return config['/**']['ros__parameters']
+
+
+def main() -> None:
+    """Write the pictures."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        model = RobotModel.from_urdf(share_file('urdf/panda.urdf'))
+    actuators = actuators_from_config(model, parameters('panda_sea.yaml')['actuators'])
+    times = np.linspace(0.0, DURATION, 4001)
+    motion = panda_sinusoids().motion(times) * FASTER ** np.arange(5)[:, None]
+    results = compute(
+        model,
+        Samples(model.joint_names, times / FASTER, motion, name='Panda'),
+        actuators=actuators,
+    )
+    limits = motion_limits(model, parameters('panda.yaml')['limits'])
+    example = {'motor_velocity': 2.5, 'deflection': 0.08}
+    of_motors = motor_limits(actuators, dict.fromkeys(model.joint_names, example))
+    violations = find_violations(model, limits, results.motion, results.effort)
+    violations += find_motor_violations(actuators, of_motors, results.motors)
+    figures = {
+        'joint': plot_joint(results, model, 'panda_joint2', limits, violations),
+        'portraits': plot_portraits(results, model, limits, violations=violations),
+        'motors': plot_motors(results, model, of_motors, violations, joints=['panda_joint2']),
+        'energy': plot_energy(results, model),
+    }
+    FOLDER.mkdir(exist_ok=True)
+    for name, figure in figures.items():
+        path = FOLDER / f'plot_{name}.png'
+        figure.savefig(path, dpi=80, metadata={'Software': None})
+        print(path)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,216 @@
+"""The factors with which limited quantities keep their limits, and the smallest of them.
+
+Polynomials are solved exactly, see `scaling_intervals`; quantities that can only be evaluated are
+searched for edges, which are then found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.analysis.scaling_dynamics import POWERS, Quantity
+from hodyn_ros.analysis.scaling_intervals import Intervals, free, outside
+from hodyn_ros.errors import DeflectionError, ScalingError
+
+Array = NDArray[np.float64]
+
+# Half of the excess that counts as rounding, see analysis/limits.py.
+_ROUNDING = 5e-10
+# Rates at which quantities that are not polynomial are evaluated, and how far they reach down.
+_RATES = 120
+_RANGE = 1e-3
+_HALVINGS = 60
+_EDGE = 1e-11
+# How much faster the motion is played to see which limit is in the way.
+_FASTER = 1e-6
+
+
+class Limiting(NamedTuple):
+    """What would exceed its limit first if the motion were faster."""
+
+    quantity: str
+    """As in `hodyn_ros.analysis.limits` and `hodyn_ros.actuators.limits`."""
+    name: str
+    """Name of the joint or motor."""
+    sample: int
+    """Of a function of time, the nearest of the times at which it is examined."""
+    value: float
+    """At the factor."""
+    limit: float
+    """With its sign."""
+    time: float | None = None
+    """Of a function of time [s]."""
+
+
+class UniformScaling(NamedTuple):
+    """How much slower, or faster, a motion is to be played."""
+
+    factor: float
+    """Smallest time factor c of q(t / c) with which the limits are kept, connected to the slow
+    ones: with every larger factor they are kept too. Below one: the motion may be faster. Zero if
+    nothing limits it. If the limits are not kept in the slow motion (`slower_is_kept`), the
+    smallest one of all."""
+    limiting: Limiting | None
+    """None if nothing limits the speed."""
+    intervals: tuple[tuple[float, float], ...]
+    """All factors with which the limits are kept: from, to; increasing."""
+
+    @property
+    def slower_is_kept(self) -> bool:
+        """Whether the limits are kept with every factor that is larger."""
+        return self.intervals[-1] == (self.factor, np.inf)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the motion keeps the limits as it is given."""
+        return any(low <= 1.0 <= high for low, high in self.intervals)
+
+
+def scaling_of(
+    quantities: Sequence[Quantity], times: Sequence[Array] | None = None
+) -> UniformScaling:
+    """Smallest time factor with which limited quantities keep their limits.
+
+    Parameters
+    ----------
+    quantities : sequence of Quantity
+    times : sequence of ndarray, each of shape (N,), optional
+        Of the samples of each quantity.
+
+    Returns
+    -------
+    UniformScaling
+
+    Raises
+    ------
+    ScalingError
+        If there is none.
+    """
+    exact = [
+        (item.coefficients, _with_slack(item.limit))
+        for item in quantities
+        if item.coefficients is not None
+    ]
+    others = [item for item in quantities if item.coefficients is None]
+    occupied = []
+    if exact:
+        coefficients = np.concatenate([array.reshape(-1, POWERS) for array, _ in exact])
+        limit = np.concatenate([np.tile(bound, len(array)) for array, bound in exact])
+        occupied.append(outside(coefficients, limit))
+    if others:
+        occupied.append(_outside_by_search(others, occupied))
+    gaps = free(*occupied) if occupied else ((0.0, np.inf),)
+    intervals = tuple(
+        (1.0 / high if high > 0.0 else np.inf, 1.0 / low if low > 0.0 else np.inf)
+        for low, high in reversed(gaps)
+    )
+    if not intervals:
+        raise ScalingError(_no_factor(quantities))
+    slowest = intervals[-1]
+    factor = slowest[0] if np.isinf(slowest[1]) else intervals[0][0]
+    limiting = _limiting(quantities, factor, times) if factor > 0.0 else None
+    return UniformScaling(factor, limiting, intervals)
+
+
+def _with_slack(limit: Array) -> Array:
+    return limit + _ROUNDING * (limit + 1.0)
+
+
+def _excess(quantities: Sequence[Quantity], s: float) -> float:
+    """Largest excess, relative to the limit; infinite where a spring cannot have its torque."""
+    worst = -np.inf
+    for item in quantities:
+        try:
+            values = np.abs(item.values(s)).max(axis=0)
+        except DeflectionError:
+            return np.inf
+        limit = _with_slack(item.limit)
+        limited = np.isfinite(limit)
+        excess = (values[limited] - limit[limited]) / limit[limited]
+        worst = max(worst, float(excess.max(initial=-np.inf)))
+    return worst
+
+
+def _outside_by_search(quantities: Sequence[Quantity], known: Sequence[Intervals]) -> Intervals:
+    """Where quantities that can only be evaluated exceed their limits."""
+    fastest = min((float(gap[1]) for gap in free(*known)[-1:]), default=0.0) if known else np.inf
+    if fastest == 0.0:
+        return Intervals(np.zeros(0), np.zeros(0))
+    if np.isinf(fastest):
+        # No polynomial ends the search: go up until a limit is exceeded three times running.
+        powers = 2.0 ** np.arange(-20, 21)
+        exceeded = np.array([_excess(quantities, s) > 0.0 for s in powers])
+        running = exceeded[:-2] & exceeded[1:-1] & exceeded[2:]
+        fastest = float(powers[np.argmax(running) + 2]) if running.any() else float(powers[-1])
+    rates = np.append(0.0, np.geomspace(_RANGE, 1.0, _RATES) * fastest)
+    exceeded = np.array([_excess(quantities, s) > 0.0 for s in rates])
+    edges = [0.0] if exceeded[0] else []
+    for i in np.flatnonzero(exceeded[1:] != exceeded[:-1]).tolist():
+        low, high = rates[i], rates[i + 1]
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            is_same = (_excess(quantities, middle) > 0.0) == exceeded[i]
+            low, high = (middle, high) if is_same else (low, middle)
+        # The side on which the limits are kept, away from the edge by more than rounding.
+        edges.append(float(high * (1.0 + _EDGE) if exceeded[i] else low * (1.0 - _EDGE)))
+    if len(edges) % 2:
+        edges.append(np.inf)
+    return Intervals(np.array(edges[::2]), np.array(edges[1::2]))
+
+
+def _limiting(
+    quantities: Sequence[Quantity], factor: float, times: Sequence[Array] | None
+) -> Limiting | None:
+    """Find what would be exceeded first with a smaller factor."""
+    s = 1.0 / factor
+    worst, result = -np.inf, None
+    for number, item in enumerate(quantities):
+        try:
+            values, faster = item.values(s), item.values(s * (1.0 + _FASTER))
+        except DeflectionError as error:
+            # A spring is at the end of its range.
+            place = next(
+                place
+                for place, each in enumerate(quantities)
+                if place >= number and each.name == 'deflection'
+            )
+            springs = quantities[place]
+            column, sample = springs.columns.index(error.joint), error.sample[0]
+            value = float(springs.values(s)[sample, column])
+            time = None if times is None else float(times[place][sample])
+            return Limiting(springs.name, error.joint, sample, value, value, time)
+        excess = np.abs(faster) / item.limit
+        sample, column = divmod(int(excess.argmax()), excess.shape[1])
+        if excess[sample, column] > worst:
+            worst = float(excess[sample, column])
+            value = float(values[sample, column])
+            bound = float(np.copysign(item.limit[column], value))
+            time = None if times is None else float(times[number][sample])
+            result = Limiting(item.name, item.columns[column], sample, value, bound, time)
+    return result
+
+
+def _no_factor(quantities: Sequence[Quantity]) -> str:
+    """Message that says why no factor exists."""
+    for item in quantities:
+        try:
+            values = np.abs(item.values(0.0))
+        except DeflectionError as error:
+            return f'No time factor makes the motion possible. Held still: {error}'
+        excess = values - _with_slack(item.limit)
+        if np.any(excess > 0.0):
+            sample, column = divmod(int(excess.argmax()), excess.shape[1])
+            return (
+                f'No time factor makes the motion keep its limits: to hold still at sample '
+                f'{sample}, {item.columns[column]!r} already needs {item.name} = '
+                f'{values[sample, column]:.6g}, more than {item.limit[column]:.6g}. Change the '
+                'path, the load or the limits.'
+            )
+    return (
+        'No time factor makes the motion keep its limits: at every speed another one is exceeded. '
+        'Change the path or the limits.'
+    )

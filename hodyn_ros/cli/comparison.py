@@ -1,0 +1,154 @@
+"""A motion beside its limits, as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hodyn_ros.analysis.limits import Violation
+from hodyn_ros.cli.motions import Problem
+from hodyn_ros.cli.robot_summary import NAMES, unit
+from hodyn_ros.cli.tables import number, table
+from hodyn_ros.io import Results
+from hodyn_ros.names import listed
+from hodyn_ros.plotting.checks import Check, all_checks
+from hodyn_ros.plotting.source import checked_source
+
+_LIKE = {
+    'motor_velocity': 'velocity',
+    'motor_torque': 'effort',
+    'motor_torque_rate': 'effort_dot',
+    'deflection': 'position',
+}
+
+
+def as_data(
+    problem: Problem, results: Results, violations: Sequence[Violation]
+) -> dict[str, Any]:
+    """Everything for programs.
+
+    Parameters
+    ----------
+    problem : Problem
+    results : Results
+    violations : sequence of Violation
+
+    Returns
+    -------
+    dict
+    """
+    checks = _checks(problem, results)
+    return {
+        'robot': problem.model.name,
+        'motion': results.name,
+        'samples': len(results),
+        'start': results.times[0],
+        'end': results.times[-1],
+        'largest_step': _largest_step(results),
+        'limits_from': problem.limits.origin,
+        'is_kept': not violations,
+        'violations': [
+            {
+                **violation._asdict(),
+                'time': results.times[violation.sample],
+                'unit': _unit(problem, results, violation.quantity, violation.joint_name),
+            }
+            for violation in violations
+        ],
+        'used': [
+            {
+                'quantity': check.quantity,
+                'is_checked': check.is_checked,
+                'samples_checked': dict(zip(check.subjects, check.n_known)),
+                'shares': dict(zip(check.subjects, check.shares)),
+            }
+            for check in checks
+        ],
+        'remarks': list(results.remarks),
+    }
+
+
+def as_text(problem: Problem, results: Results, violations: Sequence[Violation]) -> str:
+    """Everything for people; see `as_data`."""
+    lines = [
+        f'{results.name}: {len(results)} samples from {number(results.times[0])} s to '
+        f'{number(results.times[-1])} s, at most {number(_largest_step(results))} s apart',
+        f'limits: {problem.limits.origin}',
+        '',
+    ]
+    if violations:
+        rows = [
+            (
+                NAMES.get(violation.quantity, violation.quantity),
+                violation.joint_name,
+                number(results.times[violation.sample]),
+                number(violation.value),
+                number(violation.limit),
+                _excess(violation),
+                f'[{_unit(problem, results, violation.quantity, violation.joint_name)}]',
+            )
+            for violation in violations
+        ]
+        head = ('exceeded', 'joint', 'worst at\n[s]', 'value', 'limit', 'by', 'unit')
+        lines += [table(head, rows), '']
+    checks = _checks(problem, results)
+    uses = [
+        (
+            NAMES.get(check.quantity, check.quantity),
+            '' if check.worst is None else f'{100.0 * check.shares[check.worst]:.1f} %',
+            _verdict(check),
+        )
+        for check in checks
+    ]
+    lines += [table(('quantity', 'used of its limit', ''), uses), '']
+    count = len(violations)
+    if violations:
+        what = 'limit is' if count == 1 else 'limits are'
+        lines.append(f'{count} {what} exceeded.')
+    else:
+        lines.append('All limits that could be checked are kept.')
+    return '\n'.join(lines)
+
+
+def _largest_step(results: Results) -> float:
+    """Compute the longest time between samples, within which nothing is compared [s]."""
+    return float(np.diff(results.times).max(initial=0.0))
+
+
+def _checks(problem: Problem, results: Results) -> tuple[Check, ...]:
+    source = checked_source(results, problem.model)
+    motors = problem.drives.limits if problem.drives is not None else None
+    return all_checks(source, problem.limits.values, motors)
+
+
+def _verdict(check: Check) -> str:
+    """Say who uses most of the limit, or why it is not checked."""
+    if check.n_limited == 0:
+        return 'not checked: no limit is known'
+    if not check.is_checked:
+        return 'not checked: the motion, or --order, does not determine it'
+    words = [f'by {check.subjects[check.worst]}' if check.worst is not None else '']
+    without = [name for name, has in zip(check.subjects, check.is_limited) if not has]
+    if without:
+        words.append(f'no limit for {listed(without)}')
+    known = int(np.min(check.n_known[check.is_limited]))
+    if known < check.n_samples:
+        words.append(f'known at {known} of {check.n_samples} samples only')
+    return '; '.join(word for word in words if word)
+
+
+def _excess(violation: Violation) -> str:
+    excess = abs(violation.value - violation.limit)
+    if violation.quantity == 'position' or violation.limit == 0.0:
+        return number(excess, 3)  # relative to where the zero of a joint happens to be: nothing
+    return f'{100.0 * excess / abs(violation.limit):.1f} %'
+
+
+def _unit(problem: Problem, results: Results, quantity: str, name: str) -> str:
+    """Name the unit of a quantity of a joint, or of a motor, which moves as its joint."""
+    joint = dict(zip(results.motor_names, results.motor_joints)).get(name, name)
+    model = problem.model
+    kind = model.joint_types[model.joint_names.index(joint)]
+    return unit(_LIKE.get(quantity, quantity), kind)

@@ -1,0 +1,157 @@
+"""What the command line says about a motion, and the torques that belong to it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.actuators.limits import find_motor_violations
+from hodyn_ros.actuators.robot import MotorMotion
+from hodyn_ros.analysis.limits import Violation, find_violations
+from hodyn_ros.cli.robots import Choice, load_model
+from hodyn_ros.cli.settings import Drives, RobotLimits, read_actuators, read_limits
+from hodyn_ros.io import Results, Samples, compute, compute_stream, iterate_motion, read_motion
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GivenMotion:
+    """MOTION and its options."""
+
+    motion: Path
+    topic: str | None = None
+    index: int | None = None
+    derivatives: str = 'auto'
+    rate: float | None = None
+    interpolation: str = 'spline'
+    order: int = 2
+    expressed_in: str | None = None
+    acting: str | None = None
+    actuators: Path | None = None
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Options of `read_motion` and `iterate_motion`."""
+        return {
+            'topic': self.topic,
+            'index': self.index,
+            'expressed_in': self.expressed_in,
+            'acting': self.acting,
+        }
+
+    @property
+    def computing(self) -> dict[str, Any]:
+        """Options of `compute` and `compute_stream`."""
+        return {
+            'orders': self.order,
+            'derivatives': self.derivatives,
+            'rate': self.rate,
+            'interpolation': self.interpolation,
+        }
+
+
+class Problem(NamedTuple):
+    """A robot and everything that is known about it."""
+
+    model: RobotModel
+    limits: RobotLimits
+    drives: Drives | None
+
+
+def load_problem(choice: Choice, given: GivenMotion, limits: str | None = None) -> Problem:
+    """Find the robot with its limits and actuators, and say what is remarkable.
+
+    Parameters
+    ----------
+    choice : Choice
+    given : GivenMotion
+    limits : str, optional
+        File with limits, see `read_limits`.
+
+    Returns
+    -------
+    Problem
+    """
+    model, source = load_model(choice)
+    known = read_limits(model, limits, source.limits)
+    show_remarks(known.remarks)
+    return Problem(model, known, read_actuators(model, given.actuators))
+
+
+def read_samples(given: GivenMotion) -> Samples:
+    """Read all samples of a motion."""
+    return read_motion(given.motion, **given.reading)
+
+
+def compute_results(problem: Problem, given: GivenMotion) -> Results:
+    """Torques along the whole motion, and what the motors do.
+
+    Parameters
+    ----------
+    problem : Problem
+    given : GivenMotion
+
+    Returns
+    -------
+    Results
+
+    Raises
+    ------
+    HodynError
+        If the motion cannot be read or does not fit.
+    """
+    problem.model.warm_up(given.order)
+    actuators = problem.drives.actuators if problem.drives else None
+    return compute(problem.model, read_samples(given), actuators=actuators, **given.computing)
+
+
+def stream_results(problem: Problem, given: GivenMotion) -> Iterator[Results]:
+    """Yield the same part by part, in bounded memory where the motion allows it."""
+    problem.model.warm_up(given.order)
+    actuators = problem.drives.actuators if problem.drives else None
+    parts = iterate_motion(given.motion, **given.reading)
+    yield from compute_stream(problem.model, parts, actuators=actuators, **given.computing)
+
+
+def violations_of(problem: Problem, results: Results) -> tuple[Violation, ...]:
+    """Find the worst sample of all that exceeds its limit: of joints, then of motors.
+
+    What is not known at a sample, such as a derivative that could not be estimated there, exceeds
+    nothing there.
+
+    Parameters
+    ----------
+    problem : Problem
+    results : Results
+
+    Returns
+    -------
+    tuple of Violation
+    """
+    found = find_violations(
+        problem.model, problem.limits.values, _filled(results.motion), _filled(results.effort)
+    )
+    if problem.drives is not None and results.motors is not None:
+        motors = MotorMotion(*map(_filled, results.motors))
+        found += find_motor_violations(problem.drives.actuators, problem.drives.limits, motors)
+    return found
+
+
+def _filled(values: Array) -> Array:
+    # Zero exceeds no limit: positions, whose limits may leave it out, are always known.
+    return np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+
+def show_remarks(remarks: tuple[str, ...]) -> None:
+    """Say what one should know, where it does not mix with results."""
+    for remark in dict.fromkeys(remarks):
+        click.echo(f'note: {remark}', file=sys.stderr)

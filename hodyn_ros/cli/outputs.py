@@ -1,0 +1,64 @@
+"""Output files: checked before long work, and complete or not there at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hodyn_ros.errors import RequestError
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place where no file can be written, before anything is computed.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Of a file.
+
+    Raises
+    ------
+    RequestError
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise RequestError(f'{path} is a folder, expected a new name for what is to be written.')
+    if not folder.is_dir():
+        raise RequestError(f'{path} cannot be written: there is no folder {folder}.')
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise RequestError(f'{path} cannot be written: permission denied.')
+
+
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file under another name, and give it its own when it is complete.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Replaced if it exists.
+    write : callable
+        Gets the path to write to, which has the same suffix.
+
+    Raises
+    ------
+    OSError
+    """
+    check_writable(path)
+    number, name = tempfile.mkstemp(suffix=path.suffix, prefix=f'.{path.stem}.', dir=path.parent)
+    os.close(number)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        temporary.chmod(0o666 & ~_umask())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

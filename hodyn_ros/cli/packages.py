@@ -1,0 +1,205 @@
+"""Finds robot descriptions in packages that are installed: of Python and of ROS.
+
+The ament index is read as the files that it is: asking ament_index_python would need a ROS
+installation, and tells nothing more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+from hodyn_ros.errors import ModelError
+from hodyn_ros.names import listed
+
+EXAMPLE_ROBOT_DATA = 'example-robot-data'
+SUFFIXES = ('.urdf', '.urdf.xacro', '.xacro')
+
+_INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
+
+
+class Found(NamedTuple):
+    """A robot description in a package."""
+
+    path: Path
+    package: str
+    """Where it comes from, for messages."""
+    xacro_arguments: Mapping[str, str] = {}
+
+
+def prefixes() -> list[Path]:
+    """Directories in which packages are installed, those of ROS first."""
+    given = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    paths = [Path(path) for path in (*given, sys.prefix) if path]
+    return [path for path in dict.fromkeys(paths) if path.is_dir()]
+
+
+def find_package(name: str) -> Path | None:
+    """Share directory of a ROS package, None if it is not installed."""
+    for prefix in prefixes():
+        if (prefix / _INDEX / name).is_file() and (prefix / 'share' / name).is_dir():
+            return prefix / 'share' / name
+    return None
+
+
+def example_robots() -> dict[str, Path]:
+    """Descriptions of example-robot-data: paths by ``folder/name`` of the files."""
+    found: dict[str, Path] = {}
+    for folder in _example_folders():
+        for path in sorted(folder.rglob('*.urdf')):
+            parts = path.relative_to(folder).parts
+            found.setdefault(f'{parts[0]}/{path.stem}', path)
+        if found:
+            break
+    return found
+
+
+def _example_folders() -> Iterator[Path]:
+    for prefix in prefixes():
+        yield prefix / 'share' / EXAMPLE_ROBOT_DATA / 'robots'
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for file in metadata.distribution(EXAMPLE_ROBOT_DATA).files or ():
+            folder, separator, _ = str(file).partition('/robots/')
+            if separator and str(file).endswith('.urdf'):
+                found = metadata.distribution(EXAMPLE_ROBOT_DATA).locate_file(folder)
+                yield Path(str(found), 'robots')
+                return
+
+
+def find_example_robot(name: str) -> Found | None:
+    """Robot of example-robot-data, by the name of its file with or without its folder.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``ur5_robot`` or ``anymal_c_simple_description/anymal``. The ending ``_robot`` and
+        those of folders, ``_description`` and ``_data``, may be left out.
+
+    Returns
+    -------
+    Found or None
+
+    Raises
+    ------
+    ModelError
+        If the name belongs to several files.
+    """
+    robots = example_robots()
+    for fits in (_is_file_name, _is_short_file_name, _is_folder_name):
+        matches = {key: path for key, path in robots.items() if fits(key, name)}
+        if len(matches) == 1:
+            return Found(next(iter(matches.values())), EXAMPLE_ROBOT_DATA)
+        if matches:
+            raise ModelError(
+                f'{name!r} may be several robots of {EXAMPLE_ROBOT_DATA}: '
+                f'{listed(sorted(matches))}. Give one of these names.'
+            )
+    return None
+
+
+def _is_file_name(key: str, name: str) -> bool:
+    return name in (key, key.partition('/')[2])
+
+
+def _is_short_file_name(key: str, name: str) -> bool:
+    return name == key.partition('/')[2].removesuffix('_robot')
+
+
+def _is_folder_name(key: str, name: str) -> bool:
+    folder = key.partition('/')[0]
+    return name in (folder, folder.removesuffix('_description'), folder.removesuffix('_data'))
+
+
+def find_described_robot(name: str) -> Found | None:
+    """Robot of the Python package robot_descriptions, which downloads it where it has to.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``ur5e`` or ``ur5e_description``.
+
+    Returns
+    -------
+    Found or None
+
+    Raises
+    ------
+    ModelError
+        If it cannot be downloaded, or is no URDF.
+    """
+    package = 'robot_descriptions'
+    module_name = name if name.endswith('_description') else f'{name}_description'
+    if not module_name.isidentifier() or importlib.util.find_spec(package) is None:
+        return None
+    if importlib.util.find_spec(f'{package}.{module_name}') is None:
+        return None
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # it reports what it downloads
+            module = importlib.import_module(f'{package}.{module_name}')
+    except Exception as error:
+        raise ModelError(
+            f'{module_name} of {package} cannot be had: {error}. It is downloaded when it is used '
+            'for the first time, for which git and a network are needed.'
+        ) from error
+    path = getattr(module, 'URDF_PATH', None) or getattr(module, 'XACRO_PATH', None)
+    if path is None:
+        raise ModelError(f'{module_name} of {package} is not a URDF, expected one that is.')
+    return Found(Path(path), package, getattr(module, 'XACRO_ARGS', {}))
+
+
+def find_in_ros_package(name: str) -> Found | None:
+    """Robot of a ROS package: ``package/path/below/share``, or ``package`` if it has only one.
+
+    Parameters
+    ----------
+    name : str
+        ``package://`` may stand in front.
+
+    Returns
+    -------
+    Found or None
+        None if there is no such package.
+
+    Raises
+    ------
+    ModelError
+        If the package has no such file, or more than one to choose from.
+    """
+    package, _, relative = name.removeprefix('package://').partition('/')
+    if not package:
+        return None
+    folder = find_package(package)
+    if folder is None:
+        return None
+    source = f'ROS package {package}'
+    if relative:
+        path = folder / relative
+        if path.is_file():
+            return Found(path, source)
+    files = sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob('*')
+        if path.name.endswith(SUFFIXES) and path.is_file()
+    )
+    if relative:
+        raise ModelError(
+            f'There is no {relative} in {folder}; its descriptions are {listed(files)}.'
+        )
+    stems = (package, package.removesuffix('_description'))
+    named = [file for file in files if Path(file).name.split('.')[0] in stems]
+    chosen = files if len(files) == 1 else named
+    if len(chosen) != 1:
+        if not files:
+            raise ModelError(f'The ROS package {package} has no robot descriptions in {folder}.')
+        raise ModelError(
+            f'The ROS package {package} has the descriptions {listed(files)}. Give one of them, '
+            f'such as {package}/{files[0]}.'
+        )
+    return Found(folder / chosen[0], source)

@@ -1,0 +1,58 @@
+"""`hodyn retime`: another timing with which a motion keeps its limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hodyn_ros.cli.options import json_option, limits_option, motion_options, robot_options
+
+
+@click.command()
+@robot_options
+@motion_options
+@limits_option
+@click.option(
+    '-o', '--output', type=click.Path(path_type=Path), metavar='OUT',
+    help='File for the new motion and its torques, of a kind as for `hodyn compute`.',
+)
+@click.option(
+    '--uniform', is_flag=True,
+    help='Play the motion slower or faster as a whole, instead of a new timing along its path.',
+)
+@click.option(
+    '--slower-only', is_flag=True,
+    help='With --uniform: a motion that keeps its limits stays as it is.',
+)
+@click.option(
+    '--intervals', type=click.IntRange(4, 10_000), default=128, show_default=True,
+    help='Of the time law: more are slower to compute and give a faster motion.',
+)
+@json_option
+def command(
+    choice: Any, given: Any, limits: str | None, output: Path | None, uniform: bool,
+    slower_only: bool, intervals: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Find a fast timing of MOTION with which ROBOT keeps its limits.
+
+    The path stays. The new motion begins and ends at rest, is four times continuously
+    differentiable, and keeps the limits of velocity, acceleration, jerk, torque and torque rate;
+    with --actuators those of the motors too. With --uniform the motion is only stretched in time,
+    by the smallest factor with which the limits are kept; this needs no path at rest and takes
+    wrenches into account. --rate is that of the samples in OUT (100 Hz).
+
+    For example
+      hodyn retime panda fast.csv -o slower.csv
+      hodyn retime panda waypoints.yaml --uniform
+      hodyn retime panda waypoints.yaml -o fastest.csv --rate 1000
+    """
+    from hodyn_ros.cli.retiming import retime_path, scale_uniformly
+
+    if uniform:
+        scale_uniformly(choice, given, limits, output, slower_only, as_json)
+        return
+    if slower_only:
+        raise click.UsageError('--slower-only belongs to --uniform.')
+    retime_path(choice, given, limits, output, intervals, as_json)

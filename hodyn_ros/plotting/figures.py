@@ -1,0 +1,331 @@
+"""Figures of a motion and its efforts, made by Matplotlib, for papers, notebooks and files.
+
+Every function returns a `matplotlib.figure.Figure` that belongs to no window; save it with its
+method ``savefig``. Long motions are drawn by the extreme samples of short stretches.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hodyn_ros.actuators.limits import MotorLimits
+from hodyn_ros.analysis.limits import MotionLimits, Violation, motion_limits
+from hodyn_ros.errors import MotionError, ResourceError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.plotting import panels as make
+from hodyn_ros.plotting.decimation import extreme_samples
+from hodyn_ros.plotting.panels import Panel
+from hodyn_ros.plotting.source import Results, Source, checked_source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Colours that people with any colour vision tell apart. Source: Okabe and Ito, 2008.
+CURVE_COLOURS = ('#0072B2', '#E69F00', '#009E73', '#CC79A7')
+LIMIT_COLOUR = '#D55E00'
+_DASHES = ('-', '--', '-.', ':')
+
+# Stretches of a curve, more than the columns of pixels of a panel on paper.
+_STRETCHES = 1000
+
+
+def plot_joint(
+    results: Results,
+    model: RobotModel,
+    joint: str,
+    limits: MotionLimits | None = None,
+    violations: Sequence[Violation] = (),
+) -> Figure:
+    """Draw all orders of the motion and effort of one joint.
+
+    Parameters
+    ----------
+    results : Results
+        Such as `hodyn_ros.io.Results`.
+    model : RobotModel
+    joint : str
+    limits : MotionLimits, optional
+        By default those of the model.
+    violations : sequence of Violation, optional
+        Their places are marked.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    JointNameError
+        If the joints of the results are not those of the model, or the joint is unknown.
+    MotionError
+        If the results cannot be drawn.
+    ResourceError
+        If Matplotlib is not installed.
+    """
+    source = checked_source(results, model)
+    found = make.joint_panels(source, source.joint(joint), _limits(model, limits), violations)
+    return _figure([found], f'{source.name}: {joint}', columns=4, with_subject=False)
+
+
+def plot_motion(
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits | None = None,
+    joints: Sequence[str] | None = None,
+    violations: Sequence[Violation] = (),
+) -> Figure:
+    """Draw the positions of joints and their derivatives, a row for each joint.
+
+    Parameters
+    ----------
+    results, model, limits, violations
+        See `plot_joint`.
+    joints : sequence of str, optional
+        By default all.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    JointNameError, MotionError, ResourceError
+        See `plot_joint`.
+    """
+    source = checked_source(results, model)
+    bounds = _limits(model, limits)
+    rows = [make.motion_panels(source, j, bounds, violations) for j in _chosen(source, joints)]
+    return _figure(rows, f'{source.name}: motion')
+
+
+def plot_efforts(
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits | None = None,
+    joints: Sequence[str] | None = None,
+    violations: Sequence[Violation] = (),
+) -> Figure:
+    """Draw the torques of joints and their derivatives, a row for each joint.
+
+    Parameters
+    ----------
+    results, model, limits, joints, violations
+        See `plot_motion`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    JointNameError, MotionError, ResourceError
+        See `plot_joint`; `MotionError` too if the results hold no efforts.
+    """
+    source = checked_source(results, model)
+    bounds = _limits(model, limits)
+    if source.effort.shape[1] == 0:
+        raise MotionError('The results hold no efforts, expected at least one order of them.')
+    rows = [make.effort_panels(source, j, bounds, violations) for j in _chosen(source, joints)]
+    return _figure(rows, f'{source.name}: joint efforts')
+
+
+def plot_portraits(
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits | None = None,
+    joints: Sequence[str] | None = None,
+    violations: Sequence[Violation] = (),
+) -> Figure:
+    """Draw the torque of each joint over its rate, with the box of both limits.
+
+    Parameters
+    ----------
+    results, model, limits, joints, violations
+        See `plot_motion`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    JointNameError, MotionError, ResourceError
+        See `plot_joint`; `MotionError` too if the results hold no rates of the efforts.
+    """
+    source = checked_source(results, model)
+    bounds = _limits(model, limits)
+    found = [
+        panel
+        for j in _chosen(source, joints)
+        if (panel := make.portrait_panel(source, j, bounds, violations))
+    ]
+    if not found:
+        raise MotionError(
+            'The results hold no rates of the efforts, which a portrait needs; compute them from '
+            'a motion with at least four orders (position to jerk).'
+        )
+    return _figure([found], f'{source.name}: torque over its rate', columns=4, height=2.8)
+
+
+def plot_motors(
+    results: Results,
+    model: RobotModel,
+    motor_limits: MotorLimits | None = None,
+    violations: Sequence[Violation] = (),
+    joints: Sequence[str] | None = None,
+) -> Figure:
+    """Draw the deflection of each joint, and velocity, torque and torque rate of its motors.
+
+    Parameters
+    ----------
+    results, model, violations
+        See `plot_joint`.
+    motor_limits : MotorLimits, optional
+    joints : sequence of str, optional
+        Whose motors are drawn, by default those of all.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    JointNameError, MotionError, ResourceError
+        See `plot_joint`; `MotionError` too if the results hold no motors.
+    """
+    source = checked_source(results, model)
+    if source.motors is None:
+        raise MotionError(
+            'The results hold no motors; compute them with actuators to draw the motor side.'
+        )
+    by_joint = make.motor_panels(source, motor_limits, violations)
+    rows = [row for j in _chosen(source, joints) if (row := by_joint[source.model.joint_names[j]])]
+    if not rows:
+        raise MotionError('No motor of these joints is known.')
+    return _figure(rows, f'{source.name}: motors')
+
+
+def plot_energy(results: Results, model: RobotModel) -> Figure:
+    """Draw kinetic and potential energy, and the power of the joints beside the rate of both.
+
+    Parameters
+    ----------
+    results, model
+        See `plot_joint`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    JointNameError, MotionError, ResourceError
+        See `plot_joint`; `MotionError` too if the motion has no accelerations.
+    """
+    source = checked_source(results, model)
+    balance = make.energy_balance(source)
+    if balance is None:
+        raise MotionError(
+            'The energies need positions, velocities, accelerations and efforts, but the results '
+            f'hold {source.motion.shape[1]} orders of the motion and {source.effort.shape[1]} of '
+            'the effort.'
+        )
+    found = make.energy_panels(source, balance)
+    return _figure([found], f'{source.name}: energy', columns=2, width=5.2, height=3.2)
+
+
+def _limits(model: RobotModel, limits: MotionLimits | None) -> MotionLimits:
+    return motion_limits(model) if limits is None else limits
+
+
+def _chosen(source: Source, joints: Sequence[str] | None) -> list[int]:
+    names = source.model.joint_names if joints is None else joints
+    if isinstance(names, str):
+        names = (names,)
+    if not names:
+        raise MotionError('There are no joints to draw.')
+    return [source.joint(name) for name in names]
+
+
+def _figure(
+    rows: Sequence[Sequence[Panel]],
+    title: str,
+    columns: int | None = None,
+    width: float = 3.4,
+    height: float = 2.3,
+    with_subject: bool = True,
+) -> Figure:
+    """Draw panels in rows; with `columns` those of the only row are wrapped."""
+    if columns is not None:
+        (row,) = rows
+        columns = min(columns, len(row))
+        rows = [row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))]
+    n_columns = max(len(row) for row in rows)
+    figure: Figure = _matplotlib_figure()(
+        figsize=(width * n_columns, height * len(rows) + 0.5), layout='constrained'
+    )
+    figure.suptitle(_plain(title), fontsize='large')
+    axes = figure.subplots(len(rows), n_columns, squeeze=False)
+    for row, places in zip(rows, axes):
+        for panel, place in zip(row, places):
+            _draw(place, panel, with_subject)
+        for place in places[len(row) :]:
+            place.set_axis_off()
+    return figure
+
+
+def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
+    for curve, colour, dashes in zip(panel.curves, CURVE_COLOURS, _DASHES):
+        columns = np.stack([curve.x, curve.y], axis=-1) if panel.is_portrait else curve.y
+        shown = extreme_samples(columns, _STRETCHES, None if panel.is_portrait else curve.x)
+        marker = 'o' if len(curve.x) == 1 else None
+        axes.plot(
+            curve.x[shown], curve.y[shown], dashes, color=colour, lw=1.1, marker=marker,
+            label=curve.name,
+        )  # fmt: skip
+    for limits, line in ((panel.y_limits, axes.axhline), (panel.x_limits, axes.axvline)):
+        for limit in limits:
+            if np.isfinite(limit):
+                line(limit, color=LIMIT_COLOUR, lw=1.0, ls=(0, (5, 3)))
+    for x, y in panel.marks:
+        axes.plot(x, y, 'x', color=LIMIT_COLOUR, ms=8, mew=2)
+    if panel.is_portrait:
+        start = panel.curves[0]
+        axes.plot(start.x[0], start.y[0], 'o', color=CURVE_COLOURS[0], ms=4)
+    axes.set_xlim(panel.x_range)
+    axes.set_ylim(panel.y_range)
+    title = f'{panel.subject}: {panel.title}' if with_subject and panel.subject else panel.title
+    note = panel.note.replace('; ', '\n') if panel.is_portrait else panel.note
+    axes.set_title(_plain(title), fontsize='small', pad=16 if '\n' not in note else 26)
+    written = axes.text(
+        0.5, 1.02, _plain(note), transform=axes.transAxes, ha='center', va='bottom',
+        fontsize='x-small', color='0.35',
+    )  # fmt: skip
+    # The title above it holds its place; a long one shall not narrow the axes.
+    written.set_in_layout(False)
+    axes.set_xlabel(panel.x_label, fontsize='small')
+    axes.set_ylabel(panel.y_label, fontsize='small')
+    axes.tick_params(labelsize='small')
+    axes.grid(True, alpha=0.3, lw=0.6)
+    if len(panel.curves) > 1:
+        axes.legend(fontsize='x-small')
+
+
+def _plain(text: str) -> str:
+    """Text that Matplotlib does not read as mathematics."""
+    return text.replace('$', r'\$')
+
+
+def _matplotlib_figure() -> Any:
+    try:
+        return importlib.import_module('matplotlib.figure').Figure
+    except ImportError as error:
+        raise ResourceError(
+            f'Figures need Matplotlib, which cannot be imported ({error}): '
+            'pip install hodyn_ros[plot]'
+        ) from error

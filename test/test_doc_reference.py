@@ -1,0 +1,130 @@
+"""The reference is complete: every field of a message, every public name. Sphinx builds it."""
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import hodyn_msgs.msg
+import hodyn_msgs.srv
+import pytest
+
+import hodyn_ros
+from hodyn_ros import actuators, control, errors, simulation
+
+ROOT = Path(__file__).resolve().parent.parent
+DOC = ROOT / 'doc'
+sys.path.insert(0, str(DOC))
+import generate_messages  # noqa: E402
+
+INTERFACES = {
+    path.stem: path
+    for path in sorted([*ROOT.glob('hodyn_msgs/msg/*.msg'), *ROOT.glob('hodyn_msgs/srv/*.srv')])
+}
+DIRECTIVE = re.compile(r'^\.\. auto(?:class|exception|function):: ([\w.]+)$', re.MULTILINE)
+
+
+def documented():
+    """Dotted names on the pages of the Python interface."""
+    texts = [path.read_text(encoding='utf-8') for path in sorted(DOC.glob('api/*.rst'))]
+    return [name for text in texts for name in DIRECTIVE.findall(text)]
+
+
+def section(name):
+    """What the page on messages says of one of them."""
+    text = generate_messages.PAGE.read_text(encoding='utf-8')
+    below = text.partition(f'\n{name}\n{"-" * len(name)}\n')[2]
+    return re.split(r'\n\w+\n-{3,}\n', below)[0]
+
+
+def field_names(kind):
+    if name := getattr(hodyn_msgs.msg, kind, None):
+        return set(name.get_fields_and_field_types())
+    service = getattr(hodyn_msgs.srv, kind)
+    parts = service.Request, service.Response
+    return {name for part in parts for name in part.get_fields_and_field_types()}
+
+
+def test_page_on_messages_is_what_its_script_writes():
+    page = generate_messages.PAGE.read_text(encoding='utf-8')
+    assert page == generate_messages.page(), 'run python doc/generate_messages.py'
+
+
+@pytest.mark.parametrize('kind', INTERFACES)
+def test_page_on_messages_lists_every_field_of_the_built_messages(kind):
+    listed = re.findall(r'^ +(?:\* - )?(?:\| )?``(\w+)``: ', section(kind), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == field_names(kind)
+
+
+@pytest.mark.parametrize('kind', INTERFACES)
+def test_every_field_and_constant_has_a_meaning(kind):
+    for part in INTERFACES[kind].read_text(encoding='utf-8').split('\n---\n'):
+        for group in generate_messages.read_part(part).groups:
+            for entry in group.entries:
+                assert group.comment or entry.note or entry.units, f'{kind}.{entry.name}'
+
+
+def test_definitions_become_tables():
+    part = generate_messages.read_part(
+        '# What it is.\n\n# Both of `a` and b_*.\nfloat64[] a  # [N], [N m]\nint8 b_dot\n'
+        'uint8 ONE = 1  # the first\n# Below.\nstring<=5 c\n'
+    )
+    assert part.introduction == ['What it is.']
+    (both, below) = part.groups
+    assert [entry.name for entry in both.entries] == ['a', 'b_dot', 'ONE']
+    assert [entry.units for entry in both.entries] == ['[N], [N m]', '', '']
+    assert (both.entries[2].value, both.entries[2].note) == ('1', 'the first')
+    assert generate_messages.markup(both.comment) == r'Both of ``a`` and b\_\*.'
+    assert below.comment == 'Below.'
+    assert below.entries[0].type == 'string<=5'
+
+
+@pytest.mark.parametrize('definition', ['float64[ a', '# x\nfloat64 a\n\n# about nothing'])
+def test_definitions_that_are_not_understood_are_refused(definition):
+    with pytest.raises(ValueError, match='definition|nothing'):
+        generate_messages.read_part(definition)
+
+
+@pytest.mark.parametrize('module', [hodyn_ros, actuators, control, simulation, errors])
+def test_every_public_name_is_documented_once(module):
+    names = getattr(module, '__all__', None) or [
+        name for name, value in vars(module).items() if inspect.isclass(value)
+    ]
+    names = [name for name in names if not inspect.ismodule(getattr(module, name))]
+    assert len(names) > 2
+    listed = documented()
+    for name in names:
+        expected = f'{module.__name__}.{name}'
+        among_errors = f'hodyn_ros.errors.{name}'
+        assert len([item for item in listed if item in (expected, among_errors)]) == 1, name
+
+
+def test_every_documented_name_exists_and_has_a_docstring():
+    for name in documented():
+        module, attribute = name.rsplit('.', 1)
+        try:
+            owner = importlib.import_module(module)
+        except ModuleNotFoundError:  # a name behind the facade, such as hodyn_ros.friction.Viscous
+            package, alias = module.rsplit('.', 1)
+            owner = getattr(importlib.import_module(package), alias)
+        assert inspect.getdoc(getattr(owner, attribute)), name
+
+
+def test_sphinx_builds_the_pages_without_a_warning(tmp_path):
+    pytest.importorskip('sphinx')
+    pytest.importorskip('sphinx_rtd_theme')
+    command = [sys.executable, '-m', 'sphinx', '-q', '-n', '-W', '--keep-going', '-b', 'html']
+    made = subprocess.run(
+        [*command, '-d', tmp_path / 'cache', DOC, tmp_path / 'html'],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    pages = {str(path.relative_to(DOC).with_suffix('')) for path in DOC.rglob('*.rst')}
+    built = {
+        str(path.relative_to(tmp_path / 'html').with_suffix(''))
+        for path in (tmp_path / 'html').rglob('*.html')
+    }
+    assert pages <= built
