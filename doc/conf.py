@@ -55,8 +55,9 @@ autodoc_mock_imports = [
     )
     if find_spec(name) is None
 ]
+# As a list of names, which are no links: many classes have an attribute `time`.
+napoleon_custom_sections = [('Attributes', 'params_style')]
 napoleon_google_docstring = False
-napoleon_use_ivar = True
 napoleon_use_param = False
 napoleon_use_rtype = False
 

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import pkgutil
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import hodyn_msgs.srv
 import pytest
 
 import hodyn_ros
-from hodyn_ros import actuators, control, errors, simulation
+from hodyn_ros import errors
 
 ROOT = Path(__file__).resolve().parent.parent
 DOC = ROOT / 'doc'
@@ -23,6 +24,16 @@ INTERFACES = {
     path.stem: path
     for path in sorted([*ROOT.glob('hodyn_msgs/msg/*.msg'), *ROOT.glob('hodyn_msgs/srv/*.srv')])
 }
+# Packages that say what is public, and the errors, all of which are.
+PUBLIC = [
+    hodyn_ros,
+    *(
+        module
+        for info in pkgutil.iter_modules(hodyn_ros.__path__, 'hodyn_ros.')
+        if hasattr(module := importlib.import_module(info.name), '__all__')
+    ),
+    errors,
+]
 DIRECTIVE = re.compile(r'^\.\. auto(?:class|exception|function):: ([\w.]+)$', re.MULTILINE)
 
 
@@ -88,7 +99,7 @@ def test_definitions_that_are_not_understood_are_refused(definition):
         generate_messages.read_part(definition)
 
 
-@pytest.mark.parametrize('module', [hodyn_ros, actuators, control, simulation, errors])
+@pytest.mark.parametrize('module', PUBLIC, ids=lambda module: module.__name__)
 def test_every_public_name_is_documented_once(module):
     names = getattr(module, '__all__', None) or [
         name for name, value in vars(module).items() if inspect.isclass(value)

@@ -10,6 +10,7 @@ stiffness; De Luca and Book, "Robots with Flexible Elements", Handbook of Roboti
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ from hodyn_ros.actuators.damped import (
     next_deflection,
     slow_deflection,
 )
+from hodyn_ros.actuators.finite import finite_motors
 from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.friction import FrictionLaw
@@ -89,8 +91,12 @@ class SeriesElastic(Actuator):
 
         Raises
         ------
+        MotionError
+            If what is given is not finite.
+        DeflectionError
+            If the spring cannot have a torque, or its derivatives are too large to compute with.
         ActuatorError
-            If the joint has a damper.
+            If the joint has a damper, or a motor torque is too large to compute with.
         """
         if self.needs_times:
             raise ActuatorError(
@@ -100,7 +106,9 @@ class SeriesElastic(Actuator):
             )
         q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
         effort = effort[..., : q.shape[-1]]
-        return self.motors_at(q, effort, self.spring.deflection_series(effort))
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            motors = self.motors_at(q, effort, self.spring.deflection_series(effort))
+        return finite_motors(self, motors, q=q, effort=effort)
 
     def motors_at(self, q: Array, effort: Array, deflection: Array) -> Motors:
         """Motion and torque of the motor at a known deflection.
@@ -145,8 +153,10 @@ class SeriesElastic(Actuator):
             See `deflection_along`.
         """
         q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
-        deflection = self.deflection_along(times, effort, initial_deflection)
-        return self.motors_at(q, effort, deflection[..., : q.shape[-1]])
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            deflection = self.deflection_along(times, effort, initial_deflection)
+            motors = self.motors_at(q, effort, deflection[..., : q.shape[-1]])
+        return finite_motors(self, motors, q=q, effort=effort)
 
     def deflection_along(
         self, times: ArrayLike, effort: Array, initial_deflection: float | None = None
@@ -208,11 +218,14 @@ class SeriesElastic(Actuator):
         ------
         DeflectionError
             If the spring cannot have it.
+        ActuatorError
+            If it is no finite number.
         """
         if not self.needs_times:
             return self.spring.deflection_series(effort)
         if deflection is None:
             return slow_deflection(self.spring, self.damping, effort)
+        deflection = checked_initial(deflection)
         return deflection_from_state(self.spring, self.damping, deflection, effort)
 
     def next_deflection(self, before: Array, effort: Array, time_step: float) -> Array:
@@ -240,6 +253,22 @@ class SeriesElastic(Actuator):
             return self.spring.deflection_series(effort)
         checked_times((0.0, time_step), (2,))
         return next_deflection(self.spring, self.damping, time_step, effort, before)
+
+
+def checked_initial(deflection: object, unit: str = 'rad or m') -> float:
+    """Refuse an initial deflection unless it is a finite number.
+
+    Raises
+    ------
+    ActuatorError
+    """
+    is_number = isinstance(deflection, (int, float, np.integer, np.floating))
+    if not is_number or isinstance(deflection, bool) or not np.isfinite(deflection):  # type: ignore[call-overload]
+        raise ActuatorError(
+            f'The initial deflection is {reprlib.repr(deflection)}, expected a finite number '
+            f'[{unit}].'
+        )
+    return float(deflection)  # type: ignore[arg-type]
 
 
 def checked_times(times: ArrayLike, batch: tuple[int, ...]) -> Array:
