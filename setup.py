@@ -81,6 +81,7 @@ setup(
             'matplotlib>=3.5',
             'mujoco>=3.1',
             'pin>=3.0',
+            'toppra>=0.6',
         ],
         # colcon test runs pytest only if this extra lists it.
         'test': [

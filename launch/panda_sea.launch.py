@@ -34,6 +34,12 @@ ARGUMENTS = (
     ),
     ('namespace', '', 'Namespace of the nodes and their topics.'),
     (
+        'clock',
+        '',
+        'Topic of the simulated time. Empty: /clock, and with a namespace the clock in it, since '
+        'each simulated robot has its own time.',
+    ),
+    (
         'controller',
         '',
         'Control law: flatness, feed_forward_2, feed_forward_1, feed_forward_0, '
@@ -59,8 +65,9 @@ def start_nodes(context):
     namespace = value['namespace'].strip('/')
     with open(value['description_file'], encoding='utf-8') as file:
         description = {'robot_description': ParameterValue(file.read(), value_type=str)}
-    # The simulated robot makes the time that the others follow.
+    # The simulated robot makes the time that the others follow; another robot makes another one.
     time = {'use_sim_time': wanted['simulation']}
+    clock = '/' + (value['clock'].strip('/') or '/'.join(filter(None, (namespace, 'clock'))))
     control = {
         f'qos_overrides.{"/".join(("", *filter(None, (namespace, topic))))}'
         '.subscription.reliability': 'reliable'
@@ -76,7 +83,7 @@ def start_nodes(context):
             executable=executable,
             namespace=value['namespace'],
             parameters=parameters,
-            remappings=list(remappings),
+            remappings=[*remappings, *([('/clock', clock)] if clock != '/clock' else ())],
             output='screen',
         )
 

@@ -237,17 +237,83 @@ def test_dampers_need_times_that_fit():
         (None, ActuatorError, 'stiffness of j4 is missing'),
         ({'j4': [60.0], 'j2': [60.0]}, ActuatorError, 'given for j2, whose actuators cannot'),
         ({'j9': [60.0]}, JointNameError, 'unknown joints: j9'),
-        ({'j4': 60.0}, MotionError, "Joint 'j4': the stiffness is 60.0"),
-        ({'j4': [np.nan]}, MotionError, "Joint 'j4': the stiffness"),
-        ({'j4': ['stiff']}, MotionError, "Joint 'j4': the stiffness"),
+        ({'j4': 60.0}, ActuatorError, "Joint 'j4': the stiffness is 60.0"),
+        ({'j4': [np.nan]}, ActuatorError, "Joint 'j4': the stiffness"),
+        ({'j4': ['stiff']}, ActuatorError, "Joint 'j4': the stiffness"),
         ({'j4': [1e-6, 0.0, 0.0]}, DeflectionError, "Joint 'j4'"),
         ({'j4': np.full((7, 3), 60.0)}, MotionError, 'do not fit'),
+        ([60.0, 0.0], ActuatorError, r'stiffness is \[60.0.*a mapping of joint names'),
     ],
 )
 def test_stiffness_that_does_not_suit_the_robot_is_refused(stiffness, error, reason):
     motion = joint_motion([0.4, 0.5])
     with pytest.raises(error, match=reason):
         motor_motion(Actuators(MODEL, EACH), motion, stiffness=stiffness)
+
+
+def test_long_stiffness_is_not_repeated_in_the_message():
+    values = np.full((500, 3), 60.0)
+    values[321, 1] = np.inf
+    motion = joint_motion(np.linspace(0.0, 1.0, 500))
+    with pytest.raises(ActuatorError, match=r'holds inf at \(321, 1\)') as caught:
+        motor_motion(Actuators(MODEL, EACH), motion, stiffness={'j4': values})
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize('value', ['x', [0.01, 0.02], np.nan, True, None])
+def test_initial_deflection_that_is_no_number_is_refused(value):
+    actuators = Actuators(MODEL, DAMPED)
+    given = {'j2': value}
+    with pytest.raises(ActuatorError, match="Joint 'j2': the initial deflection is"):
+        motor_step(actuators, 0.0, joint_motion(0.0), initial_deflection=given)
+    with pytest.raises(ActuatorError, match="Joint 'j2': the initial deflection is"):
+        motor_motion(
+            actuators, joint_motion([0.0, 0.1]), times=[0.0, 0.1], initial_deflection=given
+        )
+
+
+@pytest.mark.parametrize('time', ['x', np.nan, np.inf, None, True])
+def test_time_that_is_no_number_is_refused(time):
+    with pytest.raises(MotionError, match='The time is'):
+        motor_step(Actuators(MODEL, DAMPED), time, joint_motion(0.0))
+
+
+def test_state_that_is_none_is_refused():
+    with pytest.raises(MotionError, match='The state is of type tuple, expected what motor_step'):
+        motor_step(Actuators(MODEL, DAMPED), 1.0, joint_motion(1.0), (0.0, 1.0))
+
+
+@pytest.mark.parametrize('order', [-1, 1.5, '1', True])
+def test_order_that_is_no_order_is_refused(order):
+    with pytest.raises(MotionError, match='The order is'):
+        motor_motion(Actuators(MODEL, {}), joint_motion(0.4), order=order)
+
+
+CHOSEN = VariableStiffness(Qbmove(a=6.0, k=10.0), 1.0)
+SLIDE = RobotModel.from_urdf(
+    robots.robot(
+        '<link name="base"/>',
+        robots.link('a'),
+        robots.joint('slide', 'base', 'a', 'prismatic', axis='0 0 1'),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ('actuator', 'stiffness', 'reason'),
+    [
+        (SeriesElastic(LinearSpring(1e3, 1e-5), 1.0), None, r'of [\d.]+ N; .* 0.01 N .*1e-05 m\)'),
+        (CHOSEN, None, r'series.*\[N/m\]'),
+        (CHOSEN, {'slide': [1.0]}, r'effort of [\d.]+ N with .* N/m is'),
+    ],
+    ids=['spring', 'missing', 'reach'],
+)
+def test_messages_about_prismatic_joints_have_their_units(actuator, stiffness, reason):
+    actuators = Actuators(SLIDE, {'slide': actuator})
+    with pytest.raises(ActuatorError, match=reason) as caught:
+        motor_motion(actuators, np.zeros((5, 1)), stiffness=stiffness)
+    assert 'rad' not in str(caught.value)
+    assert 'N m' not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
 """Actuators and limits of motors from tables of keys."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import robots
@@ -181,6 +185,46 @@ def test_table_that_cannot_be_used_is_refused_with_joint_key_and_reason(keys, re
 def test_tables_that_do_not_fit_the_robot_are_refused(config, error, reason):
     with pytest.raises(error, match=reason):
         actuators_from_config(MODEL, config)
+
+
+def test_smoothing_without_coulomb_friction_is_refused():
+    with pytest.raises(ActuatorError, match=r'elbow\.friction_smoothing is 0.1, but .*coulomb'):
+        elbow(**SEA, friction_smoothing=0.1)
+    assert elbow(**SEA, friction_smoothing=0.1, coulomb_friction=0.0).friction is None
+
+
+def test_the_first_key_that_does_not_fit_is_the_same_in_every_process():
+    code = (
+        'from hodyn_ros.actuators.config import _spring\n'
+        "try: _spring('elbow', {'spring': 'table', 'stiffness': 1.0, 'coefficients': (1.0,), "
+        "'cubic_stiffness': 2.0})\n"
+        'except ValueError as error: print(error)'
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, '-c', code],
+            env={**os.environ, 'PYTHONHASHSEED': str(seed)},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in range(4)
+    }
+    assert len(found) == 1
+    assert b'elbow.stiffness is given' in found.pop()
+
+
+def test_units_are_those_of_the_joint():
+    model = RobotModel.from_urdf(
+        robots.robot(
+            '<link name="base"/>',
+            robots.link('a'),
+            robots.joint('slide', 'base', 'a', 'prismatic'),
+        )
+    )
+    with pytest.raises(ActuatorError, match=r'above zero \[N/m\]'):
+        actuators_from_config(model, {'slide': {**SEA, 'stiffness': 0.0}})
+    with pytest.raises(ActuatorError, match=r'above zero \[N m/rad\]'):
+        elbow(**{**SEA, 'stiffness': 0.0})
 
 
 def test_limits_come_from_the_same_tables():

@@ -4,7 +4,9 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -363,7 +365,7 @@ def test_killed_worker_loses_nothing(model, tmp_path):
     assert summary.samples == 40_000
     assert_complete(tmp_path / 'out', model, motions)
     # Workers before and after: the pool was made anew.
-    assert len(summary.peak_memory) > 2
+    assert len(summary.peak_memory) >= 2
 
 
 def test_file_that_kills_its_worker_is_an_error_like_others(tmp_path):
@@ -429,6 +431,24 @@ def test_worker_of_an_earlier_run_cannot_put_anything_into_its_place(model, tmp_
         with pytest.raises(BatchError, match='another run has begun'):
             execute(packed, task)
     assert outputs_in(tmp_path / 'out') == []
+
+
+def test_run_whose_folder_is_taken_away_ends_and_keeps_what_is_done(model, tmp_path):
+    motions = make_folder(tmp_path / 'in', model, 12)
+
+    def take_away(progress):
+        if progress.done == 3:
+            shutil.rmtree(tmp_path / 'out' / '_hodyn' / 'runs')
+
+    options = {'suffix': '.npz', 'workers': 1}
+    with pytest.raises(BatchError, match='another run has begun|cannot be written'):
+        process_files(tmp_path / 'in', model, tmp_path / 'out', progress=take_away, **options)
+    assert multiprocessing.active_children() == []
+    recorded = manifest_in(tmp_path / 'out')
+    assert 3 <= len(recorded) < 12
+    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    assert summary.kept == len(recorded)
+    assert_complete(tmp_path / 'out', model, motions)
 
 
 def test_input_that_changes_during_the_run_is_an_error(model, tmp_path):
@@ -545,6 +565,25 @@ def test_results_are_inputs_as_well(model, tmp_path):
     process_files(tmp_path / 'middle', model, tmp_path / 'out', workers=0, suffix='.npz')
     motions['copy.csv'] = motions['motion000.npz']
     assert_complete(tmp_path / 'out', model, motions)
+
+
+@pytest.mark.parametrize(
+    ('module', 'options', 'extra'),
+    [
+        ('pyarrow.parquet', {'motion_column': 'motion'}, 'tables'),
+        ('distributed', {'scheduler': 'tcp://127.0.0.1:9'}, 'cluster'),
+    ],
+)
+def test_packages_that_are_missing_are_named_with_their_extra(
+    module, options, extra, model, tmp_path, monkeypatch
+):
+    make_folder(tmp_path / 'in', model, 1)
+    (tmp_path / 'in' / 'motion000.npz').rename(tmp_path / 'in' / 'a.parquet')
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(BatchError, match=rf'pip install hodyn_ros\[{extra}\]'):
+        process_files(
+            tmp_path / 'in', model, tmp_path / 'out', stop_on_error=True, **options
+        )
 
 
 @pytest.mark.parametrize(

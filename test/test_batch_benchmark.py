@@ -7,6 +7,7 @@ from benchmarks import batch
 pytest.importorskip('pyarrow')
 
 
+@pytest.mark.slow
 def test_benchmark_measures_all_runs_and_its_killed_run_comes_to_the_same(tmp_path):
     size = batch.SIZES['tiny']
     said = []

@@ -21,7 +21,9 @@ HEAVY = {'llvmlite', 'matplotlib', 'numba', 'pandas', 'plotly', 'pyarrow', 'scip
 def start(*arguments, program=None, **options):
     """Start a process of its own: the command, or a program in Python."""
     command = ['-c', program] if program else ['-m', 'hodyn_ros.cli.main']
-    environment = {**os.environ, 'PYTHONPATH': str(ROOT), **options.pop('environment', {})}
+    paths = [str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])]
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
+    environment.update(options.pop('environment', {}))
     return subprocess.Popen(
         [sys.executable, *command, *arguments],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,

@@ -156,6 +156,7 @@ def test_wrench_columns_add_to_the_torques(tmp_path, capsys):
 def test_check_is_silent_about_a_motion_that_keeps_its_limits(motion, capsys):
     code, out, _ = command(capsys, 'check', 'two_link', motion)
     assert code == 0
+    assert '81 samples from 0 s to 2 s, at most 0.025 s apart' in out
     assert 'are kept' in out
     assert 'exceeded' not in out
 
@@ -221,6 +222,30 @@ def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
     assert 'motor torque' in out
 
 
+def test_torque_rates_of_motors_are_checked_where_the_motion_determines_them(tmp_path, capsys):
+    times = np.linspace(0.0, 1.0, 11)
+    omega = 2.0
+    sine = [0.5 * omega**k * np.sin(omega * times + 0.5 * np.pi * k) for k in range(7)]
+    motion = np.stack([np.stack([series, series], -1) for series in sine], axis=1)
+    more = [(f'{name}.position_d{k}', motion[:, k, j])
+            for k in (5, 6) for j, name in enumerate(NAMES)]  # fmt: skip
+    path = write_table(tmp_path / 'smooth.csv', times, motion, more)
+    actuators = tmp_path / 'actuators.yaml'
+    elbow = '{type: sea, stiffness: 400.0, motor_inertia: 0.2, max_motor_torque_rate: 1.0}'
+    actuators.write_text(f'actuators: {{elbow: {elbow}}}')
+    arguments = ('check', 'two_link', path, '--actuators', actuators)
+    _, out, _ = command(capsys, *arguments)
+    (row,) = [line for line in out.splitlines() if 'motor torque rate' in line]
+    assert '--order' in row
+    data = as_json(capsys, *arguments, '--order', 4, code=1)
+    (found,) = data['violations']
+    effort = taylor_rnea(URDF.read_text(), NAMES, GRAVITY, motion)[..., 1]
+    # theta = q + Q / k; the motor gives Q and accelerates its inertia.
+    rate = effort[:, 1] + 0.2 * (motion[:, 3, 1] + effort[:, 3] / 400.0)
+    assert found['quantity'] == 'motor_torque_rate'
+    assert abs(found['value']) == pytest.approx(np.abs(rate).max(), rel=1e-9)
+
+
 def test_check_says_what_it_cannot_check(tmp_path, capsys):
     times = np.linspace(0.0, 1.0, 21)
     path = write_table(tmp_path / 'short.csv', times, swinging(times)[:, :3])
@@ -284,6 +309,32 @@ def test_slower_only_leaves_a_motion_as_it_is_that_keeps_its_limits(motion, caps
     data = as_json(capsys, *arguments, '--slower-only')
     assert data['factor'] == 1.0
     assert data['duration'] == data['duration_before']
+
+
+def test_wrenches_are_stretched_with_the_motion(tmp_path, capsys):
+    times = np.linspace(0.0, 1.0, 81)
+    swing = swinging(times, 1.0, 6.0)
+    push = 3.0 * np.sin(5.0 * times)
+    zeros = np.zeros(81)
+    columns = [
+        (f'tool.{order}.{part}.{axis}', values if (part, axis) == ('force', 'z') else zeros)
+        for order, values in (('wrench', push), ('wrench_dot', 15.0 * np.cos(5.0 * times)),
+                              ('wrench_ddot', -25.0 * push))
+        for part in ('force', 'torque')
+        for axis in 'xyz'
+    ]  # fmt: skip
+    path = write_table(tmp_path / 'pushing.csv', times, swing, columns)
+    code, _, err = command(capsys, 'retime', 'two_link', path)
+    assert code == 2
+    assert '--uniform' in err
+    out = tmp_path / 'slower.csv'
+    factor = as_json(capsys, 'retime', 'two_link', path, '--uniform', '-o', out)['factor']
+    assert factor > 1.0
+    slower = read_table(out)
+    np.testing.assert_allclose(slower['tool.wrench.force.z'], push, atol=1e-12)
+    rate = slower['tool.wrench_dot.force.z']
+    np.testing.assert_allclose(rate, 15.0 * np.cos(5.0 * times) / factor, atol=1e-12)
+    assert command(capsys, 'check', 'two_link', out)[0] == 0
 
 
 WAYPOINTS = """
@@ -415,6 +466,17 @@ def test_a_folder_of_motions_is_computed_and_gone_on_with(motion, fast, tmp_path
     assert '0 computed, 2 kept, 1 failed of 3' in shown
     assert 'broken.csv' in err
     assert 'nonsense' in err
+
+
+def test_an_interrupted_data_set_says_how_to_go_on(motion, tmp_path, monkeypatch, capsys):
+    def interrupted(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('hodyn_ros.batch.process_files', interrupted)
+    arguments = ('compute', 'two_link', tmp_path, '-o', tmp_path / 'results')
+    code, _, err = command(capsys, *arguments)
+    assert code == 130
+    assert '--resume' in err
 
 
 def test_demo_writes_what_the_other_commands_read(tmp_path, capsys):

@@ -94,6 +94,7 @@ def _agree(shown, printed, is_timed):
     return is_timed or is_rounding or math.isclose(a, b, rel_tol=0.02)
 
 
+@pytest.mark.slow
 def test_page_shows_what_the_commands_print(tmp_path):
     for module in ('matplotlib', 'pinocchio', 'plotly', 'pyarrow'):
         pytest.importorskip(module, reason=f'{module} is not installed')

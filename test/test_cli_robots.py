@@ -373,7 +373,7 @@ def test_info_shows_limits_and_units_in_a_table(capsys):
 def test_info_lists_doubtful_values_that_other_commands_only_count(capsys):
     assert run(['info', 'iiwa14']) == 0
     assert capsys.readouterr().out.count('triangle inequality') == 2
-    with pytest.warns(UserWarning, match='2 doubtful values.*hodyn info iiwa14'):
+    with pytest.warns(UserWarning, match='2 remarks on iiwa14.urdf: hodyn info iiwa14'):
         load_model(Choice('iiwa14'))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from control_plant import Plant
 from oracles import PinOracle
-from robots import TWO_LINK, joint, link, robot
+from robots import HEAVIER_TWO_LINK, TWO_LINK, joint, link, robot
 from scipy.linalg import expm
 
 from hodyn_ros import RobotModel
@@ -381,6 +381,10 @@ def test_a_bandwidth_puts_all_poles_there():
         (-3.0, ControlError, "bandwidth of joint 'j1' is -3.0, expected a positive"),
         (float('nan'), ControlError, 'expected a positive number'),
         ('fast', ControlError, 'expected a bandwidth'),
+        (True, ControlError, 'expected a bandwidth'),
+        (1e308, ControlError, "Joint 'j1': .* gains would be infinite or zero"),
+        (1e-308, ControlError, "Joint 'j1': .* gains would be infinite or zero"),
+        ({'j1': 5.0, 'j2': True, 'j3': 5.0}, ControlError, "joint 'j2' is True"),
         ([1.0, 2.0], ControlError, 'expected a bandwidth'),
         ({'j1': 5.0, 'j2': 5.0}, JointNameError, 'missing: j3'),
         ({'j1': 5.0, 'j2': 5.0, 'j3': 5.0, 'j4': 5.0}, JointNameError, 'unknown: j4'),
@@ -403,6 +407,8 @@ def test_unusable_poles_are_refused(poles, error, message):
         ({'torque_limits': [1.0, np.nan, 1.0]}, 'torque_limits'),
         ({'lead': -0.1}, 'lead is -0.1, expected zero or more'),
         ({'lead': np.inf}, 'lead is inf'),
+        ({'lead': True}, 'lead is True'),
+        ({'lead': 'x'}, "lead is 'x'"),
     ],
 )
 def test_unusable_options_are_refused(change, message):
@@ -411,8 +417,20 @@ def test_unusable_options_are_refused(change, message):
         FlatnessController(case.model, case.actuators, BANDWIDTH, **change)
 
 
+@pytest.mark.parametrize('kind', [np.float32, np.float64, np.int64])
+def test_the_lead_may_be_a_number_of_numpy(kind):
+    case = elastic_three_link()
+    assert FlatnessController(case.model, case.actuators, BANDWIDTH, lead=kind(1)).lead == 1.0
+
+
 def test_unusable_gains_of_motors_are_refused():
     case = elastic_three_link()
+    for orders in (1.0, True, '2', None):
+        with pytest.raises(ControlError, match='orders is .*, expected 0, 1 or 2'):
+            FeedForwardController(case.model, case.actuators, (1.0, 1.0), orders)
+    for bandwidth in (1e308, 1e-200):
+        with pytest.raises(ControlError, match="bandwidth of joint 'j1', .* neither"):
+            motor_gains(case.model, case.actuators, bandwidth, np.zeros(3))
     for gains in (7.0, (1.0,), (1.0, -2.0), ([1.0, 2.0], 1.0), None):
         with pytest.raises(ControlError, match='expected'):
             PDGravity(case.model, case.actuators, gains)
@@ -469,6 +487,52 @@ def test_actuators_that_no_law_here_controls_are_refused():
         FlatnessController(RobotModel.from_urdf(TWO_LINK), case.actuators, BANDWIDTH)
     for error in (ControlError, DeflectionError):
         assert issubclass(error, HodynError)
+
+
+@pytest.mark.parametrize(
+    'actuators', [None, {'j1': SeriesElastic(100.0, 0.2)}], ids=['none', 'mapping']
+)
+def test_what_is_no_actuators_is_refused(actuators):
+    model = elastic_three_link().model
+    for make in (
+        lambda: FlatnessController(model, actuators, BANDWIDTH),
+        lambda: PDGravity(model, actuators, (1.0, 1.0)),
+        lambda: motor_gains(model, actuators, 1.0, np.zeros(3)),
+    ):
+        with pytest.raises(ControlError, match=r'expected Actuators\(model'):
+            make()
+    with pytest.raises(ControlError, match='not a RobotModel'):
+        FlatnessController(None, elastic_three_link().actuators, BANDWIDTH)
+
+
+def test_actuators_of_another_robot_with_the_same_joints_are_refused():
+    model = RobotModel.from_urdf(TWO_LINK)
+    actuators = Actuators(model, {'elbow': SeriesElastic(100.0, 0.2)})
+    longer = TWO_LINK.replace('<origin xyz="0.4 0 0.05"', '<origin xyz="0.5 0 0.05"')
+    sliding = TWO_LINK.replace('name="elbow" type="revolute"', 'name="elbow" type="prismatic"')
+    for xml, what in ((longer, 'kinematics'), (sliding, 'types of joints')):
+        assert xml != TWO_LINK
+        other = RobotModel.from_urdf(xml)
+        with pytest.raises(ControlError, match=f'robot with other {what}'):
+            FlatnessController(other, actuators, BANDWIDTH)
+        # Meant for it, they are made for it.
+        FlatnessController(other, Actuators(other, actuators.by_joint), BANDWIDTH)
+    for alike in (
+        RobotModel.from_urdf(TWO_LINK),
+        model.with_payload('tool', 1.0),
+        RobotModel.from_urdf(HEAVIER_TWO_LINK),
+    ):
+        FlatnessController(alike, actuators, BANDWIDTH)
+
+
+@pytest.mark.parametrize('drive', [SeriesElastic(100.0, 0.2), RigidDrive(0.2)])
+def test_inertia_of_a_motor_that_counts_twice_is_refused_here_too(drive):
+    model = RobotModel.from_urdf(TWO_LINK)
+    actuators = Actuators(model, {'elbow': drive})
+    heavy = model.with_armature({'elbow': 0.3})
+    with pytest.raises(ControlError, match="Joint 'elbow': .*count twice"):
+        FlatnessController(heavy, actuators, BANDWIDTH)
+    FlatnessController(model.with_armature({'shoulder': 0.3}), actuators, BANDWIDTH)
 
 
 def test_compiled_code_changes_nothing():

@@ -363,6 +363,113 @@ def test_time_that_jumps_back_begins_anew(start):
     np.testing.assert_allclose(second, flatness().command(reference, *moved), rtol=1e-9)
 
 
+def both(pairs, stamp, value=0.0, topics=(LINKS, MOTORS)):
+    """What the second half of a pair gives."""
+    message = JointState(name=list(NAMES), position=[value, 0.0], velocity=[0.0, 0.0])
+    message.header.stamp = time_message(stamp)
+    return [pairs.take(topic, message) for topic in topics][-1]
+
+
+class Steady:
+    """A clock that stands still until it is told."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def answered():
+    """Pairs, one of which, at 5 s, has been answered; and their clock."""
+    steady = Steady()
+    pairs = Pairs(NAMES, NAMES, steady)
+    pairs.answer(both(pairs, 5 * 10**9).stamp)
+    return pairs, steady
+
+
+def test_pairs_begin_anew_after_some_of_the_past_and_nothing_newer(answered):
+    pairs, steady = answered
+    found = []
+    for i in range(20):
+        steady.now = 0.1 * i
+        found.append(both(pairs, 10**9 + i, topics=(LINKS, MOTORS) if i % 2 else (MOTORS, LINKS)))
+        assert (pairs.behind > 3.9) == (0 < i < 10)
+        if found[-1] is not None:
+            pairs.answer(found[-1].stamp)
+    assert found[:10] == [None] * 10
+    assert found[10].begins_anew and found[10].stamp == 10**9 + 10
+    assert not any(measured.begins_anew for measured in found[11:])
+
+
+def test_the_same_sample_again_and_again_is_answered_again(answered):
+    pairs, steady = answered  # as of a simulation that waits for an answer that was lost
+    found = []
+    for steady.now in (0.0, 0.7, 1.4):
+        found.append(both(pairs, 5 * 10**9))
+    assert [measured is not None for measured in found] == [False, False, True]
+
+
+def test_late_pairs_between_newer_ones_do_not_begin_anew(answered):
+    pairs, steady = answered
+    for i in range(50):
+        steady.now = 0.1 * i
+        assert both(pairs, 10**9 + i) is None
+        newer = both(pairs, 6 * 10**9 + i)
+        assert not newer.begins_anew
+        pairs.answer(newer.stamp)
+
+
+@pytest.mark.parametrize('topic', [LINKS, MOTORS])
+def test_halves_of_the_past_do_not_begin_anew(answered, topic):
+    pairs, steady = answered
+    for i in range(50):
+        steady.now = 0.1 * i
+        assert both(pairs, 10**9 + i, topics=(topic,)) is None
+    # Nor do pairs as long as one of the inputs goes on.
+    for i in range(50, 100):
+        steady.now = 0.1 * i
+        assert both(pairs, 10**9 + i) is None
+        both(pairs, 6 * 10**9 + i, topics=(topic,))
+
+
+def test_time_that_goes_back_twice_is_waited_for_twice(answered):
+    pairs, steady = answered
+    for i in range(9):
+        steady.now = 0.1 * i
+        assert both(pairs, 2 * 10**9 + i) is None
+    for i in range(9, 19):
+        steady.now = 0.1 * i
+        assert both(pairs, 10**9 + i) is None
+    steady.now = 2.0
+    assert both(pairs, 10**9 + 20).begins_anew
+
+
+@pytest.mark.parametrize('wrong', [10**18, 8 * 10**9])
+def test_stamps_that_go_back_begin_anew_where_they_are_the_time(start, wrong):
+    harness = start(without_reference='hold')
+    far = STATE + 1.0
+    harness.answer(wrong, far)
+    reference = np.zeros((5, 2))
+    reference[0] = STATE[0]
+    deadline, stamp = time.monotonic() + TIMEOUT, 5 * 10**9
+    while len(harness.commands) < 2:
+        stamp += STEP
+        harness.measure(stamp, STATE)
+        time.sleep(0.01)
+        assert time.monotonic() < deadline
+    # Held where it is now, not where it was in that other time.
+    for command in harness.commands[1:]:
+        assert stamp_of(command) <= stamp
+        expected = flatness().command(reference, *STATE)
+        np.testing.assert_allclose(command.effort, expected, rtol=1e-9)
+    status = harness.status(
+        'motor_command', lambda s: 'behind one that was answered' in str(s.values)
+    )
+    assert 'begins anew' in dict_of(status)['held back because']
+
+
 def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed():
     harness = Harness(robot_description='', measurement_timeout=10.0, without_reference='hold')
     try:

@@ -3,6 +3,8 @@
 import itertools
 import runpy
 import sys
+import threading
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -11,11 +13,18 @@ import pytest
 import rclpy
 import yaml
 from rclpy.context import Context
-from ros_harness import next_domain
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from ros_harness import TIMEOUT, next_domain
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import actuators_from_config
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.conversions import nanoseconds
 from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
+from hodyn_ros.ros.node import HodynNode
 from hodyn_ros.trajectory.references import panda_sinusoids
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,10 +75,17 @@ def started(names):
 
 
 @pytest.fixture
-def real_node(tmp_path):
+def context():
+    own = Context()
+    rclpy.init(context=own, domain_id=next_domain())
+    yield own
+    rclpy.shutdown(context=own)
+
+
+@pytest.fixture
+def real_node(tmp_path, context):
     """Make a real node as launch_ros would, with its options."""
-    context, made, numbers = Context(), [], itertools.count()
-    rclpy.init(context=context, domain_id=next_domain())
+    made, numbers = [], itertools.count()
 
     def make(kind, options):
         arguments = ['--ros-args']
@@ -93,7 +109,24 @@ def real_node(tmp_path):
     yield make
     for node in made:
         node.destroy_node()
-    rclpy.shutdown(context=context)
+
+
+@pytest.fixture
+def spin(context):
+    """Spin nodes, each in a thread."""
+    executors, threads = [], []
+
+    def begin(node):
+        executors.append(SingleThreadedExecutor(context=context))
+        executors[-1].add_node(node)
+        threads.append(threading.Thread(target=executors[-1].spin, daemon=True))
+        threads[-1].start()
+
+    yield begin
+    for executor in executors:
+        executor.shutdown()
+    for thread in threads:
+        thread.join(TIMEOUT)
 
 
 def test_every_argument_is_declared_with_a_description(names):
@@ -142,3 +175,83 @@ def test_the_simulated_robot_starts_where_the_reference_begins(started, real_nod
     controller = started()['flatness_controller']
     lead = real_node(FlatnessControllerNode, controller)._declared.settings.lead
     assert lead == node.get_parameter('sample_period').value / 2.0
+
+
+@pytest.mark.parametrize(
+    ('given', 'topic'),
+    [
+        ({}, '/clock'),
+        ({'namespace': 'arm'}, '/arm/clock'),
+        ({'namespace': '/left/arm/'}, '/left/arm/clock'),
+        ({'namespace': 'arm', 'clock': '/clock'}, '/clock'),
+        ({'clock': 'robots/time'}, '/robots/time'),
+    ],
+)
+def test_all_nodes_follow_the_clock_of_their_robot(started, given, topic):
+    for options in started(robot_state_publisher='true', **given).values():
+        remapped = dict(options['remappings']).get('/clock', '/clock')
+        assert remapped == topic
+
+
+def test_the_hodyn_node_takes_its_time_from_that_clock(started, real_node, context):
+    real_node(HodynNode, started(namespace='left')['hodyn_node'])
+    client = Node('client', context=context)
+    wait_for(lambda: client.get_subscriptions_info_by_topic('/left/clock'))
+    assert not client.get_subscriptions_info_by_topic('/clock')
+
+
+class Robot:
+    """What is seen of a robot in a namespace."""
+
+    def __init__(self, client, namespace):
+        self.clock, self.states, self.commands = [], [], []
+        for kind, topic, kept, profile in (
+            (Clock, 'clock', self.clock, qos.OUTPUT),
+            (JointState, 'joint_states', self.states, qos.OUTPUT),
+            (JointState, 'motor_command', self.commands, qos.OUTPUT),
+        ):
+            client.create_subscription(kind, f'/{namespace}/{topic}', kept.append, profile)
+
+
+def test_two_robots_at_a_time_have_each_their_own(started, real_node, context, spin):
+    simulated_robot = pytest.importorskip('hodyn_ros.ros.simulated_robot')
+    pytest.importorskip('mujoco')
+    client = Node('client', context=context)
+    shared = []
+    client.create_subscription(Clock, '/clock', shared.append, qos.OUTPUT)
+    robots = {name: Robot(client, name) for name in ('left', 'right')}
+    begins = dict(zip(robots, (5, 5000)))  # s
+    spin(client)
+    controllers, simulations = {}, {}
+    for name in robots:
+        options = started(namespace=name)
+        controllers[name] = real_node(FlatnessControllerNode, options['flatness_controller'])
+        spin(controllers[name])
+    wait_for(lambda: all(node._loop is not None for node in controllers.values()))
+    for name in robots:
+        options = started(namespace=name)['simulated_robot']
+        options['parameters'].append({'start_time': float(begins[name]), 'command_timeout': 60.0})
+        simulations[name] = real_node(simulated_robot.SimulatedRobot, options)
+        spin(simulations[name])
+    wait_for(lambda: all(len(robot.commands) > 100 for robot in robots.values()))
+    assert not shared
+    for name, robot in robots.items():
+        first, period = begins[name] * 10**9, 10**6
+        for stamps in (
+            [nanoseconds(message.clock) for message in list(robot.clock)],
+            [nanoseconds(message.header.stamp) for message in list(robot.states)],
+            [nanoseconds(message.header.stamp) for message in list(robot.commands)],
+        ):
+            # Each sample once and in its order, but for those that waited for the controller.
+            later = [stamp for stamp in stamps if stamp > first]
+            assert later == list(range(first + period, first + period * (len(later) + 1), period))
+        now = controllers[name].get_clock().now().nanoseconds
+        assert first <= now < first + 100 * 10**9
+        assert simulations[name]._counts['held'] == 0
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        time.sleep(0.02)
+        assert time.monotonic() < deadline

@@ -44,11 +44,11 @@ print(json.dumps({'early': early, 'late': peak(), 'count': count}))
 @pytest.mark.parametrize(
     'suffix, count, needs',
     [
-        ('.csv', 80_000, 'numpy'),
-        ('.npz', 400_000, 'numpy'),
+        pytest.param('.csv', 80_000, 'numpy', marks=pytest.mark.slow),
+        pytest.param('.npz', 400_000, 'numpy', marks=pytest.mark.slow),
         ('.parquet', 400_000, 'pyarrow'),
         ('.mcap', 80_000, 'rosbags'),
-        ('.db3', 80_000, 'rosbags'),
+        pytest.param('.db3', 80_000, 'rosbags', marks=pytest.mark.slow),
     ],
 )
 def test_memory_does_not_grow_with_the_file(tmp_path, suffix, count, needs):

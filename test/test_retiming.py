@@ -55,7 +55,7 @@ def violations(model, limits, motion, samples=100_003):
 
 
 @pytest.mark.parametrize('at_rest', [True, False])
-@pytest.mark.parametrize('seed', [0, 2])
+@pytest.mark.parametrize('seed', [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_panda_keeps_all_limits_at_any_instant_and_is_much_faster(seed, at_rest):
     path = panda_path(seed, at_rest)
     limits = motion_limits(PANDA, FRANKA)

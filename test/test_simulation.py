@@ -16,7 +16,13 @@ from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.actuators.vsa import VariableStiffness
 from hodyn_ros.actuators.vsa_antagonistic import Qbmove
 from hodyn_ros.actuators.vsa_lever import AwasII
-from hodyn_ros.errors import DeflectionError, HodynError, JointNameError, SimulationError
+from hodyn_ros.errors import (
+    ActuatorError,
+    DeflectionError,
+    HodynError,
+    JointNameError,
+    SimulationError,
+)
 from hodyn_ros.model.friction import Coulomb, Viscous
 from hodyn_ros.resources import share_file
 from hodyn_ros.simulation.plant import ElasticPlant
@@ -348,6 +354,68 @@ def test_torques_that_cannot_be_used_are_refused(torque):
     plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
     with pytest.raises(SimulationError, match='torque is'):
         plant.step(torque)
+
+
+@needs_mujoco
+@pytest.mark.parametrize('torque', [[1.0, 1.1e10], lambda time: [-1e300, 0.0]])
+def test_torques_above_what_mujoco_takes_are_refused(torque):
+    plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
+    with pytest.raises(SimulationError, match=r'torque of motor .* expected magnitudes up to 1e'):
+        plant.step(torque)
+    with pytest.raises(SimulationError, match='diverged'):
+        plant.step([0.0, 1e10])  # taken, and one step is enough
+    plant.reset([0.0, 0.0])
+    plant.step([0.0, 1e7])
+    assert plant.qd[1] > 1e3  # below, it acts
+    with pytest.raises(SimulationError, match='torque of motor'):
+        plant.acceleration([1e11, 0.0])
+
+
+@needs_mujoco
+@pytest.mark.parametrize('steps', [-1, 1.5, True, None])
+def test_steps_that_are_no_whole_number_are_refused(steps):
+    plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
+    with pytest.raises(SimulationError, match='steps is'):
+        plant.step([0.0, 0.0], steps)
+    assert plant.time == 0.0
+
+
+@needs_mujoco
+@pytest.mark.parametrize('time', [np.nan, np.inf, 'now', None, True])
+def test_a_time_that_is_no_number_is_refused_and_the_state_stays(time):
+    plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
+    with pytest.raises(SimulationError, match='time is'):
+        plant.reset([1.0, 1.0], time=time)
+    np.testing.assert_array_equal(plant.q, 0.0)
+
+
+@needs_mujoco
+@pytest.mark.parametrize(
+    ('stiffness', 'message'),
+    [
+        ([60.0], 'expected a mapping'),
+        ({'shoulder': 60.0}, "given for 'shoulder'; joints that can choose theirs: elbow"),
+        ({'wrist': 60.0}, "given for 'wrist'"),
+        ({'elbow': 'stiff'}, "'elbow': the stiffness is 'stiff'"),
+        ({'elbow': np.nan}, "'elbow': the stiffness is nan"),
+    ],
+)
+def test_stiffness_that_cannot_be_chosen_is_refused(stiffness, message):
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    drives = {'elbow': VariableStiffness(Qbmove(6.7, 0.3), 0.02)}
+    plant = ElasticPlant(model, Actuators(model, drives))
+    with pytest.raises(SimulationError, match=message):
+        plant.reset([0.0, 0.0], stiffness=stiffness)
+
+
+@needs_mujoco
+def test_actuators_of_another_robot_are_refused():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    actuators = Actuators(model, {'elbow': SeriesElastic(100.0, 0.1)})
+    with pytest.raises(ActuatorError, match="'elbow': .*count twice"):
+        ElasticPlant(model.with_armature({'elbow': 0.2}), actuators)
+    with pytest.raises(ActuatorError, match='robot with other joints'):
+        ElasticPlant(RobotModel.from_urdf(robots.OTHER_JOINTS), actuators)
 
 
 @needs_mujoco

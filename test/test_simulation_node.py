@@ -50,11 +50,11 @@ def nanoseconds(stamp):
 class Bench:
     """A simulated robot and a client in one thread."""
 
-    def __init__(self, **parameters):
+    def __init__(self, namespace=None, **parameters):
         self.context = Context()
         rclpy.init(context=self.context, domain_id=next_domain())
         self.executor = SingleThreadedExecutor(context=self.context)
-        self.client = Node('client', context=self.context)
+        self.client = Node('client', context=self.context, namespace=namespace)
         self.received = {}
         for topic, kind in (
             ('joint_states', JointState),
@@ -78,6 +78,7 @@ class Bench:
         }
         self.node = SimulatedRobot(
             context=self.context,
+            namespace=namespace,
             parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
         )
         self.executor.add_node(self.client)
@@ -164,6 +165,7 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
     count = 100
     robot = bench(
         **{
+            'command_timeout': 60.0,
             'sensors.position_noise': 1e-4,
             'sensors.motor_velocity_noise': 1e-3,
             'sensors.seed': 7,
@@ -256,6 +258,7 @@ def test_motors_are_matched_by_name(bench):
         (lambda b: b.command([1.0], START), 'invalid', 'effort has 1 values, expected 2'),
         (lambda b: b.command([1.0, np.nan], START), 'invalid', "effort of 'elbow' is nan"),
         (lambda b: b.command([1.0, np.inf], START), 'invalid', "effort of 'elbow' is inf"),
+        (lambda b: b.command([1.0, 1e11], START), 'invalid', "motor 'elbow' is 1e+11, expected"),
         (lambda b: b.command([1.0], START, ['elbow']), 'unknown joints', 'missing: shoulder'),
         (
             lambda b: b.command([1.0, 2.0], START, ['elbow', 'wrist']),
@@ -278,6 +281,32 @@ def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(bench, comma
     assert robot.value('samples') == '0'
     robot.command([1.0, 2.0], START)
     robot.sample(START + PERIOD)
+
+
+def test_the_report_names_the_namespace(bench):
+    robot = bench(namespace='left')
+    robot.wait(lambda: robot.received['/diagnostics'], 'report')
+    assert robot.status().name == 'left/simulated_robot: simulation'
+
+
+def test_the_clock_is_left_to_others_if_so_asked(bench):
+    robot = bench(publish_clock=False)
+    robot.sample(START)
+    robot.command([0.0, 0.0], START)
+    robot.sample(START + PERIOD)
+    assert not robot.received['/clock']
+    assert not robot.client.get_publishers_info_by_topic('/clock')
+
+
+def test_another_clock_is_an_error_that_says_what_to_do(bench):
+    robot = bench()
+    robot.wait(lambda: robot.status().level == DiagnosticStatus.OK, 'all well')
+    other = robot.client.create_publisher(Clock, '/clock', 1)
+    robot.wait(lambda: robot.status().level == DiagnosticStatus.ERROR, 'error')
+    assert robot.status().message.startswith('/client publish(es) /clock too')
+    assert 'publish_clock' in robot.status().message
+    robot.client.destroy_publisher(other)
+    robot.wait(lambda: robot.status().level != DiagnosticStatus.ERROR, 'end of the error')
 
 
 def test_bytes_that_are_no_message_are_refused(bench):
@@ -352,6 +381,8 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
             {'actuators.elbow.max_deflection': 1e-3},
             "Joint 'elbow': .*torque of .* it reaches -0.4 to 0.4",
         ),
+        ({'initial_stiffness.elbow': 30.0}, 'initial_stiffness.elbow is given, but .* is not vsa'),
+        ({'publish_clock': 1}, 'Parameter publish_clock is 1, expected true or false'),
         ({'initial_position.wrist': 0.3}, 'initial_position.wrist is for no joint'),
         ({'initial_position.elbow': 'up'}, 'initial_position.elbow is .up., expected a finite'),
     ],

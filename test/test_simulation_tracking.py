@@ -228,3 +228,14 @@ def test_tracking_refuses_what_it_cannot_run(arguments, message):
 def test_command_delay_must_be_a_whole_number():
     with pytest.raises(SimulationError, match='command_delay is 0.5, expected a whole number'):
         SampledPlant(plant(), command_delay=0.5)
+
+
+def test_a_command_that_is_refused_takes_no_place_among_the_delayed():
+    tried, alike = (SampledPlant(plant(), command_delay=2) for _ in range(2))
+    n = len(tried.plant.motor_names)
+    for i in range(6):
+        with pytest.raises(SimulationError, match='torque'):
+            tried.advance(np.full(n, 1e11))
+        np.testing.assert_array_equal(
+            tried.advance(np.full(n, 0.1 * i)).q, alike.advance(np.full(n, 0.1 * i)).q
+        )

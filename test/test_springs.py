@@ -305,6 +305,9 @@ def test_stiffness_that_is_not_positive_is_refused(make, bad):
         (lambda: TableSpring((0.0, np.nan), (0.0, 1.0)), 'deflections are'),
         (lambda: TableSpring(((0.0, 1.0),), (0.0, 1.0)), 'deflections are'),
         (lambda: TableSpring('table', (0.0, 1.0)), 'deflections are'),
+        (lambda: TableSpring((0.0, 1e-320), (0.0, 1.0)), 'slopes from inf'),
+        (lambda: TableSpring((-1e308, 1e308), (0.0, 1.0)), 'too far apart'),
+        (lambda: TableSpring((0.0, 1e-200, 1.0), (0.0, 1e100, 2e100)), 'too close together'),
     ],
 )
 def test_law_that_cannot_be_used_is_refused_with_the_reason(make, reason):

@@ -137,6 +137,17 @@ def test_range_of_the_effort_ends_where_the_interval_of_the_stiffness_closes(mod
             drive.motors([0.0], [1.000001 * end], [upper])
 
 
+@pytest.mark.parametrize('seed', range(20))
+def test_interval_at_the_very_end_of_the_efforts_is_not_turned_round(seed):
+    random = np.random.default_rng(seed)
+    Ks, travel, deflection = random.uniform((1.0, 0.1, 0.1), (50.0, 0.9, 0.78))
+    lever = AwasII(Ks, 0.05, 0.015, deflection, max_travel=0.05 * travel)
+    for end in lever.effort_range:
+        lower, upper = lever.stiffness_range(end)
+        assert lower <= upper
+        VariableStiffness(lever, 0.1).motors([0.0], [end], [lower])
+
+
 @every_model
 def test_ends_of_the_interval_are_reached_themselves(model):
     efforts = np.array([effort_at(model, fraction) for fraction in np.linspace(0.001, 0.999, 41)])

@@ -27,6 +27,19 @@ from hodyn_ros.names import listed
 Array = NDArray[np.float64]
 
 
+# By what a robot is known as the same.
+_OF_THE_ROBOT = {
+    'joint_names': 'joints',
+    'joint_types': 'types of joints',
+    'body_names': 'bodies',
+    'parent': 'kinematics',
+    'coordinate': 'kinematics',
+    'multiplier': 'kinematics',
+    'X': 'kinematics',
+    'B': 'kinematics',
+}
+
+
 class DrivenJoint(NamedTuple):
     """A joint with its actuator and motors."""
 
@@ -125,7 +138,7 @@ class Actuators:
                     'RigidDrive(), SeriesElastic(spring, motor_inertia) or '
                     'VariableStiffness(model, motor_inertia).'
                 )
-            self._refuse_twice(name, actuator)
+            _refuse_twice(self.model, name, actuator)
         chosen = {name: self.by_joint.get(name, RigidDrive()) for name in self.model.joint_names}
         driven: list[DrivenJoint] = []
         names: list[str] = []
@@ -176,14 +189,42 @@ class Actuators:
             object.__setattr__(self, key, value)
         self.__post_init__()
 
-    def _refuse_twice(self, name: str, actuator: Actuator) -> None:
-        armature = self.model.armature[self.model.body_names.index(name)]
-        if armature > 0.0 and any(inertia > 0.0 for inertia in actuator.motor_inertias):
-            raise ActuatorError(
-                f'Joint {name!r}: the model has an armature of {armature:.6g} and the actuator '
-                f'motor inertias of {listed(actuator.motor_inertias)}, so the rotor would count '
-                f"twice. Expected one of the two: model.with_armature({{'{name}': 0.0}})."
-            )
+    def check_suits(self, model: RobotModel) -> None:
+        """Refuse a model that is not of the robot that the actuators were made for.
+
+        Inertias, friction, limits and gravity may differ, as with a payload.
+
+        Parameters
+        ----------
+        model : RobotModel
+
+        Raises
+        ------
+        ActuatorError
+            If joints, their types or the kinematics differ, or an inertia would count twice.
+        """
+        if model is self.model:
+            return
+        for what in _OF_THE_ROBOT:
+            if not np.array_equal(getattr(model, what), getattr(self.model, what)):
+                kind = _OF_THE_ROBOT[what]
+                raise ActuatorError(
+                    f'The actuators are those of a robot with other {kind}: {self.model!r}, given '
+                    f'is {model!r}. If they are meant for it, make them for it: Actuators(model, '
+                    'actuators.by_joint).'
+                )
+        for name, actuator in self.by_joint.items():
+            _refuse_twice(model, name, actuator)
+
+
+def _refuse_twice(model: RobotModel, name: str, actuator: Actuator) -> None:
+    armature = model.armature[model.body_names.index(name)]
+    if armature > 0.0 and any(inertia > 0.0 for inertia in actuator.motor_inertias):
+        raise ActuatorError(
+            f'Joint {name!r}: the model has an armature of {armature:.6g} and the actuator '
+            f'motor inertias of {listed(actuator.motor_inertias)}, so the rotor would count '
+            f"twice. Expected one of the two: model.with_armature({{'{name}': 0.0}})."
+        )
 
 
 def check_joint_names(model: RobotModel, names: Sequence[str] | Mapping[str, object]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
 from hodyn_ros.actuators.actuator import Actuator
 from hodyn_ros.actuators.assignment import Actuators, check_joint_names
+from hodyn_ros.actuators.inputs import in_units_of
 from hodyn_ros.actuators.limits import MotorLimits, motor_limits
 from hodyn_ros.actuators.rigid import RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
@@ -176,9 +178,12 @@ def actuators_from_config(model: RobotModel, config: Config) -> Actuators:
         If a key is unknown, missing or does not belong to the actuator, or a value cannot be
         used. The message names joint and key.
     """
-    tables = check_config(config)
-    check_joint_names(model, tables)
-    return Actuators(model, {joint: _actuator(joint, table) for joint, table in tables.items()})
+    tables = _checked_tables(model, config)
+    actuators = {}
+    for joint, table in tables.items():
+        with _units_of(model, joint):
+            actuators[joint] = _actuator(joint, table)
+    return Actuators(model, actuators)
 
 
 def motor_limits_from_config(actuators: Actuators, config: Config) -> MotorLimits:
@@ -199,8 +204,7 @@ def motor_limits_from_config(actuators: Actuators, config: Config) -> MotorLimit
     JointNameError, ActuatorError
         See `actuators_from_config`.
     """
-    tables = check_config(config)
-    check_joint_names(actuators.model, tables)
+    tables = _checked_tables(actuators.model, config)
     limits = {}
     for joint, table in tables.items():
         count = len(actuators[joint].motor_suffixes)
@@ -216,6 +220,28 @@ def motor_limits_from_config(actuators: Actuators, config: Config) -> MotorLimit
             quantity: table[name] for name, quantity in _LIMITS.items() if name in table
         }
     return motor_limits(actuators, limits)  # type: ignore[arg-type]
+
+
+def _checked_tables(model: RobotModel, config: Config) -> dict[str, dict[str, object]]:
+    """Do what `check_config` does for the joints of a model."""
+    if not isinstance(config, Mapping):
+        return check_config(config)
+    check_joint_names(model, config)
+    tables = {}
+    for joint, table in config.items():
+        with _units_of(model, joint):
+            tables.update(check_config({joint: table}))
+    return tables
+
+
+@contextmanager
+def _units_of(model: RobotModel, joint: str) -> Iterator[None]:
+    """Give messages the units of the joint: keys are described for revolute ones."""
+    try:
+        yield
+    except ActuatorError as error:
+        text = in_units_of(model, model.joint_names.index(joint), str(error))
+        raise ActuatorError(text) from None
 
 
 def _name(joint: str, key: str) -> str:
@@ -334,7 +360,7 @@ def _series_elastic(joint: str, table: Mapping[str, object]) -> Actuator:
 def _spring(joint: str, table: Mapping[str, object]) -> Spring:
     kind = str(table.get('spring', 'linear'))
     owner = f'a {kind} spring'
-    for name in {name for names in SPRINGS.values() for name in names}:
+    for name in dict.fromkeys(name for names in SPRINGS.values() for name in names):
         if name in SPRINGS[kind] and name not in table:
             raise _missing(joint, name, owner)
         if name in table and name not in SPRINGS[kind]:
@@ -383,6 +409,11 @@ def _friction(joint: str, table: Mapping[str, object]) -> FrictionLaw | None:
     viscous = _single(joint, table, 'viscous_friction', 0.0)
     coulomb = _single(joint, table, 'coulomb_friction', 0.0)
     smoothing = _single(joint, table, 'friction_smoothing', 0.0)
+    if smoothing and 'coulomb_friction' not in table:
+        raise ActuatorError(
+            f'{_name(joint, "friction_smoothing")} is {smoothing:.6g}, but there is no friction '
+            f'that it smooths; expected {_name(joint, "coulomb_friction")} too.'
+        )
     laws: list[FrictionLaw] = []
     if viscous:
         laws.append(Viscous(viscous))

@@ -6,6 +6,7 @@ error of its own (`DeflectionError`).
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
@@ -63,7 +64,13 @@ def motor_limits(
     ActuatorError
         If a quantity is unknown, or a limit is not positive or not one for each motor.
     """
-    given = limits or {}
+    given = {} if limits is None else limits
+    for what, table in (('limits are', given), *_tables(given)):
+        if not isinstance(table, Mapping):
+            raise ActuatorError(
+                f'The {what} {reprlib.repr(table)}, expected a mapping, '
+                "{joint: {'motor_torque': 5.0}}."
+            )
     check_joint_names(actuators.model, given)
     sizes = (actuators.n_motors,) * 3 + (actuators.model.n_joints,)
     columns = {name: np.full(size, np.inf) for name, size in zip(MOTOR_QUANTITIES, sizes)}
@@ -87,6 +94,12 @@ def motor_limits(
             where = item.joint if quantity == 'deflection' else item.motors
             columns[quantity][where] = numbers.reshape(-1) if numbers.size > 1 else numbers.item()
     return MotorLimits(**columns)
+
+
+def _tables(limits: object) -> Iterator[tuple[str, object]]:
+    if isinstance(limits, Mapping):
+        for name, table in limits.items():
+            yield f'limits of joint {name!r} are', table
 
 
 def find_motor_violations(

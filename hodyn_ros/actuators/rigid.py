@@ -14,6 +14,7 @@ from hodyn_ros.actuators.actuator import (
     checked_number,
     motor_torque,
 )
+from hodyn_ros.actuators.finite import finite_motors
 from hodyn_ros.model.friction import FrictionLaw
 
 Array = NDArray[np.float64]
@@ -51,9 +52,19 @@ class RigidDrive(Actuator):
         return (self.motor_inertia,)
 
     def motors(self, q: Array, effort: Array, stiffness: Array | None = None) -> Motors:
-        """Motion and torque of the motor; see `Actuator.motors`. R = K."""
+        """Motion and torque of the motor; see `Actuator.motors`. R = K.
+
+        Raises
+        ------
+        MotionError
+            If what is given is not finite.
+        ActuatorError
+            If the motor torque is too large to compute with.
+        """
         q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
         R = min(q.shape[-1], effort.shape[-1] + 2)
         position = q[..., :R]
-        torque = motor_torque(self.motor_inertia, self.friction, position, effort)
-        return Motors(position[..., None, :], torque[..., None, :])
+        with np.errstate(over='ignore', invalid='ignore'):
+            torque = motor_torque(self.motor_inertia, self.friction, position, effort)
+        motors = Motors(position[..., None, :], torque[..., None, :])
+        return finite_motors(self, motors, q=q, effort=effort)

@@ -9,13 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.actuator import Motors
-from hodyn_ros.actuators.assignment import Actuators, DrivenJoint, check_joint_names
+from hodyn_ros.actuators.assignment import Actuators, DrivenJoint
 from hodyn_ros.actuators.damped import next_linear_deflections
+from hodyn_ros.actuators.finite import is_finite
+from hodyn_ros.actuators.inputs import (
+    checked_order,
+    checked_time,
+    in_units_of,
+    initial_deflections,
+    motion_and_effort,
+    stiffness_series,
+)
+from hodyn_ros.actuators.results import check_motors
 from hodyn_ros.actuators.sea import SeriesElastic, checked_times
-from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
-from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
@@ -94,10 +102,11 @@ def motor_motion(
     ActuatorError
         If something is missing or given for a joint that cannot use it.
     """
-    q, Q = _motion_and_effort(actuators, motion, effort, wrench)
-    series = _stiffness_series(actuators, stiffness) if stiffness or actuators.others else {}
+    order = checked_order(order)
+    q, Q = motion_and_effort(actuators, motion, effort, wrench)
+    series = stiffness_series(actuators, stiffness)
     deflections = {}
-    initial = _initial(actuators, initial_deflection) if initial_deflection else {}
+    initial = initial_deflections(actuators, initial_deflection)
     if actuators.single.dampers:
         if times is None:
             names = listed(item.name for _, item, _ in actuators.single.dampers)
@@ -108,7 +117,7 @@ def motor_motion(
             )
         instants = checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
         for _, item, actuator in actuators.single.dampers:
-            with _Naming(item):
+            with _Naming(actuators, item):
                 efforts = np.broadcast_to(Q[..., item.joint], (*instants.shape, Q.shape[-2]))
                 deflections[item.joint] = actuator.deflection_along(
                     instants, efforts, initial.get(item.joint)
@@ -156,29 +165,46 @@ def motor_step(
         See `motor_motion`; `MotionError` too if the time is not after that of the state, or the
         motion has another order than the one before.
     """
-    q, Q = _motion_and_effort(actuators, motion, effort, wrench)
+    order, time = checked_order(order), checked_time(time)
+    if not (state is None or isinstance(state, MotorState)):
+        raise MotionError(
+            f'The state is of type {type(state).__name__}, expected what motor_step has returned '
+            'for the sample before, or None at the beginning.'
+        )
+    q, Q = motion_and_effort(actuators, motion, effort, wrench)
     if q.ndim != 2 or Q.ndim != 2:
         raise MotionError(
             f'The motion has shape {q.shape} and the effort {Q.shape}, expected one sample, '
             '(K, n) and (E, n).'
         )
-    series = _stiffness_series(actuators, stiffness) if stiffness or actuators.others else {}
-    initial = _initial(actuators, initial_deflection) if initial_deflection else {}
+    series = stiffness_series(actuators, stiffness)
+    initial = initial_deflections(actuators, initial_deflection)
     if state is None:
         deflection = _first_deflections(actuators, Q, initial)
     else:
-        deflection = _next_deflections(actuators, Q, state, float(time))
+        deflection = _next_deflections(actuators, Q, state, time)
+    if not is_finite(deflection):
+        _refuse_deflections(actuators, Q, deflection)
     deflections = {
         item.joint: deflection[i] for i, (_, item, _) in enumerate(actuators.single.dampers)
     }
     result = _refuse_low_order(_all_motors(actuators, q, Q, series, deflections), order, q)
-    return result, MotorState(float(time), deflection)
+    return result, MotorState(time, deflection)
+
+
+def _refuse_deflections(actuators: Actuators, Q: Array, deflection: Array) -> None:
+    """Refuse deflections (dampers, E+1) that are not finite, also of orders not put out."""
+    shape = (deflection.shape[-1], actuators.model.n_joints)
+    of_joints = np.zeros(shape)
+    for (_, item, _), series in zip(actuators.single.dampers, deflection):
+        of_joints[:, item.joint] = series
+    check_motors(actuators, Q, {}, np.zeros((0, 0)), np.zeros((0, 0)), of_joints)
 
 
 def _first_deflections(actuators: Actuators, Q: Array, initial: Mapping[int, float]) -> Array:
     result = np.empty((len(actuators.single.dampers), Q.shape[-2] + 1))
     for i, (_, item, actuator) in enumerate(actuators.single.dampers):
-        with _Naming(item):
+        with _Naming(actuators, item):
             result[i] = actuator.first_deflection(Q[:, item.joint], initial.get(item.joint))
     return result
 
@@ -210,93 +236,10 @@ def _next_deflections(actuators: Actuators, Q: Array, state: MotorState, time: f
         alone[linear.places] |= is_beyond
     for i in np.flatnonzero(alone).tolist():
         _, item, actuator = dampers[i]
-        with _Naming(item):
+        with _Naming(actuators, item):
             effort = Q[:, item.joint]
             result[i] = actuator.next_deflection(state.deflection[i], effort, step)
     return result
-
-
-def _motion_and_effort(
-    actuators: Actuators,
-    motion: ArrayLike,
-    effort: ArrayLike | None,
-    wrench: Wrench | Sequence[Wrench] | None,
-) -> tuple[Array, Array]:
-    """Motion (..., K, n) and effort (..., E, n), checked."""
-    model = actuators.model
-    if effort is None:
-        # It checks the motion.
-        Q = inverse_dynamics(model, motion, wrench)
-        return np.asarray(motion, dtype=np.float64), Q
-    if wrench is not None:
-        raise ActuatorError('Both effort and wrench are given; the effort must include it.')
-    q = checked_motion(model, motion, lowest_K=1)
-    try:
-        Q = np.asarray(effort, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise MotionError(f'The effort is not an array of numbers ({error}).') from error
-    expected = f'(..., E, {model.n_joints}) with E >= 1'
-    if Q.ndim < 2 or Q.shape[-1] != model.n_joints or Q.shape[-2] < 1:
-        raise MotionError(f'The effort has shape {Q.shape}, expected {expected}.')
-    if not np.all(np.isfinite(Q)):
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(Q))[0])
-        raise MotionError(f'The effort holds {Q[where]} at {where}, expected finite numbers.')
-    try:
-        np.broadcast_shapes(q.shape[:-2], Q.shape[:-2])
-    except ValueError:
-        raise MotionError(
-            f'The leading axes {q.shape[:-2]} of the motion and {Q.shape[:-2]} of the effort do '
-            'not fit.'
-        ) from None
-    return q, Q
-
-
-def _stiffness_series(
-    actuators: Actuators, stiffness: Mapping[str, ArrayLike] | None
-) -> dict[int, Array]:
-    """Index the series of the stiffness by the joint."""
-    given = stiffness or {}
-    check_joint_names(actuators.model, given)
-    unused = [name for name in given if not actuators[name].needs_stiffness]
-    if unused:
-        raise ActuatorError(
-            f'A stiffness is given for {listed(unused)}, whose actuators cannot choose it.'
-        )
-    missing = [
-        item.name
-        for item in actuators.others
-        if item.actuator.needs_stiffness and item.name not in given
-    ]
-    if missing:
-        raise ActuatorError(
-            f'The stiffness of {listed(missing)} is missing; expected its series, shape (..., S) '
-            '[N m/rad].'
-        )
-    result = {}
-    for name, values in given.items():
-        try:
-            array = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            array = np.array(np.nan)
-        if array.ndim < 1 or array.shape[-1] < 1 or not np.all(np.isfinite(array)):
-            raise MotionError(
-                f'Joint {name!r}: the stiffness is {values!r}, expected finite numbers of shape '
-                '(..., S), with its derivatives along the last axis.'
-            )
-        result[actuators.model.joint_names.index(name)] = array
-    return result
-
-
-def _initial(actuators: Actuators, initial: Mapping[str, float]) -> dict[int, float]:
-    """Index initial deflections by the joint."""
-    check_joint_names(actuators.model, initial)
-    unused = [name for name in initial if not actuators[name].needs_times]
-    if unused:
-        raise ActuatorError(
-            f'An initial deflection is given for {listed(unused)}, which have no damper: there '
-            'the torque determines it.'
-        )
-    return {actuators.model.joint_names.index(name): value for name, value in initial.items()}
 
 
 def _all_motors(
@@ -321,7 +264,7 @@ def _all_motors(
 
     found: list[tuple[DrivenJoint, Motors]] = []
     for item in actuators.others:
-        with _Naming(item):
+        with _Naming(actuators, item):
             motors = item.actuator.motors(
                 q[..., item.joint], Q[..., item.joint], stiffness.get(item.joint)
             )
@@ -335,6 +278,8 @@ def _all_motors(
     if single.friction and T:
         single.friction.add(theta[..., 1:-1, :], tau)
     if not found:
+        if not is_finite(theta, tau):
+            check_motors(actuators, Q, stiffness, theta, tau, delta)
         return MotorMotion(theta, tau, delta)
 
     position = np.empty((*batch, R, actuators.n_motors))
@@ -348,6 +293,8 @@ def _all_motors(
         torque[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
         of_joint = item.actuator.deflection(q[..., item.joint], motors)
         deflection[..., item.joint] = of_joint[..., :R]
+    if not is_finite(position, torque, deflection):
+        check_motors(actuators, Q, stiffness, position, torque, deflection)
     return MotorMotion(position, torque, deflection)
 
 
@@ -373,7 +320,7 @@ def _single_deflections(
     if delta.shape[:-2] != batch:
         delta = np.array(np.broadcast_to(delta, (*batch, *delta.shape[-2:])))
     for place, item, spring in single.springs:
-        with _Naming(item):
+        with _Naming(actuators, item):
             delta[..., place] = spring.deflection_series(Q[..., :R, item.joint])
     for place, item, _ in single.dampers:
         delta[..., place] = deflections[item.joint][..., :R]
@@ -384,7 +331,7 @@ def _refuse_torque(actuators: Actuators, Q: Array) -> None:
     """Have the spring that cannot have its torque say so, unless it is rounding."""
     for item in actuators.driven:
         if isinstance(item.actuator, SeriesElastic) and not item.actuator.needs_times:
-            with _Naming(item):
+            with _Naming(actuators, item):
                 item.actuator.spring.deflection(Q[..., 0, item.joint])
 
 
@@ -411,20 +358,24 @@ def _refuse_low_order(result: MotorMotion, order: int | None, q: Array) -> Motor
 
 
 class _Naming:
-    """Add the name of the joint to errors of its actuator."""
+    """Add the name of the joint to errors of its actuator; overflow does not warn."""
 
-    def __init__(self, item: DrivenJoint) -> None:
-        self._name = item.name
+    def __init__(self, actuators: Actuators, item: DrivenJoint) -> None:
+        self._model, self._item = actuators.model, item
 
     def __enter__(self) -> None:
-        pass
+        # Overflow is found in what comes out, and told in words.
+        self._quiet = np.errstate(over='ignore', invalid='ignore', divide='ignore')
+        self._quiet.__enter__()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, DeflectionError):
-            message = f'Joint {self._name!r}: {error}'
-            raise DeflectionError(message, self._name, error.sample) from None
-        if isinstance(error, ActuatorError):
-            raise ActuatorError(f'Joint {self._name!r}: {error}') from None
+        self._quiet.__exit__(None, None, None)
+        if isinstance(error, (ActuatorError, MotionError)):
+            text = in_units_of(self._model, self._item.joint, str(error))
+            message = f'Joint {self._item.name!r}: {text}'
+            if isinstance(error, DeflectionError):
+                raise DeflectionError(message, self._item.name, error.sample) from None
+            raise type(error)(message) from None
 
 
 __all__ = ['Actuators', 'MotorMotion', 'MotorState', 'motor_motion', 'motor_step']

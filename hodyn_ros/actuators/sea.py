@@ -28,6 +28,7 @@ from hodyn_ros.actuators.damped import (
     next_deflection,
     slow_deflection,
 )
+from hodyn_ros.actuators.finite import finite_motors
 from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.friction import FrictionLaw
@@ -89,8 +90,12 @@ class SeriesElastic(Actuator):
 
         Raises
         ------
+        MotionError
+            If what is given is not finite.
+        DeflectionError
+            If the spring cannot have a torque, or its derivatives are too large to compute with.
         ActuatorError
-            If the joint has a damper.
+            If the joint has a damper, or a motor torque is too large to compute with.
         """
         if self.needs_times:
             raise ActuatorError(
@@ -100,7 +105,9 @@ class SeriesElastic(Actuator):
             )
         q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
         effort = effort[..., : q.shape[-1]]
-        return self.motors_at(q, effort, self.spring.deflection_series(effort))
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            motors = self.motors_at(q, effort, self.spring.deflection_series(effort))
+        return finite_motors(self, motors, q=q, effort=effort)
 
     def motors_at(self, q: Array, effort: Array, deflection: Array) -> Motors:
         """Motion and torque of the motor at a known deflection.
@@ -145,8 +152,10 @@ class SeriesElastic(Actuator):
             See `deflection_along`.
         """
         q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
-        deflection = self.deflection_along(times, effort, initial_deflection)
-        return self.motors_at(q, effort, deflection[..., : q.shape[-1]])
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            deflection = self.deflection_along(times, effort, initial_deflection)
+            motors = self.motors_at(q, effort, deflection[..., : q.shape[-1]])
+        return finite_motors(self, motors, q=q, effort=effort)
 
     def deflection_along(
         self, times: ArrayLike, effort: Array, initial_deflection: float | None = None

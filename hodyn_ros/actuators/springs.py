@@ -471,11 +471,12 @@ def _refuse(
     spring: Spring,
 ) -> None:
     """Raise an error about the first value that is outside of its bounds."""
+    # Adding zero makes zeros positive.
     sample = tuple(int(index) for index in np.argwhere(np.logical_not(is_fine))[0])
     where = f' in sample {sample}' if sample else ''
     raise DeflectionError(
         f'{type(spring).__name__} is asked for {what} of {values[sample]:.6g} {unit}{where}; it '
-        f'reaches {bounds[0]:.6g} to {bounds[1]:.6g} {unit} (deflections from '
-        f'{spring.range[0]:.6g} to {spring.range[1]:.6g} rad).',
+        f'reaches {bounds[0] + 0.0:.6g} to {bounds[1] + 0.0:.6g} {unit} (deflections from '
+        f'{spring.range[0] + 0.0:.6g} to {spring.range[1] + 0.0:.6g} rad).',
         sample=sample,
     )

@@ -57,12 +57,14 @@ class TableSpring(Spring):
                 f'TableSpring: there are {x.size} deflections and {y.size} torques, expected as '
                 'many of both.'
             )
-        slopes, curvatures = _monotone_derivatives(x, y)
-        with np.errstate(over='ignore', invalid='ignore'):
-            points = np.stack((y, slopes, curvatures), axis=-1)
-            law = PPoly.from_bernstein_basis(BPoly.from_derivatives(x, points))
-        if not np.all(np.isfinite(law.c)):
-            raise ActuatorError('TableSpring: the points are too close together to compute with.')
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            secants = np.diff(y) / np.diff(x)
+            law = _spline(x, y) if np.all((secants > 0.0) & np.isfinite(secants)) else None
+        if law is None or not np.all(np.isfinite(law.c)):
+            raise ActuatorError(
+                'TableSpring: the points are too close together or too far apart to compute with, '
+                f'with slopes from {secants.min():.6g} to {secants.max():.6g}.'
+            )
         object.__setattr__(self, 'deflections', tuple(x.tolist()))
         object.__setattr__(self, 'torques', tuple(y.tolist()))
         pieces = (law, *(law.derivative(j) for j in range(1, _DEGREE + 1)))
@@ -119,6 +121,16 @@ class TableSpring(Spring):
         return lower + distance
 
 
+def _spline(x: Array, y: Array) -> PPoly | None:
+    """Increasing spline through the points, unless it cannot be computed."""
+    try:
+        slopes, curvatures = _monotone_derivatives(x, y)
+        points = np.stack((y, slopes, curvatures), axis=-1)
+        return PPoly.from_bernstein_basis(BPoly.from_derivatives(x, points))
+    except ValueError:  # SciPy found numbers that are not finite
+        return None
+
+
 def _increasing(name: str, values: ArrayLike) -> Array:
     """At least two numbers, each larger than the one before."""
     try:
@@ -129,7 +141,7 @@ def _increasing(name: str, values: ArrayLike) -> Array:
         raise ActuatorError(
             f'TableSpring: {name} are {values!r}, expected at least two finite numbers.'
         )
-    is_wrong = np.diff(array) <= 0.0
+    is_wrong = array[1:] <= array[:-1]
     if is_wrong.any():
         i = int(is_wrong.argmax())
         raise ActuatorError(

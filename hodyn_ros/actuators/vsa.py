@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.actuator import Actuator, Motors, checked_friction, motor_torque
+from hodyn_ros.actuators.finite import finite_motors
 from hodyn_ros.actuators.vsa_model import Elastic, VsaModel, checked_pair, series_of
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.friction import FrictionLaw
@@ -104,9 +105,10 @@ class VariableStiffness(Actuator):
         Raises
         ------
         DeflectionError
-            If effort and stiffness are out of reach; the message has the reachable interval.
+            If effort and stiffness are out of reach; the message has the reachable interval. Also
+            if deflections are too large to compute with.
         ActuatorError
-            If no stiffness is given.
+            If no stiffness is given, or a motor torque is too large to compute with.
         MotionError
             If shapes do not fit or values are not finite.
         """
@@ -125,7 +127,9 @@ class VariableStiffness(Actuator):
             except ValueError:
                 shapes = ', '.join(f'{name} {f.shape}' for name, f in zip(given, series))
                 raise MotionError(f'Leading axes do not fit: {shapes}.') from None
-        return self._motors(cut[0], self.model.deflection_series(cut[1], cut[2]))
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            motors = self._motors(cut[0], self.model.deflection_series(cut[1], cut[2]))
+        return finite_motors(self, motors, q=cut[0], effort=cut[1], stiffness=cut[2])
 
     def elastic(self, q: ArrayLike, position: ArrayLike) -> Elastic:
         """Compute what the springs do at a motion of joint and motors: the forward model.

@@ -151,6 +151,8 @@ class AwasII(VsaModel):
         reachable = least <= highest * (1.0 + ROUNDING)
         lower = 2.0 * least * np.cos(limit)
         upper = 2.0 * np.sqrt(np.maximum(highest - Q, 0.0)) * np.sqrt(highest + Q)
+        # Where the interval is a point, rounding must not turn it round.
+        upper = np.maximum(lower, upper)
         return np.where(reachable, lower, np.nan), np.where(reachable, upper, np.nan)
 
     def deflections_for(self, effort: Array, stiffness: Array) -> Array:

@@ -304,7 +304,7 @@ class VsaModel(ABC):
         if np.all(inside):
             return
         sample, Q, sigma = _first(~np.asarray(inside), effort, stiffness)
-        lower, upper = (float(end) for end in self.stiffness_range(Q))
+        lower, upper = (float(end) + 0.0 for end in self.stiffness_range(Q))
         if np.isnan(lower):
             smallest, largest = self.effort_range
             reach = (
@@ -321,7 +321,7 @@ class VsaModel(ABC):
 
     def _refuse_edge(self, regular: Flags, effort: Array, stiffness: Array) -> None:
         sample, Q, sigma = _first(~regular, effort, stiffness)
-        lower, upper = (float(end) for end in self.stiffness_range(Q))
+        lower, upper = (float(end) + 0.0 for end in self.stiffness_range(Q))
         raise DeflectionError(
             f'{self}: a stiffness of {sigma:.6g} N m/rad at an effort of {Q:.6g} N m{_at(sample)} '
             'is the smallest that this effort allows. There it does not determine the velocities '
@@ -334,7 +334,8 @@ class VsaModel(ABC):
 def _first(bad: Flags, *values: Array) -> tuple[tuple[int, ...], float, float]:
     """Index of the first sample that is bad, and the values there."""
     sample = tuple(int(i) for i in np.argwhere(np.atleast_1d(bad))[0]) if bad.ndim else ()
-    first, second = (float(np.broadcast_to(value, bad.shape)[sample]) for value in values)
+    # Adding zero makes zeros positive, which reads better.
+    first, second = (float(np.broadcast_to(value, bad.shape)[sample]) + 0.0 for value in values)
     return sample, first, second
 
 

@@ -1,1 +1,1 @@
-"""What follows from a motion and its efforts: limits that are exceeded."""
+"""What follows from a motion and its efforts: energies, exceeded limits, other time laws."""

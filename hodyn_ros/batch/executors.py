@@ -87,8 +87,10 @@ def run_in_processes(packed: bytes, tasks: Iterable[Task], workers: int) -> Outc
                     pool.submit(task)
             if not pool.under_way:
                 return
-            done, lost = pool.finished()
+            done, lost, error = pool.finished()
             yield from done
+            if error is not None:
+                raise error
             if not lost:
                 continue
             pool.end()
@@ -125,29 +127,46 @@ class _Pool:
             lost.set_exception(error)
             self.under_way[lost] = task
 
-    def finished(self) -> tuple[list[tuple[Task, Outcome]], list[Task]]:
-        """Wait until something happens; tasks with outcomes, and tasks whose process is gone."""
-        done, lost = [], []
-        for future in wait(self.under_way, return_when=FIRST_COMPLETED).done:
+    def finished(self) -> tuple[list[tuple[Task, Outcome]], list[Task], Exception | None]:
+        """Wait until something happens.
+
+        Returns
+        -------
+        done : list of (Task, Outcome)
+        lost : list of Task
+            Those whose process is gone.
+        error : Exception or None
+            What no task of the run can be done for.
+        """
+        done: list[tuple[Task, Outcome]] = []
+        lost: list[Task] = []
+        error = self._sort_out(wait(self.under_way, return_when=FIRST_COMPLETED).done, done, lost)
+        if lost:
+            # The others of a broken pool are about to fail as well, or have an outcome by now.
+            error = self._sort_out(wait(self.under_way).done, done, lost) or error
+            if isinstance(self._first.exception(), BrokenProcessPool):
+                error = BatchError(
+                    'The worker processes end before they do anything. A script that starts them '
+                    "must do so below  if __name__ == '__main__':  because they import it."
+                )
+        return done, lost, error
+
+    def _sort_out(
+        self,
+        futures: Iterable[Future[Outcome]],
+        done: list[tuple[Task, Outcome]],
+        lost: list[Task],
+    ) -> Exception | None:
+        error = None
+        for future in futures:
             task = self.under_way.pop(future)
             try:
                 done.append((task, future.result()))
             except BrokenProcessPool:
                 lost.append(task)
-        if lost:
-            # The others of a broken pool are about to fail as well, or have an outcome by now.
-            for future in wait(self.under_way).done:
-                task = self.under_way.pop(future)
-                try:
-                    done.append((task, future.result()))
-                except BrokenProcessPool:
-                    lost.append(task)
-            if isinstance(self._first.exception(), BrokenProcessPool):
-                raise BatchError(
-                    'The worker processes end before they do anything. A script that starts them '
-                    "must do so below  if __name__ == '__main__':  because they import it."
-                )
-        return done, lost
+            except Exception as raised:
+                error = raised
+        return error
 
     def end(self) -> None:
         """End all processes at once, also in the middle of a task."""

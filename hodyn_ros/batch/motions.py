@@ -156,7 +156,7 @@ class Rows:
     def take(self, count: int) -> tuple[Any, Array]:
         """Motion ids, shape (count,), and values, shape (count, columns), of the next rows."""
         have = sum(len(ids) for ids, _ in self._rest)
-        while have < count:
+        while have < count or not self._rest:
             batch = next(self._batches)
             if self._skip:
                 part = min(self._skip, batch.num_rows)
@@ -168,8 +168,10 @@ class Rows:
                 values[:, i] = batch.column(title).to_numpy(zero_copy_only=False)
             self._rest.append((ids, values))
             have += len(ids)
-        ids = np.concatenate([ids for ids, _ in self._rest])
-        values = np.concatenate([values for _, values in self._rest])
+        ids, values = self._rest[0]
+        if len(self._rest) > 1:
+            ids = np.concatenate([ids for ids, _ in self._rest])
+            values = np.concatenate([values for _, values in self._rest])
         self._rest = [(ids[count:], values[count:])]
         return ids[:count], values[:count]
 

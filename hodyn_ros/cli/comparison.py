@@ -46,6 +46,7 @@ def as_data(
         'samples': len(results),
         'start': results.times[0],
         'end': results.times[-1],
+        'largest_step': _largest_step(results),
         'limits_from': problem.limits.origin,
         'is_kept': not violations,
         'violations': [
@@ -73,7 +74,8 @@ def as_text(problem: Problem, results: Results, violations: Sequence[Violation])
     """Everything for people; see `as_data`."""
     lines = [
         f'{results.name}: {len(results)} samples from {number(results.times[0])} s to '
-        f'{number(results.times[-1])} s; limits: {problem.limits.origin}',
+        f'{number(results.times[-1])} s, at most {number(_largest_step(results))} s apart',
+        f'limits: {problem.limits.origin}',
         '',
     ]
     if violations:
@@ -108,6 +110,11 @@ def as_text(problem: Problem, results: Results, violations: Sequence[Violation])
     else:
         lines.append('All limits that could be checked are kept.')
     return '\n'.join(lines)
+
+
+def _largest_step(results: Results) -> float:
+    """Compute the longest time between samples, within which nothing is compared [s]."""
+    return float(np.diff(results.times).max(initial=0.0))
 
 
 def _checks(problem: Problem, results: Results) -> tuple[Check, ...]:

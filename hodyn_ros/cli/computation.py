@@ -19,8 +19,10 @@ from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
-EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
-TITLES = ('torque', 'torque rate', 'second derivative')
+EFFORTS = ('effort', 'effort_dot', 'effort_ddot', 'effort_d3', 'effort_d4')
+TITLES = ('torque', 'torque rate', 'second derivative', 'third derivative', 'fourth derivative')
+
+MOTOR_TORQUES = tuple(name.replace('effort', 'torque') for name in EFFORTS)
 
 
 class Peaks:
@@ -40,9 +42,9 @@ class Peaks:
         if not self.samples:
             self.first = float(results.times[0])
             self.joint_names, self.motor_names = results.joint_names, results.motor_names
-            self.efforts = np.zeros(results.effort.shape[1:])
+            self.efforts = np.full(results.effort.shape[1:], np.nan)
             if results.motors is not None:
-                self.motor_torques = np.zeros(results.motors.torque.shape[1:])
+                self.motor_torques = np.full(results.motors.torque.shape[1:], np.nan)
         self.samples += len(results)
         self.last = float(results.times[-1])
         self.efforts = _larger(self.efforts, results.effort)
@@ -52,8 +54,8 @@ class Peaks:
 
 
 def _larger(peaks: Array, values: Array) -> Array:
-    # What is not known (NaN) is not large.
-    largest: Array = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
+    # What is known nowhere stays NaN.
+    largest: Array = np.fmax.reduce(np.abs(values), axis=0, initial=np.nan)
     orders = min(len(peaks), len(largest))
     return np.fmax(peaks[:orders], largest[:orders])
 
@@ -111,7 +113,7 @@ def _data(
         for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types))
     ]
     motors = [
-        {'name': name, **dict(zip(('torque', 'torque_dot', 'torque_ddot'), column))}
+        {'name': name, **dict(zip(MOTOR_TORQUES, column))}
         for name, column in zip(peaks.motor_names, peaks.motor_torques.T)
     ]
     return {
@@ -139,8 +141,10 @@ def _text(model: RobotModel, peaks: Peaks) -> str:
     ]
     text = table(head, rows)
     if peaks.motor_names:
-        of_motors = ('N m', 'N m/s', 'N m/s^2')[: len(peaks.motor_torques)]
-        titles = [f'motor {title}\n[{unit_}]' for title, unit_ in zip(TITLES, of_motors)]
+        titles = [
+            f'motor {title}\n[{unit(effort, "revolute")}]'
+            for title, effort in zip(TITLES, EFFORTS[: len(peaks.motor_torques)])
+        ]
         rows = [
             (name, *(number(value) for value in peaks.motor_torques[:, i]))
             for i, name in enumerate(peaks.motor_names)

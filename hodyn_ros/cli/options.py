@@ -130,8 +130,9 @@ _MOTION_OPTIONS = (
         'joint_trajectory_controller moves.',
     ),
     click.option(
-        '--order', type=click.IntRange(0, 2), default=2, show_default=True,
-        help='Highest time derivative of the torques.',
+        '--order', type=click.IntRange(0, 4), default=2, show_default=True,
+        help='Highest time derivative of the torques. Above 2, MOTION has to give its '
+        'derivatives; the torque rate of motors behind springs needs 3.',
     ),
     click.option(
         '--wrench-expressed-in', 'expressed_in', type=click.Choice(['body', 'spatial', 'hybrid']),

@@ -21,6 +21,8 @@ UNITS = {
     'effort': ('N m', 'N'),
     'effort_dot': ('N m/s', 'N/s'),
     'effort_ddot': ('N m/s^2', 'N/s^2'),
+    'effort_d3': ('N m/s^3', 'N/s^3'),
+    'effort_d4': ('N m/s^4', 'N/s^4'),
 }
 """Of revolute and of prismatic joints."""
 

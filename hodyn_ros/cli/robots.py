@@ -158,10 +158,10 @@ def load_model(choice: Choice, quiet: bool = False) -> tuple[RobotModel, Source]
         )
     if model.warnings and not quiet:
         count = len(model.warnings)
-        warnings.warn(
-            f'{source.path.name} has {count} doubtful value{"" if count == 1 else "s"}, used as '
-            f'given; see hodyn info {choice.robot}',
-            ModelWarning,
-            stacklevel=2,
+        summary = (
+            f'{count} remarks on {source.path.name}: hodyn info {choice.robot}, with the same '
+            'options, shows them'
         )
+        text = model.warnings[0] if count == 1 else summary
+        warnings.warn(text, ModelWarning, stacklevel=2)
     return model, source

@@ -1,4 +1,7 @@
-"""Times functions that take turns, so that their ratios mean something on a busy machine."""
+"""Times functions that take turns, so that their ratios mean something on a busy machine.
+
+Bursts of calls are short, and those in which something else had the processor do not count.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,13 @@ import time
 from collections.abc import Callable, Mapping
 from statistics import median
 
-BURST = 0.01
+BURST = 0.001
 """Length of a burst of calls [s]."""
 LEAST_ROUNDS = 5
+UNDISTURBED = 0.97
+"""Share of the processor below which something else has run in between."""
+
+_TRIALS = 5
 
 
 def times_of(
@@ -21,7 +28,7 @@ def times_of(
     Parameters
     ----------
     functions : mapping of str to callable
-        Each is called once before it is timed.
+        Each is called a few times before it is timed.
     seconds : float
         How long all of it takes, about; each function has at least `LEAST_ROUNDS` bursts.
     progress : callable
@@ -34,22 +41,31 @@ def times_of(
     """
     counts = {}
     for name, function in functions.items():
-        function()
-        counts[name] = max(1, int(BURST / max(_burst(function, 1), 1e-9)))
-    bursts: dict[str, list[float]] = {name: [] for name in functions}
+        shortest = min(_burst(function, 1)[0] for _ in range(_TRIALS))
+        counts[name] = max(1, int(BURST / max(shortest, 1e-9)))
+    bursts: dict[str, list[tuple[float, bool]]] = {name: [] for name in functions}
     start = time.perf_counter()
     rounds = 0
     while rounds < LEAST_ROUNDS or time.perf_counter() - start < seconds:
         for name, function in functions.items():
             bursts[name].append(_burst(function, counts[name]))
         rounds += 1
-        progress(min(1.0, max(rounds / LEAST_ROUNDS, (time.perf_counter() - start) / seconds)))
-    return {name: median(values) for name, values in bursts.items()}
+        progress(min(rounds / LEAST_ROUNDS, (time.perf_counter() - start) / seconds, 1.0))
+    progress(1.0)
+    return {name: _typical(values) for name, values in bursts.items()}
 
 
-def _burst(function: Callable[[], object], count: int) -> float:
-    """Time of one of so many calls."""
-    start = time.perf_counter()
+def _typical(bursts: list[tuple[float, bool]]) -> float:
+    """Median of the undisturbed bursts, if there are enough of them."""
+    undisturbed = [seconds for seconds, is_undisturbed in bursts if is_undisturbed]
+    enough = len(undisturbed) >= LEAST_ROUNDS
+    return median(undisturbed if enough else [seconds for seconds, _ in bursts])
+
+
+def _burst(function: Callable[[], object], count: int) -> tuple[float, bool]:
+    """Time of one of so many calls, and whether nothing else had the processor."""
+    processor, start = time.process_time(), time.perf_counter()
     for _ in range(count):
         function()
-    return (time.perf_counter() - start) / count
+    passed = time.perf_counter() - start
+    return passed / count, time.process_time() - processor >= UNDISTURBED * passed

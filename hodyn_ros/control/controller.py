@@ -73,13 +73,14 @@ class Controller(ABC):
         torque_limits: ArrayLike | None = None,
         lead: float = 0.0,
     ) -> None:
-        self.model = model
         self.drives = Drives(model, actuators)
+        self.model = model
         n = model.n_joints
         self.torque_limits = per_joint(
             'torque_limits', np.inf if torque_limits is None else torque_limits, n, np.inf
         )
-        if not (isinstance(lead, (int, float)) and 0.0 <= lead < np.inf):
+        is_number = isinstance(lead, (int, float, np.integer, np.floating))
+        if not is_number or isinstance(lead, bool) or not 0.0 <= lead < np.inf:
             raise ControlError(f'The lead is {lead!r}, expected zero or more seconds.')
         self.lead = float(lead)
 

@@ -9,7 +9,7 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.rigid import RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring, Spring
-from hodyn_ros.errors import ControlError, DeflectionError
+from hodyn_ros.errors import ActuatorError, ControlError, DeflectionError
 from hodyn_ros.model.friction import FrictionLaw, joint_friction
 from hodyn_ros.model.robot import RobotModel
 
@@ -35,12 +35,21 @@ class Drives:
     ------
     ControlError
         If an actuator is neither a rigid drive nor a series elastic one without damping, or they
-        are made for another robot.
+        are made for another robot, or an inertia counts twice.
     """
 
     def __init__(self, model: RobotModel, actuators: Actuators) -> None:
-        if actuators.model.joint_names != model.joint_names:
-            raise ControlError('The actuators are those of a robot with other joints.')
+        if not isinstance(model, RobotModel):
+            raise ControlError(f'The model is of type {type(model).__name__}, not a RobotModel.')
+        if not isinstance(actuators, Actuators):
+            raise ControlError(
+                f'The actuators are of type {type(actuators).__name__}, expected '
+                'Actuators(model, {joint: actuator}).'
+            )
+        try:
+            actuators.check_suits(model)
+        except ActuatorError as error:
+            raise ControlError(str(error)) from None
         self._names = model.joint_names
         self.inertia = np.zeros(model.n_joints)
         self._friction: dict[int, FrictionLaw] = {}

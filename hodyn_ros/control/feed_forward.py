@@ -59,12 +59,23 @@ def motor_gains(
     MotionError
         If the position has a wrong shape or is not finite.
     """
+    drives = Drives(model, actuators)
     n = model.n_joints
     w = per_joint('bandwidth', bandwidth, n)
     motion = np.empty((1, n))
     fill(motion[0], 'position', position)
-    moved = np.diagonal(mass_matrix(model, motion)[0]) + Drives(model, actuators).inertia
-    return MotorGains(w**2 * moved, 2.0 * w * moved)
+    moved = np.diagonal(mass_matrix(model, motion)[0]) + drives.inertia
+    with np.errstate(over='ignore', under='ignore'):
+        gains = MotorGains(w**2 * moved, 2.0 * w * moved)
+    for values in gains:
+        wrong = ~((values > 0.0) & np.isfinite(values)) & (moved > 0.0)
+        if wrong.any():
+            j = int(np.argmax(wrong))
+            raise ControlError(
+                f'The bandwidth of joint {model.joint_names[j]!r}, {w[j]:.6g} rad/s, gives a gain '
+                f'of {values[j]:.6g}, expected one that is neither infinite nor zero.'
+            )
+    return gains
 
 
 class FeedForwardController(Controller):
@@ -104,10 +115,11 @@ class FeedForwardController(Controller):
         lead: float = 0.0,
     ) -> None:
         super().__init__(model, actuators, torque_limits, lead)
-        if orders not in (0, 1, 2):
+        is_whole = isinstance(orders, (int, np.integer)) and not isinstance(orders, bool)
+        if not is_whole or orders not in (0, 1, 2):
             raise ControlError(f'orders is {orders!r}, expected 0, 1 or 2.')
         self.gains = _checked(gains, model.n_joints)
-        self.orders = orders + 3
+        self.orders = int(orders) + 3
 
     def _demand(self, reference: Array, state: Array) -> Array:
         drives = self.drives

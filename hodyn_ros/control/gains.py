@@ -39,7 +39,7 @@ def gains_from_poles(poles: ArrayLike) -> Array:
     Raises
     ------
     ControlError
-        If a pole is not stable or lacks its conjugate.
+        If a pole is not stable or lacks its conjugate, or gains are infinite or zero.
     """
     try:
         given = np.atleast_1d(np.asarray(poles, dtype=np.complex128))
@@ -49,10 +49,16 @@ def gains_from_poles(poles: ArrayLike) -> Array:
         raise ControlError(
             f'The poles are {_shown(given)}, expected finite numbers with negative real parts.'
         )
-    coefficients = np.asarray(np.poly(given), dtype=np.complex128)[:0:-1]
+    with np.errstate(over='ignore', under='ignore', invalid='ignore'):
+        coefficients = np.asarray(np.poly(given), dtype=np.complex128)[:0:-1]
     if np.any(abs(coefficients.imag) > _ROUNDING * abs(coefficients)):
         raise ControlError(
             f'The poles are {_shown(given)}, expected complex ones in conjugate pairs.'
+        )
+    if not np.all((coefficients.real > 0.0) & np.isfinite(coefficients)):
+        raise ControlError(
+            f'The poles are {_shown(given)}, too far from or too close to zero: the gains would '
+            'be infinite or zero.'
         )
     return np.ascontiguousarray(coefficients.real)
 
@@ -115,9 +121,9 @@ def _of_joints(
     try:
         array = np.asarray(poles, dtype=np.float64)
     except (TypeError, ValueError):
-        array = np.full(2, np.nan)
+        array = np.empty((0, 0))  # of no use
     n = len(joint_names)
-    if array.ndim > 1 or array.shape not in ((), (n,)):
+    if isinstance(poles, bool) or array.shape not in ((), (n,)):
         raise ControlError(
             f'The poles are {poles!r}, expected a bandwidth [rad/s], {n} of them, or a mapping of '
             'joint names to bandwidths or poles.'
@@ -126,7 +132,8 @@ def _of_joints(
 
 
 def _bandwidth(name: str, given: Poles) -> float:
-    value = float(given) if isinstance(given, (int, float, np.number)) else np.nan
+    is_number = isinstance(given, (int, float, np.integer, np.floating))
+    value = float(given) if is_number and not isinstance(given, bool) else np.nan  # type: ignore[arg-type]
     if not (np.isfinite(value) and value > 0.0):
         raise ControlError(
             f'The bandwidth of joint {name!r} is {given!r}, expected a positive number [rad/s].'

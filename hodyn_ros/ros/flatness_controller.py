@@ -33,7 +33,13 @@ from hodyn_ros.ros.answers import Robot
 from hodyn_ros.ros.conversions import NANOSECONDS, flat
 from hodyn_ros.ros.diagnostics import publisher_names
 from hodyn_ros.ros.flatness_controller_diagnostics import ControlDiagnostics
-from hodyn_ros.ros.flatness_controller_pairs import LINKS, MOTORS, Measured, Pairs
+from hodyn_ros.ros.flatness_controller_pairs import (
+    BEGIN_ANEW_AFTER,
+    LINKS,
+    MOTORS,
+    Measured,
+    Pairs,
+)
 from hodyn_ros.ros.flatness_controller_references import References
 from hodyn_ros.ros.flatness_controller_settings import (
     HOLD,
@@ -313,7 +319,15 @@ class FlatnessControllerNode(Node):
         dropped = dict(pairs.dropped)
         measured = pairs.take(topic, message)
         if measured is not None:
+            if measured.begins_anew:
+                self.get_logger().warning(
+                    'The stamps of the measurements have gone back to '
+                    f'{measured.stamp / NANOSECONDS:.6f} s; the control begins anew.'
+                )
+                self._begin_anew()
             self._control(loop, measured)
+        elif pairs.behind:
+            self._say_behind(pairs.behind)
         for name, count in pairs.dropped.items():
             if count > dropped[name]:
                 self._diagnostics.dropped(name, count - dropped[name])
@@ -363,8 +377,19 @@ class FlatnessControllerNode(Node):
                 'set measurement_timeout to 0.'
             )
 
+    def _say_behind(self, seconds: float) -> None:
+        text = (
+            f'The stamps of the measurements lie {seconds:.3f} s behind one that was answered. '
+            f'If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control begins anew.'
+        )
+        self._diagnostics.stopped(text)
+        self._log_error('command', f'No command is published: {text}')
+
     def _on_time_jump(self, jump: TimeJump) -> None:
-        """After a jump back nothing of before is true any more."""
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """After time has gone back nothing of before is true any more."""
         self._diagnostics.time_jumped()
         self._measured = None
         self._references.clear()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from sensor_msgs.msg import JointState
 
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import nanoseconds
+from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds
 
 Array = NDArray[np.float64]
 
@@ -19,6 +20,11 @@ LINKS, MOTORS = 'joint_states', 'motor_states'
 
 # Measurements that wait for their other half.
 MOST_WAITING = 64
+
+# Stamps behind those that were answered are of messages that came late, unless nothing else has
+# come for this time, and so many pairs of them: then time has begun anew.
+BEGIN_ANEW_AFTER = 1.0  # s
+BEGIN_ANEW_PAIRS = 3
 
 
 class Measured(NamedTuple):
@@ -28,6 +34,24 @@ class Measured(NamedTuple):
     """[ns]"""
     state: Array
     """Shape (4, n): positions and velocities of the links, then those of the motors."""
+    begins_anew: bool = False
+    """Whether the time of the stamps has gone back, so that nothing of before is true any more."""
+
+
+class _Late(NamedTuple):
+    """Measurements behind the answered ones, with nothing newer in between."""
+
+    since: float = 0.0
+    """Steady time of the first pair [s]."""
+    count: int = 0
+    """Of pairs."""
+    stamp: int = 0
+    """Of the latest pair [ns]."""
+    topic: str = ''
+    """Of the half that waits for the other one."""
+    half: int = 0
+    """Its stamp [ns]."""
+    values: Array | None = None
 
 
 class Pairs:
@@ -37,15 +61,34 @@ class Pairs:
     ----------
     joint_names, motor_names : sequence of str
         In the order wanted.
+    steady_time : callable
+        Time that never goes back [s].
     """
 
-    def __init__(self, joint_names: Sequence[str], motor_names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        joint_names: Sequence[str],
+        motor_names: Sequence[str],
+        steady_time: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._steady_time = steady_time
         self._names = {LINKS: tuple(joint_names), MOTORS: tuple(motor_names)}
         self._orders: dict[str, tuple[tuple[str, ...], list[int]]] = {}
         self._waiting: dict[str, dict[int, Array]] = {LINKS: {}, MOTORS: {}}
         self._answered = 0
+        self._late = _Late()
         self.dropped = {LINKS: 0, MOTORS: 0}
         """Measurements without their other half, or that came after later ones were answered."""
+
+    @property
+    def behind(self) -> float:
+        """By how much a pair that has just come is older than an answered one [s], or zero.
+
+        A single pair is late; several are not answered until it is clear that time has begun anew.
+        """
+        late = self._late
+        is_one_of_several = late.count > 1 and not late.topic
+        return (self._answered - late.stamp) / NANOSECONDS if is_one_of_several else 0.0
 
     def take(self, topic: str, message: JointState) -> Measured | None:
         """Take a measurement.
@@ -78,7 +121,8 @@ class Pairs:
         values = self._values(topic, message)
         if stamp <= self._answered:
             self.dropped[topic] += 1
-            return None
+            return self._begin_anew(topic, stamp, values)
+        self._late = _Late()
         own = self._waiting[topic]
         own[stamp] = values
         other = self._waiting[MOTORS if topic == LINKS else LINKS].get(stamp)
@@ -88,9 +132,24 @@ class Pairs:
                 self.dropped[topic] += 1
             return None
         self._forget(stamp)
-        return Measured(
-            stamp, np.concatenate((values, other) if topic == LINKS else (other, values))
-        )
+        return Measured(stamp, _together(topic, values, other))
+
+    def _begin_anew(self, topic: str, stamp: int, values: Array) -> Measured | None:
+        """Take a measurement of the past: a late one, or one of a time that has begun anew."""
+        late, now = self._late, self._steady_time()
+        if late.topic in ('', topic) or late.half != stamp:
+            # Its other half is to come.
+            self._late = late._replace(topic=topic, half=stamp, values=values)
+            return None
+        together = _together(topic, values, late.values)
+        if not late.count or stamp < late.stamp:
+            self._late = _Late(since=now, count=1, stamp=stamp)
+            return None
+        self._late = late = _Late(late.since, late.count + 1, stamp)
+        if late.count < BEGIN_ANEW_PAIRS or now - late.since < BEGIN_ANEW_AFTER:
+            return None
+        self.clear()
+        return Measured(stamp, together, begins_anew=True)
 
     def answer(self, stamp: int) -> None:
         """Note that a pair is answered: it is not returned again, nor is an older one [ns]."""
@@ -99,6 +158,7 @@ class Pairs:
     def clear(self) -> None:
         """Forget everything: time has jumped."""
         self._answered = 0
+        self._late = _Late()
         for waiting in self._waiting.values():
             waiting.clear()
 
@@ -131,6 +191,10 @@ class Pairs:
                 f'{found[row, j]}; all values must be finite.'
             )
         return found
+
+
+def _together(topic: str, values: Array, other: Array) -> Array:
+    return np.concatenate((values, other) if topic == LINKS else (other, values))
 
 
 def _order(topic: str, given: tuple[str, ...], wanted: tuple[str, ...]) -> list[int]:

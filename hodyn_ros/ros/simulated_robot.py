@@ -27,9 +27,10 @@ from hodyn_ros.actuators.config import actuators_from_config
 from hodyn_ros.errors import HodynError, ModelError, MotionError, SimulationError, StaleError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
-from hodyn_ros.names import joint_order
+from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds, time_message
+from hodyn_ros.ros.diagnostics import publisher_names
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.parameters import declare_robot_description
 from hodyn_ros.ros.process import run
@@ -78,7 +79,7 @@ class SimulatedRobot(Node):
         )
         self._clock_publisher = (
             qos.create_publisher(self, ClockMessage, '/clock', qos.OUTPUT)
-            if settings.mode == LOCK_STEP
+            if settings.mode == LOCK_STEP and settings.publish_clock
             else None
         )
         inputs = Inputs(self, lambda: LARGEST_DESCRIPTION, self._on_accepted, self._refuse)
@@ -143,7 +144,8 @@ class SimulatedRobot(Node):
         robot = SampledPlant(
             plant, settings.sample_period, settings.sensors, settings.command_delay
         )
-        position, stiffness = initial_position(self, model), initial_stiffness(self, model)
+        position = initial_position(self, model)
+        stiffness = initial_stiffness(self, plant.actuators)
         held = plant.holding_torque(position, stiffness)
         robot.reset(position, torque=held, stiffness=stiffness)
         self._robot, self._description = robot, xml
@@ -249,21 +251,22 @@ class SimulatedRobot(Node):
         order = joint_order(tuple(message.name), names)
         if len(message.effort) != len(names):
             raise MotionError(
-                f'motor_command: effort has {len(message.effort)} values, expected {len(names)}, '
+                f'effort has {len(message.effort)} values, expected {len(names)}, '
                 'one for each of name.'
             )
         torque = np.array(message.effort)[order]
         if not np.isfinite(torque).all():
             worst = int(np.flatnonzero(~np.isfinite(torque))[0])
             raise MotionError(
-                f'motor_command: the effort of {names[worst]!r} is {torque[worst]}; all must be '
+                f'the effort of {names[worst]!r} is {torque[worst]}; all must be '
                 'finite.'
             )
+        robot.plant.checked_torque(torque)
         if self._is_lock_step:
             stamp = nanoseconds(message.header.stamp)
             if stamp != self._stamp:
                 raise StaleError(
-                    f'motor_command: it answers the sample at {stamp / NANOSECONDS:.9f} s, '
+                    f'it answers the sample at {stamp / NANOSECONDS:.9f} s, '
                     f'expected an answer to that at {self._stamp / NANOSECONDS:.9f} s: in lock '
                     'step a command has the stamp of the states that it answers.'
                 )
@@ -286,7 +289,8 @@ class SimulatedRobot(Node):
 
     def _report(self) -> None:
         status = DiagnosticStatus(
-            name=f'{self.get_name()}: simulation', hardware_id=self.get_fully_qualified_name()
+            name=f'{self.get_fully_qualified_name().lstrip("/")}: simulation',
+            hardware_id=self.get_fully_qualified_name(),
         )
         status.level, status.message = self._level()
         values = {'mode': self._settings.mode, 'commands': self._counts['motor_command']}
@@ -304,9 +308,24 @@ class SimulatedRobot(Node):
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics_publisher.publish(message)
 
+    def _other_clocks(self) -> list[str]:
+        """Names of other nodes that publish the time."""
+        if self._clock_publisher is None:
+            return []
+        names = publisher_names(self, self._clock_publisher.topic_name)
+        own = self.get_fully_qualified_name()
+        return sorted(set(names) - {own}) + [own] * max(names.count(own) - 1, 0)
+
     def _level(self) -> tuple[bytes, str]:
         if self._failure:
             return DiagnosticStatus.ERROR, f'The simulation has ended: {self._failure}'
+        others = self._other_clocks()
+        if others:
+            return DiagnosticStatus.ERROR, (
+                f'{listed(others)} publish(es) {self._clock_publisher.topic_name} too: time goes '
+                'back and forth for all who follow it. Set publish_clock to false, or remap '
+                '/clock for the nodes of each robot.'
+            )
         if self._robot is None:
             return DiagnosticStatus.WARN, 'Waiting for a robot description.'
         if self._torque is None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Union
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -74,6 +75,13 @@ ENTRIES = (
         'start_time', 1.0, 'Simulated time of the first sample in lock step [s].', 0.0, 1e9
     ),
     Entry(
+        'publish_clock',
+        True,
+        'In lock step the simulated time is published on /clock. A graph has one such time: for '
+        'several robots remap /clock to another topic for the nodes of each, or let the '
+        'controllers take the stamps as the time.',
+    ),
+    Entry(
         'command_timeout',
         1.0,
         'Without a command for this time [s] the last one is held: in lock step for one sample '
@@ -107,6 +115,7 @@ class SimulationSettings:
     time_step: float
     integrator: str
     start_time: float
+    publish_clock: bool
     command_timeout: float
     command_delay: int
     diagnostics_period: float
@@ -186,15 +195,23 @@ def initial_position(node: Node, model: RobotModel) -> list[float]:
     ]
 
 
-def initial_stiffness(node: Node, model: RobotModel) -> dict[str, float]:
+def initial_stiffness(node: Node, actuators: Actuators) -> dict[str, float]:
     """Stiffness at the start of joints that can choose it, from ``initial_stiffness.<joint>``.
 
     Raises
     ------
     SimulationError
-        If a value is not a number or the joint does not exist.
+        If a value is not a number, or the joint does not exist or cannot choose its stiffness.
     """
-    return _of_joints(node, model, INITIAL_STIFFNESS, 'Stiffness at the start [N m/rad, N/m]')
+    model, meaning = actuators.model, 'Stiffness at the start [N m/rad, N/m]'
+    values = _of_joints(node, model, INITIAL_STIFFNESS, meaning)
+    for joint in values:
+        if not actuators[joint].needs_stiffness:
+            raise SimulationError(
+                f'Parameter {INITIAL_STIFFNESS}.{joint} is given, but the stiffness of this joint '
+                f'is not chosen: {ACTUATORS}.{joint}.type is not vsa.'
+            )
+    return values
 
 
 def _of_joints(node: Node, model: RobotModel, group: str, meaning: str) -> dict[str, float]:

@@ -25,6 +25,7 @@ from hodyn_ros.simulation.mjcf import (
     motor_joint,
     split_friction,
 )
+from hodyn_ros.simulation.numbers import check_number
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -92,6 +93,7 @@ class ElasticPlant:
             )
         if not isinstance(actuators, Actuators):
             actuators = Actuators(model, actuators)
+        actuators.check_suits(model)
         self.model, self.actuators = model, actuators
         self.time_step = float(time_step)
         drives = {name: drive_of(name, actuators[name]) for name in model.joint_names}
@@ -215,17 +217,20 @@ class ElasticPlant:
         Raises
         ------
         SimulationError
-            If an array has a wrong shape or holds values that are not finite.
+            If an array has a wrong shape or holds values that are not finite, or the time is none.
         DeflectionError
             If a spring would be deflected beyond its range.
         """
         data = self.mujoco_data
+        is_number = isinstance(time, (int, float, np.integer, np.floating))
+        if not is_number or isinstance(time, bool) or not np.isfinite(time):
+            raise SimulationError(f'time is {time!r}, expected a finite number of seconds.')
         position = self._vector('q', q, self.joint_names)
         velocity = (
             np.zeros_like(position) if qd is None else self._vector('qd', qd, self.joint_names)
         )
         if theta is None:
-            motor_position = self._at_rest(position, stiffness or {})
+            motor_position = self._at_rest(position, self._chosen(stiffness))
         else:
             motor_position = self._vector('theta', theta, self.motor_names)
         motor_velocity = (
@@ -285,12 +290,34 @@ class ElasticPlant:
         """
         position = self._vector('q', q, self.joint_names)
         torque = self.weight(position)[self._joint]
-        motors = self._at_rest(position, stiffness or {})
+        motors = self._at_rest(position, self._chosen(stiffness))
         for j, drive in enumerate(self._drives):
             if drive.law is not None:
                 own = self._joint == j
                 torque[own] = drive.law(motors[own] - np.array(drive.coupling) * position[j])
         return torque
+
+    def _chosen(self, stiffness: Mapping[str, float] | None) -> Mapping[str, float]:
+        """Stiffnesses by joint, refused where there is none to choose."""
+        if stiffness is None:
+            return {}
+        able = [name for name in self.joint_names if self.actuators[name].needs_stiffness]
+        if not isinstance(stiffness, Mapping):
+            raise SimulationError(
+                f'stiffness is {stiffness!r}, expected a mapping of joint names to numbers.'
+            )
+        for name, value in stiffness.items():
+            if name not in able:
+                raise SimulationError(
+                    f'A stiffness is given for {name!r}; joints that can choose theirs: '
+                    f'{listed(able)}.'
+                )
+            is_number = isinstance(value, (int, float, np.integer, np.floating))
+            if not is_number or isinstance(value, bool) or not np.isfinite(value):
+                raise SimulationError(
+                    f'Joint {name!r}: the stiffness is {value!r}, expected a finite number.'
+                )
+        return stiffness
 
     def _at_rest(self, position: Array, stiffness: Mapping[str, float]) -> Array:
         """Motor positions at which the springs carry the weight of the links."""
@@ -324,29 +351,57 @@ class ElasticPlant:
             Motor torques [N m], held during all steps as a drive does between two commands; or a
             function of the time [s], which is evaluated wherever the integrator asks for it.
         steps : int
-            Number of time steps.
+            Number of time steps, zero or more.
 
         Raises
         ------
         SimulationError
-            If the torque has a wrong shape or holds values that are not finite, or if the
+            If a torque cannot be used, see `checked_torque`, `steps` is no whole number, or the
             simulation diverges.
         DeflectionError
             If a spring is deflected beyond its range.
         """
+        check_number('steps', steps, is_whole=True)
         control = None
         if callable(torque):
             function = torque
 
             def control(model: Any, data: Any) -> None:
-                data.ctrl[:] = self._vector(
-                    'torque', function(float(data.time)), self.motor_names
-                )
+                data.ctrl[:] = self.checked_torque(function(float(data.time)))
         else:
-            self.mujoco_data.ctrl[:] = self._vector('torque', torque, self.motor_names)
+            self.mujoco_data.ctrl[:] = self.checked_torque(torque)
         with callbacks(control=control, passive=self._passive()):
             self._library.mj_step(self.mujoco_model, self.mujoco_data, nstep=steps)
         self._check()
+
+    def checked_torque(self, torque: ArrayLike) -> Array:
+        """Motor torques as an array, if the simulation takes them.
+
+        Parameters
+        ----------
+        torque : array-like, shape (m,)
+            [N m] or [N]
+
+        Returns
+        -------
+        ndarray, shape (m,)
+
+        Raises
+        ------
+        SimulationError
+            If the shape is wrong, or a value is not finite or above 1e10: because of one such
+            value MuJoCo would leave out the torques of all motors.
+        """
+        vector = self._vector('torque', torque, self.motor_names)
+        largest = float(self._library.mjMAXVAL)
+        beyond = np.abs(vector) > largest
+        if beyond.any():
+            i = int(np.argmax(beyond))
+            raise SimulationError(
+                f'The torque of motor {self.motor_names[i]!r} is {vector[i]:.6g}, expected '
+                f'magnitudes up to {largest:.6g}, the largest that MuJoCo takes.'
+            )
+        return vector
 
     def acceleration(self, torque: ArrayLike) -> tuple[Array, Array]:
         """Accelerations of joints and motors in the present state.
@@ -361,7 +416,7 @@ class ElasticPlant:
         q2d, theta2d : ndarray, shapes (n,) and (m,)
         """
         data = self.mujoco_data
-        data.ctrl[:] = self._vector('torque', torque, self.motor_names)
+        data.ctrl[:] = self.checked_torque(torque)
         with callbacks(control=None, passive=self._passive()):
             self._library.mj_forward(self.mujoco_model, data)
         return self._of(data.qacc, self._link), self._of(data.qacc, self._motor)
@@ -394,8 +449,10 @@ class ElasticPlant:
         """Refuse to go on from a state that means nothing."""
         data, kinds = self.mujoco_data, self._library.mjtWarning
         bad = (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)
-        is_finite = np.all(np.isfinite(data.qpos)) and np.all(np.isfinite(data.qvel))
-        if not is_finite or any(data.warning[kind].number for kind in bad):
+        # MuJoCo itself looks at the state at the beginning of a step only.
+        state = np.concatenate((data.qpos, data.qvel))
+        is_usable = np.all(np.abs(state) <= self._library.mjMAXVAL)
+        if not is_usable or any(data.warning[kind].number for kind in bad):
             raise SimulationError(
                 f'The simulation has diverged at {data.time:.6g} s; take a shorter time_step '
                 f'(it is {self.time_step} s) or check what commands the motors.'

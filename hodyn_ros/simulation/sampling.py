@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import SimulationError
+from hodyn_ros.simulation.numbers import check_number
 from hodyn_ros.simulation.plant import ElasticPlant
 
 Array = NDArray[np.float64]
@@ -70,19 +71,6 @@ class Sensors:
     def __post_init__(self) -> None:
         for field in fields(self):
             check_number(field.name, getattr(self, field.name), field.name in ('delay', 'seed'))
-
-
-def check_number(name: str, value: object, is_whole: bool) -> None:
-    """Refuse what is not a number from zero on.
-
-    Raises
-    ------
-    SimulationError
-    """
-    kinds = (int, np.integer) if is_whole else (int, float, np.integer, np.floating)
-    if not isinstance(value, kinds) or isinstance(value, bool) or not 0 <= value < np.inf:
-        kind = 'whole number' if is_whole else 'finite number'
-        raise SimulationError(f'{name} is {value!r}, expected a {kind}, zero or more.')
 
 
 class SampledPlant:
@@ -152,7 +140,9 @@ class SampledPlant:
         self.plant.reset(q, qd, theta, thetad, time, stiffness)
         self._start, self._count = time, 0
         self._random = np.random.default_rng(self.sensors.seed)
-        held = np.zeros(len(self.plant.motor_names)) if torque is None else np.asarray(torque)
+        held = np.zeros(len(self.plant.motor_names))
+        if torque is not None:
+            held = np.array(self.plant.checked_torque(torque))
         self._commands = deque([held] * self.command_delay)
         self._taken: deque[Measurement] = deque()
         self._take()
@@ -185,7 +175,8 @@ class SampledPlant:
         SimulationError, DeflectionError
             See `ElasticPlant.step`.
         """
-        self._commands.append(np.array(torque, dtype=np.float64))
+        # Refused here, it takes no place in the queue.
+        self._commands.append(np.array(self.plant.checked_torque(torque)))
         self.plant.step(self._commands.popleft(), self._steps)
         self._count += 1
         self._take()
