@@ -32,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Directories are listed too, since a removed file changes nothing but its directory.
 files_of = $(shell find $(1) -name __pycache__ -prune -o -print 2>/dev/null)
 MSGS_SOURCES := $(call files_of,hodyn_msgs)
-PACKAGE_SOURCES := $(call files_of,hodyn_ros launch config urdf resource) \
+PACKAGE_SOURCES := $(call files_of,hodyn_ros hodyn_msgs/msg launch config urdf resource) \
   package.xml setup.py setup.cfg pyproject.toml
 EXAMPLES := two_link_arm iiwa panda_second_order panda_higher_order
 
