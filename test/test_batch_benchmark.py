@@ -1,14 +1,21 @@
 """The benchmark of batches, at its smallest."""
 
-import pytest
+import importlib
+from pathlib import Path
 
-from benchmarks import batch
+import pytest
 
 pytest.importorskip('pyarrow')
 
 
+@pytest.fixture
+def batch(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parent.parent))
+    return importlib.import_module('benchmarks.batch')
+
+
 @pytest.mark.slow
-def test_benchmark_measures_all_runs_and_its_killed_run_comes_to_the_same(tmp_path):
+def test_benchmark_measures_all_runs_and_its_killed_run_comes_to_the_same(batch, tmp_path):
     size = batch.SIZES['tiny']
     said = []
     rows = batch.measure(size, tmp_path, said.append)
@@ -23,7 +30,7 @@ def test_benchmark_measures_all_runs_and_its_killed_run_comes_to_the_same(tmp_pa
     assert sum('one motion a file' in line for line in lines) == 1
 
 
-def test_results_that_differ_are_noticed(tmp_path):
+def test_results_that_differ_are_noticed(batch, tmp_path):
     for name in ('a', 'b'):
         (tmp_path / name / '_hodyn').mkdir(parents=True)
         (tmp_path / name / 'x.npz').write_text('same')

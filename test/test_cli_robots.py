@@ -16,6 +16,7 @@ from hodyn_ros.cli import packages
 from hodyn_ros.cli.main import run
 from hodyn_ros.cli.robots import BUNDLED, Choice, find_robot, load_model
 from hodyn_ros.cli.settings import read_actuators, read_limits
+from hodyn_ros.resources import share_file
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -67,7 +68,7 @@ def joint_names(robot, **options):
 @pytest.mark.parametrize('name', BUNDLED)
 def test_bundled_robots_are_found_with_their_limits(name):
     model, source = load_model(Choice(name))
-    assert source.path == ROOT / 'urdf' / f'{name}.urdf'
+    assert source.path == share_file(f'urdf/{name}.urdf')
     limits = read_limits(model, None, source.limits)
     has_accelerations = bool(np.isfinite(limits.values.acceleration).any())
     assert has_accelerations == (source.limits is not None)

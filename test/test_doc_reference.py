@@ -11,14 +11,14 @@ from pathlib import Path
 import hodyn_msgs.msg
 import hodyn_msgs.srv
 import pytest
+from scripts import load
 
 import hodyn_ros
 from hodyn_ros import errors
 
 ROOT = Path(__file__).resolve().parent.parent
 DOC = ROOT / 'doc'
-sys.path.insert(0, str(DOC))
-import generate_messages  # noqa: E402
+generate_messages = load(DOC / 'generate_messages.py')
 
 INTERFACES = {
     path.stem: path
