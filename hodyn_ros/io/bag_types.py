@@ -8,7 +8,7 @@ messages of another version are translated field by field.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,49 @@ Type = tuple[Any, Any]
 Types = dict[str, tuple[Any, list[tuple[str, Type]]]]
 
 
+def translations(path: Path, reader: Any, connections: Sequence[Any]) -> dict[int, Any]:
+    """Find the `translation` of each connection, by its number.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    reader : rosbags.rosbag2.Reader
+        Open.
+    connections : sequence of rosbags.interfaces.Connection
+        Of one topic and one type.
+
+    Returns
+    -------
+    dict of int to callable or None
+
+    Raises
+    ------
+    FileError
+        As `translation`, or if the files of a split bag have different definitions.
+    """
+    result = {}
+    for item in connections:
+        # The library shows one definition for all files of a folder.
+        stored = {
+            other.msgdef
+            for storage in getattr(reader.storage, 'storages', ())
+            for other in storage.connections
+            if (other.topic, other.msgtype) == (item.topic, item.msgtype)
+            and other.msgdef.format.name != 'NONE'
+        }
+        result[item.id] = translation(path, item)
+        if len(stored) > 1:
+            found = [translation(path, item._replace(msgdef=text)) for text in stored]
+            if any(translate is not None for translate in found):
+                raise FileError(
+                    f'{path}, topic {item.topic}: the files of the bag hold several versions of '
+                    f'{item.msgtype}. Give its storage files one by one.'
+                )
+    return result
+
+
 def translation(path: Path, connection: Any) -> Translation | None:
-    """How messages of a topic become messages of the known definition of their type.
+    """Find how messages of a topic become those of the known definition of their type.
 
     Parameters
     ----------

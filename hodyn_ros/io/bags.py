@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.errors import FileError, HodynError, JointNameError, MessageError
 from hodyn_ros.io.access import Options, guarded, optional, reading
-from hodyn_ros.io.bag_types import translation
+from hodyn_ros.io.bag_types import translations
 from hodyn_ros.io.cdr import Decoded, Decoder
 from hodyn_ros.io.definitions import EXTRA, typestore
 from hodyn_ros.io.samples import Array, Samples
@@ -126,13 +126,13 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Messag
     with reading(path, _WHAT):
         used = [c for c in reader.connections if c.topic == topic and c.msgtype == kind]
         messages = reader.messages(connections=used)
-    translations = {item.id: translation(path, item) for item in used}
+    translate_from = translations(path, reader, used)
     count = 0
     for connection, logged, data in guarded(messages, path, _WHAT):
         if not isinstance(logged, int) or not isinstance(data, (bytes, memoryview, bytearray)):
             raise FileError(f'{path} is damaged: topic {topic} holds what is no message.')
         count += 1
-        translate = translations[connection.id]
+        translate = translate_from[connection.id]
         raw = bytes(data) if translate is None else translate(bytes(data))
         yield min(max(logged, -_LATEST), 2 * _LATEST), raw
     expected = sum(item.msgcount for item in used)
