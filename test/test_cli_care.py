@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from hodyn_ros.cli import retiming
+from hodyn_ros.cli import motions, retiming
 from hodyn_ros.cli.main import run
 from hodyn_ros.io import read_motion
 
@@ -133,3 +133,13 @@ def test_times_are_read_as_ros_1_and_people_write_them(tmp_path, capsys, keys):
 def test_keys_that_nobody_reads_are_refused(tmp_path, capsys, change, reason):
     assert run(['check', URDF, trajectory(tmp_path / 'a.yaml', **change)]) == 2
     assert reason in capsys.readouterr().err
+
+
+def test_motions_one_after_the_other_are_not_one(monkeypatch, tmp_path, capsys):
+    motion, output = trajectory(tmp_path / 'a.yaml'), tmp_path / 'b.csv'
+    monkeypatch.setattr(
+        motions, 'iterate_motion', lambda path, **_: iter([read_motion(path), read_motion(path)])
+    )
+    assert run(['compute', URDF, motion, '-o', str(output)]) == 2
+    assert 'choose one with --index 0' in capsys.readouterr().err
+    assert not output.exists()
