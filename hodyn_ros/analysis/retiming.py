@@ -220,8 +220,9 @@ def retime(
     knots, an array `times` as a `MotionSpline` has, only what these places resolve is seen: what
     is shorter may stay unseen and exceed its limit.
 
-    The law is a local optimum among splines of the squared speed; it is never slower than the uniform one. Sharp Coulomb friction jumps where a
-    joint turns back, and such a jump is part of no torque rate, see `Coulomb`.
+    The law is a local optimum among splines of the squared speed; it is never slower than the
+    uniform one. Sharp Coulomb friction jumps where a joint turns back, and such a jump is part of
+    no torque rate, see `Coulomb`.
     """
     limits = motion_limits(model) if limits is None else limits
     _check(model, path)
