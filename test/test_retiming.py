@@ -6,7 +6,7 @@ import robots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_trees import random_robot
-from test_scaling import FRANKA, PANDA, unlimited
+from test_scaling import FRANKA, PANDA, excess, jittery_panda, unlimited
 
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
@@ -143,6 +143,32 @@ def test_path_of_many_segments_gets_more_intervals():
     limits = unlimited(1, velocity=3.0, acceleration=20.0)
     assert len(retime(RAIL, path, limits).motion.law.knots) == 4 * 40 + 1
     assert len(retime(RAIL, Line(0.0, 1.0), limits).motion.law.knots) == 128 + 1
+
+
+def test_limits_are_kept_on_every_segment_though_intervals_are_few():
+    limits = motion_limits(PANDA, FRANKA)
+    path = jittery_panda(2500)
+    result = retime(PANDA, path, limits, intervals=32)
+    motion = result.motion
+    # Instants at which the motion passes the knots of its path.
+    t = np.linspace(0.0, motion.duration, 400_001)
+    knots = np.interp(path.times, motion.parameter(t, 0)[:, 0], t)
+    assert excess(limits, motion, knots, 23) == 0.0
+    assert result.duration <= result.uniform_duration
+    uniform = uniform_scaling(PANDA, path, limits).factor * path.duration
+    assert result.uniform_duration > 0.9 * uniform
+
+
+def test_knots_of_the_motion_are_those_of_its_law_and_its_path():
+    path = panda_path(1, at_rest=False)
+    motion = retime(PANDA, path, motion_limits(PANDA, FRANKA), intervals=16).motion
+    assert (motion.times[0], motion.times[-1]) == (0.0, motion.duration)
+    assert np.all(np.diff(motion.times) > 0.0)
+    passed = motion.parameter(motion.times, 0)[:, 0]
+    for sigma in path.times:
+        assert np.abs(passed - sigma).min() < 1e-9 * path.duration
+    for knot in motion.factor * motion.law.times:
+        assert np.abs(motion.times - knot).min() < 1e-12 * motion.duration
 
 
 def test_path_may_halt_on_its_way_and_have_any_unit_of_its_parameter():

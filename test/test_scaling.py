@@ -21,6 +21,7 @@ from hodyn_ros.errors import (
     ScalingError,
 )
 from hodyn_ros.resources import share_file
+from hodyn_ros.trajectory.jtc import jtc_motion
 from hodyn_ros.trajectory.spline import fit_spline
 
 TWO_LINK = RobotModel.from_urdf(robots.TWO_LINK)
@@ -305,6 +306,123 @@ def test_function_of_time_is_examined_along_its_whole_length():
     dense = spline(np.linspace(0.0, spline.end_time, 20001))
     assert not keeps(PANDA, limits, dense, 0.999 * result.factor)
     assert keeps(PANDA, limits, dense, 1.001 * result.factor)
+
+
+def jittery_panda(waypoints, seed=1):
+    """A smooth motion of 20 s with waypoints that are a millionth beside it."""
+    t = np.linspace(0.0, 20.0, waypoints)
+    shape = 0.3 * np.sin(t) * np.sin(np.pi * t / 20.0) ** 6
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
+    noise = 1e-6 * np.random.default_rng(seed).normal(size=(waypoints, 7))
+    return fit_spline(t, start + shape[:, None] + noise)
+
+
+def excess(limits, motion, knots, per_segment):
+    """Largest excess of a limit, relative to it, at odd places of all segments."""
+    places = (np.arange(per_segment) + 0.37) / per_segment
+    t = (knots[:-1, None] + np.diff(knots)[:, None] * places).ravel()
+    worst = 0.0
+    for part in np.array_split(t, 1 + len(t) // 20_000):
+        played = motion(part)
+        found = find_violations(PANDA, limits, played, inverse_dynamics(PANDA, played))
+        worst = max([worst, *(abs(v.value) / v.limit - 1.0 for v in found)])
+    return worst
+
+
+@pytest.mark.parametrize('waypoints', [2500, 4000])
+def test_limits_are_kept_on_every_segment_of_a_long_spline(waypoints):
+    limits = motion_limits(PANDA, FRANKA)
+    spline = jittery_panda(waypoints)
+    result = uniform_scaling(PANDA, spline, limits)
+    slow = StretchedMotion(spline, result.factor)
+    knots = slow.start_time + result.factor * (spline.times - spline.start_time)
+    assert excess(limits, slow, knots, 23) == 0.0
+    faster = StretchedMotion(spline, 0.999 * result.factor)
+    assert excess(limits, faster, 0.999 * knots, 23) > 0.0
+    # What limits it is where it is said to be.
+    played = stretched(spline(result.limiting.time), result.factor)
+    effort = inverse_dynamics(PANDA, played)
+    rows = {'jerk': played[3], 'effort_dot': effort[1]}
+    value = rows[result.limiting.quantity][PANDA.joint_names.index(result.limiting.name)]
+    assert value == pytest.approx(result.limiting.limit, rel=1e-6)
+
+
+def wiggle():
+    """A motion of 600 s that rests for most of it and moves for 0.1 s in between."""
+    t = [0.0, 300.0, 300.05, 300.1, 600.0]
+    points = np.array([0.0, 0.0, 0.005, 0.0, 0.0])[:, None] + np.zeros(2)
+    rest = np.zeros((5, 2))
+    return jtc_motion(t, points, rest, rest)
+
+
+@pytest.mark.parametrize('is_stretched', [False, True])
+def test_short_wiggle_in_a_long_motion_is_seen(is_stretched):
+    motion = wiggle()
+    if is_stretched:
+        motion = StretchedMotion(motion, 3.0)
+    short = np.linspace(300.0, 300.1, 10_001)
+    largest = np.abs(wiggle()(short)[:, 1]).max()
+    factor = uniform_scaling(TWO_LINK, motion, unlimited(2, velocity=1e-3)).factor
+    expected = largest / 1e-3 / (3.0 if is_stretched else 1.0)
+    assert factor == pytest.approx(expected, rel=1e-6)
+
+
+def test_derivative_that_jumps_at_a_knot_is_examined_on_both_sides():
+    # Accelerations go from 0 to 2 on the first segment, which only its end sees, and are -0.5 on
+    # the second; backwards, 2 is at the start of the second.
+    positions, velocities = np.array([0.0, 1.0 / 3.0, 13.0 / 12.0]), np.array([0.0, 1.0, 0.5])
+    limits = unlimited(2, acceleration=0.5)
+    for p, v in ((positions, velocities), (positions[::-1], -velocities[::-1])):
+        both = np.ones(2)
+        motion = jtc_motion([0.0, 1.0, 2.0], p[:, None] * both, v[:, None] * both)
+        factor = uniform_scaling(TWO_LINK, motion, limits).factor
+        assert factor == pytest.approx(2.0, rel=1e-8)
+
+
+class Bump:
+    """A function of time without knots whose bump is as high and as short as one likes."""
+
+    start_time, end_time = 0.0, 1.0
+
+    def __init__(self, centre, width, other=0.0):
+        self.centre, self.width = centre, width
+        self.other = other
+        """Constant velocity of the second joint."""
+
+    def __call__(self, t, highest_derivative=4):
+        x = (np.asarray(t, dtype=float) - self.centre) / self.width
+        result = np.zeros((*x.shape, highest_derivative + 1, 2))
+        shape = np.polynomial.Polynomial([1.0, 0.0, -1.0]) ** 8
+        for k in range(highest_derivative + 1):
+            values = shape.deriv(k)(x) if k else shape(x)
+            result[..., k, 0] = np.where(np.abs(x) < 1.0, values, 0.0) / self.width**k
+        result[..., 0, 1] = self.other * np.asarray(t)
+        result[..., 1:2, 1] = self.other
+        return result
+
+
+def test_peak_between_samples_is_found_from_what_stands_above_its_neighbours():
+    # No sample reaches more than 96 % of the largest velocity of the first joint, and the other
+    # one has 98 % of it all the time.
+    bump = Bump(0.5 + 0.0125, 0.12)
+    largest = np.abs(bump(np.linspace(0.3, 0.7, 400_001), 1)[:, 1, 0]).max()
+    coarse = np.linspace(0.0, 1.0, 21)
+    seen = np.abs(bump(coarse, 1)[:, 1, 0]).max()
+    assert seen < 0.96 * largest
+    bump.other = 0.98 * largest
+    result = uniform_scaling(TWO_LINK, bump, unlimited(2, velocity=1.0), samples=21)
+    assert result.factor == pytest.approx(largest, rel=1e-6)
+
+
+def test_function_without_knots_is_seen_as_far_as_samples_resolve_it():
+    bump = Bump(0.50025, 2e-4)
+    limits = unlimited(2, velocity=1.0)
+    assert uniform_scaling(TWO_LINK, bump, limits).limiting is None
+    result = uniform_scaling(TWO_LINK, bump, limits, samples=100_001)
+    largest = np.abs(bump(np.linspace(0.5, 0.5005, 100_001), 1)[:, 1, 0]).max()
+    assert result.factor == pytest.approx(largest, rel=1e-6)
+    bump.times = np.array([0.0, 0.50005, 0.50045, 1.0])
+    assert uniform_scaling(TWO_LINK, bump, limits).factor == pytest.approx(largest, rel=1e-6)
 
 
 def test_position_limits_cannot_be_repaired():

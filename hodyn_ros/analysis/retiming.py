@@ -27,6 +27,7 @@ from hodyn_ros.analysis.stretching import (
     TimedMotion,
     WrenchFunction,
     at_rate,
+    knots_of,
     wrenches_along,
 )
 from hodyn_ros.analysis.time_law import TimeLaw
@@ -79,6 +80,12 @@ class RetimedMotion:
     def duration(self) -> float:
         """Time that it takes [s]."""
         return self.factor * self.law.duration
+
+    @property
+    def times(self) -> Array:
+        """Times of the knots, of the law and of the path [s]; increasing, from start to end."""
+        passed = self.law.time_at(self.path.knots())
+        return self.factor * np.union1d(self.law.times, passed)
 
     @property
     def continuous_derivative(self) -> int:
@@ -207,10 +214,15 @@ def retime(
 
     Notes
     -----
-    The limits are kept at ten times as many places as were part of the optimisation and at the
-    peaks between them, by exact inverse dynamics. The law is a local optimum among splines of the
-    squared speed; it is never slower than the uniform one. Sharp Coulomb friction jumps where a
-    joint turns back, and such a jump is part of no torque rate, see `Coulomb`.
+    The limits are checked by exact inverse dynamics at ten times as many places as were part of
+    the optimisation, at 16 places of each interval of the law and of each segment of the path, and
+    at the peaks between them; the motion is slowed down by what is missing. Of a path without
+    knots, an array `times` as a `MotionSpline` has, only what these places resolve is seen: what
+    is shorter may stay unseen and exceed its limit.
+
+    The law is a local optimum among splines of the squared speed; it is never slower than the
+    uniform one. Sharp Coulomb friction jumps where a joint turns back, and such a jump is part of
+    no torque rate, see `Coulomb`.
     """
     limits = motion_limits(model) if limits is None else limits
     _check(model, path)
@@ -290,7 +302,8 @@ def _check(model: RobotModel, path: TimedMotion) -> None:
 
 def _checked_intervals(path: TimedMotion, intervals: int | None) -> int:
     if intervals is None:
-        segments = len(getattr(path, 'times', ())) - 1
+        knots = knots_of(path)
+        segments = 1 if knots is None else len(knots) - 1
         return int(np.clip(_ON_SEGMENT * segments, _FEWEST_INTERVALS, _MOST_INTERVALS))
     if (
         isinstance(intervals, bool)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.composition import compose
-from hodyn_ros.analysis.stretching import TimedMotion
+from hodyn_ros.analysis.stretching import TimedMotion, knots_of
 from hodyn_ros.errors import TrajectoryError
 
 Array = NDArray[np.float64]
@@ -25,6 +25,8 @@ _ORDER_OF_REST = 5
 _VANISHING = 1e-9
 # Places at which the sizes of derivatives are taken.
 _PLACES = 201
+# Of the interval from 0 to 1 after which a value of u is known to rounding.
+_HALVINGS = 55
 
 
 class RestingPath:
@@ -77,6 +79,18 @@ class RestingPath:
         # Rounding must not lead off the path.
         np.clip(result[..., 0], self._start, self._end, out=result[..., 0])
         return result
+
+    def knots(self) -> Array:
+        """Values of u at the knots of the path, from 0 to 1; only these two if it has none."""
+        sigma = knots_of(self._path)
+        if sigma is None:
+            return np.array([0.0, 1.0])
+        low, high = np.zeros_like(sigma), np.ones_like(sigma)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            is_before = self.parameter(middle, 1)[:, 0] < sigma
+            low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
+        return np.unique(np.concatenate(([0.0], high[1:-1], [1.0])))
 
     def sigma(self, u: Array) -> Array:
         """Series (..., K) of sigma along a moving parameter (..., K)."""

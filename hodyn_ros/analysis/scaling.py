@@ -4,8 +4,7 @@ Played with the factor c, a motion q(t) becomes q(t / c): the same path, c times
 is limited is a function of s = 1 / c, mostly a polynomial, see `scaling_dynamics`, so the factors
 that keep all limits are found exactly, as what the roots of these polynomials leave free.
 
-Between samples of a function of time, limits are exceeded by a little more than at the samples. So
-where a quantity nearly reaches its limit, the samples close in on its peak.
+A function of time is examined on every segment between its knots, see `scaling_in_time`.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ from hodyn_ros.analysis.scaling_dynamics import (
     joint_quantities,
     motor_quantities,
 )
+from hodyn_ros.analysis.scaling_in_time import scaling_in_time, with_segments
 from hodyn_ros.analysis.scaling_search import UniformScaling, scaling_of
-from hodyn_ros.analysis.stretching import TimedMotion, WrenchFunction
+from hodyn_ros.analysis.stretching import TimedMotion, WrenchFunction, knots_of
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError, ScalingError, WrenchError
 from hodyn_ros.kinematics.joints import checked_motion
@@ -38,14 +38,7 @@ from hodyn_ros.trajectory.timeline import checked_times
 Array = NDArray[np.float64]
 
 SAMPLES = 2001
-"""Times at which a function of time is examined at first."""
-
-# Ratio to the limit from which on a peak is looked at, and how many of them at most.
-_NEAR = 0.99
-_MOST_PEAKS = 4000
-# Samples to each side of a peak, and how often they close in on it by this factor.
-_AROUND = 5
-_ROUNDS = 5
+"""Equal steps at which a function of time is examined, besides its segments between knots."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +54,7 @@ class _Problem:
 
     def quantities(self, samples: Array, times: Array | None = None) -> list[Quantity]:
         """Limited quantities at samples (N, K, n), refused if a position is outside."""
-        refuse_positions(self.model, self.limits, samples[:, 0])
+        refuse_positions(self.model, self.limits, samples[:, 0], times)
         wrench = self.wrench
         if callable(wrench):
             if times is None:
@@ -102,8 +95,11 @@ def uniform_scaling(
     motion : array-like, shape (N, K, n), or function of time
         Samples with their time derivatives, see `inverse_dynamics`; K >= 4 for limits of the jerk
         and of the torque rate, K >= 5 for the torque and K >= 6 for the torque rate of motors
-        behind springs. A function of time such as a `MotionSpline` is examined at equal steps and
-        at the peaks between them.
+        behind springs. A function of time is examined at equal steps, and if it has knots, an
+        array `times` as `MotionSpline` and `JtcMotion` have, at 16 places of each segment between
+        them; then at the peaks between all of these. Of a function without knots only what
+        `samples` resolves is seen: what is shorter than the distance between two of them may stay
+        unseen and exceed its limit.
     limits : MotionLimits, optional
         By default those of the model.
     wrench : Wrench or sequence of Wrench, or function of time, optional
@@ -118,8 +114,8 @@ def uniform_scaling(
         For actuators that choose it, see `motor_motion`; a function of the place on the path.
     samples : int or array-like, shape (N,)
         Number N of equal steps, from start to end, or the times themselves [s], at which a
-        function of time is examined. With a wrench or stiffness that is known there only, peaks
-        between them are not looked for.
+        function of time is examined, besides its segments. With a wrench or stiffness that is
+        known there only, what is between them is not looked at.
 
     Returns
     -------
@@ -154,7 +150,9 @@ def uniform_scaling(
     return scaling_of(problem.quantities(_sampled(model, motion)))
 
 
-def refuse_positions(model: RobotModel, limits: MotionLimits, positions: Array) -> None:
+def refuse_positions(
+    model: RobotModel, limits: MotionLimits, positions: Array, times: Array | None = None
+) -> None:
     """Refuse positions (N, n) beyond their limits.
 
     Raises
@@ -164,10 +162,11 @@ def refuse_positions(model: RobotModel, limits: MotionLimits, positions: Array) 
     found = find_position_violations(model, limits, positions)
     if found:
         worst = found[0]
+        sample = worst.sample
+        place = f'sample {sample}' if times is None else f'{times[sample]:.6g} s'
         raise ScalingError(
-            f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at sample '
-            f'{worst.sample} beyond its limit {worst.limit:.6g}: no time factor changes that; '
-            'change the path.'
+            f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {place} beyond its '
+            f'limit {worst.limit:.6g}: no time factor changes that; change the path.'
         )
 
 
@@ -216,51 +215,23 @@ def _along(problem: _Problem, motion: TimedMotion, times: Array) -> UniformScali
     def examined(t: Array) -> list[Quantity]:
         return problem.quantities(_sampled(problem.model, motion(t, problem.K - 1)), t)
 
-    coarse = examined(times)
-    result = scaling_of(coarse)
-    limiting = result.limiting
-    if limiting is None:
+    if _is_sampled(problem.wrench) or problem.stiffness is not None:
+        quantities = examined(times)
+        return scaling_of(quantities, [times] * len(quantities))
+    result = scaling_in_time(examined, with_segments(times, knots_of(motion)))
+    if result.limiting is None:
         return result
-    is_sampled = problem.wrench is not None and not callable(problem.wrench)
-    if is_sampled or problem.stiffness is not None:
-        return result._replace(limiting=limiting._replace(time=float(times[limiting.sample])))
-    s = 1.0 / result.factor
-    kind, column, sample = _peaks(coarse, s)
-    if not len(kind):
-        return result._replace(limiting=limiting._replace(time=float(times[limiting.sample])))
-    offsets = np.linspace(-1.0, 1.0, 2 * _AROUND + 1)
-    steps = np.concatenate(([0.0], np.diff(times), [0.0]))
-    centre, width = times[sample], np.maximum(steps[sample], steps[sample + 1])
-    for _ in range(_ROUNDS):
-        around = np.clip(centre[:, None] + width[:, None] * offsets, times[0], times[-1])
-        fine = examined(around.ravel())
-        for number, item in enumerate(fine):
-            rows = np.flatnonzero(kind == number)
-            if len(rows):
-                values = np.abs(item.values(s)).reshape(*around.shape, -1)
-                best = values[rows, :, column[rows]].argmax(axis=1)
-                centre[rows] = around[rows, best]
-        width /= _AROUND
-    peaks = np.unique(centre)
-    result = scaling_of([*coarse, *examined(peaks)], [times] * len(coarse) + [peaks] * len(coarse))
-    assert result.limiting is not None and result.limiting.time is not None
+    assert result.limiting.time is not None
     nearest = int(np.abs(times - result.limiting.time).argmin())
     return result._replace(limiting=result.limiting._replace(sample=nearest))
 
 
-def _peaks(quantities: Sequence[Quantity], s: float) -> tuple[NDArray[np.intp], ...]:
-    """Quantity, column and index of the samples next to which a limit is nearly reached."""
-    found = []
-    for number, item in enumerate(quantities):
-        ratio = np.abs(item.values(s)) / item.limit
-        padded = np.pad(ratio, ((1, 1), (0, 0)))
-        is_peak = (ratio > _NEAR) & (ratio >= padded[:-2]) & (ratio >= padded[2:])
-        sample, column = np.nonzero(is_peak)
-        kind = np.full(len(sample), number)
-        found.append((kind, column, sample, ratio[sample, column]))
-    kind, column, sample, ratios = (np.concatenate(each) for each in zip(*found))
-    highest = np.argsort(-ratios, kind='stable')[:_MOST_PEAKS]
-    return kind[highest], column[highest], sample[highest]
+def _is_sampled(wrench: Wrench | Sequence[Wrench] | WrenchFunction | None) -> bool:
+    """Whether a wrench is known at the samples only, rather than constant or a function."""
+    if wrench is None or callable(wrench):
+        return False
+    given = (wrench,) if isinstance(wrench, Wrench) else wrench
+    return any(np.ndim(item.values) > 2 for item in given)
 
 
 def _sampled(model: RobotModel, motion: ArrayLike) -> Array:

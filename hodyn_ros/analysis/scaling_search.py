@@ -27,6 +27,13 @@ _HALVINGS = 60
 _EDGE = 1e-11
 # How much faster the motion is played to see which limit is in the way.
 _FASTER = 1e-6
+# Intervals of factors that are narrower than this, relative to where they are, are rounding.
+_NARROWEST = 1e-12
+
+_NO_FACTOR = (
+    'No time factor makes the motion keep its limits: at every speed another one is exceeded. '
+    'Change the path or the limits.'
+)
 
 
 class Limiting(NamedTuple):
@@ -37,7 +44,7 @@ class Limiting(NamedTuple):
     name: str
     """Name of the joint or motor."""
     sample: int
-    """Of a function of time, the nearest of the times at which it is examined."""
+    """Of a function of time, the nearest of the equal steps or of the times that were given."""
     value: float
     """At the factor."""
     limit: float
@@ -70,6 +77,10 @@ class UniformScaling(NamedTuple):
         return any(low <= 1.0 <= high for low, high in self.intervals)
 
 
+FactorIntervals = tuple[tuple[float, float], ...]
+"""Time factors, from and to, increasing."""
+
+
 def scaling_of(
     quantities: Sequence[Quantity], times: Sequence[Array] | None = None
 ) -> UniformScaling:
@@ -90,6 +101,16 @@ def scaling_of(
     ScalingError
         If there is none.
     """
+    intervals = kept_intervals(quantities, times)
+    factor = smallest_factor(intervals)
+    limiting = limiting_of(quantities, factor, times) if factor > 0.0 else None
+    return UniformScaling(factor, limiting, intervals)
+
+
+def kept_intervals(
+    quantities: Sequence[Quantity], times: Sequence[Array] | None = None
+) -> FactorIntervals:
+    """All time factors with which limited quantities keep their limits; see `scaling_of`."""
     exact = [
         (item.coefficients, _with_slack(item.limit))
         for item in quantities
@@ -109,11 +130,29 @@ def scaling_of(
         for low, high in reversed(gaps)
     )
     if not intervals:
-        raise ScalingError(_no_factor(quantities))
+        raise ScalingError(_no_factor(quantities, times))
+    return intervals
+
+
+def in_both(first: FactorIntervals, second: FactorIntervals) -> FactorIntervals:
+    """Find the factors that are in both of two sets.
+
+    Raises
+    ------
+    ScalingError
+        If there is none.
+    """
+    pairs = ((max(a[0], b[0]), min(a[1], b[1])) for a in first for b in second)
+    common = tuple(sorted((low, high) for low, high in pairs if high > low * (1.0 + _NARROWEST)))
+    if not common:
+        raise ScalingError(_NO_FACTOR)
+    return common
+
+
+def smallest_factor(intervals: FactorIntervals) -> float:
+    """Smallest factor that is connected to the slow ones; if they are not kept, of all."""
     slowest = intervals[-1]
-    factor = slowest[0] if np.isinf(slowest[1]) else intervals[0][0]
-    limiting = _limiting(quantities, factor, times) if factor > 0.0 else None
-    return UniformScaling(factor, limiting, intervals)
+    return slowest[0] if np.isinf(slowest[1]) else intervals[0][0]
 
 
 def _with_slack(limit: Array) -> Array:
@@ -162,7 +201,7 @@ def _outside_by_search(quantities: Sequence[Quantity], known: Sequence[Intervals
     return Intervals(np.array(edges[::2]), np.array(edges[1::2]))
 
 
-def _limiting(
+def limiting_of(
     quantities: Sequence[Quantity], factor: float, times: Sequence[Array] | None
 ) -> Limiting | None:
     """Find what would be exceeded first with a smaller factor."""
@@ -194,9 +233,9 @@ def _limiting(
     return result
 
 
-def _no_factor(quantities: Sequence[Quantity]) -> str:
+def _no_factor(quantities: Sequence[Quantity], times: Sequence[Array] | None) -> str:
     """Message that says why no factor exists."""
-    for item in quantities:
+    for number, item in enumerate(quantities):
         try:
             values = np.abs(item.values(0.0))
         except DeflectionError as error:
@@ -204,13 +243,11 @@ def _no_factor(quantities: Sequence[Quantity]) -> str:
         excess = values - _with_slack(item.limit)
         if np.any(excess > 0.0):
             sample, column = divmod(int(excess.argmax()), excess.shape[1])
+            place = f'sample {sample}' if times is None else f'{times[number][sample]:.6g} s'
             return (
-                f'No time factor makes the motion keep its limits: to hold still at sample '
-                f'{sample}, {item.columns[column]!r} already needs {item.name} = '
+                f'No time factor makes the motion keep its limits: to hold still at {place}, '
+                f'{item.columns[column]!r} already needs {item.name} = '
                 f'{values[sample, column]:.6g}, more than {item.limit[column]:.6g}. Change the '
                 'path, the load or the limits.'
             )
-    return (
-        'No time factor makes the motion keep its limits: at every speed another one is exceeded. '
-        'Change the path or the limits.'
-    )
+    return _NO_FACTOR

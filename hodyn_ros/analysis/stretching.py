@@ -36,6 +36,22 @@ class TimedMotion(Protocol):
         """Motion at times (...), shape (..., highest_derivative + 1, n)."""
 
 
+def knots_of(motion: TimedMotion) -> Array | None:
+    """Read the times between which a motion is smooth, its array `times`, if it has one.
+
+    Returns
+    -------
+    ndarray, shape (N,) or None
+        From its start to its end [s].
+    """
+    times = getattr(motion, 'times', None)
+    if not isinstance(times, np.ndarray) or times.ndim != 1 or times.dtype.kind not in 'fiu':
+        return None
+    ends = float(motion.start_time), float(motion.end_time)
+    inside = times[(times > ends[0]) & (times < ends[1])]
+    return np.unique(np.concatenate((ends, inside)))
+
+
 def at_rate(series: Array, s: float) -> Array:
     """Series of shape (..., K, n) of what is played at the rate s."""
     return series * s ** np.arange(float(series.shape[-2]))[:, None]
@@ -138,6 +154,14 @@ class StretchedMotion:
     def duration(self) -> float:
         """Time that it takes [s]."""
         return self.factor * (self.motion.end_time - self.motion.start_time)
+
+    @property
+    def times(self) -> Array:
+        """Times of its knots [s]: those of the motion, or only start and end if it has none."""
+        knots = knots_of(self.motion)
+        if knots is None:
+            return np.array([self.start_time, self.end_time])
+        return self.start_time + self.factor * (knots - self.start_time)
 
     def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
         """Motion at given times; see `MotionSpline`."""
