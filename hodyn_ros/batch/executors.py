@@ -86,6 +86,7 @@ def run_in_processes(packed: bytes, tasks: Iterable[Task], workers: int) -> Outc
                 for task in islice(source, 2 * workers - len(pool.under_way)):
                     pool.submit(task)
             if not pool.under_way:
+                pool.is_idle = True
                 return
             done, lost, error = pool.finished()
             yield from done
@@ -126,13 +127,13 @@ class _Pool:
         self._guard, self._hold = self._context.Pipe(duplex=False)
         self._packed = packed
         self.under_way: dict[Future[Outcome], Task] = {}
+        self.is_idle = False
         self._executor = ProcessPoolExecutor(
             workers, mp_context=self._context, initializer=begin, initargs=(self._guard,)
         )
         try:
             self._first = self._executor.submit(os.getpid)
         except BaseException:  # such as an interruption
-            self._hold.close()
             self.end()
             raise
 
@@ -202,7 +203,9 @@ class _Pool:
 
     def end(self) -> None:
         """End all processes at once, also in the middle of a task."""
-        if self.under_way:
+        # An interruption may come before a task is known to be under way, and leave the executor
+        # in a state in which it waits for ever for workers that have nothing to do.
+        if not self.is_idle:
             self._hold.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
         self._hold.close()
