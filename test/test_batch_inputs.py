@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from batch_tools import Deadly, two_link
+from batch_tools import Deadly, make_folder, two_link
 
 from hodyn_ros import RobotModel, actuators
 from hodyn_ros.batch import BatchError, process_files
@@ -59,6 +59,34 @@ def test_folder_is_searched_with_all_below_but_hidden_and_output(tree):
 )
 def test_pattern_keeps_the_folders_behind_its_fixed_part(pattern, names, tree):
     assert names_in(str(tree / pattern), tree) == names
+
+
+@pytest.mark.skipif(not hasattr(os, 'mkfifo'), reason='needs pipes with names')
+def test_pipes_and_devices_are_no_inputs_and_are_named(tree):
+    before = names_in(tree, tree)
+    os.mkfifo(tree / 'sub' / 'pipe.csv')
+    (tree / 'zero.npz').symlink_to('/dev/zero')
+    pipe, zero = tree / 'sub' / 'pipe.csv', tree / 'zero.npz'
+    assert names_in(tree, tree) == before
+    for inputs, expected in ((tree, {pipe, zero}), (str(tree / '**' / '*.csv'), {pipe})):
+        special = []
+        find_inputs(inputs, tree / 'out', special)
+        assert set(special) == expected
+    for inputs in (pipe, str(tree / '*o.npz')):
+        with pytest.raises(BatchError, match='is no regular file'):
+            find_inputs(inputs, tree / 'out', [])
+    with pytest.raises(BatchError, match='is no regular file'):
+        input_fingerprint(pipe)
+
+
+@pytest.mark.skipif(not hasattr(os, 'mkfifo'), reason='needs pipes with names')
+def test_run_says_that_a_pipe_is_left_out(tmp_path):
+    model = two_link()
+    make_folder(tmp_path / 'in', model, 1)
+    os.mkfifo(tmp_path / 'in' / 'pipe.csv')
+    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', suffix='.npz', workers=0)
+    assert (summary.total, summary.computed) == (1, 1)
+    assert summary.remarks == (f'{tmp_path / "in" / "pipe.csv"}: no regular file, left out.',)
 
 
 def test_links_in_a_circle_come_to_an_end(tree):

@@ -228,6 +228,9 @@ def test_ctrl_c_while_workers_start_is_told_once(delay, model, tmp_path):
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=200)
+        limit = time.monotonic() + 60.0
+        while members_of(process.pid) and time.monotonic() < limit:
+            time.sleep(0.01)
         assert members_of(process.pid) == []
     assert process.returncode == -signal.SIGINT
     assert errors.count('Traceback') == errors.count('KeyboardInterrupt') == 1

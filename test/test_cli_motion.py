@@ -202,6 +202,41 @@ def test_check_takes_limits_that_a_urdf_cannot_hold(motion, tmp_path, capsys):
     assert checked == {'position', 'velocity', 'acceleration', 'jerk', 'effort', 'effort_dot'}
 
 
+def test_a_rate_that_is_not_used_is_told(motion, tmp_path, capsys):
+    for arguments in (('check',), ('compute',), ('compute', '-o', tmp_path / 'e.csv')):
+        name, *rest = map(str, arguments)
+        assert run([name, str(URDF), motion, *rest, '--rate', '500']) == 0
+        assert '--rate is not used' in capsys.readouterr().err
+    times = np.linspace(0.0, 2.0, 81)
+    short = write_table(tmp_path / 'short.csv', times, swinging(times)[:, :1])
+    assert run(['check', str(URDF), short, '--rate', '500']) == 0
+    assert '--rate is not used' not in capsys.readouterr().err
+
+
+def test_report_is_not_written_under_the_name_of_another_format(motion, tmp_path, capsys):
+    assert run(['report', str(URDF), motion, '-o', str(tmp_path / 'report.pdf')]) == 2
+    assert 'expected the suffix .html or .htm' in capsys.readouterr().err
+    assert not (tmp_path / 'report.pdf').exists()
+
+
+@pytest.mark.parametrize('closed', ['>&-', '2>&-', '>&- 2>&-', '<&- >&- 2>&-'])
+def test_closed_streams_change_no_exit_code(closed, motion, fast, tmp_path):
+    hodyn = f'{sys.executable} -m hodyn_ros.cli.main'
+    for arguments, code in (
+        (f'check {URDF} {motion}', 0),
+        (f'check {URDF} {fast} --json', 1),
+        (f'compute {URDF} {motion} -o {tmp_path / "efforts.csv"}', 0),
+        (f'info {URDF}', 0),
+        ('info nothing', 2),
+    ):
+        done = subprocess.run(
+            ['sh', '-c', f'{hodyn} {arguments} {closed}'], cwd=ROOT, capture_output=True, text=True
+        )
+        assert done.returncode == code, arguments
+        assert 'fault' not in done.stderr
+    assert len(efforts_in(tmp_path / 'efforts.csv')) == 81
+
+
 def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
     actuators = tmp_path / 'actuators.yaml'
     actuators.write_text(

@@ -155,7 +155,7 @@ def input_fingerprint(path: Path, kind: str = 'quick') -> dict[str, Any]:
     Raises
     ------
     BatchError
-        If the kind is unknown.
+        If the kind is unknown, or the path that of a pipe, a socket or a device.
     OSError
         If the file cannot be read.
     """
@@ -197,4 +197,6 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
         return sorted(file for file in path.rglob('*') if file.is_file())
+    if path.exists() and not path.is_file():
+        raise BatchError(f'{path} is no regular file.')  # reading it might never end
     return [path]

@@ -13,6 +13,7 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +32,19 @@ VERSION = 1
 
 Record = dict[str, Any]
 
+# What a line must hold at least.
+_RESULT = {
+    'task': str,
+    'name': str,
+    'job': str,
+    'input': dict,
+    'rows': (list, type(None)),
+    'output': str,
+    'output_bytes': int,
+    'failures': int,
+}
+_JOB = {'job': str, 'robot': str, 'actuators': str, 'options': dict}
+
 
 class Books:
     """The folder beside the results in which the run keeps its books.
@@ -45,12 +59,16 @@ class Books:
     run : str
         Name of this run.
     errors_path : pathlib.Path
+    odd : int
+        Lines of the manifest that no run writes, such as of results outside of the folder. They
+        count for nothing. Known when `records` has been called.
     """
 
     def __init__(self, output_folder: Path) -> None:
         self._output = output_folder
         self._folder = output_folder / HIDDEN
         self.run = uuid.uuid4().hex
+        self.odd = 0
         self.errors_path = self._folder / ERRORS
         self._manifest: IO[bytes] | None = None
         self._errors: IO[bytes] | None = None
@@ -105,6 +123,14 @@ class Books:
         """
         jobs: dict[str, Record] = {}
         results: dict[str, Record] = {}
+        self.odd = 0
+        root = self._output.resolve()
+
+        @lru_cache(maxsize=1000)
+        def holds(folder: Path) -> bool:
+            resolved = folder.resolve()
+            return root in (resolved, *resolved.parents)
+
         for line in _lines(self._folder / MANIFEST):
             if line.get('version', VERSION) != VERSION:
                 raise BatchError(
@@ -112,9 +138,17 @@ class Books:
                     f'knows {VERSION}; choose another output folder.'
                 )
             if 'task' in line:
-                results[line['task']] = line
+                # What is recorded is deleted once it does not hold any more.
+                path = self._output / line['output'] if _fits(line, _RESULT) else self._output
+                if path != self._output and path.name != '..' and holds(path.parent):
+                    results[line['task']] = line
+                else:
+                    self.odd += 1
             elif 'job' in line:
-                jobs[line['job']] = line
+                if _fits(line, _JOB):
+                    jobs[line['job']] = line
+                else:
+                    self.odd += 1
         return jobs, results
 
     def begin(self, jobs: Iterable[Record], kept: Iterable[Record]) -> None:
@@ -161,6 +195,17 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=True, separators=(',', ':')).encode() + b'\n'
 
 
+def _fits(record: Record, kinds: Mapping[str, Any]) -> bool:
+    try:
+        # No file has a name with a zero byte, or one that cannot be encoded.
+        named = b'\0' not in os.fsencode(str(record.get('output', '')))
+    except UnicodeError:
+        named = False
+    return named and all(
+        name in record and isinstance(record[name], kinds[name]) for name in kinds
+    )
+
+
 def _lines(path: Path) -> Iterator[Record]:
     """Complete lines; a torn one is left out."""
     try:
@@ -171,7 +216,7 @@ def _lines(path: Path) -> Iterator[Record]:
         for line in file:
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(record, dict):
                 yield record

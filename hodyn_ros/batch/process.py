@@ -137,7 +137,8 @@ def process_files(
             raise BatchError(f'{name} is {value!r}, expected one of {", ".join(choices)}.')
     _check_actuators(model, actuators)
     output = _output_folder(output_folder)
-    found = find_inputs(inputs, output)
+    special: list[Path] = []
+    found = find_inputs(inputs, output, special)
     refuse_same_outputs(found, suffix)
     books = Books(output)
     with books.locked():
@@ -157,6 +158,9 @@ def process_files(
                 f'{output} holds results that were made otherwise: {"; ".join(plan.job_changes)}. '
                 "Choose another output folder, or have them computed anew: on_change='recompute'."
             )
+        if special:
+            others = f' and {len(special) - 1} more' if len(special) > 1 else ''
+            plan.remarks.append(f'{special[0]}{others}: no regular file, left out.')
         plan.begin()
         run = Run(books, record['job'], plan, began, progress)
         job = Job(model, actuators, options, str(output), books.temporary, chunk)

@@ -104,6 +104,12 @@ class Plan:
         self._stale: set[Path] = set()
         self._jobs, results = books.records()
         self._records: list[Record] = []
+        if books.odd:
+            lines = '1 line is' if books.odd == 1 else f'{books.odd} lines are'
+            self.remarks.append(
+                f'{lines} left out of the manifest: no run has written such, or the result is '
+                f'not below {output}.'
+            )
         reasons: Counter[str] = Counter()
         changed: list[str] = []
         for task in tasks:

@@ -56,7 +56,9 @@ class Task:
     file is one motion."""
 
 
-def find_inputs(inputs: Inputs, output_folder: Path) -> list[Input]:
+def find_inputs(
+    inputs: Inputs, output_folder: Path, special: list[Path] | None = None
+) -> list[Input]:
     """Find files of motions.
 
     Parameters
@@ -66,6 +68,8 @@ def find_inputs(inputs: Inputs, output_folder: Path) -> list[Input]:
         `?`, `[...]` and `**`. What lies in the output folder is left out, and so are names with
         a dot or an underscore in front that are not named as such.
     output_folder : pathlib.Path
+    special : list of pathlib.Path, optional
+        To it are added pipes, sockets and devices with a suffix of motions, which are no inputs.
 
     Returns
     -------
@@ -84,7 +88,10 @@ def find_inputs(inputs: Inputs, output_folder: Path) -> list[Input]:
         before = len(found)
         for path, name in _expand(os.fspath(item)):
             resolved = path.resolve()
-            if output not in (resolved, *resolved.parents):
+            if _is_special(path):
+                if special is not None and path not in special:
+                    special.append(path)
+            elif output not in (resolved, *resolved.parents):
                 found.setdefault(resolved, Input(resolved, name))
         if len(found) == before and not any(_expand(os.fspath(item))):
             raise BatchError(
@@ -93,6 +100,8 @@ def find_inputs(inputs: Inputs, output_folder: Path) -> list[Input]:
             )
     if not found:
         what = 'all that was found lies in the output folder' if given else 'the list is empty'
+        if special:
+            what = f'{special[0]} is no regular file'
         raise BatchError(f'There are no inputs: {what}.')
     names: dict[str, Input] = {}
     for entry in found.values():
@@ -112,7 +121,7 @@ def _expand(text: str) -> Iterator[tuple[Path, str]]:
             yield path, path.resolve().name
         else:
             yield from ((file, file.relative_to(path).as_posix()) for file in _motions_in(path))
-    elif path.is_file():
+    elif path.is_file() or (_is_special(path) and path.suffix.lower() in SUFFIXES):
         yield path, path.name
     elif glob.has_magic(text):
         root = _fixed_part(path)
@@ -120,11 +129,19 @@ def _expand(text: str) -> Iterator[tuple[Path, str]]:
             item = Path(match)
             name = item.relative_to(root)
             if (
-                (item.is_file() and item.suffix.lower() in SUFFIXES or (item / BAG).is_file())
+                (
+                    (item.is_file() or _is_special(item)) and item.suffix.lower() in SUFFIXES
+                    or (item / BAG).is_file()
+                )
                 and not (item.parent / BAG).is_file()
                 and not any(part.startswith(_HIDDEN) for part in name.parts)
             ):
                 yield item, name.as_posix()
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a pipe, a socket or a device; what is read from them may never end."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _fixed_part(pattern: Path) -> Path:

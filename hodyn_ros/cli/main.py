@@ -165,6 +165,25 @@ def run(arguments: Sequence[str] | None = None) -> int:
     int
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    with _all_streams():
+        return _run(given)
+
+
+@contextlib.contextmanager
+def _all_streams() -> Iterator[None]:
+    """Let what is written to a closed stream, as with ``>&-``, go nowhere."""
+    with contextlib.ExitStack() as stack:
+        for stream, redirect in (
+            (sys.stdout, contextlib.redirect_stdout),
+            (sys.stderr, contextlib.redirect_stderr),
+        ):
+            if stream is None or stream.closed:
+                nowhere = stack.enter_context(open(os.devnull, 'w', encoding='utf-8'))
+                stack.enter_context(redirect(nowhere))
+        yield
+
+
+def _run(given: list[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from hodyn_ros.cli.robots import Choice, load_model
 from hodyn_ros.cli.settings import Drives, RobotLimits, read_actuators, read_limits
 from hodyn_ros.errors import RequestError
 from hodyn_ros.io import Results, Samples, compute, compute_stream, iterate_motion, read_motion
+from hodyn_ros.io.derivatives import How
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -112,7 +113,9 @@ def compute_results(problem: Problem, given: GivenMotion) -> Results:
     """
     problem.model.warm_up(given.order)
     actuators = problem.drives.actuators if problem.drives else None
-    return compute(problem.model, read_samples(given), actuators=actuators, **given.computing)
+    samples = read_samples(given)
+    _tell_unused_rate(given, samples)
+    return compute(problem.model, samples, actuators=actuators, **given.computing)
 
 
 def stream_results(problem: Problem, given: GivenMotion) -> Iterator[Results]:
@@ -126,6 +129,10 @@ def stream_results(problem: Problem, given: GivenMotion) -> Iterator[Results]:
     problem.model.warm_up(given.order)
     actuators = problem.drives.actuators if problem.drives else None
     parts = iterate_motion(given.motion, **given.reading)
+    first = next(parts, None)
+    if first is not None:
+        _tell_unused_rate(given, first)
+        parts = chain((first,), parts)
     last = -np.inf
     for results in compute_stream(
         problem.model, parts, actuators=actuators, **given.computing
@@ -137,6 +144,19 @@ def stream_results(problem: Problem, given: GivenMotion) -> Iterator[Results]:
             )
         yield results
         last = results.times[-1] if len(results) else last
+
+
+def _tell_unused_rate(given: GivenMotion, samples: Samples) -> None:
+    """Say that only splines are evaluated at a rate, if one is asked for and there is none."""
+    how = How(given.derivatives, given.order + 3, given.interpolation, given.rate)
+    if given.rate is not None and (choice := how.choose(samples)) != 'spline':
+        show_remarks(
+            (
+                f'--rate is not used: the derivatives of {given.motion} are '
+                f'{"given" if choice == "given" else "estimated"}, and only a spline has values '
+                'between its samples (--derivatives spline).',
+            )
+        )
 
 
 def violations_of(problem: Problem, results: Results) -> tuple[Violation, ...]:
@@ -171,4 +191,4 @@ def _filled(values: Array) -> Array:
 def show_remarks(remarks: tuple[str, ...]) -> None:
     """Say what one should know, where it does not mix with results."""
     for remark in dict.fromkeys(remarks):
-        click.echo(f'note: {remark}', file=sys.stderr)
+        click.echo(f'note: {remark}', err=True)

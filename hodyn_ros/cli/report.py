@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hodyn_ros.cli.options import limits_option, motion_options, robot_options
+from hodyn_ros.errors import RequestError
 
 
 @click.command()
@@ -35,6 +36,11 @@ def command(
     """
     from hodyn_ros.cli.drawing import write_report
 
+    if output is not None and output.suffix.lower() not in ('.html', '.htm'):
+        raise RequestError(
+            f'{output} is not named as a report is: expected the suffix .html or .htm. A browser '
+            'prints it as PDF.'
+        )
     path = output or Path(f'{given.motion.stem or "motion"}_report.html')
     count = write_report(choice, given, limits, path, title)
     limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded' if count else 'limits kept'
