@@ -179,3 +179,55 @@ def test_script_that_lacks_its_guard_is_told_so(model, tmp_path):
     assert done.returncode == 1
     assert "must do so below  if __name__ == '__main__':" in done.stderr
     assert outputs_in(tmp_path / 'out') == []
+
+
+def workers_of(session):
+    """Processes of a session that a pool has started."""
+    found = []
+    for number in members_of(session):
+        try:
+            if b'spawn_main' in Path(f'/proc/{number}/cmdline').read_bytes():
+                found.append(number)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
+@pytest.mark.parametrize(('kills', 'is_enough'), [(1, True), (3, True), (5, False)])
+def test_workers_killed_before_they_are_ready_are_replaced_some_times(
+    kills, is_enough, model, tmp_path
+):
+    motions = make_folder(tmp_path / 'in', model, 6)
+    with start(tmp_path, 2) as process:
+        seen = set()
+        for _ in range(kills):
+            while process.poll() is None and not (new := set(workers_of(process.pid)) - seen):
+                time.sleep(0.01)
+            time.sleep(0.1)
+            seen |= new.union(workers_of(process.pid))
+            os.kill(min(new), signal.SIGKILL)
+        output, errors = process.communicate(timeout=200)
+    if is_enough:
+        assert process.returncode == 0, errors
+        assert output.split()[-1] == '6'
+        assert_complete(tmp_path / 'out', model, motions)
+    else:
+        assert process.returncode == 1
+        assert '5 times in succession worker processes were killed before' in errors
+        assert '__name__' not in errors
+
+
+@pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
+@pytest.mark.parametrize('delay', [0.0, 0.3])
+def test_ctrl_c_while_workers_start_is_told_once(delay, model, tmp_path):
+    make_folder(tmp_path / 'in', model, 4)
+    with start(tmp_path, 2) as process:
+        while process.poll() is None and len(workers_of(process.pid)) < 2:
+            time.sleep(0.01)
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=200)
+        assert members_of(process.pid) == []
+    assert process.returncode == -signal.SIGINT
+    assert errors.count('Traceback') == errors.count('KeyboardInterrupt') == 1

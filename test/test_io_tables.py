@@ -184,6 +184,14 @@ def test_npz_of_numpy_with_one_array_for_each_quantity_is_read(tmp_path, save):
         ),
         ({'time': np.arange(3), 'position': np.array([['a', 'b']] * 3)}, 'expected numbers'),
         ({'time': np.arange(3), 'position': np.full((3, 2), None)}, 'type object'),
+        (
+            {'time': np.arange(3), 'motion': np.zeros((3, 1, 2)), 'position': np.ones((3, 2))},
+            "both 'motion' and position",
+        ),
+        (
+            {'time': np.arange(3), 'motion': np.zeros((3, 1, 2)), 'velocity': np.ones((3, 2))},
+            "both 'motion' and velocity",
+        ),
     ],
 )
 def test_npz_with_wrong_arrays_is_refused(tmp_path, arrays, message):

@@ -7,12 +7,9 @@ worker dies on the way: its task is done again by another.
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import os
-import signal
-import threading
 from collections import Counter, deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -21,13 +18,13 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
-from multiprocessing.connection import Connection
+from itertools import chain, islice
 from types import ModuleType
 from typing import Any
 
 from hodyn_ros.batch.errors import BatchError
 from hodyn_ros.batch.job import Job
+from hodyn_ros.batch.spawning import Spawning, begin
 from hodyn_ros.batch.tasks import Task
 from hodyn_ros.batch.worker import Failure, Outcome, execute, execute_job
 from hodyn_ros.errors import HodynError
@@ -36,6 +33,8 @@ Outcomes = Generator[tuple[Task, Outcome], None, None]
 
 # A task that ends its process so often while no other is under way is taken for the cause.
 MOST_DEATHS = 2
+# So often in succession may a process be killed before any of its pool has begun to work.
+MOST_EARLY_DEATHS = 5
 # How long a cluster may take to have its first worker [s].
 PATIENCE = 120.0
 # How long to try to reach the scheduler [s].
@@ -72,9 +71,10 @@ def run_in_processes(packed: bytes, tasks: Iterable[Task], workers: int) -> Outc
     BatchError
         If no worker can work.
     """
-    source = iter(tasks)
+    source: Iterator[Task] = iter(tasks)
     suspects: deque[Task] = deque()
     deaths: Counter[str] = Counter()
+    early_deaths = 0
     pool = _Pool(packed, workers)
     try:
         while True:
@@ -93,7 +93,20 @@ def run_in_processes(packed: bytes, tasks: Iterable[Task], workers: int) -> Outc
                 raise error
             if not lost:
                 continue
+            early_deaths = early_deaths + 1 if pool.never_began() else 0
             pool.end()
+            if early_deaths:
+                if early_deaths == MOST_EARLY_DEATHS:
+                    raise BatchError(
+                        f'{early_deaths} times in succession worker processes were killed before '
+                        'they did anything. The memory may not suffice; try fewer workers.'
+                    )
+                # It was none of their doing.
+                if alone:
+                    suspects.extendleft(lost)
+                else:
+                    source = chain(lost, source)
+                lost = []
             for task in lost:
                 deaths[task.key] += alone
                 if deaths[task.key] < MOST_DEATHS:
@@ -109,15 +122,19 @@ class _Pool:
     """A pool of processes and the tasks that are under way in it."""
 
     def __init__(self, packed: bytes, workers: int) -> None:
-        # A new interpreter has neither the threads nor the locks of this one.
-        context = multiprocessing.get_context('spawn')
-        self._guard, self._hold = context.Pipe(duplex=False)
+        self._context = Spawning()
+        self._guard, self._hold = self._context.Pipe(duplex=False)
         self._packed = packed
-        self._executor = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_begin, initargs=(self._guard,)
-        )
-        self._first = self._executor.submit(os.getpid)
         self.under_way: dict[Future[Outcome], Task] = {}
+        self._executor = ProcessPoolExecutor(
+            workers, mp_context=self._context, initializer=begin, initargs=(self._guard,)
+        )
+        try:
+            self._first = self._executor.submit(os.getpid)
+        except BaseException:  # such as an interruption
+            self._hold.close()
+            self.end()
+            raise
 
     def submit(self, task: Task) -> None:
         try:
@@ -144,12 +161,27 @@ class _Pool:
         if lost:
             # The others of a broken pool are about to fail as well, or have an outcome by now.
             error = self._sort_out(wait(self.under_way).done, done, lost) or error
-            if isinstance(self._first.exception(), BrokenProcessPool):
-                error = BatchError(
-                    'The worker processes end before they do anything. A script that starts them '
-                    "must do so below  if __name__ == '__main__':  because they import it."
-                )
         return done, lost, error
+
+    def never_began(self) -> bool:
+        """Whether a pool that has lost tasks had not even one worker that was ready for them.
+
+        Raises
+        ------
+        BatchError
+            If its workers ended by themselves, and would do so again.
+        """
+        if not isinstance(self._first.exception(), BrokenProcessPool):
+            return False
+        # It knows how all of them have ended when the others are ended, too, by a signal.
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        if any(code >= 0 for code in self._context.exit_codes()):
+            raise BatchError(
+                'The worker processes end before they do anything; the error stream may say why. '
+                "A script that starts them must do so below  if __name__ == '__main__':  because "
+                'they import it.'
+            )
+        return True
 
     def _sort_out(
         self,
@@ -175,22 +207,6 @@ class _Pool:
         self._executor.shutdown(wait=True, cancel_futures=True)
         self._hold.close()
         self._guard.close()
-
-
-def _begin(guard: Connection) -> None:
-    """Prepare a worker process."""
-    # Whoever interrupts the run tells the parent, which ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(guard,), daemon=True).start()
-
-
-def _end_with(guard: Connection) -> None:
-    """End this process when the other end of a pipe is closed, by its owner or its death."""
-    try:
-        guard.recv_bytes()
-    except (EOFError, OSError):
-        pass
-    os._exit(1)
 
 
 def _deadly(times: int, what: str = '') -> Outcome:

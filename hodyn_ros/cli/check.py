@@ -22,6 +22,9 @@ def command(choice: Any, given: Any, limits: str | None, as_json: bool) -> int:
     the robot description and from --limits. All are compared at the samples; --rate makes them
     denser where the motion is a spline. MOTION is a file as for `hodyn compute`.
 
+    A motion whose velocity or acceleration jumps at waypoints, as with --interpolation jtc, has
+    no bound for what follows from it, and counts as one that exceeds a limit.
+
     The exit code is 0 if all limits are kept, 1 if one is exceeded, 2 if something is wrong.
 
     For example
@@ -29,7 +32,7 @@ def command(choice: Any, given: Any, limits: str | None, as_json: bool) -> int:
       hodyn check robot.urdf waypoints.yaml --limits limits.yaml --json
       hodyn check panda motion.csv && echo "may be executed"
     """
-    from hodyn_ros.cli.comparison import as_data, as_text
+    from hodyn_ros.cli.comparison import as_data, as_text, has_jumps
     from hodyn_ros.cli.main import OK, VIOLATION
     from hodyn_ros.cli.motions import (
         compute_results,
@@ -47,4 +50,4 @@ def command(choice: Any, given: Any, limits: str | None, as_json: bool) -> int:
     else:
         show_remarks(results.remarks)
         click.echo(as_text(problem, results, violations))
-    return VIOLATION if violations else OK
+    return VIOLATION if violations or has_jumps(results) else OK

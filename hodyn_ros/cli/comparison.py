@@ -48,7 +48,8 @@ def as_data(
         'end': results.times[-1],
         'largest_step': _largest_step(results),
         'limits_from': problem.limits.origin,
-        'is_kept': not violations,
+        'is_kept': not violations and not has_jumps(results),
+        'has_jumps': has_jumps(results),
         'violations': [
             {
                 **violation._asdict(),
@@ -107,9 +108,19 @@ def as_text(problem: Problem, results: Results, violations: Sequence[Violation])
     if violations:
         what = 'limit is' if count == 1 else 'limits are'
         lines.append(f'{count} {what} exceeded.')
-    else:
+    if has_jumps(results):
+        lines.append(
+            'The torques jump at waypoints, so there is no bound for torque rate and jerk: the '
+            'motion keeps no limits of them.'
+        )
+    elif not violations:
         lines.append('All limits that could be checked are kept.')
     return '\n'.join(lines)
+
+
+def has_jumps(results: Results) -> bool:
+    """Whether the efforts jump along the motion, so that their rate has no bound."""
+    return results.continuous_order < 0
 
 
 def _largest_step(results: Results) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.cli.motions import GivenMotion, load_problem, show_remarks, stream_results
+from hodyn_ros.cli.outputs import check_is_other, remarks_on_output
 from hodyn_ros.cli.progress import status
 from hodyn_ros.cli.robot_summary import unit
 from hodyn_ros.cli.robots import Choice
@@ -74,6 +75,8 @@ def compute_file(
     as_json : bool
         Whether they are shown for programs.
     """
+    if output is not None:
+        check_is_other(output, given.motion)
     problem = load_problem(choice, given)
     peaks = Peaks()
     with status() as show:
@@ -88,6 +91,7 @@ def compute_file(
                     writer.write(results)
                     peaks.add(results)
                     show(f'{peaks.samples} samples computed')
+            show_remarks(remarks_on_output(output))
     if as_json:
         echo_json(_data(problem.model, given, output, peaks))
         return

@@ -111,8 +111,8 @@ def write_report(
         actuators=drives.actuators if drives else None,
         motor_limits=drives.limits if drives else None,
         violations=violations,
-        remarks=(f'Limits: {problem.limits.origin}.', *results.remarks),
+        remarks=(f'Limits: {problem.limits.origin}.',),
         title=title,
     )
     write_whole(path, lambda target: target.write_text(text, encoding='utf-8'))
-    return len(violations)
+    return len(violations) + (results.continuous_order < 0)

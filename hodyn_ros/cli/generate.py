@@ -14,7 +14,7 @@ from hodyn_ros.cli.options import robot_options
 @robot_options
 @click.option(
     '-o', '--output', type=click.Path(path_type=Path), default=None, metavar='FOLDER',
-    help='Made if it does not exist; by default <name>_dynamics.',
+    help='Made if it does not exist; by default <robot>_dynamics, or <name>_dynamics.',
 )
 @click.option(
     '--language', type=click.Choice(['c', 'cpp']), default='c', show_default=True,
@@ -53,7 +53,9 @@ def command(
     from hodyn_ros.errors import RequestError
 
     model, _ = load_model(choice)
-    folder = output or Path(f'{name or identifier(model.name)}_dynamics')
+    # Robots of different files may have the same name inside.
+    robot = Path(choice.robot.rpartition(':')[2]).stem
+    folder = output or Path(f'{name or identifier(robot)}_dynamics')
     wanted = orders if len(orders) > 1 else (orders[0] if orders else 2)
     try:
         paths = generate_code(

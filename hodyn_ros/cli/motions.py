@@ -17,6 +17,7 @@ from hodyn_ros.actuators.robot import MotorMotion
 from hodyn_ros.analysis.limits import Violation, find_violations
 from hodyn_ros.cli.robots import Choice, load_model
 from hodyn_ros.cli.settings import Drives, RobotLimits, read_actuators, read_limits
+from hodyn_ros.errors import RequestError
 from hodyn_ros.io import Results, Samples, compute, compute_stream, iterate_motion, read_motion
 from hodyn_ros.model.robot import RobotModel
 
@@ -115,11 +116,27 @@ def compute_results(problem: Problem, given: GivenMotion) -> Results:
 
 
 def stream_results(problem: Problem, given: GivenMotion) -> Iterator[Results]:
-    """Yield the same part by part, in bounded memory where the motion allows it."""
+    """Yield the same part by part, in bounded memory where the motion allows it.
+
+    Raises
+    ------
+    HodynError
+        See `compute_results`; also if one motion is followed by another one.
+    """
     problem.model.warm_up(given.order)
     actuators = problem.drives.actuators if problem.drives else None
     parts = iterate_motion(given.motion, **given.reading)
-    yield from compute_stream(problem.model, parts, actuators=actuators, **given.computing)
+    last = -np.inf
+    for results in compute_stream(
+        problem.model, parts, actuators=actuators, **given.computing
+    ):
+        if len(results) and results.times[0] <= last:
+            raise RequestError(
+                f'{results.name} holds several motions, one after the other; choose one with '
+                '--index 0, --index 1, and so on.'
+            )
+        yield results
+        last = results.times[-1] if len(results) else last
 
 
 def violations_of(problem: Problem, results: Results) -> tuple[Violation, ...]:

@@ -32,6 +32,43 @@ def check_writable(path: Path) -> None:
         raise RequestError(f'{path} cannot be written: permission denied.')
 
 
+def check_is_other(path: Path, source: Path) -> None:
+    """Refuse to replace what is being read.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        To be written.
+    source : pathlib.Path
+        To be read.
+
+    Raises
+    ------
+    RequestError
+    """
+    if path.exists() and source.exists() and path.samefile(source):
+        raise RequestError(f'{path} is the motion itself; choose another name for the results.')
+
+
+def remarks_on_output(path: Path) -> tuple[str, ...]:
+    """Say what a file of this kind does not hold.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+
+    Returns
+    -------
+    tuple of str
+    """
+    if path.suffix in ('.yaml', '.yml'):
+        return (
+            f'{path} holds positions to accelerations. Whoever reads it makes jerk and snap of '
+            'his own, which may exceed limits that are kept here; tables and bags hold all.',
+        )
+    return ()
+
+
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     """Write a file under another name, and give it its own when it is complete.
 

@@ -23,7 +23,7 @@ from hodyn_ros.cli.motions import (
     show_remarks,
     violations_of,
 )
-from hodyn_ros.cli.outputs import check_writable
+from hodyn_ros.cli.outputs import check_writable, remarks_on_output
 from hodyn_ros.cli.progress import status
 from hodyn_ros.cli.robot_summary import NAMES
 from hodyn_ros.cli.robots import Choice
@@ -70,6 +70,7 @@ def retime_path(
     _check(output)
     problem = load_problem(choice, given, limits)
     samples = read_samples(given)
+    _check_path(samples, given)
     if samples.wrenches:
         raise RequestError(
             f'{samples.name} has wrenches, which belong to times and not to places on the path. '
@@ -104,6 +105,26 @@ def retime_path(
         f'path at constant speed of its parameter: {number(found.uniform_duration)} s.',
         found.limiting,
     )  # fmt: skip
+
+
+def _check_path(samples: Samples, given: GivenMotion) -> None:
+    """Refuse samples that are no path, and options that make none.
+
+    Raises
+    ------
+    RequestError
+    """
+    if given.interpolation != 'spline':
+        raise RequestError(
+            f'--interpolation {given.interpolation} makes a motion that is not smooth enough for '
+            'a new timing along its path; leave it out, or use --uniform.'
+        )
+    if given.derivatives == 'estimate' or (samples.is_measured and given.derivatives == 'auto'):
+        raise RequestError(
+            f'{samples.name}: a path through measured positions follows all of their noise. Use '
+            '--uniform, which takes estimated derivatives, or --derivatives spline to follow the '
+            'measurements exactly.'
+        )
 
 
 def scale_uniformly(
@@ -255,6 +276,7 @@ def _finish(
         )
     if output is not None:
         write_results(output, results)
+        show_remarks(remarks_on_output(output))
     if as_json:
         echo_json(
             {

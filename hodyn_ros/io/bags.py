@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.errors import FileError, HodynError, JointNameError, MessageError
 from hodyn_ros.io.access import Options, guarded, optional, reading
+from hodyn_ros.io.bag_types import translations
 from hodyn_ros.io.cdr import Decoded, Decoder
 from hodyn_ros.io.definitions import EXTRA, typestore
 from hodyn_ros.io.samples import Array, Samples
@@ -125,10 +126,23 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Messag
     with reading(path, _WHAT):
         used = [c for c in reader.connections if c.topic == topic and c.msgtype == kind]
         messages = reader.messages(connections=used)
-    for _, logged, data in guarded(messages, path, _WHAT):
+    translate_from = translations(path, reader, used)
+    count = 0
+    for connection, logged, data in guarded(messages, path, _WHAT):
         if not isinstance(logged, int) or not isinstance(data, (bytes, memoryview, bytearray)):
             raise FileError(f'{path} is damaged: topic {topic} holds what is no message.')
-        yield min(max(logged, -_LATEST), 2 * _LATEST), bytes(data)
+        count += 1
+        translate = translate_from[connection.id]
+        raw = bytes(data) if translate is None else translate(bytes(data))
+        yield min(max(logged, -_LATEST), 2 * _LATEST), raw
+    expected = sum(item.msgcount for item in used)
+    if count < expected:
+        # Parsers pass over what they cannot make sense of.
+        raise FileError(
+            f'{path}: topic {topic} has {count} messages, but the bag says that there are '
+            f'{expected}: {expected - count} are missing. It is damaged, or the recorder counted '
+            'what it did not write: ros2 bag reindex counts again.'
+        )
 
 
 def _candidates(connections: list[_Connection]) -> dict[str, str]:
@@ -196,8 +210,6 @@ def _samples(
         if names is None:
             first = min(groups, key=lambda group: int(group.rows[0]))
             names = first.names[_names_field(kind)]
-            if kind == JOINT_STATE and not len(first.values['velocity']):
-                quantities = quantities[:1]
         motion = np.full((len(batch), len(quantities), len(names)), np.nan)
         logged = np.array([stamp for stamp, _ in batch], dtype=np.int64)
         stamps = np.zeros(len(batch), dtype=np.int64)
@@ -216,6 +228,8 @@ def _samples(
             raise FileError(f'{name}: a stamp lies before 1970 or in a far future.')
         start = int(stamps[0]) if start is None else start
         motion = motion[taken]
+        if kind == JOINT_STATE and np.isnan(motion[:, 1]).all():
+            motion = motion[:, :1]  # No message says how fast the joints are.
         try:
             samples = Samples(
                 joint_names=names,

@@ -151,6 +151,13 @@ class Npz:
                 f"{self._path}: there is neither 'motion' of shape (N, K, n) nor 'position' of "
                 f'shape (N, n); it holds {have}.'
             )
+        twice = [quantity for quantity in QUANTITIES if quantity in self._shapes]
+        if 'motion' in self._shapes and twice:
+            raise FileError(
+                f"{self._path}: it holds both 'motion' and {listed(twice)}, which may say "
+                "different things; expected either 'motion' or 'position' with its derivatives. "
+                'Leave one of them out.'
+            )
         length = self._shapes['time'][:1]
         for name, shape in self._shapes.items():
             if len(shape) != _SERIES[name] or shape[:1] != length:

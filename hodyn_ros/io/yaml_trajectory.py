@@ -17,6 +17,11 @@ from hodyn_ros.io.access import reading, writing
 from hodyn_ros.io.samples import Results, Samples, times_from
 
 _FIELDS = ('positions', 'velocities', 'accelerations')
+# Of a point: efforts are those of others.
+_KEYS = (*_FIELDS, 'effort', 'time_from_start')
+# ROS 2, ROS 1 and what people write.
+_SECONDS = ('sec', 'secs')
+_NANOSECONDS = ('nanosec', 'nanosecs', 'nsec', 'nsecs')
 _LARGEST_FILE = 200_000_000  # bytes; the parser needs a hundred times as many
 _WRAPPERS = ('trajectory', 'joint_trajectory')
 _LATEST = 2**31  # seconds: what a message can hold
@@ -68,6 +73,12 @@ def read_yaml(path: Path) -> Samples:
         if not isinstance(point, dict):
             raise FileError(
                 f"{path}: points[{i}] is {_short(point)}, expected 'positions' and so on."
+            )
+        unknown = sorted(map(str, set(point) - set(_KEYS)))
+        if unknown:
+            raise FileError(
+                f'{path}: points[{i}] has the unknown key {unknown[0]!r}; expected '
+                f'{", ".join(_KEYS)}.'
             )
         where = f'{path}: points[{i}].time_from_start'
         times[i] = _seconds(point.get('time_from_start'), where)
@@ -175,9 +186,17 @@ def _number(value: Any, where: str) -> float:
 
 def _seconds(value: Any, where: str) -> float:
     if isinstance(value, Mapping):
-        sec = _number(value.get('sec', 0), f'{where}.sec')
-        nanosec = value.get('nanosec', value.get('nsec', 0))
-        return sec + 1e-9 * _number(nanosec, f'{where}.nanosec')
+        sec = [key for key in _SECONDS if key in value]
+        nanosec = [key for key in _NANOSECONDS if key in value]
+        others = sorted(map(str, set(value) - {*_SECONDS, *_NANOSECONDS}))
+        if others or len(sec) > 1 or len(nanosec) > 1 or not value:
+            raise FileError(
+                f"{where} has the keys {', '.join(map(str, value)) or '(none)'}; expected 'sec' "
+                "and 'nanosec'."
+            )
+        return sum(_number(value[key], f'{where}.{key}') for key in sec) + 1e-9 * sum(
+            _number(value[key], f'{where}.{key}') for key in nanosec
+        )
     if value is None:
         raise FileError(f'{where} is missing; expected sec and nanosec, or seconds.')
     return _number(value, where)

@@ -36,19 +36,24 @@ def header(
         [
             element('h1', title),
             element('p', facts, class_='quiet'),
-            verdict(checks, violations),
+            verdict(checks, violations, source.has_jumps),
             _links(source),
         ],
         '\n',
     )
 
 
-def verdict(checks: Sequence[Check], violations: Sequence[Violation]) -> Markup:
+def verdict(
+    checks: Sequence[Check], violations: Sequence[Violation], has_jumps: bool = False
+) -> Markup:
     """One sentence on all limits."""
     if violations:
         n = len(violations)
         many = f'{n} limits are' if n > 1 else '1 limit is'
         return element('p', f'✗ {many} exceeded.', class_='verdict bad')
+    if has_jumps:
+        sentence = '✗ The torques jump at waypoints, so their rate and the jerk have no bound.'
+        return element('p', sentence, class_='verdict bad')
     known = sum(check.n_limited for check in checks)
     checked = sum(check.n_complete for check in checks)
     if not known:

@@ -78,6 +78,8 @@ class Source:
     motors : MotorMotion or None
     motor_names, motor_joints, remarks : tuple of str
         See `Results`.
+    has_jumps : bool
+        Whether the efforts jump, so that their rate has no bound.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Source:
     motor_names: tuple[str, ...]
     motor_joints: tuple[str, ...]
     remarks: tuple[str, ...]
+    has_jumps: bool = False
 
     def joint_of(self, name: str) -> int | None:
         """Index of the joint of this name, or of the one that the motor of this name moves."""
@@ -177,7 +180,7 @@ def checked_source(results: Results, model: RobotModel) -> Source:
         names = owners = ()
     return Source(
         str(results.name), model, times, int(results.start), motion, effort, motors, names, owners,
-        tuple(results.remarks),
+        tuple(results.remarks), getattr(results, 'continuous_order', 0) < 0,
     )  # fmt: skip
 
 

@@ -1,0 +1,145 @@
+"""What the commands must not do in silence."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from hodyn_ros.cli import motions, retiming
+from hodyn_ros.cli.main import run
+from hodyn_ros.io import read_motion
+
+ROOT = Path(__file__).resolve().parent.parent
+URDF = str(ROOT / 'urdf' / 'two_link.urdf')
+NAMES = ['shoulder', 'elbow']
+
+
+def trajectory(path, points=None, **changes):
+    points = points or [
+        {'positions': [0.05 * i**2, -0.1 * i], 'time_from_start': {'sec': i, 'nanosec': 0}}
+        for i in range(4)
+    ]
+    for point in points:
+        point.update(changes)
+    path.write_text(yaml.safe_dump({'joint_names': NAMES, 'points': points}))
+    return str(path)
+
+
+@pytest.mark.parametrize('as_json', [False, True])
+def test_check_does_not_approve_a_motion_that_jumps(tmp_path, capsys, as_json):
+    motion = trajectory(tmp_path / 'a.yaml')
+    json_option = ['--json'] if as_json else []
+    assert run(['check', URDF, motion, *json_option]) == 0
+    capsys.readouterr()
+    assert run(['check', URDF, motion, '--interpolation', 'jtc', *json_option]) == 1
+    out = capsys.readouterr().out
+    if as_json:
+        assert json.loads(out)['is_kept'] is False
+        assert json.loads(out)['has_jumps'] is True
+    else:
+        assert 'jump at waypoints' in out
+        assert 'are kept' not in out
+
+
+def test_report_does_not_approve_a_motion_that_jumps(tmp_path):
+    pytest.importorskip('plotly')
+    motion, page = trajectory(tmp_path / 'a.yaml'), tmp_path / 'a.html'
+    assert run(['report', URDF, motion, '--interpolation', 'jtc', '-o', str(page)]) == 0
+    text = page.read_text(encoding='utf-8')
+    assert 'The torques jump at waypoints' in text
+    assert 'known limits are kept' not in text
+
+
+def test_remarks_are_in_the_report_once(tmp_path):
+    pytest.importorskip('plotly')
+    motion, page = trajectory(tmp_path / 'a.yaml'), tmp_path / 'a.html'
+    assert run(['report', URDF, motion, '-o', str(page)]) == 0
+    text = page.read_text(encoding='utf-8').partition('id="remarks"')[2].partition('</ul>')[0]
+    remarks = text.split('<li>')[1:]
+    assert len(remarks) == len(set(remarks)) > 1
+
+
+@pytest.mark.parametrize(
+    'options', [['--interpolation', 'jtc'], ['--derivatives', 'estimate']]
+)
+def test_options_that_make_no_path_are_refused(tmp_path, capsys, options):
+    motion = trajectory(tmp_path / 'a.yaml')
+    assert run(['retime', URDF, motion, *options]) == 2
+    assert '--uniform' in capsys.readouterr().err
+
+
+def test_measurements_are_no_path_unless_asked_for(monkeypatch, tmp_path, capsys):
+    motion = trajectory(tmp_path / 'a.yaml')
+
+    def measured(given):
+        return dataclasses.replace(read_motion(given.motion), is_measured=True)
+
+    monkeypatch.setattr(retiming, 'read_samples', measured)
+    assert run(['retime', URDF, motion]) == 2
+    assert 'follows all of their noise' in capsys.readouterr().err
+    monkeypatch.setattr(retiming, '_finish', lambda *_: None)
+    assert run(['retime', URDF, motion, '--derivatives', 'spline']) == 0
+
+
+def test_file_that_holds_less_than_was_checked_says_so(tmp_path, capsys):
+    motion = trajectory(tmp_path / 'a.yaml')
+    assert run(['retime', URDF, motion, '--uniform', '-o', str(tmp_path / 'b.yaml')]) == 0
+    assert 'may exceed limits that are kept here' in capsys.readouterr().err
+    assert run(['retime', URDF, motion, '--uniform', '-o', str(tmp_path / 'b.csv')]) == 0
+    assert 'may exceed' not in capsys.readouterr().err
+
+
+def test_results_do_not_replace_the_motion(tmp_path, capsys):
+    motion = trajectory(tmp_path / 'a.yaml')
+    before = Path(motion).read_text()
+    assert run(['compute', URDF, motion, '-o', motion]) == 2
+    assert 'is the motion itself' in capsys.readouterr().err
+    assert Path(motion).read_text() == before
+
+
+def test_code_of_two_robots_of_one_name_does_not_meet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ('first', 'second'):
+        shutil.copy(URDF, f'{name}.urdf')
+        assert run(['generate', f'{name}.urdf']) == 0
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
+        'first_dynamics', 'second_dynamics',
+    }
+
+
+@pytest.mark.parametrize('keys', [('sec', 'nanosec'), ('secs', 'nsecs'), ('sec', 'nanosecs')])
+def test_times_are_read_as_ros_1_and_people_write_them(tmp_path, capsys, keys):
+    points = [
+        {'positions': [0.1 * i, 0.0], 'time_from_start': dict(zip(keys, (i, 500_000_000 * i)))}
+        for i in range(3)
+    ]
+    assert run(['check', URDF, trajectory(tmp_path / 'a.yaml', points), '--json']) == 0
+    assert np.isclose(json.loads(capsys.readouterr().out)['end'], 3.0)
+
+
+@pytest.mark.parametrize(
+    ('change', 'reason'),
+    [
+        ({'velocity': [0.0, 0.0]}, "unknown key 'velocity'"),
+        ({'time_from_start': {'sec': 1, 'nano': 5}}, 'has the keys nano, sec'),
+        ({'time_from_start': {'sec': 1, 'secs': 5}}, 'has the keys sec, secs'),
+        ({'time_from_start': {}}, '(none)'),
+    ],
+)
+def test_keys_that_nobody_reads_are_refused(tmp_path, capsys, change, reason):
+    assert run(['check', URDF, trajectory(tmp_path / 'a.yaml', **change)]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_motions_one_after_the_other_are_not_one(monkeypatch, tmp_path, capsys):
+    motion, output = trajectory(tmp_path / 'a.yaml'), tmp_path / 'b.csv'
+    monkeypatch.setattr(
+        motions, 'iterate_motion', lambda path, **_: iter([read_motion(path), read_motion(path)])
+    )
+    assert run(['compute', URDF, motion, '-o', str(output)]) == 2
+    assert 'choose one with --index 0' in capsys.readouterr().err
+    assert not output.exists()
