@@ -160,7 +160,8 @@ class Retimed(NamedTuple):
     """Of the same path with a constant speed of the parameter, as fast as the limits allow [s]:
     where the path is itself a motion from rest to rest, of that motion scaled uniformly."""
     repair: float
-    """Uniform time factor by which the optimised law was scaled after the exact check."""
+    """Uniform time factor by which the law was scaled after the exact check. Where the constant
+    law is the faster one, which takes 1 s before, this is its duration in seconds."""
     limiting: Limiting
     """What would exceed its limit first if the motion were scaled to be faster; its time is that
     of the motion."""

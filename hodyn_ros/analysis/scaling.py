@@ -114,8 +114,8 @@ def uniform_scaling(
         For actuators that choose it, see `motor_motion`; a function of the place on the path.
     samples : int or array-like, shape (N,)
         Number N of equal steps, from start to end, or the times themselves [s], at which a
-        function of time is examined, besides its segments. With a wrench or stiffness that is
-        known there only, what is between them is not looked at.
+        function of time is examined, besides its segments from the first to the last of them. With
+        a wrench or stiffness that is known there only, what is between them is not looked at.
 
     Returns
     -------

@@ -58,8 +58,9 @@ def with_segments(times: Array, knots: Array | None) -> Array:
     Returns
     -------
     ndarray, shape (M,)
-        With `PLACES` of each segment, its start and its end included. Derivatives may jump at a
-        knot, so that it counts twice: as it is, and as the last number before it.
+        With `PLACES` of each segment, its start and its end included, from the first to the last
+        of the times. Derivatives may jump at a knot, so that it counts twice: as it is, and as
+        the last number before it.
     """
     if knots is None:
         return times
@@ -67,7 +68,7 @@ def with_segments(times: Array, knots: Array | None) -> Array:
     places = knots[:-1, None] + np.diff(knots)[:, None] * fractions
     before = np.maximum(np.nextafter(knots[1:], -np.inf), knots[:-1])
     every = np.concatenate((times, places.ravel(), before, knots[-1:]))
-    return np.unique(np.clip(every, knots[0], knots[-1]))
+    return np.unique(every[(every >= times[0]) & (every <= times[-1])])
 
 
 def scaling_in_time(examined: Examined, times: Array) -> UniformScaling:
