@@ -7,11 +7,13 @@ modules, and the search walks up from there.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePath
+from types import ModuleType
 
-from hodyn_ros.errors import ResourceError
+from hodyn_ros.errors import HodynError, ResourceError
 
 _PACKAGE = 'hodyn_ros'
 
@@ -74,3 +76,35 @@ def _share_directories(module: Path) -> Iterator[Path]:
         for parent in package.parents:
             if (parent / 'share' / _PACKAGE).is_dir():
                 yield parent / 'share' / _PACKAGE
+
+
+def optional_import_module(
+    module: str, need: str, extra: str, error: type[HodynError] = ResourceError
+) -> ModuleType:
+    """Import a package that is not always installed.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name.
+    need : str
+        Begins the message: who needs what.
+    extra : str
+        Of this package, with which it is installed.
+    error : type, optional
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    HodynError
+        Of the given type, if it cannot be imported.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as reason:
+        raise error(
+            f'{need}, which cannot be imported ({reason}): pip install hodyn_ros[{extra}]'
+        ) from reason

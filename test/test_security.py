@@ -166,7 +166,7 @@ KNOWN = {
     'ros/middleware.py': {'read_text'},
     'ros/planning_process.py': {'pickle', 'subprocess', 'fdopen'},
     'ros/preparation.py': {'importlib'},
-    'simulation/backend.py': {'importlib'},
+    'resources.py': {'importlib'},
 }
 
 

@@ -6,7 +6,6 @@ worker dies on the way: its task is done again by another.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
@@ -28,6 +27,7 @@ from hodyn_ros.batch.spawning import Spawning, begin
 from hodyn_ros.batch.tasks import Task
 from hodyn_ros.batch.worker import Failure, Outcome, execute, execute_job
 from hodyn_ros.errors import HodynError
+from hodyn_ros.resources import optional_import_module
 
 Outcomes = Generator[tuple[Task, Outcome], None, None]
 
@@ -233,13 +233,8 @@ def dask() -> ModuleType:
     BatchError
         If it is not installed.
     """
-    try:
-        return importlib.import_module('distributed')
-    except ImportError as error:
-        raise BatchError(
-            f'A cluster needs dask.distributed, which cannot be imported ({error}): '
-            'pip install hodyn_ros[cluster]'
-        ) from error
+    need = 'A cluster needs dask.distributed'
+    return optional_import_module('distributed', need, 'cluster', BatchError)
 
 
 def run_on_dask(packed: bytes, tasks: Iterable[Task], scheduler: Any, run: str) -> Outcomes:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.batch.errors import BatchError
+from hodyn_ros.resources import optional_import_module
 
 Array = NDArray[np.float64]
 
@@ -32,13 +33,8 @@ def parquet() -> ModuleType:
     BatchError
         If it is not installed.
     """
-    try:
-        return importlib.import_module('pyarrow.parquet')
-    except ImportError as error:
-        raise BatchError(
-            f'A column of motion ids needs pyarrow, which cannot be imported ({error}): '
-            'pip install hodyn_ros[tables]'
-        ) from error
+    need = 'A column of motion ids needs pyarrow'
+    return optional_import_module('pyarrow.parquet', need, 'tables', BatchError)
 
 
 def find_parts(path: Path, column: str, part_rows: int) -> Iterator[tuple[int, ...]]:

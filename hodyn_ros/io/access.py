@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import tempfile
@@ -17,6 +16,7 @@ import numpy as np
 
 from hodyn_ros.errors import FileError, HodynError
 from hodyn_ros.io.samples import Array, Samples, times_from
+from hodyn_ros.resources import optional_import_module
 
 Item = TypeVar('Item')
 
@@ -51,13 +51,8 @@ def optional(module: str, extra: str, path: Path) -> ModuleType:
     FileError
         If it cannot be imported.
     """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise FileError(
-            f'{path}: files of this kind need {module.partition(".")[0]}, which cannot be '
-            f'imported ({error}): pip install hodyn_ros[{extra}]'
-        ) from error
+    need = f'{path}: files of this kind need {module.partition(".")[0]}'
+    return optional_import_module(module, need, extra, FileError)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ method ``savefig``. Long motions are drawn by the extreme samples of short stret
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,13 @@ import numpy as np
 
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.limits import MotionLimits, Violation, motion_limits
-from hodyn_ros.errors import MotionError, ResourceError
+from hodyn_ros.errors import MotionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.plotting import panels as make
 from hodyn_ros.plotting.decimation import extreme_samples
 from hodyn_ros.plotting.panels import Panel
 from hodyn_ros.plotting.source import Results, Source, checked_source
+from hodyn_ros.resources import optional_import_module
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -322,10 +322,4 @@ def _plain(text: str) -> str:
 
 
 def _matplotlib_figure() -> Any:
-    try:
-        return importlib.import_module('matplotlib.figure').Figure
-    except ImportError as error:
-        raise ResourceError(
-            f'Figures need Matplotlib, which cannot be imported ({error}): '
-            'pip install hodyn_ros[plot]'
-        ) from error
+    return optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot').Figure

@@ -8,7 +8,6 @@ pictures not at all.
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.limits import MotionLimits, Violation, motion_limits
-from hodyn_ros.errors import MotionError, ResourceError
+from hodyn_ros.errors import MotionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.plotting import panels as make
 from hodyn_ros.plotting.checks import all_checks, all_violations, checked_violations
@@ -36,6 +35,7 @@ from hodyn_ros.plotting.sections import (
     robot_section,
 )
 from hodyn_ros.plotting.source import Results, Source, checked_source
+from hodyn_ros.resources import optional_import_module
 
 Array = NDArray[np.float64]
 
@@ -320,13 +320,8 @@ def _harmless(script: str) -> str:
 
 
 def _plotly() -> str:
-    try:
-        text: str = importlib.import_module('plotly.offline').get_plotlyjs()
-    except ImportError as error:
-        raise ResourceError(
-            f'A report needs Plotly, which cannot be imported ({error}): '
-            'pip install hodyn_ros[report]'
-        ) from error
+    plotly = optional_import_module('plotly.offline', 'A report needs Plotly', 'report')
+    text: str = plotly.get_plotlyjs()
     return text
 
 

@@ -6,7 +6,6 @@ duration of a step only, and steps with callbacks exclude each other.
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from hodyn_ros.errors import SimulationError
+from hodyn_ros.resources import optional_import_module
 
 Callback = Callable[[Any, Any], None]
 
@@ -29,13 +29,8 @@ def mujoco() -> ModuleType:
     SimulationError
         If it is not installed.
     """
-    try:
-        return importlib.import_module('mujoco')
-    except ImportError as error:
-        raise SimulationError(
-            f'The simulation needs MuJoCo, which cannot be imported ({error}): '
-            'pip install hodyn_ros[simulation]'
-        ) from error
+    need = 'The simulation needs MuJoCo'
+    return optional_import_module('mujoco', need, 'simulation', SimulationError)
 
 
 @contextmanager
