@@ -196,6 +196,42 @@ def test_cpp_compiles_without_warning_and_passes_its_test(compiler, standard, tm
     assert 'correct' in run(program)
 
 
+@pytest.mark.parametrize('precision', ['double', 'float'])
+def test_functions_of_cpp_give_what_those_of_c_give(precision, tmp_path):
+    model = burdened(load(URDF / 'panda_with_hand.urdf'))
+    links = links_of(model)
+    paths = generate_code(
+        model, tmp_path, 'cpp', precision=precision, name='robot', wrench_links=links
+    )
+    n, program = model.n_joints, ['#include "robot_dynamics.hpp"', '#include <cstring>']
+    program += ['using namespace robot_dynamics;', 'int main() {', '  int wrong = 0;']
+    for order in range(3):
+        for end, given, pointers in (
+            ('', 'q', '&q[0][0]'),
+            ('_with_wrenches', 'q, w', '&q[0][0], &w[0][0][0]'),
+        ):
+            program += [
+                f'  {{ Joints<{order + 3}> q; Wrenches<{order + 1}> w; Real x = 0;',
+                '    for (auto & row : q) for (auto & v : row) v = (x += Real(0.125));',
+                '    for (auto & k : w) for (auto & l : k) for (auto & v : l) v = (x -= 1);',
+                f'    Real expected[{(order + 1) * n}];',
+                f'    robot_inverse_dynamics_{order}{end}({pointers}, expected);',
+                f'    const Joints<{order + 1}> effort = inverse_dynamics({given});',
+                '    wrong += std::memcmp(effort.data(), expected, sizeof expected) != 0;',
+                '    wrong += effort[0][0] == 0; }',
+            ]
+    program += [f'  wrong += n_joints != {n} || n_wrenches != {len(links)};']
+    for name, texts in (('joint_names', model.joint_names), ('wrench_links', links)):
+        for i, text in enumerate(texts):
+            program += [f'  wrong += std::strcmp({name}[{i}], "{text}") != 0;']
+    source = tmp_path / 'compare.cpp'
+    source.write_text('\n'.join([*program, '  return wrong;', '}', '']))
+    compiler = CPP_COMPILERS[0]
+    options = ('-std=c++11', '-Wall', '-Wextra', '-Wconversion', '-O1')
+    run(compiler, *options, '-o', tmp_path / 'compare', source, paths[1])
+    run(tmp_path / 'compare')
+
+
 @pytest.mark.parametrize('language', ['c', 'cpp'])
 def test_long_functions_come_in_parts_that_compile_without_warning(language, tmp_path):
     model = arm(17)

@@ -1,4 +1,8 @@
-"""The inverse dynamics of one robot as C99, with a test of itself."""
+"""The inverse dynamics of one robot as C99, with a test of itself.
+
+The text is C++11 as well. For C++ there is one more header, whose functions take and return
+std::array.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,6 @@ from hodyn_ros.engine.code import (
     FLAGS,
     RESULTS,
     Code,
-    Functions,
     cmake,
     comment,
     description,
@@ -35,13 +38,30 @@ def c_files(code: Code) -> dict[str, str]:
     -------
     dict of str
     """
-    unit = code.unit
-    files = {
-        f'{unit}.h': _header(code),
-        f'{unit}.c': _source(code),
-        f'{unit}_test.c': _test(code),
-        'CMakeLists.txt': cmake(code, 'C', 'c', 99),
-    }
+    return _texts(
+        {
+            f'{code.unit}.h': _header(code),
+            f'{code.unit}.c': _source(code),
+            f'{code.unit}_test.c': _test(code, 'cc -std=c99', 'c'),
+            'CMakeLists.txt': cmake(code, 'C', 'c', 99),
+        }
+    )
+
+
+def cpp_files(code: Code) -> dict[str, str]:
+    """Files of C++11: their text by name; see `c_files`."""
+    return _texts(
+        {
+            f'{code.unit}.hpp': _cpp_header(code),
+            f'{code.unit}.cpp': _source(code),
+            f'{code.unit}.h': _header(code),
+            f'{code.unit}_test.cpp': _test(code, 'c++ -std=c++11', 'cpp'),
+            'CMakeLists.txt': cmake(code, 'CXX', 'cpp', 11),
+        }
+    )
+
+
+def _texts(files: dict[str, list[str]]) -> dict[str, str]:
     return {name: '\n'.join(lines) + '\n' for name, lines in files.items()}
 
 
@@ -107,15 +127,85 @@ def _header(code: Code) -> list[str]:
     return [*lines, '', '#ifdef __cplusplus', '}', '#endif', '', '#endif']
 
 
+def _cpp_header(code: Code) -> list[str]:
+    """Functions of std::array that call those of C."""
+    unit, links = code.unit, code.wrench_links
+    layout = [
+        'motion[k][j]: k-th time derivative of the position of joint j [rad/s^k, m/s^k].',
+        'Result [k][j]: k-th time derivative of the effort of joint j [N m/s^k, N/s^k]; as many',
+        '    as the motion determines: with K derivatives of the position, itself counted, K - 2.',
+    ]
+    arrays = [
+        f'constexpr std::size_t n_joints = {code.model.n_joints};',
+        *_cpp_strings(code.model.joint_names, 'joint_names', 'n_joints'),
+        '// A number for each joint and its time derivatives: K of them, itself counted.',
+        'template <std::size_t K>',
+        'using Joints = std::array<std::array<Real, n_joints>, K>;',
+        'static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");',
+    ]
+    if links:
+        layout.append(
+            'wrench[k][l][i]: k-th time derivative of coordinate i of the wrench on link l.'
+        )
+        arrays += [
+            '',
+            f'constexpr std::size_t n_wrenches = {len(links)};',
+            *_cpp_strings(links, 'wrench_links', 'n_wrenches'),
+            '// (moment, force) on each of the links and their time derivatives.',
+            'template <std::size_t K>',
+            'using Wrenches = std::array<std::array<std::array<Real, 6>, n_wrenches>, K>;',
+        ]
+    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
+    functions = []
+    for order, loaded, function in _variants(code):
+        arguments, given = f'const Joints<{order + 3}> & motion', 'motion[0].data()'
+        if loaded:
+            arguments += f', const Wrenches<{order + 1}> & wrench'
+            given += ', wrench[0][0].data()'
+        functions += [
+            '',
+            f'// {RESULTS[order]}{", with wrenches" if loaded else ""}.',
+            f'inline Joints<{order + 1}> inverse_dynamics(',
+            f'  {arguments}) noexcept',
+            '{',
+            f'  Joints<{order + 1}> effort;',
+            f'  {function}({given}, effort[0].data());',
+            '  return effort;',
+            '}',
+        ]
+    return [
+        *description(code, layout),
+        f'#ifndef {code.name.upper()}_DYNAMICS_HPP',
+        f'#define {code.name.upper()}_DYNAMICS_HPP',
+        '',
+        f'#include "{unit}.h"',
+        '',
+        '#include <array>',
+        '#include <cstddef>',
+        '',
+        f'namespace {unit} {{',
+        '',
+        f'using Real = {code.precision.type};',
+        '// In the axes of the base link [m/s^2].',
+        f'constexpr std::array<Real, 3> gravity{{{{{gravity}}}}};',
+        '',
+        *arrays,
+        *functions,
+        '',
+        f'}}  // namespace {unit}',
+        '',
+        '#endif',
+    ]
+
+
+def _cpp_strings(names: Sequence[str], name: str, count: str) -> list[str]:
+    texts = [f'  {string_literal(text)},' for text in names]
+    return [f'constexpr std::array<const char *, {count}> {name}{{{{', *texts, '}};']
+
+
 def _function(code: Code, order: int, loaded: bool, function: str) -> list[str]:
     real = code.precision.type
-    body = function_body(
-        code,
-        order,
-        loaded,
-        _functions(code),
-        {'motion': 'motion[{index}]', 'wrench': 'wrench[{index}]'},
-    )
+    body = function_body(code, order, loaded)
     assignments = [f'effort[{i}] = {value};' for i, value in enumerate(body.efforts)]
     parts, n_kept = in_parts(body.definitions, assignments, real)
     arguments = ['motion', *(['wrench'] if loaded else []), 'effort']
@@ -139,16 +229,11 @@ def _braced(lines: Sequence[str], arguments: Sequence[str]) -> list[str]:
     return ['{', *[f'    {line}' for line in lines], *unused, '}']
 
 
-def _functions(code: Code) -> Functions:
-    return Functions('', code.precision.suffix, f'({code.precision.type})({{}})')
-
-
 def _source(code: Code) -> list[str]:
-    functions = _functions(code)
     lines = [line for variant in _variants(code) for line in _function(code, *variant)]
     used = names_in(lines)
     separate = ['', *SEPARATE] if 'SEPARATE' in used else []
-    slope = ['', *slope_function(code, functions)] if 'slope' in used else []
+    slope = ['', *slope_function(code)] if 'slope' in used else []
     gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
     constants = [
         f'{_strings(code, code.model.joint_names, "joint_names")} = {{',
@@ -187,7 +272,7 @@ def _table(code: Code, name: str, values: Array) -> list[str]:
     return [*lines, '};']
 
 
-def _test(code: Code) -> list[str]:
+def _test(code: Code, compiler: str, extension: str) -> list[str]:
     reference, precision, n = code.reference, code.precision, code.model.n_joints
     real, literal, f = precision.type, precision.literal, precision.suffix
     samples = len(reference.motion)
@@ -216,8 +301,9 @@ def _test(code: Code) -> list[str]:
                 'Compares the functions with efforts that hodyn_ros computed by another',
                 'formulation ("nth_order"). Returns 0 if they agree, or says what differs.',
                 '',
-                f'cc -std=c99 {FLAGS} -o {code.unit}_test \\',
-                f'    {code.unit}_test.c {code.unit}.c -lm && ./{code.unit}_test',
+                f'{compiler} {FLAGS} -o {code.unit}_test \\',
+                f'    {code.unit}_test.{extension} {code.unit}.{extension} -lm \\',
+                f'    && ./{code.unit}_test',
             ]
         ),
         f'#include "{code.unit}.h"',

@@ -11,7 +11,7 @@ import numpy as np
 
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.c_source import c_files
+from hodyn_ros.engine.c_source import c_files, cpp_files
 from hodyn_ros.engine.c_statements import (
     LONGEST_NAME,
     PRECISIONS,
@@ -20,7 +20,6 @@ from hodyn_ros.engine.c_statements import (
     is_identifier,
 )
 from hodyn_ros.engine.code import Code, Reference
-from hodyn_ros.engine.cpp_source import cpp_files
 from hodyn_ros.errors import RequestError, WrenchError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -52,7 +51,7 @@ def generate_code(
     directory : str or path-like
         Made if it does not exist.
     language : {'c', 'cpp'}
-        C99, or C++11 with std::array in a namespace.
+        C99, or the same as C++11 with functions of std::array in a namespace around it.
     orders : int or sequence of int
         The orders, out of 0, 1 and 2, for which there is a function; a number means all up to it.
         The function of order r computes the efforts and their derivatives up to the r-th.
