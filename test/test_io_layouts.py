@@ -2,16 +2,20 @@
 
 import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pytest
+from scripts import load
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, LinearSpring, SeriesElastic
 from hodyn_ros.io import Samples, compute, write_results
-from hodyn_ros.io.layouts import foxglove_layout, plotjuggler_layout
 from hodyn_ros.resources import share_file
+
+layouts = load(Path(__file__).resolve().parent.parent / 'doc' / 'make_layouts.py')
+foxglove_layout, plotjuggler_layout = layouts.foxglove_layout, layouts.plotjuggler_layout
 
 
 @pytest.fixture(scope='module')
@@ -35,10 +39,11 @@ def messages(panda, tmp_path_factory):
     return found
 
 
-def test_installed_layouts_are_those_of_the_panda(panda):
-    names = panda.joint_names
-    assert share_file('config/plotjuggler_hodyn.xml').read_text() == plotjuggler_layout(names)
-    assert share_file('config/foxglove_hodyn.json').read_text() == foxglove_layout(names)
+def test_installed_layouts_are_those_of_the_panda(tmp_path):
+    robot = str(share_file('urdf/panda.urdf'))
+    layouts.main([robot, '--tip-link', 'panda_link8', '--folder', str(tmp_path)])
+    for name in ('plotjuggler_hodyn.xml', 'foxglove_hodyn.json'):
+        assert (tmp_path / name).read_text() == share_file(f'config/{name}').read_text()
 
 
 def test_every_curve_of_plotjuggler_is_in_the_bag(panda, messages):

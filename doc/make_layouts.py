@@ -1,18 +1,21 @@
 """Layouts for PlotJuggler and Foxglove that show the efforts and their derivatives.
 
-They fit the bags that are written here; that of Foxglove also fits a running node, whose topics
-have the same names. Those in config/ are for the Panda: ``python -m hodyn_ros.io.layouts`` writes
-them for it, the functions for any other robot.
+They fit the bags that ``hodyn compute`` writes; that of Foxglove also fits a running node, whose
+topics have the same names. Those in config/ are for the Panda::
+
+    python doc/make_layouts.py urdf/panda.urdf --tip-link panda_link8 --folder config
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+from hodyn_ros import RobotModel
 from hodyn_ros.io.bag_writer import (
     EFFORT_MIRROR,
     EFFORT_TOPIC,
@@ -190,15 +193,24 @@ def _column(panels: Sequence[str]) -> Any:
     }
 
 
-def main() -> None:
-    """Write the layouts for the Panda into config/."""
-    joints = [f'panda_joint{number}' for number in range(1, 8)]
-    folder = Path('config')
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write both layouts for a robot."""
+    parser = argparse.ArgumentParser(description='Layouts for PlotJuggler and Foxglove.')
+    parser.add_argument('robot', help='URDF file')
+    parser.add_argument('--base-link', help='first link of the chain; default: the root')
+    parser.add_argument('--tip-link', help='last link of the chain; default: the whole tree')
+    parser.add_argument(
+        '--motor', action='append', default=[],
+        help='name of a motor, repeated; default: each joint has one motor of its name',
+    )  # fmt: skip
+    parser.add_argument('--folder', type=Path, default=Path('.'))
+    given = parser.parse_args(arguments)
+    joints = RobotModel.from_urdf(given.robot, given.base_link, given.tip_link).joint_names
     for name, text in (
-        ('plotjuggler_hodyn.xml', plotjuggler_layout(joints)),
-        ('foxglove_hodyn.json', foxglove_layout(joints)),
+        ('plotjuggler_hodyn.xml', plotjuggler_layout(joints, given.motor)),
+        ('foxglove_hodyn.json', foxglove_layout(joints, given.motor)),
     ):
-        (folder / name).write_text(text, encoding='utf-8')
+        (given.folder / name).write_text(text, encoding='utf-8')
 
 
 if __name__ == '__main__':
