@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import sys
 
 import numpy as np
@@ -31,9 +32,12 @@ def outputs_in(folder):
     )
 
 
-def manifest_in(folder):
-    lines = (folder / '_hodyn' / 'manifest.jsonl').read_text().splitlines()
-    return [record for record in map(json.loads, lines) if 'task' in record]
+def recorded_in(folder):
+    """Results that have a record."""
+    records = folder / '_hodyn' / 'records'
+    return sorted(
+        path.relative_to(records).as_posix()[: -len('.json')] for path in records.rglob('*.json')
+    )
 
 
 def errors_in(folder):
@@ -53,7 +57,7 @@ def assert_complete(folder, model, motions, suffix='.npz'):
         np.testing.assert_array_equal(results.motion, motion)
         scale = np.abs(expected).max()
         np.testing.assert_allclose(results.effort, expected, rtol=0, atol=1e-12 * scale)
-    assert sorted(record['task'] for record in manifest_in(folder)) == sorted(motions)
+    assert recorded_in(folder) == outputs_in(folder)
     assert list((folder / '_hodyn' / 'runs').iterdir()) == []
 
 
@@ -107,12 +111,12 @@ def test_second_run_keeps_what_is_done_and_adds_what_is_new(model, tmp_path):
 
 
 def rewrite_content(path, model):
-    """Change a file, but neither its size nor the time of its last change."""
+    """Change a file, but not its size."""
     stat = path.stat()
     times, motion = motion_of(model, 50, 1234)
     write_npz(path, model, times, motion)
     assert path.stat().st_size == stat.st_size
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     return motion
 
 
@@ -123,12 +127,16 @@ def rewrite_longer(path, model):
 
 
 @pytest.mark.parametrize(
-    ('change', 'said'),
-    [(rewrite_content, 'same size, other content'), (rewrite_longer, 'bytes before')],
+    ('change', 'kind', 'said'),
+    [
+        (rewrite_content, 'quick', 'same size, written again'),
+        (rewrite_content, 'content', 'same size, other content'),
+        (rewrite_longer, 'quick', 'bytes before'),
+    ],
 )
-def test_changed_input_is_computed_anew_and_said(change, said, model, tmp_path):
+def test_changed_input_is_computed_anew_and_said(change, kind, said, model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 3)
-    options = {'workers': 0, 'suffix': '.npz'}
+    options = {'workers': 0, 'suffix': '.npz', 'fingerprint': kind}
     process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
     motions['motion001.npz'] = change(tmp_path / 'in' / 'motion001.npz', model)
     summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
@@ -256,13 +264,26 @@ def test_lost_result_is_made_again(damage, model, tmp_path):
     assert_complete(tmp_path / 'out', model, motions)
 
 
-def test_manifest_with_a_torn_line_and_rubbish_is_read_as_far_as_it_goes(model, tmp_path):
+@pytest.mark.parametrize(
+    'text',
+    [
+        '', '{"version":2,"na', '\0\xff', '[1]', '5', '{}', '{"task": "a"}', '[' * 100_000,
+        lambda record: {**record, 'version': 3},
+        lambda record: {**record, 'job': 'x'},
+        lambda record: {**record, 'job': {}},
+        lambda record: {**record, 'input': [1]},
+        lambda record: {**record, 'output_bytes': '1'},
+        lambda record: {**record, 'more': 1},
+    ],
+)  # fmt: skip
+def test_record_that_no_run_has_written_counts_for_nothing(text, model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 3)
     options = {'workers': 0, 'suffix': '.npz'}
     process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
-    path = tmp_path / 'out' / '_hodyn' / 'manifest.jsonl'
-    content = path.read_bytes()
-    path.write_bytes(b'\xff\x00 nothing\n[1]\n' + content[:-20])
+    path = tmp_path / 'out' / '_hodyn' / 'records' / 'motion001.npz.json'
+    if callable(text):
+        text = json.dumps(text(json.loads(path.read_text())))
+    path.write_text(text, encoding='latin-1')
     summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
     assert (summary.computed, summary.kept) == (1, 2)
     assert_complete(tmp_path / 'out', model, motions)
@@ -364,7 +385,7 @@ def test_killed_worker_loses_nothing(model, tmp_path):
     assert (summary.computed, summary.failed) == (20, 0)
     assert summary.samples == 40_000
     assert_complete(tmp_path / 'out', model, motions)
-    # Workers before and after: the pool was made anew.
+    # Workers before and after: the one that was killed is replaced.
     assert len(summary.peak_memory) >= 2
 
 
@@ -411,23 +432,23 @@ def test_two_runs_do_not_share_an_output_folder(model, tmp_path):
 
 
 def test_worker_of_an_earlier_run_cannot_put_anything_into_its_place(model, tmp_path):
-    from hodyn_ros.batch.manifest import Books
     from hodyn_ros.batch.process import Job, Options
+    from hodyn_ros.batch.records import OutputFolder
     from hodyn_ros.batch.tasks import find_inputs, make_tasks
     from hodyn_ros.batch.worker import execute
 
     make_folder(tmp_path / 'in', model, 1)
     (tmp_path / 'out').mkdir()
-    early, late = Books(tmp_path / 'out'), Books(tmp_path / 'out')
+    early, late = OutputFolder(tmp_path / 'out'), OutputFolder(tmp_path / 'out')
     options = Options(2, 'auto', 'spline', None, (), None, None, None, None, None, '.npz')
     (task,) = make_tasks(find_inputs(tmp_path / 'in', tmp_path / 'out'), '.npz', 'quick')
     packed = Job(model, None, options, str(tmp_path / 'out'), early.temporary, 100).packed()
     with early.locked():
-        early.begin([], [])
+        early.begin()
         assert execute(packed, task).output_bytes > 0
         (tmp_path / 'out' / task.output).unlink()
     with late.locked():
-        late.begin([], [])
+        late.begin()
         with pytest.raises(BatchError, match='another run has begun'):
             execute(packed, task)
     assert outputs_in(tmp_path / 'out') == []
@@ -444,7 +465,7 @@ def test_run_whose_folder_is_taken_away_ends_and_keeps_what_is_done(model, tmp_p
     with pytest.raises(BatchError, match='another run has begun|cannot be written'):
         process_files(tmp_path / 'in', model, tmp_path / 'out', progress=take_away, **options)
     assert multiprocessing.active_children() == []
-    recorded = manifest_in(tmp_path / 'out')
+    recorded = recorded_in(tmp_path / 'out')
     assert 3 <= len(recorded) < 12
     summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
     assert summary.kept == len(recorded)
@@ -467,8 +488,10 @@ def test_input_that_changes_during_the_run_is_an_error(model, tmp_path):
     assert_complete(tmp_path / 'out', model, motions)
 
 
-@pytest.mark.parametrize('call', ['replace', 'fsync'])
-def test_full_disk_ends_the_run_and_leaves_nothing_half(call, model, tmp_path, monkeypatch):
+@pytest.mark.parametrize(('call', 'successes'), [('replace', 0), ('fsync', 1), ('fsync', 2)])
+def test_full_disk_ends_the_run_and_leaves_nothing_half(
+    call, successes, model, tmp_path, monkeypatch
+):
     motions = make_folder(tmp_path / 'in', model, 3)
     genuine = getattr(os, call)
     fails = []
@@ -476,7 +499,7 @@ def test_full_disk_ends_the_run_and_leaves_nothing_half(call, model, tmp_path, m
     def full(*arguments):
         if call == 'fsync' or str(arguments[1]).endswith('motion000.npz'):
             fails.append(arguments)
-            if len(fails) > 1 or call == 'replace':
+            if len(fails) > successes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return genuine(*arguments)
 
@@ -488,8 +511,10 @@ def test_full_disk_ends_the_run_and_leaves_nothing_half(call, model, tmp_path, m
     assert fails
     done = outputs_in(tmp_path / 'out')
     assert 'motion000.npz' not in done
+    recorded = recorded_in(tmp_path / 'out')
+    assert set(recorded) <= set(done)
     summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
-    assert summary.kept == len(done)
+    assert summary.kept == len(recorded)
     assert_complete(tmp_path / 'out', model, motions)
 
 
@@ -584,6 +609,16 @@ def test_packages_that_are_missing_are_named_with_their_extra(
         process_files(
             tmp_path / 'in', model, tmp_path / 'out', stop_on_error=True, **options
         )
+
+
+def test_without_dask_one_process_does_all_and_says_so(model, tmp_path, monkeypatch):
+    motions = make_folder(tmp_path / 'in', model, 2)
+    monkeypatch.setitem(sys.modules, 'distributed', None)
+    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', suffix='.npz')
+    assert_complete(tmp_path / 'out', model, motions)
+    assert set(summary.peak_memory) == {f'{socket.gethostname()}:{os.getpid()}'}
+    (remark,) = summary.remarks
+    assert 'pip install hodyn_ros[cluster]' in remark
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_results_that_differ_are_noticed(batch, tmp_path):
     for name in ('a', 'b'):
         (tmp_path / name / '_hodyn').mkdir(parents=True)
         (tmp_path / name / 'x.npz').write_text('same')
-        (tmp_path / name / '_hodyn' / 'manifest.jsonl').write_text(name)
+        (tmp_path / name / '_hodyn' / 'x.npz.json').write_text(name)
     assert batch.same_files(tmp_path / 'a', tmp_path / 'b')
     (tmp_path / 'b' / 'x.npz').write_text('else')
     assert not batch.same_files(tmp_path / 'a', tmp_path / 'b')

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from batch_tools import Deadly, make_folder, motion_of, two_link, write_npz
-from test_batch import assert_complete, errors_in, manifest_in
+from test_batch import assert_complete, errors_in
 
 from hodyn_ros.batch import BatchError, executors, process_files
 
@@ -61,8 +61,6 @@ def test_cluster_that_loses_a_worker_loses_no_result_and_makes_none_twice(
     assert (summary.total, summary.computed, summary.failed) == (30, 30, 0)
     assert summary.samples == 90_000
     assert_complete(tmp_path / 'out', model, motions)
-    records = manifest_in(tmp_path / 'out')
-    assert sum(record['samples'] for record in records) == 90_000
     workers = {int(worker.rpartition(':')[2]) for worker in summary.peak_memory}
     assert workers
     assert os.getpid() not in workers

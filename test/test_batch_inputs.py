@@ -13,7 +13,7 @@ from batch_tools import Deadly, make_folder, two_link
 
 from hodyn_ros import RobotModel, actuators
 from hodyn_ros.batch import BatchError, process_files
-from hodyn_ros.batch.fingerprint import END, difference, fingerprint_of, input_fingerprint
+from hodyn_ros.batch.fingerprint import difference, fingerprint_of, input_fingerprint
 from hodyn_ros.batch.tasks import find_inputs, output_name
 from hodyn_ros.model.friction import Coulomb, Viscous
 from hodyn_ros.resources import share_file
@@ -214,40 +214,30 @@ def test_fingerprint_of_equal_values_is_equal():
     assert fingerprint_of(np.array([0.0])) == fingerprint_of(np.array([-0.0]))
     strided = np.arange(10.0)[::2]
     assert fingerprint_of(strided) == fingerprint_of(strided.copy())
-    around = []
-    around.append(around)
-    assert fingerprint_of(around) == fingerprint_of(around)
 
 
-def test_quick_fingerprint_sees_time_size_and_both_ends(tmp_path):
+def test_quick_fingerprint_sees_time_and_size(tmp_path):
     path = tmp_path / 'file'
-    content = bytearray(4 * END)
-    path.write_bytes(content)
+    path.write_bytes(bytes(100))
     os.utime(path, ns=(0, 10**18))
     before = input_fingerprint(path)
-    for place in (0, END - 1, 3 * END, 4 * END - 1):
-        changed = content.copy()
-        changed[place] = 1
-        path.write_bytes(changed)
-        os.utime(path, ns=(0, 10**18))
-        assert 'other content' in difference(before, input_fingerprint(path))
-    path.write_bytes(content)
+    path.write_bytes(bytes(100))
     os.utime(path, ns=(0, 10**18))
     assert difference(before, input_fingerprint(path)) == ''
     os.utime(path, ns=(0, 10**18 + 1))
     assert 'written again' in difference(before, input_fingerprint(path))
-    path.write_bytes(content + b'1')
+    path.write_bytes(bytes(101))
     assert 'bytes before' in difference(before, input_fingerprint(path))
 
 
 def test_content_fingerprint_sees_every_byte_and_no_time(tmp_path):
     path = tmp_path / 'file'
-    content = bytearray(4 * END)
+    content = bytearray(3 << 20)
     path.write_bytes(content)
     before = input_fingerprint(path, 'content')
     os.utime(path, ns=(0, 10**18))
     assert input_fingerprint(path, 'content') == before
-    content[2 * END] = 1
+    content[2 << 20] = 1
     path.write_bytes(content)
     assert 'other content' in difference(before, input_fingerprint(path, 'content'))
     assert difference(before, input_fingerprint(path)) == (

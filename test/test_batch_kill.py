@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from batch_tools import make_folder, two_link
-from test_batch import assert_complete, manifest_in, outputs_in
+from test_batch import assert_complete, outputs_in, recorded_in
 
 from hodyn_ros.batch import process_files
 from hodyn_ros.io import read_results
@@ -51,10 +51,7 @@ def assert_whole(folder):
     names = outputs_in(folder)
     for name in names:
         assert len(read_results(folder / name)) == 50
-    if (folder / '_hodyn' / 'manifest.jsonl').exists():
-        recorded = [record['output'] for record in manifest_in(folder)]
-        assert len(recorded) == len(set(recorded))
-        assert set(recorded) <= set(names)
+    assert set(recorded_in(folder)) <= set(names)
 
 
 def dies_at(event_number, function):
@@ -148,14 +145,11 @@ def test_killed_run_takes_its_workers_along_and_the_next_goes_on(model, tmp_path
             assert len(members_of(process.pid)) >= 3
             process.send_signal(signal.SIGKILL)
             process.wait()
-            deadline = time.monotonic() + 60.0
-            while members_of(process.pid) and time.monotonic() < deadline:
-                time.sleep(0.02)
-            assert members_of(process.pid) == []
+            assert_all_end(process.pid)
         finally:
             process.kill()
     assert_whole(tmp_path / 'out')
-    recorded = len(manifest_in(tmp_path / 'out'))
+    recorded = len(recorded_in(tmp_path / 'out'))
     assert recorded >= 10
     summary = process_files(
         tmp_path / 'in', model, tmp_path / 'out', workers=0, suffix='.npz'
@@ -181,6 +175,13 @@ def test_script_that_lacks_its_guard_is_told_so(model, tmp_path):
     assert outputs_in(tmp_path / 'out') == []
 
 
+def assert_all_end(session):
+    limit = time.monotonic() + 60.0
+    while members_of(session) and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert members_of(session) == []
+
+
 def workers_of(session):
     """Processes of a session that a pool has started."""
     found = []
@@ -194,28 +195,21 @@ def workers_of(session):
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
-@pytest.mark.parametrize(('kills', 'is_enough'), [(1, True), (3, True), (5, False)])
-def test_workers_killed_before_they_are_ready_are_replaced_some_times(
-    kills, is_enough, model, tmp_path
-):
+def test_worker_killed_before_it_is_ready_ends_the_run_in_words(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 6)
     with start(tmp_path, 2) as process:
-        seen = set()
-        for _ in range(kills):
-            while process.poll() is None and not (new := set(workers_of(process.pid)) - seen):
-                time.sleep(0.01)
-            time.sleep(0.1)
-            seen |= new.union(workers_of(process.pid))
-            os.kill(min(new), signal.SIGKILL)
-        output, errors = process.communicate(timeout=200)
-    if is_enough:
-        assert process.returncode == 0, errors
-        assert output.split()[-1] == '6'
-        assert_complete(tmp_path / 'out', model, motions)
-    else:
+        while process.poll() is None and not workers_of(process.pid):
+            time.sleep(0.01)
+        os.kill(min(workers_of(process.pid)), signal.SIGKILL)
+        _, errors = process.communicate(timeout=200)
         assert process.returncode == 1
-        assert '5 times in succession worker processes were killed before' in errors
-        assert '__name__' not in errors
+        assert 'The worker processes cannot be started' in errors
+        assert_all_end(process.pid)
+    summary = process_files(
+        tmp_path / 'in', model, tmp_path / 'out', workers=0, suffix='.npz'
+    )
+    assert summary.computed == 6
+    assert_complete(tmp_path / 'out', model, motions)
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
@@ -228,9 +222,6 @@ def test_ctrl_c_while_workers_start_is_told_once(delay, model, tmp_path):
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=200)
-        limit = time.monotonic() + 60.0
-        while members_of(process.pid) and time.monotonic() < limit:
-            time.sleep(0.01)
-        assert members_of(process.pid) == []
+        assert_all_end(process.pid)
     assert process.returncode == -signal.SIGINT
     assert errors.count('Traceback') == errors.count('KeyboardInterrupt') == 1

@@ -6,11 +6,9 @@ and of the options are what they were.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,106 +17,76 @@ import numpy as np
 
 from hodyn_ros.batch.errors import BatchError
 
-# Read from both ends of a file: the head of most formats and the footer of Parquet, which changes
-# with every value in the file, because it holds statistics and sizes.
-END = 1 << 16
 _BLOCK = 1 << 20
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, os.PathLike)
 
 
 def fingerprint_of(value: Any) -> str:
-    """Fingerprint of a robot, actuators or options: of all numbers and names that they hold.
+    """Fingerprint of a robot or actuators: of all numbers and names that they hold.
 
     Parameters
     ----------
     value : object
-        Plain values, arrays, containers, data classes, and instances of other classes, which are
-        known by their attributes.
+        Plain values, arrays, containers, and instances of other classes, which are known by their
+        attributes.
 
     Returns
     -------
     str
     """
     digest = hashlib.blake2b(digest_size=16)
-    for piece in _pieces(value, ()):
+    for piece in _pieces(value):
         digest.update(len(piece).to_bytes(8, 'little'))
         digest.update(piece)
     return digest.hexdigest()
 
 
-def _pieces(value: Any, around: tuple[int, ...]) -> Iterator[bytes]:
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
-        yield f'{type(value).__name__} {value!r}'.encode('utf-8', 'surrogatepass')
-        return
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype != object:
+def _pieces(value: Any) -> Iterator[bytes]:
+    kind = type(value)
+    yield f'{kind.__module__}.{kind.__qualname__}'.encode()
+    if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
         # -0.0 and 0.0 are the same number, but not the same bytes.
         plain = np.ascontiguousarray(array + 0.0 if array.dtype.kind in 'fc' else array)
-        yield f'array {plain.dtype.str} {plain.shape}'.encode()
+        yield f'{plain.dtype.str} {plain.shape}'.encode()
         yield plain.tobytes()
-        return
-    if isinstance(value, (type, *_FUNCTIONS)):
-        yield f'name {value.__module__}.{value.__qualname__}'.encode()
-        return
-    if id(value) in around:
-        yield b'cycle'
-        return
-    yield f'{type(value).__module__}.{type(value).__qualname__}'.encode()
-    yield from _parts(value, (*around, id(value)))
-    yield b'end'
-
-
-def _parts(value: Any, around: tuple[int, ...]) -> Iterator[bytes]:
-    if isinstance(value, Enum):
-        yield value.name.encode()
     elif isinstance(value, Mapping):
-        for _, key, item in sorted(
-            ((fingerprint_of(key), key, item) for key, item in value.items()),
-            key=lambda entry: entry[0],
-        ):
-            yield from _pieces(key, around)
-            yield from _pieces(item, around)
-    elif isinstance(value, (set, frozenset)):
-        yield from (text.encode() for text in sorted(map(fingerprint_of, value)))
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _pieces(item, around)
-    elif isinstance(value, np.ndarray):
-        yield str(value.shape).encode()
-        for item in value.ravel():
-            yield from _pieces(item, around)
-    elif isinstance(value, os.PathLike):
-        yield os.fspath(value).encode()
+        yield from sorted(
+            (fingerprint_of(key) + fingerprint_of(item)).encode() for key, item in value.items()
+        )
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        found = [fingerprint_of(item).encode() for item in value]
+        yield from found if isinstance(value, (tuple, list)) else sorted(found)
+    elif hasattr(value, '__qualname__'):  # a class or a function
+        yield f'{value.__module__}.{value.__qualname__}'.encode()
     else:
-        for name, item in sorted(_attributes(value), key=lambda entry: entry[0]):
+        attributes = {} if isinstance(value, _PLAIN) else _attributes(value)
+        for name, item in sorted(attributes.items()):
             yield name.encode()
-            yield from _pieces(item, around)
+            yield fingerprint_of(item).encode()
+        if not attributes:
+            yield repr(value).encode('utf-8', 'surrogatepass')
 
 
-def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    if dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            yield field.name, getattr(value, field.name)
-        return
-    state = getattr(value, '__dict__', None)
-    if state is not None:
-        for name, item in state.items():
-            # Whether it has been asked for yet makes no difference.
-            if not isinstance(getattr(type(value), name, None), cached_property):
-                yield name, item
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get('__slots__', ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ('__dict__', '__weakref__') and hasattr(value, name):
-                yield name, getattr(value, name)
-    if state is None and not hasattr(type(value), '__slots__'):
-        yield 'repr', repr(value)
-
-
-def _function() -> None:
-    """One of its kind."""
-
-
-_FUNCTIONS = (type(_function), type(len))
+def _attributes(value: Any) -> dict[str, Any]:
+    kind = type(value)
+    names = {
+        name
+        for base in kind.__mro__
+        for slots in [base.__dict__.get('__slots__', ())]
+        for name in ((slots,) if isinstance(slots, str) else slots)
+    }
+    # Whether a cached property has been asked for yet makes no difference.
+    names |= {
+        name
+        for name in getattr(value, '__dict__', ())
+        if not isinstance(getattr(kind, name, None), cached_property)
+    }
+    return {
+        name: getattr(value, name)
+        for name in names - {'__dict__', '__weakref__'}
+        if hasattr(value, name)
+    }
 
 
 def stamp(path: Path) -> list[int]:
@@ -144,8 +112,8 @@ def input_fingerprint(path: Path, kind: str = 'quick') -> dict[str, Any]:
     ----------
     path : pathlib.Path
     kind : {'quick', 'content'}
-        quick: size, time of the last change and the bytes at both ends. content: size and all
-        bytes; a copy of a file is then the same file.
+        quick: names, size and time of the last change. content: names, size and all bytes; a copy
+        of a file is then the same file.
 
     Returns
     -------
@@ -165,16 +133,11 @@ def input_fingerprint(path: Path, kind: str = 'quick') -> dict[str, Any]:
     digest = hashlib.blake2b(digest_size=16)
     for file in _files(path):
         digest.update(file.relative_to(path).as_posix().encode('utf-8', 'surrogateescape'))
-        with open(file, 'rb') as stream:
-            length = os.fstat(stream.fileno()).st_size
-            digest.update(length.to_bytes(8, 'little'))
-            if kind == 'content' or length <= 2 * END:
+        digest.update(file.stat().st_size.to_bytes(8, 'little'))
+        if kind == 'content':
+            with open(file, 'rb') as stream:
                 while block := stream.read(_BLOCK):
                     digest.update(block)
-            else:
-                digest.update(stream.read(END))
-                stream.seek(-END, os.SEEK_END)
-                digest.update(stream.read(END))
     found: dict[str, Any] = {'kind': kind, 'size': size, 'hash': digest.hexdigest()}
     if kind == 'quick':
         found['time'] = time

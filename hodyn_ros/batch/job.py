@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -75,32 +76,22 @@ class Job:
 
 
 def job_record(model: RobotModel, actuators: Actuators | None, options: Options) -> dict[str, Any]:
-    """Record of what results are made with, for the manifest.
-
-    Returns
-    -------
-    dict
-        With the key `job`, a fingerprint of all the rest.
-    """
+    """Return what results are made with, as it is recorded beside them."""
     # What an option can be told by and written with, whatever it is.
     told = {name: repr(value) for name, value in asdict(options).items()}
-    record: dict[str, Any] = {
-        'robot': fingerprint_of(model),
-        'actuators': fingerprint_of(actuators),
-        'options': told,
+    return {
+        'robot': fingerprint_of(model), 'actuators': fingerprint_of(actuators), 'options': told
     }
-    return {'job': fingerprint_of(record), **record}
 
 
-def job_difference(before: dict[str, Any] | None, now: dict[str, Any]) -> str:
+def job_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Say in words how two records of jobs differ."""
-    if before is None:
-        return 'what it was made with is not recorded'
-    changed = [f'the {part}' for part in ('robot', 'actuators') if before[part] != now[part]]
-    old, new = before['options'], now['options']
+    changed = [f'the {part}' for part in ('robot', 'actuators') if before.get(part) != now[part]]
+    old = before.get('options')
+    old = old if isinstance(old, dict) else {}
     changed += [
         f'{name} ({old.get(name)} before, {value} now)'
-        for name, value in new.items()
+        for name, value in now['options'].items()
         if old.get(name) != value
     ]
     return f'{", ".join(changed)} changed'

@@ -10,10 +10,10 @@ from typing import Any
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.batch.errors import BatchError
-from hodyn_ros.batch.executors import Outcomes, run_here, run_in_processes, run_on_dask
+from hodyn_ros.batch.executors import Outcomes, can_start_workers, run_here, run_on_dask
 from hodyn_ros.batch.fingerprint import fingerprint_of
 from hodyn_ros.batch.job import Job, Options, job_record
-from hodyn_ros.batch.manifest import Books
+from hodyn_ros.batch.records import OutputFolder
 from hodyn_ros.batch.run import BatchSummary, Plan, Progress, Run
 from hodyn_ros.batch.tasks import (
     Input,
@@ -66,7 +66,7 @@ def process_files(
     robot : RobotModel or path-like or str
         The robot, or what `RobotModel.from_urdf` takes.
     output_folder : path-like
-        Made if needed. It also holds the folder `_hodyn` with the manifest and the errors.
+        Made if needed. It also holds the folder `_hodyn` with records and errors.
     actuators : Actuators, optional
     orders : int
         Highest derivative of the efforts.
@@ -85,7 +85,8 @@ def process_files(
     part_rows : int
         Rows of a file with many motions that make one task.
     workers : int, optional
-        Processes of this machine; by default one for each core that may be used. 0: this process.
+        Processes of this machine, started by Dask; by default one for each core that may be used,
+        or none where Dask is not installed. 0: this process does the work.
     scheduler : str or distributed.Client, optional
         Of a Dask cluster that does the work instead; its workers must see inputs and output
         folder under the same paths.
@@ -140,8 +141,8 @@ def process_files(
     special: list[Path] = []
     found = find_inputs(inputs, output, special)
     refuse_same_outputs(found, suffix)
-    books = Books(output)
-    with books.locked():
+    folder = OutputFolder(output)
+    with folder.locked():
         tasks: list[Task] = []
         unreadable: list[tuple[Input, Exception]] = []
         for item in make_tasks(found, suffix, fingerprint, motion_column, part_rows):
@@ -152,7 +153,7 @@ def process_files(
         record = job_record(model, actuators, options)
         # Of one that cannot be reached at the moment, it is not known whether it has changed.
         useless = [entry.name for entry, error in unreadable if not isinstance(error, OSError)]
-        plan = Plan(books, output, record, tasks, useless)
+        plan = Plan(folder, record, tasks, useless)
         if on_change == 'refuse' and plan.job_changes:
             raise BatchError(
                 f'{output} holds results that were made otherwise: {"; ".join(plan.job_changes)}. '
@@ -162,14 +163,20 @@ def process_files(
             others = f' and {len(special) - 1} more' if len(special) > 1 else ''
             plan.remarks.append(f'{special[0]}{others}: no regular file, left out.')
         plan.begin()
-        run = Run(books, record['job'], plan, began, progress)
-        job = Job(model, actuators, options, str(output), books.temporary, chunk)
+        run = Run(folder, record, plan, began, progress)
+        job = Job(model, actuators, options, str(output), folder.temporary, chunk)
         for entry, error in unreadable:
             run.add_unreadable(entry.name, error)
             if stop_on_error:
                 raise BatchError(f'{entry.name}: {error}')
         run.report('')
-        outcomes = _outcomes(job, plan.open, workers, scheduler, books.run)
+        if workers is None and scheduler is None and not can_start_workers():
+            workers = 0
+            plan.remarks.append(
+                'One process does all the work; for one on each core: pip install '
+                'hodyn_ros[cluster].'
+            )
+        outcomes = _outcomes(job, plan.open, workers, scheduler, folder.run)
         try:
             for task, outcome in outcomes:
                 run.add(task, outcome)
@@ -183,13 +190,10 @@ def process_files(
 def _outcomes(
     job: Job, tasks: list[Task], workers: int | None, scheduler: Any, run: str
 ) -> Outcomes:
-    if not tasks:
-        return run_here(job, ())
-    if scheduler is not None:
-        return run_on_dask(job.packed(), tasks, scheduler, run)
-    if workers == 0:
+    if not tasks or (scheduler is None and workers == 0):
         return run_here(job, tasks)
-    return run_in_processes(job.packed(), tasks, min(workers or usable_cores(), len(tasks)))
+    count = min(workers or usable_cores(), len(tasks))
+    return run_on_dask(job.packed(), tasks, scheduler, count, run)
 
 
 def usable_cores() -> int:

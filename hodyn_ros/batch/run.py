@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hodyn_ros.batch.fingerprint import difference
 from hodyn_ros.batch.job import job_difference
-from hodyn_ros.batch.manifest import Books, Record
+from hodyn_ros.batch.records import VERSION, OutputFolder, Record
 from hodyn_ros.batch.tasks import Task
 from hodyn_ros.batch.worker import Outcome
 
@@ -68,9 +69,8 @@ class Plan:
 
     Parameters
     ----------
-    books : Books
-    output : pathlib.Path
-    job : Record
+    folder : OutputFolder
+    job : dict
         See `job_record`.
     tasks : list of Task
     useless : iterable of str
@@ -90,101 +90,79 @@ class Plan:
 
     def __init__(
         self,
-        books: Books,
-        output: Path,
-        job: Record,
+        folder: OutputFolder,
+        job: Mapping[str, Any],
         tasks: list[Task],
         useless: Iterable[str] = (),
     ) -> None:
-        self._books = books
-        self._output = output
-        self._job = job
+        self._folder = folder
         self.open: list[Task] = []
-        self.remarks: list[str] = []
-        self._stale: set[Path] = set()
-        self._jobs, results = books.records()
-        self._records: list[Record] = []
-        if books.odd:
-            lines = '1 line is' if books.odd == 1 else f'{books.odd} lines are'
-            self.remarks.append(
-                f'{lines} left out of the manifest: no run has written such, or the result is '
-                f'not below {output}.'
-            )
+        self._stale: list[str] = []
         reasons: Counter[str] = Counter()
         changed: list[str] = []
         for task in tasks:
-            record = results.pop(task.key, None)
-            if record is None:
-                self.open.append(task)
-            elif record['job'] != job['job']:
-                reasons[job_difference(self._jobs.get(record['job']), job)] += 1
-                self._again(task, record)
-            elif reason := self._reason(task, record):
-                changed.append(f'{task.key} is computed anew: {reason}.')
-                self._again(task, record)
-            elif record['failures']:
-                self._again(task, record)
-            else:
-                self._records.append(record)
-        self.kept = len(self._records)
+            record = folder.record(task.output)
+            if record is not None:
+                if record.job != job:
+                    reasons[job_difference(record.job, job)] += 1
+                elif reason := self._reason(task, record):
+                    changed.append(f'{task.key} is computed anew: {reason}.')
+                elif not record.failures:
+                    continue
+                self._stale.append(task.output)
+            self.open.append(task)
+        self.kept = len(tasks) - len(self.open)
         self.job_changes = list(reasons)
-        self.remarks += changed[:_MOST_REMARKS]
+        self.remarks = changed[:_MOST_REMARKS]
         if len(changed) > _MOST_REMARKS:
             self.remarks.append(f'And {len(changed) - _MOST_REMARKS} more for such reasons.')
         self.remarks += [
             f'{"1 result is" if count == 1 else f"{count} results are"} computed anew: {reason}.'
             for reason, count in reasons.items()
         ]
-        self._sort_out(tasks, results, useless)
+        self._sort_out(tasks, useless)
 
     def _reason(self, task: Task, record: Record) -> str:
         """Why a result of the same job does not hold; empty if it does."""
-        if changes := difference(record['input'], task.input):
+        if changes := difference(record.input, task.input):
             return f'its input changed ({changes})'
-        if record['rows'] != rows_of(task):
+        if record.rows != rows_of(task):
             return 'it holds other rows now'
-        path = self._output / record['output']
+        path = self._folder.path / task.output
         if not path.is_file():
             return 'its result is missing'
-        if path.stat().st_size != record['output_bytes']:
+        if path.stat().st_size != record.output_bytes:
             return 'its result is not the one that was written'
         return ''
 
-    def _again(self, task: Task, record: Record) -> None:
-        self.open.append(task)
-        self._stale.add(self._output / record['output'])
-
-    def _sort_out(
-        self, tasks: list[Task], others: dict[str, Record], useless: Iterable[str]
-    ) -> None:
+    def _sort_out(self, tasks: list[Task], useless: Iterable[str]) -> None:
         """Decide on results without a task in this run."""
         inputs = {task.name for task in tasks}.union(useless)
+        wanted = {task.output for task in tasks}
         absent = 0
-        for record in others.values():
-            if record['name'] in inputs:  # its file has no such part any more
-                self._stale.add(self._output / record['output'])
-            else:
-                absent += 1
-                self._records.append(record)
+        for output in self._folder.outputs():
+            if output not in wanted:
+                record = self._folder.record(output)
+                if record is None or record.name in inputs:  # its file has no such part any more
+                    self._stale.append(output)
+                else:
+                    absent += 1
         if absent:
             which = '1 result belongs' if absent == 1 else f'{absent} results belong'
             self.remarks.append(
                 f'{which} to inputs that are not among those of this run; left as they are.'
             )
         # A run that was killed may have finished parts that it could not record.
-        wanted = {self._output / task.output for task in tasks}
-        for folder in {(self._output / task.output).parent for task in tasks if task.bounds}:
-            self._stale.update(path for path in folder.glob('part-*') if path not in wanted)
+        root = self._folder.path
+        for folder in {(root / task.output).parent for task in tasks if task.bounds}:
+            parts = (path.relative_to(root).as_posix() for path in folder.glob('part-*'))
+            self._stale += [part for part in parts if part not in wanted]
 
     def begin(self) -> None:
-        """Remove results that do not hold any more and write the manifest anew."""
-        # In this order, since the manifest is what knows of them.
-        for path in self._stale:
-            path.unlink(missing_ok=True)
-            _remove_empty(path.parent, self._output)
-        jobs = {record['job'] for record in self._records} - {self._job['job']}
-        used = [record for key, record in self._jobs.items() if key in jobs]
-        self._books.begin([*used, self._job], self._records)
+        """Remove results that do not hold any more."""
+        for output in self._stale:
+            self._folder.remove(output)
+        self._folder.begin()
 
 
 def rows_of(task: Task) -> list[int] | None:
@@ -192,27 +170,18 @@ def rows_of(task: Task) -> list[int] | None:
     return [task.bounds[0], task.bounds[-1]] if task.bounds else None
 
 
-def _remove_empty(folder: Path, root: Path) -> None:
-    while folder != root:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-        folder = folder.parent
-
-
 class Run:
-    """Counts, and writes the books of, what comes to its end."""
+    """Counts and records what comes to its end."""
 
     def __init__(
         self,
-        books: Books,
-        job: str,
+        folder: OutputFolder,
+        job: dict[str, Any],
         plan: Plan,
         began: float,
         progress: Callable[[Progress], object] | None,
     ) -> None:
-        self._books = books
+        self._folder = folder
         self._job = job
         self._began = began
         self._progress = progress
@@ -227,7 +196,7 @@ class Run:
         """Count an input that could not even be shared out among tasks."""
         self._total += 1
         self._failed += 1
-        self._books.add_error(
+        self._folder.add_error(
             {'input': name, 'motion': None, 'error': type(error).__name__, 'message': str(error)}
         )
 
@@ -240,25 +209,23 @@ class Run:
                 'error': failure.kind,
                 'message': failure.message,
             }
-            self._books.add_error({**line, 'trace': failure.trace} if failure.trace else line)
+            self._folder.add_error({**line, 'trace': failure.trace} if failure.trace else line)
         if outcome.failures:
             self._failed += 1
         else:
             self._computed += 1
         if outcome.output_bytes >= 0:
-            self._books.add_result(
-                {
-                    'task': task.key,
-                    'name': task.name,
-                    'job': self._job,
-                    'input': task.input,
-                    'rows': rows_of(task),
-                    'output': task.output,
-                    'output_bytes': outcome.output_bytes,
-                    'samples': outcome.samples,
-                    'motions': outcome.motions,
-                    'failures': len(outcome.failures),
-                }
+            self._folder.add(
+                task.output,
+                Record(
+                    VERSION,
+                    task.name,
+                    rows_of(task),
+                    task.input,
+                    self._job,
+                    outcome.output_bytes,
+                    len(outcome.failures),
+                ),
             )
         self._samples += outcome.samples
         self._motions += outcome.motions
@@ -303,5 +270,5 @@ class Run:
             seconds=time.monotonic() - self._began,
             peak_memory=dict(self._memory),
             remarks=(*self._remarks, *said),
-            errors=self._books.errors_path if self._failed else None,
+            errors=self._folder.errors_path if self._failed else None,
         )
