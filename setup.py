@@ -69,8 +69,8 @@ setup(
         'report': ['plotly>=5.0'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
-        # Data sets of many motions on all cores or several machines.
-        'cluster': ['cryptography>=3.4', 'dask[distributed]>=2022.1'],
+        # Data sets of many motions on several machines.
+        'cluster': ['dask[distributed]>=2022.1'],
         'doc': ['sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
         # urdf_parser_py, which replaces the one that hodyn_ros needs.
@@ -87,7 +87,6 @@ setup(
         'test': [
             'casadi>=3.6',
             'catkin-pkg>=1.0',
-            'cryptography>=3.4',
             'dask[distributed]>=2022.1',
             'docutils>=0.17',
             'example-robot-data>=4.1',

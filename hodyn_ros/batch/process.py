@@ -10,7 +10,7 @@ from typing import Any
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.batch.errors import BatchError
-from hodyn_ros.batch.executors import Outcomes, can_start_workers, run_here, run_on_dask
+from hodyn_ros.batch.executors import Outcomes, run_here, run_in_processes, run_on_dask
 from hodyn_ros.batch.fingerprint import fingerprint_of
 from hodyn_ros.batch.job import Job, Options, job_record
 from hodyn_ros.batch.records import OutputFolder
@@ -85,8 +85,7 @@ def process_files(
     part_rows : int
         Rows of a file with many motions that make one task.
     workers : int, optional
-        Processes of this machine, started by Dask; by default one for each core that may be used,
-        or none where Dask is not installed. 0: this process does the work.
+        Processes of this machine; by default one for each core that may be used. 0: this process.
     scheduler : str or distributed.Client, optional
         Of a Dask cluster that does the work instead; its workers must see inputs and output
         folder under the same paths.
@@ -170,12 +169,6 @@ def process_files(
             if stop_on_error:
                 raise BatchError(f'{entry.name}: {error}')
         run.report('')
-        if workers is None and scheduler is None and not can_start_workers():
-            workers = 0
-            plan.remarks.append(
-                'One process does all the work; for one on each core: pip install '
-                'hodyn_ros[cluster].'
-            )
         outcomes = _outcomes(job, plan.open, workers, scheduler, folder.run)
         try:
             for task, outcome in outcomes:
@@ -192,8 +185,9 @@ def _outcomes(
 ) -> Outcomes:
     if not tasks or (scheduler is None and workers == 0):
         return run_here(job, tasks)
-    count = min(workers or usable_cores(), len(tasks))
-    return run_on_dask(job.packed(), tasks, scheduler, count, run)
+    if scheduler is not None:
+        return run_on_dask(job.packed(), tasks, scheduler, run)
+    return run_in_processes(job.packed(), tasks, min(workers or usable_cores(), len(tasks)))
 
 
 def usable_cores() -> int:

@@ -140,10 +140,8 @@ class OutputFolder:
         new = self.path / self.temporary / 'record'
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            with open(new, 'wb') as file:
-                file.write(_json(record._asdict()))
-                file.flush()
-                os.fsync(file.fileno())
+            # Should its content not survive a power failure, its result is made again.
+            new.write_bytes(_json(record._asdict()))
             os.replace(new, place)
         except OSError as error:
             raise BatchError(
