@@ -38,8 +38,10 @@ PARAMETERS = {
     'actuators.shoulder.motor_inertia': 0.3,
     'actuators.elbow.type': 'rigid',
     'actuators.elbow.motor_inertia': 0.1,
+    'controller': 'flatness',
     'bandwidth': 12.0,
     'lead': 0.0,
+    'max_tracking_error': 100.0,  # this robot does not move
     'measurement_timeout': 0.0,  # stamps are the time
     'diagnostics_period': 0.05,
 }

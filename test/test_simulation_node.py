@@ -368,12 +368,12 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
 @pytest.mark.parametrize(
     ('parameters', 'message'),
     [
-        ({'mode': 'fast'}, 'Parameter mode is .fast., expected one of lock_step, real_time'),
+        ({'mode': 'fast'}, 'Parameter mode is .fast., expected one of .lock_step., .real_time.'),
         ({'sample_period': -1.0}, 'Parameter sample_period is -1.0, expected a number from'),
         ({'time_step': 3e-4}, 'expected a multiple of the time step'),
         ({'integrator': 'midpoint'}, 'Parameter integrator is .midpoint.'),
         ({'command_delay': 1.5}, 'Parameter command_delay is 1.5, expected a whole number'),
-        ({'gravity': [0.0, 1.0]}, 'Parameter gravity is .*expected 3 finite numbers'),
+        ({'gravity': [0.0, 1.0]}, 'Parameter gravity is .*expected three finite numbers'),
         ({'actuators.wrist.type': 'sea'}, 'wrist'),
         ({'actuators.elbow.stiffness': -3.0}, 'actuators.elbow.stiffness is -3.0, expected'),
         ({'actuators.elbow.stifness': 3.0}, 'actuators.elbow.stifness is unknown'),

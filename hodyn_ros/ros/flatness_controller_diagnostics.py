@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
+from hodyn_ros.ros.alarm import ERROR
 from hodyn_ros.ros.diagnostics import Diagnostics
 
 OUTPUT = 'motor_command'
@@ -16,6 +17,19 @@ class ControlDiagnostics(Diagnostics):
         super().__init__(name)
         self._control = {'controller': '', 'reference': ''}
         self._error = self._largest_error = 0.0
+        self._violations = self._stops = 0
+        self._guard = ''
+
+    def violated(self) -> None:
+        """Count a measurement beyond a bound."""
+        with self._lock:
+            self._violations += 1
+
+    def guarded(self, violation: str) -> None:
+        """Note why the robot has been stopped; empty: it may move again."""
+        with self._lock:
+            self._guard = violation
+            self._stops += bool(violation)
 
     def controlled(self, controller: str, reference: str, error: float) -> None:
         """Note a command.
@@ -41,8 +55,13 @@ class ControlDiagnostics(Diagnostics):
             **self._control,
             'tracking error': f'{self._error:.3g}',
             'largest tracking error': f'{self._largest_error:.3g}',
+            'stopped because': self._guard,
+            'stops': str(self._stops),
+            'measurements beyond a bound': str(self._violations),
         }
         self._largest_error = 0.0
+        if self._guard:  # it lasts
+            status.level, status.message = ERROR, f'the robot has been stopped: {self._guard}'
         status.values = [
             *status.values, *(KeyValue(key=key, value=value) for key, value in values.items())
         ]

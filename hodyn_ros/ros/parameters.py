@@ -100,8 +100,7 @@ class Parameters:
         self._values.update(actuators)
         self._settings = make_settings(self._values)
         for entry in ENTRIES:
-            default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
-            node.declare_parameter(entry.name, default, _descriptor(entry))
+            declare_entry(node, entry)
         for name, value in actuators.items():
             node.declare_parameter(name, value, _actuator_descriptor(name))
         self._has_post_set = hasattr(node, 'add_post_set_parameters_callback')
@@ -200,6 +199,12 @@ def _changes(parameters: Iterable[Parameter]) -> dict[str, Any]:
         for parameter in parameters
         if parameter.name in _NAMES or is_limit(parameter.name) or is_actuator(parameter.name)
     }
+
+
+def declare_entry(node: Node, entry: Entry) -> None:
+    """Declare a parameter with its default, range and meaning."""
+    default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
+    node.declare_parameter(entry.name, default, _descriptor(entry))
 
 
 def _descriptor(entry: Entry) -> ParameterDescriptor:
