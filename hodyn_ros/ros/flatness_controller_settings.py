@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ from hodyn_ros.control import (
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros import settings as shared
-from hodyn_ros.ros.parameters import ACTUATOR_KEYS, declare_entry
+from hodyn_ros.ros.drives import declare_actuators
+from hodyn_ros.ros.parameters import declare_entry
 from hodyn_ros.ros.settings import Entry
 
 Array = NDArray[np.float64]
@@ -40,9 +42,6 @@ CONTROLLERS = (
 POLICIES = ('stop', 'hold')
 
 HOLD = 'hold'
-
-ACTUATORS = 'actuators'
-"""Group of parameters of joints: ``actuators.<joint>.<key>``."""
 
 JOINT_GROUPS = {'bandwidths': 'bandwidth', 'max_tracking_errors': 'max_tracking_error'}
 """Groups of parameters ``<group>.<joint>``, and the parameter of joints that have none."""
@@ -164,31 +163,11 @@ ENTRIES = (
 
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 
-class ControlSettings(NamedTuple):
-    """All parameters at one instant. Units and meanings are those of `ENTRIES`."""
+class ControlSettings(namedtuple('ControlSettings', [*_BY_NAME, 'of_joints'])):
+    """Values of `ENTRIES`, by their names, and of parameters of single joints.
 
-    base_link: str
-    tip_link: str
-    gravity: tuple[float, float, float]
-    diagnostics_period: float
-    max_trajectory_points: int
-    max_message_size: int
-    allow_partial_joints: bool
-    controller: str
-    bandwidth: float
-    lead: float
-    limit_torques: bool
-    measurement_timeout: float
-    reference_timeout: float
-    without_reference: str
-    stop_duration: float
-    allow_limit_violations: bool
-    max_tracking_error: float
-    velocity_margin: float
-    position_margin: float
-    violation_samples: int
-    of_joints: tuple[tuple[str, str, float], ...] = ()
-    """Group, joint and value of what single joints have on their own, see `JOINT_GROUPS`."""
+    The latter are tuples of group, joint and value, see `JOINT_GROUPS`.
+    """
 
     def per_joint(self, group: str, joint_names: tuple[str, ...]) -> Array:
         """Values of all joints, shape (n,).
@@ -319,23 +298,17 @@ class Parameters:
         self.settings = make_settings(self._values)
         for entry in ENTRIES:
             declare_entry(node, entry)
-        self.actuators: dict[str, dict[str, Any]] = {}
-        for name, value in sorted(given.items()):
-            group, _, rest = name.partition('.')
-            joint, _, key = rest.rpartition('.')
-            if group == ACTUATORS:
-                self.actuators.setdefault(joint, {})[key] = value
-                node.declare_parameter(name, value, _actuator_descriptor(joint, key))
-            elif group in JOINT_GROUPS:
-                self._declare_of_joint(group, rest)
+        for name in self._values:
+            if name not in _BY_NAME:
+                self._declare_of_joint(name)
+        self.actuators = declare_actuators(node)
         node.add_on_set_parameters_callback(self._on_set)
 
     def declare_joints(self, model: RobotModel) -> None:
         """Declare the parameters of all joints of a robot."""
-        for joint in model.joint_names:
-            for group in JOINT_GROUPS:
-                if not self._node.has_parameter(f'{group}.{joint}'):
-                    self._declare_of_joint(group, joint)
+        for name in (f'{group}.{joint}' for group in JOINT_GROUPS for joint in model.joint_names):
+            if not self._node.has_parameter(name):
+                self._declare_of_joint(name)
 
     def unknown(self) -> list[str]:
         """Names that were given at the start but are no parameters."""
@@ -343,15 +316,11 @@ class Parameters:
             name for name in self._node._parameter_overrides if not self._node.has_parameter(name)
         )
 
-    def _declare_of_joint(self, group: str, joint: str) -> None:
-        common = JOINT_GROUPS[group]
-        self._node.declare_parameter(
-            f'{group}.{joint}',
-            0.0,
-            ParameterDescriptor(
-                description=f'{common} of joint {joint}; 0: that of all.', dynamic_typing=True
-            ),
-        )
+    def _declare_of_joint(self, name: str) -> None:
+        group, _, joint = name.partition('.')
+        meaning = f'{JOINT_GROUPS[group]} of joint {joint}; 0: that of all.'
+        descriptor = ParameterDescriptor(description=meaning, dynamic_typing=True)
+        self._node.declare_parameter(name, 0.0, descriptor)
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
         changes = {item.name: item.value for item in parameters if _is_setting(item.name)}
@@ -370,14 +339,3 @@ class Parameters:
 def _is_setting(name: str) -> bool:
     group, _, joint = name.partition('.')
     return name in _BY_NAME or (group in JOINT_GROUPS and bool(joint))
-
-
-def _actuator_descriptor(joint: str, key: str) -> ParameterDescriptor:
-    known = ACTUATOR_KEYS.get(key)
-    what = f'{key}, which is unknown.' if known is None else known.description
-    unit = f' [{known.unit}]' if known is not None and known.unit else ''
-    return ParameterDescriptor(
-        description=f'Actuator of joint {joint}{unit}: {what}',
-        read_only=True,
-        dynamic_typing=True,
-    )

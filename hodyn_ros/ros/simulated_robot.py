@@ -31,12 +31,12 @@ from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds, time_message
 from hodyn_ros.ros.diagnostics import publisher_names
+from hodyn_ros.ros.drives import declare_actuators
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.parameters import declare_robot_description
 from hodyn_ros.ros.process import run
 from hodyn_ros.ros.simulation_settings import (
     LOCK_STEP,
-    actuator_values,
     declare_settings,
     initial_position,
     initial_stiffness,
@@ -60,6 +60,7 @@ class SimulatedRobot(Node):
     def __init__(self, **node_options: object) -> None:
         super().__init__('simulated_robot', **node_options)
         self._settings = settings = declare_settings(self)
+        self._actuators = declare_actuators(self)
         self._robot: SampledPlant | None = None
         self._description = ''
         self._failure = ''
@@ -140,7 +141,7 @@ class SimulatedRobot(Node):
         )
         plant = ElasticPlant(
             model,
-            actuators_from_config(model, actuator_values(self)),
+            actuators_from_config(model, self._actuators),
             settings.time_step,
             settings.integrator,
         )

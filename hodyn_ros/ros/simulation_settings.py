@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
@@ -13,6 +13,7 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.ros.drives import START
 from hodyn_ros.ros.parameters import declare_entry
 from hodyn_ros.ros.settings import Entry, read_entries
 from hodyn_ros.simulation.mjcf import INTEGRATORS
@@ -20,7 +21,6 @@ from hodyn_ros.simulation.sampling import Sensors
 
 LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
 
-ACTUATORS = 'actuators'
 INITIAL_POSITION = 'initial_position'
 INITIAL_STIFFNESS = 'initial_stiffness'
 
@@ -72,28 +72,8 @@ ENTRIES = (
 )
 
 
-@dataclass(frozen=True)
-class SimulationSettings:
-    """Values of `ENTRIES`, by their names."""
-
-    base_link: str | None
-    tip_link: str | None
-    gravity: tuple[float, float, float]
-    joint_friction: bool
-    mode: str
-    sample_period: float
-    time_step: float
-    integrator: str
-    start_time: float
-    publish_clock: bool
-    command_timeout: float
-    command_delay: int
-    diagnostics_period: float
-    sensors: Sensors
-
-
-def declare_settings(node: Node) -> SimulationSettings:
-    """Declare all parameters but those of joints and return their values.
+def declare_settings(node: Node) -> SimpleNamespace:
+    """Declare all parameters but those of joints and return their values, by their names.
 
     Raises
     ------
@@ -114,30 +94,17 @@ def declare_settings(node: Node) -> SimulationSettings:
         for name, value in values.items()
         if name.startswith('sensors.')
     }
-    return SimulationSettings(**top, sensors=Sensors(**sensors))
+    return SimpleNamespace(**top, sensors=Sensors(**sensors))
 
 
 def unknown_parameters(node: Node) -> list[str]:
     """Names that were given at the start but belong to nothing, mostly typos."""
-    groups = (ACTUATORS, INITIAL_POSITION, INITIAL_STIFFNESS)
+    groups = (INITIAL_POSITION, INITIAL_STIFFNESS)
     return [
         name
         for name in sorted(node._parameter_overrides)
         if name.partition('.')[0] not in groups and not node.has_parameter(name)
     ]
-
-
-def actuator_values(node: Node) -> dict[str, dict[str, Any]]:
-    """Everything given as ``actuators.<joint>.<key>``, by joint and key; declares it as well."""
-    values: dict[str, dict[str, Any]] = {}
-    for name, parameter in sorted(node._parameter_overrides.items()):
-        group, _, rest = name.partition('.')
-        joint, _, key = rest.rpartition('.')
-        if group == ACTUATORS:
-            if not node.has_parameter(name):
-                _declare(node, name, parameter.value, f'Actuator of joint {joint}: {key}.')
-            values.setdefault(joint, {})[key] = parameter.value
-    return values
 
 
 def initial_position(node: Node, model: RobotModel) -> list[float]:
@@ -171,7 +138,7 @@ def initial_stiffness(node: Node, actuators: Actuators) -> dict[str, float]:
         if not actuators[joint].needs_stiffness:
             raise SimulationError(
                 f'Parameter {INITIAL_STIFFNESS}.{joint} is given, but the stiffness of this joint '
-                f'is not chosen: {ACTUATORS}.{joint}.type is not vsa.'
+                f'is not chosen: {START}{joint}.type is not vsa.'
             )
     return values
 
