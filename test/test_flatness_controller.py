@@ -646,7 +646,11 @@ def test_pairs_forget_what_waits_too_long():
 
 def test_entries_are_declared_with_descriptions_and_ranges(start):
     harness = start()
-    for name in ('controller', 'bandwidth', 'lead', 'without_reference', 'bandwidths.elbow'):
+    for name in (
+        *('controller', 'bandwidth', 'lead', 'without_reference', 'bandwidths.elbow'),
+        *('allow_limit_violations', 'max_tracking_error', 'max_tracking_errors.elbow'),
+        *('velocity_margin', 'position_margin', 'violation_samples'),
+    ):
         assert harness.node.describe_parameter(name).description
     for joint in NAMES:
         described = harness.node.describe_parameter(f'actuators.{joint}.motor_inertia')

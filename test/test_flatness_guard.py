@@ -185,7 +185,10 @@ def test_a_trajectory_that_exceeds_limits_is_refused(start):
 
 @pytest.mark.parametrize(
     ('key', 'value', 'words'),
-    [('max_motor_torque', 9.0, 'motor_torque of shoulder'), ('max_deflection', 0.012, 'deflections')],
+    [
+        ('max_motor_torque', 9.0, 'motor_torque of shoulder'),
+        ('max_deflection', 0.012, 'deflections'),
+    ],
 )
 def test_limits_of_the_motors_and_springs_count(start, key, value, words):
     loop = start(**{f'actuators.shoulder.{key}': value})
@@ -425,3 +428,84 @@ def test_what_a_law_warns_of_is_logged(start, monkeypatch):
     (result,) = loop.node.set_parameters([Parameter('bandwidth', value=15.0)])
     assert result.successful
     assert 'It is soft.' in said
+
+
+def test_over_topics_a_robot_in_lock_step_is_stopped_and_moves_on():
+    simulated_robot = pytest.importorskip('hodyn_ros.ros.simulated_robot')
+    context = Context()
+    rclpy.init(context=context, domain_id=next_domain())
+    shared = {'robot_description': TWO_LINK, **DRIVES}
+    reliable = {
+        f'qos_overrides./{topic}.subscription.reliability': 'reliable' for topic in (LINKS, MOTORS)
+    }
+    nodes = [
+        kind(
+            context=context,
+            cli_args=['--ros-args', '-r', '~/motor_command:=motor_command'],
+            parameter_overrides=[
+                Parameter(name, value=value) for name, value in {**shared, **own}.items()
+            ],
+        )
+        for kind, own in (
+            (
+                FlatnessControllerNode,
+                {
+                    'measurement_timeout': 0.0,
+                    'without_reference': 'hold',
+                    'allow_limit_violations': True,
+                    **reliable,
+                },
+            ),
+            (
+                simulated_robot.SimulatedRobot,
+                {'command_timeout': 2.0, 'publish_clock': False, 'initial_position.elbow': -0.4},
+            ),
+        )
+    ]
+    controller, robot = nodes
+    planner = rclpy.create_node('planner', context=context)
+    publisher = planner.create_publisher(JointTrajectory, 'joint_trajectory', 1)
+    executor = SingleThreadedExecutor(context=context)
+    for node in nodes:
+        executor.add_node(node)
+    speeds = []
+
+    def spin_until(condition):
+        deadline = time.monotonic() + 3 * TIMEOUT
+        while not condition():
+            executor.spin_once(timeout_sec=0.02)
+            speeds.append(abs(robot._robot.plant.qd).max())
+            assert time.monotonic() < deadline
+
+    def send(positions, nanoseconds):
+        message = JointTrajectory(joint_names=NAMES)
+        message.points.append(JointTrajectoryPoint(positions=positions))
+        message.points[0].time_from_start.sec = nanoseconds // 10**9
+        message.points[0].time_from_start.nanosec = nanoseconds % 10**9
+        publisher.publish(message)
+
+    def samples(count):
+        last = robot._robot.count + count
+        spin_until(lambda: robot._robot.count >= last)
+
+    try:
+        spin_until(lambda: publisher.get_subscription_count() > 0)
+        spin_until(lambda: robot._robot.count > 0)
+        send([2.0, -0.4], 2 * 10**8)
+        spin_until(lambda: controller._stopped)
+        samples(1500)
+        assert controller._stopped
+        assert abs(robot._robot.plant.q).max() < LIMIT
+        assert abs(robot._robot.plant.qd).max() < REST
+        speeds.clear()
+        send([0.0, -0.4], 2 * 10**9)
+        spin_until(lambda: not controller._stopped)
+        spin_until(lambda: controller._trajectories.timeline)
+        samples(2500)
+        np.testing.assert_allclose(robot._robot.plant.q, [0.0, -0.4], atol=2e-3)
+        assert max(speeds) < SPEED
+    finally:
+        executor.shutdown()
+        for node in (*nodes, planner):
+            node.destroy_node()
+        rclpy.shutdown(context=context)

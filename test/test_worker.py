@@ -147,7 +147,7 @@ def test_the_flatness_controller_refuses_what_fails_and_goes_on(background, monk
     failed, built = reports.wait(1), reports.wait(2)
     assert failed.robot is None and failed.error == f'Internal error: {error!r}'
     assert built.robot.model.joint_names == ('shoulder', 'elbow')
-    worker.set_robot(built.robot, False)
+    worker.set_robot(built.robot)
     worker.plan(task(1))
     worker.plan(task(2))
     refused, planned = reports.wait(3), reports.wait(4)

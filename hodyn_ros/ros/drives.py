@@ -62,19 +62,19 @@ def actuator_descriptor(name: str, **options: Any) -> ParameterDescriptor:
     """Descriptor of a parameter ``actuators.<joint>.<key>``."""
     joint, key, _ = actuator_entry(name, None)
     found = _KEYS.get(key)
-    unit = f' [{found.unit}]' if found is not None and found.unit else ''
+    if found is None:
+        return ParameterDescriptor(dynamic_typing=True, **options)
+    unit = f' [{found.unit}]' if found.unit else ''
     return ParameterDescriptor(
-        description=f'Joint {joint}: {found.description if found else "unknown key."}{unit}',
-        additional_constraints=f'one of {", ".join(found.choices)}'
-        if found is not None and found.choices
-        else '',
+        description=f'Joint {joint}{unit}: {found.description}',
+        additional_constraints=f'one of {", ".join(found.choices)}' if found.choices else '',
         dynamic_typing=True,
         **options,
     )
 
 
 def declare_actuators(node: Node) -> dict[str, dict[str, Any]]:
-    """Declare all that is given of actuators, to stay as it is; return the tables of the joints."""
+    """Declare all that is given of actuators, read-only, and return the tables of the joints."""
     given = sorted(node._parameter_overrides.items())
     values = {name: item.value for name, item in given if name.startswith(START)}
     for name, value in values.items():

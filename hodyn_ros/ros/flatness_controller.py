@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from hodyn_msgs.msg import JointMotion
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
@@ -27,12 +27,12 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.control import Controller
 from hodyn_ros.control.controller import Command, shifted
-from hodyn_ros.errors import ControlError, HodynError, ModelError, StaleError
+from hodyn_ros.errors import ControlError, HodynError, StaleError
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.answers import Robot
+from hodyn_ros.ros.alarm import ERROR
+from hodyn_ros.ros.answers import Robot, ready
 from hodyn_ros.ros.conversions import NANOSECONDS, flat
-from hodyn_ros.ros.diagnostics import publisher_names
-from hodyn_ros.ros.flatness_controller_diagnostics import ControlDiagnostics
+from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
 from hodyn_ros.ros.flatness_controller_guard import Guard
 from hodyn_ros.ros.flatness_controller_pairs import (
     BEGIN_ANEW_AFTER,
@@ -75,6 +75,37 @@ class _Loop(NamedTuple):
     pairs: Pairs
     command: JointState
     """Message that is used again and again: making one costs more than the control law."""
+
+
+class ControlDiagnostics(Diagnostics):
+    """Health as that of the hodyn node, with commands for an output."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.control: dict[str, str | int | float] = {
+            'controller': '',
+            'reference': '',
+            'tracking error': 0.0,
+            'largest tracking error': 0.0,
+            'stopped because': '',
+            'stops': 0,
+            'measurements beyond a bound': 0,
+        }
+        """Values of the report on commands; of the thread of the executor."""
+
+    def _output_status(self, interval: float, now: float) -> DiagnosticStatus:
+        status = super()._output_status(interval, now)
+        status.name = f'{self._name}: motor_command'
+        reason = self.control['stopped because']
+        if reason:  # it lasts
+            status.level, status.message = ERROR, f'the robot has been stopped: {reason}'
+        values = [
+            KeyValue(key=key, value=f'{value:.3g}' if isinstance(value, float) else str(value))
+            for key, value in self.control.items()
+        ]
+        status.values = [*status.values, *values]
+        self.control['largest tracking error'] = 0.0
+        return status
 
 
 class FlatnessControllerNode(Node):
@@ -176,13 +207,7 @@ class FlatnessControllerNode(Node):
         return self.get_clock().now().nanoseconds
 
     def _ready(self) -> _Loop:
-        if self._loop is None:
-            raise ModelError(
-                'The robot is being made ready.'
-                if self._wanted
-                else 'There is no robot yet; publish a valid URDF on the topic '
-                'robot_description or set the parameter robot_description.'
-            )
+        ready(self._loop and self._loop.robot, bool(self._wanted))
         return self._loop
 
     # Robot and parameters
@@ -243,7 +268,7 @@ class FlatnessControllerNode(Node):
             loop = loop._replace(pairs=before.pairs)
         self._declared.declare_joints(robot.model)
         self._loop, self._command = loop, None
-        self._worker.set_robot(robot, False)
+        self._worker.set_robot(robot)
         if not is_alike:
             self._references.use_joints(names)
         if self._trajectories.use_joints(names, False):
@@ -332,7 +357,7 @@ class FlatnessControllerNode(Node):
         self._trajectories.take(data)
         if self._stopped:
             self._stopped = ''
-            self._diagnostics.guarded('')
+            self._diagnostics.control['stopped because'] = ''
             self._references.end_stop()
             self.get_logger().info('The stop is over: a trajectory has come.')
 
@@ -402,8 +427,11 @@ class FlatnessControllerNode(Node):
         hits = [
             f'torque of {name}' for name, hit in zip(message.name, limited) if hit
         ] if limited.any() else ()
-        law = self._settings.controller
-        self._diagnostics.controlled(law, self._references.origin, float(abs(error).max()))
+        values, farthest = self._diagnostics.control, float(abs(error).max())
+        values['controller'] = self._settings.controller
+        values['reference'] = self._references.origin
+        values['tracking error'] = farthest
+        values['largest tracking error'] = max(values['largest tracking error'], farthest)
         self._diagnostics.published(time.perf_counter() - begin, hits)
 
     def _answer(self, loop: _Loop, measured: Measured) -> tuple[Command, np.ndarray]:
@@ -420,7 +448,7 @@ class FlatnessControllerNode(Node):
         violation = '' if self._stopped else loop.guard.violation(measured.state[:2], error)
         self._violations = self._violations + 1 if violation else 0
         if violation:
-            self._diagnostics.violated()
+            self._diagnostics.control['measurements beyond a bound'] += 1
             if self._violations < self._settings.violation_samples:
                 if self._command is None:
                     raise ControlError(violation)
@@ -444,7 +472,8 @@ class FlatnessControllerNode(Node):
     def _stop(self, loop: _Loop, measured: Measured, violation: str) -> None:
         """Bring the robot to rest from where it is measured, and hold it."""
         self._stopped, self._violations = violation, 0
-        self._diagnostics.guarded(violation)
+        values = self._diagnostics.control
+        values['stopped because'], values['stops'] = violation, values['stops'] + 1
         self.get_logger().error(f'The robot is being stopped: {violation}')
         self._trajectories.clear(f'The robot is being stopped: {violation}')
         motion = loop.guard.stopping(measured.state[:2])

@@ -19,7 +19,6 @@ from hodyn_ros.ros.answers import Robot
 from hodyn_ros.ros.drives import Drives
 from hodyn_ros.ros.flatness_controller_settings import ControlSettings, torque_limits
 from hodyn_ros.ros.planner import Plan, Task, exceeded_limits, plan_trajectory, refused_plan
-from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.timeline import PlannedMotion
 from hodyn_ros.ros.worker import Worker, reason
 
@@ -38,7 +37,7 @@ class Built(NamedTuple):
 class Background:
     """A thread that builds robots and plans trajectories, one after the other.
 
-    It is a `hodyn_ros.ros.planning.Planner` without service and topic.
+    For `TrajectoryInput` it is a planner, one that publishes nothing.
 
     Parameters
     ----------
@@ -67,12 +66,9 @@ class Background:
             lambda error: self._report(Built(xml, error=reason(error))),
         )
 
-    def set_robot(self, robot: Robot | None, in_preparation: bool) -> None:
+    def set_robot(self, robot: Robot) -> None:
         """Use a robot from now on."""
         self._robot = robot
-
-    def set_settings(self, settings: Settings) -> None:
-        """Use other settings, which this class looks up itself."""
 
     def plan(self, task: Task) -> None:
         """Plan a trajectory; the plan is reported."""
@@ -87,9 +83,6 @@ class Background:
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Nothing is published but commands."""
-
-    def echo(self, number: int) -> None:
-        """Answer what this class never asks."""
 
     def close(self) -> None:
         """Finish what has been begun."""
