@@ -348,10 +348,10 @@ def test_a_stop_that_saturates_drags_its_reference_along(start):
 
 def test_a_stop_uses_the_room_there_is_and_no_impossible_velocity(start):
     guard = start().node._loop.guard
-    for speed, room, duration in ((2.5, 1.0, 0.5), (2.5, 0.2, 0.16), (-2.5, 3.8, 0.5)):
-        motion = guard.stopping(np.array([[LIMIT - room, 0.0], [speed, 0.0]]))
+    for q, speed, duration in ((1.0, 2.5, 0.5), (1.8, 2.5, 0.16), (-1.8, -2.5, 0.16)):
+        motion = guard.stopping(np.array([[q, 0.0], [speed, 0.0]]))
         assert motion.duration == pytest.approx(duration)
-        assert motion(motion.end_time)[0, 0] <= LIMIT + 1e-12
+        assert abs(motion(motion.end_time)[0, 0]) <= LIMIT + 1e-12
     beyond = guard.stopping(np.array([[LIMIT + 0.1, 0.0], [1.0, 0.0]]))
     assert beyond.duration == pytest.approx(0.05)  # a tenth of stop_duration
     glitch = guard.stopping(np.array([[0.0, 0.0], [1e4, -1.0]]))

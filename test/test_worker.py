@@ -8,6 +8,8 @@ import pytest
 
 rclpy = pytest.importorskip('rclpy')
 
+from hodyn_msgs.msg import JointMotion  # noqa: E402
+from hodyn_msgs.srv import ComputeInverseDynamics  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from robots import TWO_LINK  # noqa: E402
 from ros_harness import TIMEOUT, Harness, dict_of  # noqa: E402
@@ -220,5 +222,33 @@ def test_the_planning_refuses_what_fails_and_goes_on(monkeypatch, error):
             'joint_trajectory', lambda s: dict_of(s)['refused as internal'] == '1'
         )
         assert dict_of(status)['refused'] == '1'
+    finally:
+        harness.close()
+
+
+@pytest.mark.parametrize('error', FAULTS)
+@pytest.mark.parametrize('place', ['computing', 'sending'])
+def test_the_service_answers_what_fails_and_goes_on(monkeypatch, error, place):
+    harness = Harness({'robot_description': TWO_LINK})
+    try:
+        request = ComputeInverseDynamics.Request(
+            motion=[
+                JointMotion(
+                    joint_names=['shoulder', 'elbow'],
+                    position=[0.1, 0.2],
+                    velocity=[0.0, 0.0],
+                    acceleration=[0.0, 0.0],
+                )
+            ]
+        )
+        if place == 'computing':
+            monkeypatch.setattr(planning, 'answer', Fault(error, planning.answer))
+        else:
+            service = harness.node._planner._service
+            monkeypatch.setattr(service, '_send', Fault(error, service._send))
+        refused = harness.call(request)
+        assert refused.error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
+        assert refused.message == f'Internal error: {error!r}'
+        assert harness.call(request).success
     finally:
         harness.close()

@@ -157,7 +157,7 @@ ENTRIES = (
         'How many measurements one after the other must exceed a bound until the robot is '
         'stopped; during those before, the torque stays as it is.',
         1,
-        1000,
+        20,
     ),
 )
 

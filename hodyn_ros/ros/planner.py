@@ -113,17 +113,8 @@ def plan_trajectory(
             f'The trajectory ended {(task.now - planned.last) / NANOSECONDS:.3f} s ago; set the '
             'stamp to the time at which it starts, or to zero for now.'
         )
-    times = sample_times(plan.motion, settings.trajectory_sample_period, settings.max_samples)
     # The whole answer first: a motion whose efforts cannot be computed never starts.
-    whole = effort_trajectory(
-        robot,
-        times,
-        plan.motion(times),
-        (),
-        task.start,
-        JointEffort.SOURCE_JOINT_TRAJECTORY,
-        plan.motion,
-    )
+    whole = _efforts_along(robot, planned, settings)
     describe_plan(whole, plan, robot)
     if start is not None and plan.motion.start_time == start.time:
         whole.remarks = [*whole.remarks, f'The start state is the one {task.known.origin}.']
@@ -160,17 +151,15 @@ def whole_answer(
     robot: Robot, planned: PlannedMotion, settings: Settings, remark: str
 ) -> JointEffortTrajectory:
     """Efforts along a motion that has been planned elsewhere."""
-    motion = planned.motion
-    times = sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
-    message = effort_trajectory(
-        robot,
-        times,
-        motion(times),
-        (),
-        planned.start,
-        JointEffort.SOURCE_JOINT_TRAJECTORY,
-        motion,
-    )
+    message = _efforts_along(robot, planned, settings)
     message.continuous_order = continuous_order(planned.continuous_derivative)
     message.remarks = [remark]
     return message
+
+
+def _efforts_along(
+    robot: Robot, planned: PlannedMotion, settings: Settings
+) -> JointEffortTrajectory:
+    motion, source = planned.motion, JointEffort.SOURCE_JOINT_TRAJECTORY
+    times = sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
+    return effort_trajectory(robot, times, motion(times), (), planned.start, source, motion)

@@ -36,7 +36,7 @@ from hodyn_ros.ros.planner import (
 from hodyn_ros.ros.queued_service import QueuedService
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.timeline import PlannedMotion
-from hodyn_ros.ros.worker import Worker
+from hodyn_ros.ros.worker import Worker, reason
 
 SERVICE = 'compute_inverse_dynamics'
 
@@ -174,18 +174,16 @@ class Planning:
             ComputeInverseDynamics,
             identity.service_name,
             self._answer,
+            self._failed,
             self._busy,
             lambda: self._settings.max_waiting_requests,
+            self._log,
         )
         self._executor = SingleThreadedExecutor(context=context)
         self._executor.add_node(self._node)
-        self._worker = Worker('planning', lambda text: self._report(Logged(text)))
-        self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for name, target in (('service', self._spin), ('answering', self._service.run))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._worker = Worker('planning', self._log)
+        self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
+        self._thread.start()
 
     def set_robot(self, robot: Robot | None, in_preparation: bool) -> None:
         """Use a robot from now on; whether requests wait for a first one."""
@@ -221,12 +219,14 @@ class Planning:
         """Finish what has been begun."""
         self._closed = True
         self._settled.set()
-        self._service.close()
         self._executor.shutdown()
+        self._thread.join()
+        self._service.close()
         self._worker.close()
-        for thread in self._threads:
-            thread.join()
         self._node.destroy_node()
+
+    def _log(self, text: str) -> None:
+        self._report(Logged(text))
 
     def _spin(self) -> None:
         while not self._closed:
@@ -237,7 +237,7 @@ class Planning:
                 return
             except Exception:  # such as a request whose text is not UTF-8
                 if not self._closed:
-                    self._report(Logged(traceback.format_exc()))
+                    self._log(traceback.format_exc())
                     self._report(Served('The request cannot be unpacked.', 'invalid', 0))
 
     def _settle(self) -> None:
@@ -283,15 +283,13 @@ class Planning:
     def _answer(self, request: ComputeInverseDynamics.Request) -> Response:
         self._catch_up()
         self._settled.wait()
-        try:
-            response = answer(self._robot, request, self._settings, self._expect_wrenches)
-        except Exception as error:  # a fault of ours must not leave the client without an answer
-            self._report(Logged(traceback.format_exc()))
-            response = Response(
-                success=False,
-                error_code=Response.INTERNAL_ERROR,
-                message=f'Internal error: {error!r}',
-            )
+        return self._served(answer(self._robot, request, self._settings, self._expect_wrenches))
+
+    def _failed(self, error: BaseException) -> Response:
+        code = Response.INTERNAL_ERROR
+        return self._served(Response(success=False, error_code=code, message=reason(error)))
+
+    def _served(self, response: Response) -> Response:
         kind = _KINDS.get(response.error_code, 'invalid')
         self._report(Served(response.message, kind, self._service.waiting))
         return response

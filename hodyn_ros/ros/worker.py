@@ -44,11 +44,17 @@ class Worker:
         """
         self._jobs.put((job, failed))
 
-    def close(self) -> None:
-        """End the thread when the job under way is done; those that wait are left."""
+    def close(self, timeout: float | None = None) -> None:
+        """End the thread when the job under way is done; those that wait are left.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Longest time to wait for that [s].
+        """
         self._closed = True
         self.put(lambda: None)
-        self._thread.join()
+        self._thread.join(timeout)
 
     def _run(self) -> None:
         while not self._closed:
