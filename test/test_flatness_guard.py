@@ -302,6 +302,18 @@ def test_a_measured_state_that_jumps_for_good_stops_where_it_is(start):
     np.testing.assert_allclose(loop.q[-1], START, atol=0.02)
 
 
+def test_a_robot_that_was_silent_while_its_trajectory_went_on_is_stopped(start):
+    loop = start()
+    loop.send(START + 0.8)
+    loop.run(0.4)
+    begin, loop.stamp = len(loop.record), loop.stamp + 2 * 10**9
+    loop.run(1.0)
+    assert 'The tracking error of' in loop.node._stopped
+    # It does not rush after what it has missed.
+    assert abs(loop.qd[begin:]).max() < 1.1 * abs(loop.qd[:begin]).max()
+    assert abs(loop.qd[-1]).max() < REST
+
+
 def test_a_joint_that_is_pushed_too_fast_is_stopped(start):
     loop = start(max_tracking_error=10.0)
     loop.run_until_stopped(push=[90.0, 0.0])
