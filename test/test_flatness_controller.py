@@ -38,8 +38,10 @@ PARAMETERS = {
     'actuators.shoulder.motor_inertia': 0.3,
     'actuators.elbow.type': 'rigid',
     'actuators.elbow.motor_inertia': 0.1,
+    'controller': 'flatness',
     'bandwidth': 12.0,
     'lead': 0.0,
+    'max_tracking_error': 100.0,  # this robot does not move
     'measurement_timeout': 0.0,  # stamps are the time
     'diagnostics_period': 0.05,
 }
@@ -644,7 +646,11 @@ def test_pairs_forget_what_waits_too_long():
 
 def test_entries_are_declared_with_descriptions_and_ranges(start):
     harness = start()
-    for name in ('controller', 'bandwidth', 'lead', 'without_reference', 'bandwidths.elbow'):
+    for name in (
+        *('controller', 'bandwidth', 'lead', 'without_reference', 'bandwidths.elbow'),
+        *('allow_limit_violations', 'max_tracking_error', 'max_tracking_errors.elbow'),
+        *('velocity_margin', 'position_margin', 'violation_samples'),
+    ):
         assert harness.node.describe_parameter(name).description
     for joint in NAMES:
         described = harness.node.describe_parameter(f'actuators.{joint}.motor_inertia')

@@ -335,6 +335,77 @@ def test_in_real_time_samples_follow_the_clock(bench):
     assert abs(robot.received['joint_states'][-1].position[0]) > 0.01
 
 
+@pytest.fixture
+def clocked(bench, monkeypatch):
+    """A robot in real time, and a clock for it that stands still until it is told."""
+    clock = SimpleNamespace(now=10**18)
+    monkeypatch.setattr(SimulatedRobot, '_now', lambda self: clock.now)
+    robot = bench(mode='real_time', sample_period=0.01, command_timeout=0.2)
+    robot.node._timer.cancel()  # its ticks are those of the test
+
+    def tick(later):
+        clock.now += later
+        robot.node._on_timer()
+        return robot.node._stamp - clock.now
+
+    return robot, tick
+
+
+TICK = 10_000_000  # ns
+
+
+def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_brakes_hold(clocked):
+    robot, tick = clocked
+    late = [tick(later) for later in (TICK, 3 * TICK, TICK, 40 * TICK, 1000 * TICK, TICK)]
+    assert late == [0] * 6
+    for _ in range(1000):  # on a machine that makes every second tick
+        late.append(tick(2 * TICK + 1000))
+    assert max(map(abs, late)) <= TICK / 2
+    stamps = {robot.node._start}
+    robot.wait(
+        lambda: stamps <= {nanoseconds(m.header.stamp) for m in robot.received['joint_states']},
+        'the latest sample',
+    )
+
+
+def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_robot_moves(clocked):
+    robot, tick = clocked
+    tick(TICK)
+    robot.command([0.0, 0.0], 0)
+    robot.wait(lambda: robot.node._torque is not None, 'command')
+    for later, samples in ((TICK, 1), (TICK // 3, 0), (5 * TICK, 5), (2 * TICK // 3, 1)):
+        before = robot.node._robot.count
+        assert abs(tick(later)) <= TICK / 2
+        assert robot.node._robot.count - before == samples
+    # What is too much to make up for is left out, and said.
+    before = robot.node._robot.count
+    assert abs(tick(300 * TICK)) <= TICK / 2
+    assert robot.node._robot.count - before == 100
+    robot.wait(lambda: robot.value('samples left out') == '200', 'diagnostics')
+    assert robot.value('missed samples') == '303'
+    # Time that goes back is followed as well.
+    before = robot.node._robot.count
+    assert abs(tick(-(10**12))) <= TICK / 2
+    assert abs(tick(TICK)) <= TICK / 2
+    assert robot.node._robot.count - before == 1
+
+
+def test_a_run_in_lock_step_far_from_real_time_is_said_once(bench, monkeypatch):
+    robot = bench(command_timeout=60.0)
+    said = []
+    monkeypatch.setattr(
+        type(robot.node.get_logger()), 'warning', lambda self, text, **_: said.append(text)
+    )
+    robot.sample(START)
+    for k in range(20):
+        robot.command([0.0, 0.0], START + k * PERIOD)
+        robot.sample(START + (k + 1) * PERIOD)
+        if k % 5 == 0:
+            robot.node._report()
+    robot.wait(lambda: robot.value('real-time factor') == '0', 'a report without a sample')
+    assert [text.partition(' of real time')[1] for text in said] == [' of real time']
+
+
 def test_the_description_may_come_on_its_topic_and_stays(bench):
     robot = bench(robot_description='')
     robot.wait(lambda: 'Waiting for a robot' in robot.status().message, 'waiting')
@@ -368,12 +439,12 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
 @pytest.mark.parametrize(
     ('parameters', 'message'),
     [
-        ({'mode': 'fast'}, 'Parameter mode is .fast., expected one of lock_step, real_time'),
+        ({'mode': 'fast'}, 'Parameter mode is .fast., expected one of .lock_step., .real_time.'),
         ({'sample_period': -1.0}, 'Parameter sample_period is -1.0, expected a number from'),
         ({'time_step': 3e-4}, 'expected a multiple of the time step'),
         ({'integrator': 'midpoint'}, 'Parameter integrator is .midpoint.'),
         ({'command_delay': 1.5}, 'Parameter command_delay is 1.5, expected a whole number'),
-        ({'gravity': [0.0, 1.0]}, 'Parameter gravity is .*expected 3 finite numbers'),
+        ({'gravity': [0.0, 1.0]}, 'Parameter gravity is .*expected three finite numbers'),
         ({'actuators.wrist.type': 'sea'}, 'wrist'),
         ({'actuators.elbow.stiffness': -3.0}, 'actuators.elbow.stiffness is -3.0, expected'),
         ({'actuators.elbow.stifness': 3.0}, 'actuators.elbow.stifness is unknown'),

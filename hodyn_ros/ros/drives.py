@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.node import Node
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
+from hodyn_ros.actuators.config import (
+    KEYS,
+    actuators_from_config,
+    motor_limits_from_config,
+)
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.dynamics.continuation import ORDERS
 from hodyn_ros.errors import ActuatorError
@@ -17,11 +23,13 @@ from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
+_KEYS = {key.name: key for key in KEYS}
+
 START = 'actuators.'
 STIFFNESS = 'stiffness'
 """Key that for a joint of variable stiffness holds what it has unless it is asked for another."""
 
-Entries = Sequence[tuple[str, str, Any]]
+Entries = Iterable[tuple[str, str, Any]]
 """Joint, key and value of parameters."""
 
 
@@ -48,6 +56,30 @@ def actuator_entry(name: str, value: Any) -> tuple[str, str, Any]:
     if not isinstance(value, (str, bool, int, float)) and hasattr(value, '__len__'):
         value = tuple(value)
     return joint, key, value
+
+
+def actuator_descriptor(name: str, **options: Any) -> ParameterDescriptor:
+    """Descriptor of a parameter ``actuators.<joint>.<key>``."""
+    joint, key, _ = actuator_entry(name, None)
+    found = _KEYS.get(key)
+    if found is None:
+        return ParameterDescriptor(dynamic_typing=True, **options)
+    unit = f' [{found.unit}]' if found.unit else ''
+    return ParameterDescriptor(
+        description=f'Joint {joint}{unit}: {found.description}',
+        additional_constraints=f'one of {", ".join(found.choices)}' if found.choices else '',
+        dynamic_typing=True,
+        **options,
+    )
+
+
+def declare_actuators(node: Node) -> dict[str, dict[str, Any]]:
+    """Declare all that is given of actuators, read-only, and return the tables of the joints."""
+    given = sorted(node._parameter_overrides.items())
+    values = {name: item.value for name, item in given if name.startswith(START)}
+    for name, value in values.items():
+        node.declare_parameter(name, value, actuator_descriptor(name, read_only=True))
+    return config_of(actuator_entry(*item) for item in values.items())
 
 
 def config_of(entries: Entries) -> dict[str, dict[str, Any]]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from hodyn_msgs.msg import JointMotion
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
@@ -24,15 +25,15 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.actuators import Actuators
 from hodyn_ros.control import Controller
-from hodyn_ros.control.controller import shifted
-from hodyn_ros.errors import HodynError, ModelError, StaleError
+from hodyn_ros.control.controller import Command, shifted
+from hodyn_ros.errors import ControlError, HodynError, StaleError
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.answers import Robot
+from hodyn_ros.ros.alarm import ERROR
+from hodyn_ros.ros.answers import Robot, ready
 from hodyn_ros.ros.conversions import NANOSECONDS, flat
-from hodyn_ros.ros.diagnostics import publisher_names
-from hodyn_ros.ros.flatness_controller_diagnostics import ControlDiagnostics
+from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
+from hodyn_ros.ros.flatness_controller_guard import Guard
 from hodyn_ros.ros.flatness_controller_pairs import (
     BEGIN_ANEW_AFTER,
     LINKS,
@@ -46,8 +47,9 @@ from hodyn_ros.ros.flatness_controller_settings import (
     ControlSettings,
     Parameters,
     make_controller,
+    stopping_settings,
 )
-from hodyn_ros.ros.flatness_controller_worker import Built, Failed, Worker
+from hodyn_ros.ros.flatness_controller_worker import Background, Built
 from hodyn_ros.ros.inbox import Inbox
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.parameters import declare_robot_description
@@ -66,12 +68,44 @@ class _Loop(NamedTuple):
     """Everything that follows from the robot description; replaced as a whole."""
 
     robot: Robot
-    actuators: Actuators
-    torque_limits: np.ndarray
     controller: Controller
+    stopping: Controller
+    """Law that stops the robot, whatever the other one has made of it."""
+    guard: Guard
     pairs: Pairs
     command: JointState
     """Message that is used again and again: making one costs more than the control law."""
+
+
+class ControlDiagnostics(Diagnostics):
+    """Health as that of the hodyn node, with commands for an output."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.control: dict[str, str | int | float] = {
+            'controller': '',
+            'reference': '',
+            'tracking error': 0.0,
+            'largest tracking error': 0.0,
+            'stopped because': '',
+            'stops': 0,
+            'measurements beyond a bound': 0,
+        }
+        """Values of the report on commands; of the thread of the executor."""
+
+    def _output_status(self, interval: float, now: float) -> DiagnosticStatus:
+        status = super()._output_status(interval, now)
+        status.name = f'{self._name}: motor_command'
+        reason = self.control['stopped because']
+        if reason:  # it lasts
+            status.level, status.message = ERROR, f'the robot has been stopped: {reason}'
+        values = [
+            KeyValue(key=key, value=f'{value:.3g}' if isinstance(value, float) else str(value))
+            for key, value in self.control.items()
+        ]
+        status.values = [*status.values, *values]
+        self.control['largest tracking error'] = 0.0
+        return status
 
 
 class FlatnessControllerNode(Node):
@@ -79,17 +113,23 @@ class FlatnessControllerNode(Node):
 
     def __init__(self, **node_options: object) -> None:
         super().__init__('flatness_controller', **node_options)
-        self._worker: Worker | None = None  # what ends with the node, however far it comes
+        self._worker: Background | None = None  # what ends with the node, however far it comes
         self._loop: _Loop | None = None
         self._wanted = self._error = ''  # description in preparation; why the latest was refused
         self._measured: Measured | None = None
+        self._command: Command | None = None  # the latest, unless there was none for a measurement
+        self._violations = 0  # of bounds, by measurements one after the other
+        self._stopped = ''  # why the robot has been stopped
         self._last_logged: dict[str, float] = {}
         self._declared = Parameters(self, self._on_settings)
         settings = self._settings
         self._diagnostics = ControlDiagnostics(self.get_fully_qualified_name())
         inbox = Inbox(self)
-        self._worker = Worker(lambda event: inbox.put(self._on_event, event))
-        self._worker.set_settings(settings.planning)
+        self._worker = Background(
+            lambda: self._settings,
+            lambda event: inbox.put(self._on_event, event),
+            self.get_logger().error,
+        )
         self._trajectories = TrajectoryInput(
             self._worker, self._time, lambda: self._settings.planning, self._start_state,
             self._on_planned,
@@ -167,13 +207,7 @@ class FlatnessControllerNode(Node):
         return self.get_clock().now().nanoseconds
 
     def _ready(self) -> _Loop:
-        if self._loop is None:
-            raise ModelError(
-                'The robot is being made ready.'
-                if self._wanted
-                else 'There is no robot yet; publish a valid URDF on the topic '
-                'robot_description or set the parameter robot_description.'
-            )
+        ready(self._loop and self._loop.robot, bool(self._wanted))
         return self._loop
 
     # Robot and parameters
@@ -182,7 +216,7 @@ class FlatnessControllerNode(Node):
         in_use = '' if self._loop is None else self._loop.robot.description
         if xml != (self._wanted or in_use):
             self._wanted = xml
-            self._worker.build(xml, self._settings, self._declared.actuators)
+            self._worker.build(xml, self._declared.actuators)
             if self._loop is None:
                 self._trajectories.use_joints(None, True)  # they wait for the robot
 
@@ -193,13 +227,11 @@ class FlatnessControllerNode(Node):
                 self._describe(parameter.value)
         return SetParametersResult(successful=True)
 
-    def _on_event(self, event: Built | Plan | Failed) -> None:
+    def _on_event(self, event: Built | Plan) -> None:
         if isinstance(event, Plan):
             self._trajectories.on_plan(event)
-        elif isinstance(event, Built):
-            self._on_built(event)
         else:
-            self.get_logger().error(event.text)
+            self._on_built(event)
 
     def _on_built(self, built: Built) -> None:
         if built.description != self._wanted:
@@ -207,7 +239,7 @@ class FlatnessControllerNode(Node):
         self._wanted, self._error = '', built.error
         if built.robot is not None:
             try:
-                self._use(built.robot, built.actuators, built.torque_limits)
+                self._use(built.robot)
             except HodynError as error:
                 self._error = str(error)
         if self._error:
@@ -219,7 +251,7 @@ class FlatnessControllerNode(Node):
                 + (' The robot before stays in use.' if self._loop is not None else '')
             )
 
-    def _use(self, robot: Robot, actuators: Actuators, limits: np.ndarray) -> None:
+    def _use(self, robot: Robot) -> None:
         """Control a robot from now on.
 
         Raises
@@ -227,20 +259,16 @@ class FlatnessControllerNode(Node):
         HodynError
             If there is no controller for it.
         """
-        controller = make_controller(robot.model, actuators, self._settings, limits)
-        names = robot.model.joint_names
+        names, motors = robot.model.joint_names, robot.drives.actuators.motor_names
+        loop = self._made(robot, self._settings)
         before = self._loop
-        motors = actuators.motor_names
-        is_alike = (
-            before is not None
-            and before.robot.model.joint_names == names
-            and before.actuators.motor_names == motors
-        )
-        pairs = before.pairs if is_alike else Pairs(names, motors)
-        command = JointState(name=list(motors))
+        is_alike = before is not None and list(before.command.name) == list(motors)
+        is_alike = is_alike and before.robot.model.joint_names == names
+        if is_alike:
+            loop = loop._replace(pairs=before.pairs)
         self._declared.declare_joints(robot.model)
-        self._loop = _Loop(robot, actuators, limits, controller, pairs, command)
-        self._worker.set_robot(robot, False)
+        self._loop, self._command = loop, None
+        self._worker.set_robot(robot)
         if not is_alike:
             self._references.use_joints(names)
         if self._trajectories.use_joints(names, False):
@@ -255,24 +283,57 @@ class FlatnessControllerNode(Node):
             f'{", ".join(names)}.'
         )
 
+    def _made(self, robot: Robot, settings: ControlSettings) -> _Loop:
+        """Make what controls a robot.
+
+        Raises
+        ------
+        HodynError
+            If there is no controller for it.
+        """
+        model, (actuators, limits, _) = robot.model, robot.drives
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            controller, stopping = (
+                make_controller(model, actuators, which, limits.motor_torque)
+                for which in (settings, stopping_settings(settings))
+            )
+        for warning in caught:
+            self.get_logger().warning(str(warning.message))
+        names, motors = model.joint_names, actuators.motor_names
+        return _Loop(
+            robot,
+            controller,
+            stopping,
+            Guard(robot, settings),
+            Pairs(names, motors),
+            JointState(name=list(motors)),
+        )
+
     def _on_settings(self, settings: ControlSettings) -> None:
         """Follow settings that are about to come into force."""
-        loop = self._loop
-        if loop is not None:
-            controller = make_controller(
-                loop.robot.model, loop.actuators, settings, loop.torque_limits
-            )
-            self._loop = loop._replace(controller=controller)
-        self._worker.set_settings(settings.planning)
+        if self._loop is not None:
+            loop = self._made(self._loop.robot, settings)
+            self._loop = loop._replace(pairs=self._loop.pairs)
 
     # References
 
     def _take_reference(self, message: JointMotion) -> None:
         loop = self._ready()
+        if self._stopped:
+            raise ControlError(
+                f'The robot has been stopped: {self._stopped} A trajectory ends that, also an '
+                'empty one.'
+            )
         timeout = round(self._settings.reference_timeout * NANOSECONDS)
         oldest = 0 if self._measured is None else self._measured.stamp - timeout
         self._references.take(
-            loop.robot.model, message, self._time(), oldest, loop.controller.orders
+            loop.robot.model,
+            message,
+            self._time(),
+            oldest,
+            loop.controller.orders,
+            loop.guard.check_reference,
         )
 
     def _end_trajectories(self) -> None:
@@ -285,7 +346,20 @@ class FlatnessControllerNode(Node):
                 'There is no measurement yet, whose stamps are the time (measurement_timeout is '
                 '0).'
             )
+        if self._stopped:
+            why = 'the motion to rest is not over.'
+            if self._measured and self._references.has_stopped(self._measured.stamp):
+                why = self._ready().guard.unrest(self._measured.state[:2])
+            if why:
+                raise ControlError(
+                    f'The robot has been stopped: {self._stopped} It does not move on yet: {why}'
+                )
         self._trajectories.take(data)
+        if self._stopped:
+            self._stopped = ''
+            self._diagnostics.control['stopped because'] = ''
+            self._references.end_stop()
+            self.get_logger().info('The stop is over: a trajectory has come.')
 
     def _start_state(self, now: int) -> State | None:
         """Where a trajectory starts that no other one precedes."""
@@ -334,23 +408,17 @@ class FlatnessControllerNode(Node):
 
     def _control(self, loop: _Loop, measured: Measured) -> None:
         begin = time.perf_counter()
-        settings, stamp = self._settings, measured.stamp
         try:
-            self._check_age(stamp)
+            self._check_age(measured.stamp)
             self._measured = measured
-            controller = loop.controller
-            reference = self._references.at(
-                stamp + round(controller.lead * NANOSECONDS),
-                measured.state[0],
-                settings.reference_timeout,
-                settings.stop_duration if settings.without_reference == HOLD else None,
-            )
-            command = controller.evaluate(reference, *measured.state)
-        except HodynError as error:
-            self._diagnostics.stopped(str(error))
-            self._log_error('command', f'No command is published: {error}')
+            command, error = self._answer(loop, measured)
+        except HodynError as refusal:
+            self._command = None
+            self._diagnostics.stopped(str(refusal))
+            self._log_error('command', f'No command is published: {refusal}')
             return
-        message = loop.command
+        self._command = command
+        message, stamp = loop.command, measured.stamp
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, NANOSECONDS)
         message.effort = flat(command.torque)
         self._publisher.publish(message)
@@ -359,10 +427,57 @@ class FlatnessControllerNode(Node):
         hits = [
             f'torque of {name}' for name, hit in zip(message.name, limited) if hit
         ] if limited.any() else ()
-        wanted = shifted(reference, -loop.controller.lead)[0]
-        error = float(abs(wanted - measured.state[0]).max())
-        self._diagnostics.controlled(settings.controller, self._references.origin, error)
+        values, farthest = self._diagnostics.control, float(abs(error).max())
+        values['controller'] = self._settings.controller
+        values['reference'] = self._references.origin
+        values['tracking error'] = farthest
+        values['largest tracking error'] = max(values['largest tracking error'], farthest)
         self._diagnostics.published(time.perf_counter() - begin, hits)
+
+    def _answer(self, loop: _Loop, measured: Measured) -> tuple[Command, np.ndarray]:
+        """Command for a measurement, and the tracking error.
+
+        Raises
+        ------
+        HodynError
+            If there is none.
+        """
+        if self._stopped and not self._references.is_stopping:
+            self._stop(loop, measured, self._stopped)  # time or the robot is another one
+        reference, error = self._reference(loop, measured)
+        violation = '' if self._stopped else loop.guard.violation(measured.state[:2], error)
+        self._violations = self._violations + 1 if violation else 0
+        if violation:
+            self._diagnostics.control['measurements beyond a bound'] += 1
+            if self._violations < self._settings.violation_samples:
+                if self._command is None:
+                    raise ControlError(violation)
+                return self._command, error
+            self._stop(loop, measured, violation)
+            reference, error = self._reference(loop, measured)
+        law = loop.stopping if self._stopped else loop.controller
+        return law.evaluate(reference, *measured.state), error
+
+    def _reference(self, loop: _Loop, measured: Measured) -> tuple[np.ndarray, np.ndarray]:
+        """Return the reference of a measurement, later by the lead, and the tracking error."""
+        settings, lead = self._settings, loop.controller.lead
+        reference = self._references.at(
+            measured.stamp + round(lead * NANOSECONDS),
+            measured.state[0],
+            settings.reference_timeout,
+            settings.stop_duration if settings.without_reference == HOLD else None,
+        )
+        return reference, shifted(reference, -lead)[0] - measured.state[0]
+
+    def _stop(self, loop: _Loop, measured: Measured, violation: str) -> None:
+        """Bring the robot to rest from where it is measured, and hold it."""
+        self._stopped, self._violations = violation, 0
+        values = self._diagnostics.control
+        values['stopped because'], values['stops'] = violation, values['stops'] + 1
+        self.get_logger().error(f'The robot is being stopped: {violation}')
+        self._trajectories.clear(f'The robot is being stopped: {violation}')
+        motion = loop.guard.stopping(measured.state[:2])
+        self._references.stop(motion, measured.stamp, loop.guard.max_error)
 
     def _check_age(self, stamp: int) -> None:
         timeout = self._settings.measurement_timeout
@@ -391,7 +506,7 @@ class FlatnessControllerNode(Node):
     def _begin_anew(self) -> None:
         """After time has gone back nothing of before is true any more."""
         self._diagnostics.time_jumped()
-        self._measured = None
+        self._measured = self._command = None
         self._references.clear()
         if self._loop is not None:
             self._loop.pairs.clear()

@@ -38,22 +38,6 @@ class Measured(NamedTuple):
     """Whether the time of the stamps has gone back, so that nothing of before is true any more."""
 
 
-class _Late(NamedTuple):
-    """Measurements behind the answered ones, with nothing newer in between."""
-
-    since: float = 0.0
-    """Steady time of the first pair [s]."""
-    count: int = 0
-    """Of pairs."""
-    stamp: int = 0
-    """Of the latest pair [ns]."""
-    topic: str = ''
-    """Of the half that waits for the other one."""
-    half: int = 0
-    """Its stamp [ns]."""
-    values: Array | None = None
-
-
 class Pairs:
     """Brings measurements of links and motors with equal stamps together.
 
@@ -76,19 +60,17 @@ class Pairs:
         self._orders: dict[str, tuple[tuple[str, ...], list[int]]] = {}
         self._waiting: dict[str, dict[int, Array]] = {LINKS: {}, MOTORS: {}}
         self._answered = 0
-        self._late = _Late()
-        self.dropped = {LINKS: 0, MOTORS: 0}
-        """Measurements without their other half, or that came after later ones were answered."""
-
-    @property
-    def behind(self) -> float:
+        # Pairs older than those that were answered, with nothing newer in between.
+        self._past: Pairs | None = None
+        self._past_count = self._past_stamp = 0
+        self._past_since = 0.0
+        self.behind = 0.0
         """By how much a pair that has just come is older than an answered one [s], or zero.
 
         A single pair is late; several are not answered until it is clear that time has begun anew.
         """
-        late = self._late
-        is_one_of_several = late.count > 1 and not late.topic
-        return (self._answered - late.stamp) / NANOSECONDS if is_one_of_several else 0.0
+        self.dropped = {LINKS: 0, MOTORS: 0}
+        """Measurements without their other half, or that came after later ones were answered."""
 
     def take(self, topic: str, message: JointState) -> Measured | None:
         """Take a measurement.
@@ -119,10 +101,11 @@ class Pairs:
                 'brought together.'
             )
         values = self._values(topic, message)
+        self.behind = 0.0
         if stamp <= self._answered:
             self.dropped[topic] += 1
-            return self._begin_anew(topic, stamp, values)
-        self._late = _Late()
+            return self._begin_anew(topic, message)
+        self._past = None
         own = self._waiting[topic]
         own[stamp] = values
         other = self._waiting[MOTORS if topic == LINKS else LINKS].get(stamp)
@@ -132,24 +115,25 @@ class Pairs:
                 self.dropped[topic] += 1
             return None
         self._forget(stamp)
-        return Measured(stamp, _together(topic, values, other))
+        together = (values, other) if topic == LINKS else (other, values)
+        return Measured(stamp, np.concatenate(together))
 
-    def _begin_anew(self, topic: str, stamp: int, values: Array) -> Measured | None:
+    def _begin_anew(self, topic: str, message: JointState) -> Measured | None:
         """Take a measurement of the past: a late one, or one of a time that has begun anew."""
-        late, now = self._late, self._steady_time()
-        if late.topic in ('', topic) or late.half != stamp:
-            # Its other half is to come.
-            self._late = late._replace(topic=topic, half=stamp, values=values)
+        if self._past is None:
+            self._past, self._past_count = Pairs(*self._names.values()), 0
+        measured, now = self._past.take(topic, message), self._steady_time()
+        if measured is None:
             return None
-        together = _together(topic, values, late.values)
-        if not late.count or stamp < late.stamp:
-            self._late = _Late(since=now, count=1, stamp=stamp)
-            return None
-        self._late = late = _Late(late.since, late.count + 1, stamp)
-        if late.count < BEGIN_ANEW_PAIRS or now - late.since < BEGIN_ANEW_AFTER:
+        if not self._past_count or measured.stamp < self._past_stamp:
+            self._past_count, self._past_since = 0, now
+        self._past_count, self._past_stamp = self._past_count + 1, measured.stamp
+        if self._past_count > 1:
+            self.behind = (self._answered - measured.stamp) / NANOSECONDS
+        if self._past_count < BEGIN_ANEW_PAIRS or now - self._past_since < BEGIN_ANEW_AFTER:
             return None
         self.clear()
-        return Measured(stamp, together, begins_anew=True)
+        return measured._replace(begins_anew=True)
 
     def answer(self, stamp: int) -> None:
         """Note that a pair is answered: it is not returned again, nor is an older one [ns]."""
@@ -157,8 +141,7 @@ class Pairs:
 
     def clear(self) -> None:
         """Forget everything: time has jumped."""
-        self._answered = 0
-        self._late = _Late()
+        self._answered, self._past, self.behind = 0, None, 0.0
         for waiting in self._waiting.values():
             waiting.clear()
 
@@ -191,10 +174,6 @@ class Pairs:
                 f'{found[row, j]}; all values must be finite.'
             )
         return found
-
-
-def _together(topic: str, values: Array, other: Array) -> Array:
-    return np.concatenate((values, other) if topic == LINKS else (other, values))
 
 
 def _order(topic: str, given: tuple[str, ...], wanted: tuple[str, ...]) -> list[int]:

@@ -20,6 +20,7 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
 )
 from hodyn_ros.ros.timeline import PlannedMotion, State, Timeline
+from hodyn_ros.trajectory.piecewise import Motion
 from hodyn_ros.trajectory.stopping import stop_motion
 
 Array = NDArray[np.float64]
@@ -28,7 +29,9 @@ Array = NDArray[np.float64]
 MOST_AHEAD = 1000
 
 
-STREAM = 'stream'
+STREAM, STOP = 'stream', 'stop'
+
+_SHORTEST = 1e-3  # s, of the rest behind a stop
 
 
 class Sample(NamedTuple):
@@ -57,6 +60,8 @@ class References:
         self._stream: deque[Sample] = deque(maxlen=MOST_AHEAD)
         self._latest: Sample | None = None
         self._held: Array | None = None
+        self._stop: PlannedMotion | None = None
+        self._slip = self._most_ahead = np.zeros(0)
         self.origin = ''
         """Where the latest reference has come from."""
 
@@ -66,16 +71,55 @@ class References:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the stream and where the robot rests; the timeline is cleared by its owner."""
+        """Forget all but the timeline, which is cleared by its owner."""
         self.end_stream()
-        self._latest = self._held = None
+        self._latest = self._held = self._stop = None
 
     def end_stream(self) -> None:
         """Forget the stream: a trajectory takes its place."""
         self._stream.clear()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the robot is stopped, or has been and is held where it rests."""
+        return self._stop is not None
+
+    def stop(self, motion: Motion, time: int, most_ahead: Array) -> None:
+        """Bring the robot to rest, whatever it was to do.
+
+        Parameters
+        ----------
+        motion : Motion
+        time : int
+            When it begins [ns].
+        most_ahead : ndarray, shape (n,)
+            Farthest that it may be from the measured positions: a robot that cannot follow drags
+            it along, instead of being pulled back to it.
+        """
+        self.clear()
+        self._stop = PlannedMotion(self._joint_names, motion, time, 4)
+        self._slip, self._most_ahead = np.zeros_like(most_ahead), most_ahead
+
+    def has_stopped(self, time: int) -> bool:
+        """Whether the motion to rest is over at a time [ns]."""
+        return self._stop is not None and time >= self._stop.last
+
+    def end_stop(self) -> None:
+        """Hold the robot where it rests, as behind a trajectory, until there is a reference."""
+        rest = np.zeros_like(self._latest.motion)
+        rest[0] = self._latest.motion[0]
+        motion = stop_motion(rest, _SHORTEST)
+        self._timeline.add(PlannedMotion(self._joint_names, motion, self._latest.stamp, 4))
+        self._stop = None
+
     def take(
-        self, model: RobotModel, message: JointMotion, now: int, oldest: int, orders: int
+        self,
+        model: RobotModel,
+        message: JointMotion,
+        now: int,
+        oldest: int,
+        orders: int,
+        check: Callable[[Array], None],
     ) -> None:
         """Take a motion of a stream.
 
@@ -90,6 +134,8 @@ class References:
             Oldest stamp that is of use [ns].
         orders : int
             How many of its derivatives, the position included, the control law needs.
+        check : callable
+            Raises HodynError against motions (5, n) that are not to be executed.
 
         Raises
         ------
@@ -104,6 +150,7 @@ class References:
             )
         motion = np.zeros((5, model.n_joints))
         motion[: len(given)] = given
+        check(motion)
         stamp = nanoseconds(message.header.stamp) or now
         if stamp < oldest:
             raise StaleError(
@@ -135,6 +182,13 @@ class References:
         StaleError
             If there is no reference and the robot is not to be held.
         """
+        if self._stop is not None:
+            motion = self._stop.at(time)
+            ahead = motion[0] + self._slip - measured
+            kept = np.clip(ahead, -self._most_ahead, self._most_ahead)
+            self._slip += kept - ahead
+            motion[0] = measured + kept
+            return self._used(STOP, time, motion)
         if self._stream:
             motion = self._streamed(time, timeout)
             if motion is not None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rcl_interfaces.msg import (
-    FloatingPointRange,
-    IntegerRange,
-    ParameterDescriptor,
-    SetParametersResult,
-)
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from hodyn_ros.actuators import Actuators
-from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.control import (
     Controller,
     FeedForwardController,
@@ -29,13 +24,17 @@ from hodyn_ros.control import (
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros import settings as shared
+from hodyn_ros.ros.drives import declare_actuators
+from hodyn_ros.ros.parameters import declare_entry
 from hodyn_ros.ros.settings import Entry
 
+Array = NDArray[np.float64]
+
 CONTROLLERS = (
-    'flatness',
     'feed_forward_2',
     'feed_forward_1',
     'feed_forward_0',
+    'flatness',
     'rigid_computed_torque',
     'pd_gravity',
 )
@@ -44,10 +43,12 @@ POLICIES = ('stop', 'hold')
 
 HOLD = 'hold'
 
-ACTUATORS, BANDWIDTHS = 'actuators', 'bandwidths'
-"""Groups of parameters of joints: ``actuators.<joint>.<key>`` and ``bandwidths.<joint>``."""
+JOINT_GROUPS = {'bandwidths': 'bandwidth', 'max_tracking_errors': 'max_tracking_error'}
+"""Groups of parameters ``<group>.<joint>``, and the parameter of joints that have none."""
 
-_BANDWIDTH_RANGE = (1e-2, 1e4)
+# The law that stops the robot needs no measurement of the links and no exact model; where a delay
+# or another law asks for more than this bandwidth, it stays robust.
+_STOPPING_LAW, _STOPPING_BANDWIDTH = 'feed_forward_2', 20.0  # rad/s
 
 _SHARED = (
     'base_link',
@@ -64,23 +65,24 @@ ENTRIES = (
     *(entry._replace(read_only=True) for entry in shared.ENTRIES if entry.name in _SHARED),
     Entry(
         'controller',
-        'flatness',
-        'Control law: flatness (exact linearisation), feed_forward_0 to 2 (with the joint torque '
-        'and that many of its derivatives), rigid_computed_torque, or pd_gravity.',
+        'feed_forward_2',
+        'Control law: feed_forward_0 to 2 (with the joint torque and that many of its '
+        'derivatives), flatness (exact linearisation), rigid_computed_torque, or pd_gravity.',
         choices=CONTROLLERS,
     ),
     Entry(
         'bandwidth',
-        25.0,
+        20.0,
         'Where the poles of the error dynamics lie in the left half plane [rad/s], for joints '
         'without a bandwidths.<joint>.',
-        *_BANDWIDTH_RANGE,
+        1e-2,
+        1e4,
     ),
     Entry(
         'lead',
         0.0005,
         'How much later than the measurement the torque acts, in the mean: half of the period of '
-        'the measurements plus all delays [s].',
+        'the measurements [s]. Delays are no part of it.',
         0.0,
         0.1,
     ),
@@ -120,33 +122,70 @@ ENTRIES = (
         0.01,
         60.0,
     ),
+    Entry(
+        'allow_limit_violations',
+        False,
+        'Trajectories and references that exceed limits of the robot description are executed all '
+        'the same.',
+    ),
+    Entry(
+        'max_tracking_error',
+        0.2,
+        'The robot is stopped if a joint is farther than this from its reference [rad, m], for '
+        'joints without a max_tracking_errors.<joint>.',
+        1e-6,
+        1e6,
+    ),
+    Entry(
+        'velocity_margin',
+        0.2,
+        'The robot is stopped if a joint is faster than its limit by more than this share of it.',
+        0.0,
+        1e6,
+    ),
+    Entry(
+        'position_margin',
+        0.05,
+        'The robot is stopped if a joint is beyond a limit of its position by more than this '
+        '[rad, m].',
+        0.0,
+        1e6,
+    ),
+    Entry(
+        'violation_samples',
+        3,
+        'How many measurements one after the other must exceed a bound until the robot is '
+        'stopped; during those before, the torque stays as it is.',
+        1,
+        20,
+    ),
 )
 
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 
-_ACTUATOR_KEYS = {key.name: key for key in KEYS}
+class ControlSettings(namedtuple('ControlSettings', [*_BY_NAME, 'of_joints'])):
+    """Values of `ENTRIES`, by their names, and of parameters of single joints.
 
+    The latter are tuples of group, joint and value, see `JOINT_GROUPS`.
+    """
 
-class ControlSettings(NamedTuple):
-    """All parameters at one instant. Units and meanings are those of `ENTRIES`."""
+    def per_joint(self, group: str, joint_names: tuple[str, ...]) -> Array:
+        """Values of all joints, shape (n,).
 
-    base_link: str
-    tip_link: str
-    gravity: tuple[float, float, float]
-    diagnostics_period: float
-    max_trajectory_points: int
-    max_message_size: int
-    allow_partial_joints: bool
-    controller: str
-    bandwidth: float
-    lead: float
-    limit_torques: bool
-    measurement_timeout: float
-    reference_timeout: float
-    without_reference: str
-    stop_duration: float
-    bandwidths: tuple[tuple[str, float], ...] = ()
-    """Of single joints that have one of their own."""
+        Raises
+        ------
+        ControlError
+            If there are values for other joints.
+        """
+        own = {joint: value for kind, joint, value in self.of_joints if kind == group}
+        unknown = sorted(set(own) - set(joint_names))
+        if unknown:
+            raise ControlError(
+                f'There are {group} for {", ".join(unknown)}, expected some of the joints '
+                f'{", ".join(joint_names)}.'
+            )
+        default = getattr(self, JOINT_GROUPS[group])
+        return np.array([own.get(name, default) for name in joint_names])
 
     @property
     def planning(self) -> shared.Settings:
@@ -163,30 +202,27 @@ def make_settings(values: Mapping[str, Any]) -> ControlSettings:
     ControlError
         If values are invalid. The message names all of them.
     """
-    problems, fields, bandwidths = [], {}, []
+    fields, problems = shared.read_entries(ENTRIES, values)
+    of_joints = []
     for name, value in sorted(values.items()):
-        expected = _expectation(name, value)
-        if expected:
-            problems.append(f'Parameter {name} is {value!r}, expected {expected}.')
-        elif is_bandwidth(name) and value:
-            bandwidths.append((name.partition('.')[2], float(value)))
+        group, _, joint = name.partition('.')
+        if group in JOINT_GROUPS:
+            is_left_out = type(value) in (int, float) and value == 0
+            expected = '' if is_left_out else _BY_NAME[JOINT_GROUPS[group]].expectation(value)
+            if expected:
+                problems.append(shared.unfit(name, value, f'0 or {expected}'))
+            elif value:
+                of_joints.append((group, joint, float(value)))
     if problems:
         raise ControlError(' '.join(problems))
-    for entry in ENTRIES:
-        value = values.get(entry.name, entry.default)
-        if isinstance(entry.default, tuple):
-            value = tuple(float(number) for number in value)
-        elif isinstance(entry.default, float):
-            value = float(value)
-        fields[entry.name] = value
-    return ControlSettings(**fields, bandwidths=tuple(bandwidths))
+    return ControlSettings(**fields, of_joints=tuple(of_joints))
 
 
 def make_controller(
     model: RobotModel,
     actuators: Actuators,
     settings: ControlSettings,
-    motor_limits: NDArray | None = None,
+    motor_limits: Array,
 ) -> Controller:
     """Make the controller that the settings ask for.
 
@@ -195,7 +231,7 @@ def make_controller(
     model : RobotModel
     actuators : Actuators
     settings : ControlSettings
-    motor_limits : ndarray, shape (n,), optional
+    motor_limits : ndarray, shape (n,)
         Largest torques of the motors; where it is infinite, the robot description has the limit.
 
     Raises
@@ -203,21 +239,8 @@ def make_controller(
     HodynError
         If it cannot be made.
     """
-    limits = None
-    if settings.limit_torques:
-        described = model.limits.effort
-        described = np.where(described > 0.0, described, np.inf)
-        limits = described
-        if motor_limits is not None and motor_limits.shape == described.shape:
-            limits = np.where(np.isfinite(motor_limits), motor_limits, described)
-    own = dict(settings.bandwidths)
-    unknown = sorted(set(own) - set(model.joint_names))
-    if unknown:
-        raise ControlError(
-            f'There are bandwidths for {", ".join(unknown)}, expected some of the joints '
-            f'{", ".join(model.joint_names)}.'
-        )
-    bandwidth = np.array([own.get(name, settings.bandwidth) for name in model.joint_names])
+    limits = torque_limits(model, motor_limits) if settings.limit_torques else None
+    bandwidth = settings.per_joint('bandwidths', model.joint_names)
     options = {'torque_limits': limits, 'lead': settings.lead}
     kind = settings.controller
     if kind == 'flatness':
@@ -231,6 +254,25 @@ def make_controller(
     if kind == 'pd_gravity':
         return PDGravity(model, actuators, gains, **options)
     return FeedForwardController(model, actuators, gains, int(kind[-1]), **options)
+
+
+def torque_limits(model: RobotModel, given: Array) -> Array:
+    """Largest torques of the motors; where none is given, those of the robot description."""
+    if len(given) != model.n_joints:
+        return given
+    described = np.where(model.limits.effort > 0.0, model.limits.effort, np.inf)
+    return np.where(np.isfinite(given), given, described)
+
+
+def stopping_settings(settings: ControlSettings) -> ControlSettings:
+    """Return settings of the law that stops the robot, whatever the other one has made of it."""
+    slower = tuple(
+        (group, joint, min(value, _STOPPING_BANDWIDTH))
+        for group, joint, value in settings.of_joints
+        if group == 'bandwidths'
+    )
+    bandwidth = min(settings.bandwidth, _STOPPING_BANDWIDTH)
+    return settings._replace(controller=_STOPPING_LAW, bandwidth=bandwidth, of_joints=slower)
 
 
 class Parameters:
@@ -251,63 +293,37 @@ class Parameters:
 
     def __init__(self, node: Node, change: Any) -> None:
         self._node, self._change = node, change
-        given = node._parameter_overrides
-        self._values = {
-            entry.name: given[entry.name].value if entry.name in given else entry.default
-            for entry in ENTRIES
-        }
-        own = {name: p.value for name, p in given.items() if is_bandwidth(name)}
-        self.settings = make_settings({**self._values, **own})
+        given = {name: parameter.value for name, parameter in node._parameter_overrides.items()}
+        self._values = {name: value for name, value in given.items() if _is_setting(name)}
+        self.settings = make_settings(self._values)
         for entry in ENTRIES:
-            default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
-            node.declare_parameter(entry.name, default, _descriptor(entry))
-        self._values.update(own)
-        for name in own:
-            self._declare_bandwidth(name)
-        self.actuators: dict[str, dict[str, Any]] = {}
-        for name, parameter in sorted(given.items()):
-            group, _, rest = name.partition('.')
-            joint, _, key = rest.rpartition('.')
-            if group == ACTUATORS:
-                self.actuators.setdefault(joint, {})[key] = parameter.value
-                node.declare_parameter(name, parameter.value, _actuator_descriptor(joint, key))
+            declare_entry(node, entry)
+        for name in self._values:
+            if name not in _BY_NAME:
+                self._declare_of_joint(name)
+        self.actuators = declare_actuators(node)
         node.add_on_set_parameters_callback(self._on_set)
 
     def declare_joints(self, model: RobotModel) -> None:
-        """Declare the bandwidths of all joints of a robot."""
-        for joint in model.joint_names:
-            name = f'{BANDWIDTHS}.{joint}'
+        """Declare the parameters of all joints of a robot."""
+        for name in (f'{group}.{joint}' for group in JOINT_GROUPS for joint in model.joint_names):
             if not self._node.has_parameter(name):
-                self._declare_bandwidth(name)
+                self._declare_of_joint(name)
 
     def unknown(self) -> list[str]:
         """Names that were given at the start but are no parameters."""
         return sorted(
-            name
-            for name in self._node._parameter_overrides
-            if not self._node.has_parameter(name) and name not in _BY_NAME
+            name for name in self._node._parameter_overrides if not self._node.has_parameter(name)
         )
 
-    def _declare_bandwidth(self, name: str) -> None:
-        self._node.declare_parameter(
-            name,
-            0.0,
-            ParameterDescriptor(
-                description=f'Bandwidth of joint {name.partition(".")[2]} [rad/s]; 0: that of '
-                'bandwidth.',
-                floating_point_range=[
-                    FloatingPointRange(from_value=0.0, to_value=_BANDWIDTH_RANGE[1])
-                ],
-                dynamic_typing=True,
-            ),
-        )
+    def _declare_of_joint(self, name: str) -> None:
+        group, _, joint = name.partition('.')
+        meaning = f'{JOINT_GROUPS[group]} of joint {joint}; 0: that of all.'
+        descriptor = ParameterDescriptor(description=meaning, dynamic_typing=True)
+        self._node.declare_parameter(name, 0.0, descriptor)
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
-        changes = {
-            parameter.name: parameter.value
-            for parameter in parameters
-            if parameter.name in _BY_NAME or is_bandwidth(parameter.name)
-        }
+        changes = {item.name: item.value for item in parameters if _is_setting(item.name)}
         if changes:
             values = {**self._values, **changes}
             try:
@@ -320,64 +336,6 @@ class Parameters:
         return SetParametersResult(successful=True)
 
 
-def is_bandwidth(name: str) -> bool:
-    """Whether a parameter is the bandwidth of a joint: ``bandwidths.<joint>``."""
-    group, dot, joint = name.partition('.')
-    return group == BANDWIDTHS and bool(dot and joint)
-
-
-def _expectation(name: str, value: Any) -> str:
-    """Say what is expected instead of a value; empty if it fits."""
-    low, high = _BANDWIDTH_RANGE
-    if is_bandwidth(name):
-        fits = _is_number(value) and (value == 0.0 or low <= value <= high)
-        return '' if fits else f'0 or a number from {low:.12g} to {high:.12g}'
-    entry = _BY_NAME[name]
-    default = entry.default
-    if isinstance(default, bool):
-        return '' if isinstance(value, bool) else 'true or false'
-    if isinstance(default, str):
-        fits = value in entry.choices if entry.choices else isinstance(value, str)
-        return '' if fits else entry.constraints or 'text'
-    if isinstance(default, tuple):
-        is_list = hasattr(value, '__len__') and not isinstance(value, (str, bytes))
-        fits = is_list and len(value) == 3 and all(_is_number(number) for number in value)
-        return '' if fits and np.isfinite(list(value)).all() else entry.constraints
-    whole = isinstance(default, int)
-    fits = _is_number(value) and entry.low <= value <= entry.high
-    if not fits or (whole and not isinstance(value, int)):
-        return f'a {"whole " * whole}number from {entry.low:.12g} to {entry.high:.12g}'
-    return ''
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _actuator_descriptor(joint: str, key: str) -> ParameterDescriptor:
-    known = _ACTUATOR_KEYS.get(key)
-    what = f'{key}, which is unknown.' if known is None else known.description
-    unit = f' [{known.unit}]' if known is not None and known.unit else ''
-    return ParameterDescriptor(
-        description=f'Actuator of joint {joint}{unit}: {what}',
-        read_only=True,
-        dynamic_typing=True,
-    )
-
-
-def _descriptor(entry: Entry) -> ParameterDescriptor:
-    descriptor = ParameterDescriptor(
-        description=entry.description,
-        additional_constraints=entry.constraints,
-        read_only=entry.read_only,
-        dynamic_typing=True,  # whole numbers need no decimal point
-    )
-    if entry.low is None:
-        return descriptor
-    if isinstance(entry.default, float):
-        descriptor.floating_point_range = [
-            FloatingPointRange(from_value=entry.low, to_value=entry.high)
-        ]
-    else:
-        descriptor.integer_range = [IntegerRange(from_value=entry.low, to_value=entry.high)]
-    return descriptor
+def _is_setting(name: str) -> bool:
+    group, _, joint = name.partition('.')
+    return name in _BY_NAME or (group in JOINT_GROUPS and bool(joint))

@@ -16,12 +16,11 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.analysis.limits import MotionLimits
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.drives import Drives, actuator_entry
+from hodyn_ros.ros.drives import Drives, actuator_descriptor
 from hodyn_ros.ros.settings import (
     ENTRIES,
     LIMIT_UNITS,
@@ -35,7 +34,6 @@ from hodyn_ros.ros.settings import (
 )
 
 _NAMES = {entry.name for entry in ENTRIES}
-ACTUATOR_KEYS = {key.name: key for key in KEYS}
 
 
 def declare_robot_description(node: Node) -> str:
@@ -100,10 +98,9 @@ class Parameters:
         self._values.update(actuators)
         self._settings = make_settings(self._values)
         for entry in ENTRIES:
-            default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
-            node.declare_parameter(entry.name, default, _descriptor(entry))
+            declare_entry(node, entry)
         for name, value in actuators.items():
-            node.declare_parameter(name, value, _actuator_descriptor(name))
+            node.declare_parameter(name, value, actuator_descriptor(name))
         self._has_post_set = hasattr(node, 'add_post_set_parameters_callback')
         node.add_on_set_parameters_callback(self._check)
         if self._has_post_set:
@@ -202,6 +199,12 @@ def _changes(parameters: Iterable[Parameter]) -> dict[str, Any]:
     }
 
 
+def declare_entry(node: Node, entry: Entry) -> None:
+    """Declare a parameter with its default, range and meaning."""
+    default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
+    node.declare_parameter(entry.name, default, _descriptor(entry))
+
+
 def _descriptor(entry: Entry) -> ParameterDescriptor:
     descriptor = ParameterDescriptor(
         description=entry.description,
@@ -220,18 +223,6 @@ def _descriptor(entry: Entry) -> ParameterDescriptor:
     else:
         descriptor.integer_range = [IntegerRange(from_value=entry.low, to_value=entry.high)]
     return descriptor
-
-
-def _actuator_descriptor(name: str) -> ParameterDescriptor:
-    joint, key, _ = actuator_entry(name, None)
-    found = ACTUATOR_KEYS[key]
-    unit = f' [{found.unit}]' if found.unit else ''
-    constraints = f'one of {", ".join(found.choices)}' if found.choices else ''
-    return ParameterDescriptor(
-        description=f'Joint {joint}: {found.description}{unit}',
-        additional_constraints=constraints,
-        dynamic_typing=True,
-    )
 
 
 def _limit_descriptor(name: str) -> ParameterDescriptor:

@@ -12,11 +12,19 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.ros.answers import Robot, describe_plan, effort_trajectory, sample_times
+from hodyn_ros.ros.answers import (
+    Robot,
+    describe_plan,
+    effort_trajectory,
+    ready,
+    sample_times,
+)
 from hodyn_ros.ros.conversions import NANOSECONDS, continuous_order, waypoints_from_message
 from hodyn_ros.ros.measured_motion import TURN
 from hodyn_ros.ros.settings import Settings
+from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.ros.timeline import PlannedMotion, State
+from hodyn_ros.ros.worker import reason
 from hodyn_ros.trajectory.planning import StartState, plan_motion
 from hodyn_ros.trajectory.waypoints import Waypoints
 
@@ -56,14 +64,20 @@ class Plan(NamedTuple):
     """How long planning has taken [s]."""
 
 
+def refused_plan(task: Task, error: BaseException) -> Plan:
+    """Return what has become of a task that has failed."""
+    return Plan(task.number, None, error=reason(error), kind=refusal_kind(error))
+
+
 def plan_trajectory(
-    robot: Robot, task: Task, settings: Settings
+    robot: Robot | None, task: Task, settings: Settings
 ) -> tuple[Plan, JointEffortTrajectory]:
     """Plan a trajectory and compute its whole answer.
 
     Parameters
     ----------
-    robot : Robot
+    robot : Robot or None
+        None if there is none yet.
     task : Task
     settings : Settings
 
@@ -72,6 +86,7 @@ def plan_trajectory(
     HodynError
         If the trajectory cannot be used.
     """
+    robot = ready(robot)
     try:
         message = deserialize_message(task.data, JointTrajectory)
     except Exception as error:
@@ -98,26 +113,16 @@ def plan_trajectory(
             f'The trajectory ended {(task.now - planned.last) / NANOSECONDS:.3f} s ago; set the '
             'stamp to the time at which it starts, or to zero for now.'
         )
-    times = sample_times(plan.motion, settings.trajectory_sample_period, settings.max_samples)
     # The whole answer first: a motion whose efforts cannot be computed never starts.
-    whole = effort_trajectory(
-        robot,
-        times,
-        plan.motion(times),
-        (),
-        task.start,
-        JointEffort.SOURCE_JOINT_TRAJECTORY,
-        plan.motion,
-    )
+    whole = _efforts_along(robot, planned, settings)
     describe_plan(whole, plan, robot)
     if start is not None and plan.motion.start_time == start.time:
         whole.remarks = [*whole.remarks, f'The start state is the one {task.known.origin}.']
-    warnings = (*plan.warnings, *exceeded_limits(whole))
-    return Plan(task.number, planned, plan.remarks, warnings), whole
+    return Plan(task.number, planned, plan.remarks, plan.warnings), whole
 
 
-def exceeded_limits(message: JointEffortTrajectory) -> tuple[str, ...]:
-    """Say how many limits a motion exceeds, and which one most."""
+def exceeded_limits(message: JointEffortTrajectory, hint: str) -> tuple[str, ...]:
+    """Say how many limits a motion exceeds, and which one most; a hint says what to do."""
     violations = message.limit_violations
     if not violations:
         return ()
@@ -125,8 +130,7 @@ def exceeded_limits(message: JointEffortTrajectory) -> tuple[str, ...]:
     count = 'a limit' if len(violations) == 1 else f'{len(violations)} limits, most of all one'
     return (
         f'The trajectory exceeds {count}: {worst.quantity} of {worst.joint_name} is '
-        f'{worst.value:.6g} at {worst.time_from_start:.3f} s, its limit {worst.limit:.6g}. '
-        'effort_trajectory has all of them.',
+        f'{worst.value:.6g} at {worst.time_from_start:.3f} s, its limit {worst.limit:.6g}. {hint}',
     )
 
 
@@ -147,17 +151,15 @@ def whole_answer(
     robot: Robot, planned: PlannedMotion, settings: Settings, remark: str
 ) -> JointEffortTrajectory:
     """Efforts along a motion that has been planned elsewhere."""
-    motion = planned.motion
-    times = sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
-    message = effort_trajectory(
-        robot,
-        times,
-        motion(times),
-        (),
-        planned.start,
-        JointEffort.SOURCE_JOINT_TRAJECTORY,
-        motion,
-    )
+    message = _efforts_along(robot, planned, settings)
     message.continuous_order = continuous_order(planned.continuous_derivative)
     message.remarks = [remark]
     return message
+
+
+def _efforts_along(
+    robot: Robot, planned: PlannedMotion, settings: Settings
+) -> JointEffortTrajectory:
+    motion, source = planned.motion, JointEffort.SOURCE_JOINT_TRAJECTORY
+    times = sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
+    return effort_trajectory(robot, times, motion(times), (), planned.start, source, motion)

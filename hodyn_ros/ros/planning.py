@@ -7,7 +7,6 @@ more, and no stream of the same process would go on meanwhile.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 import traceback
@@ -22,16 +21,22 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import HodynError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import Robot, answer
 from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.planner import Plan, Task, plan_trajectory, whole_answer
+from hodyn_ros.ros.planner import (
+    Plan,
+    Task,
+    exceeded_limits,
+    plan_trajectory,
+    refused_plan,
+    whole_answer,
+)
 from hodyn_ros.ros.queued_service import QueuedService
 from hodyn_ros.ros.settings import Settings
-from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.ros.timeline import PlannedMotion
+from hodyn_ros.ros.worker import Worker, reason
 
 SERVICE = 'compute_inverse_dynamics'
 
@@ -147,7 +152,6 @@ class Planning:
         self._robots_lock = threading.Lock()
         self._unused_robots, self._expects_first = 0, False
         self._closed = False
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._latest: tuple[int, JointEffortTrajectory] | None = None
         # rclpy runs a service where its node is run. So it belongs to a second node, under the
         # name that it would have at the first one.
@@ -170,21 +174,16 @@ class Planning:
             ComputeInverseDynamics,
             identity.service_name,
             self._answer,
+            self._failed,
             self._busy,
             lambda: self._settings.max_waiting_requests,
+            self._log,
         )
         self._executor = SingleThreadedExecutor(context=context)
         self._executor.add_node(self._node)
-        self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for name, target in (
-                ('service', self._spin),
-                ('answering', self._service.run),
-                ('planning', self._run),
-            )
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._worker = Worker('planning', self._log)
+        self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
+        self._thread.start()
 
     def set_robot(self, robot: Robot | None, in_preparation: bool) -> None:
         """Use a robot from now on; whether requests wait for a first one."""
@@ -193,7 +192,7 @@ class Planning:
             self._unused_robots += robot is not None
             self._settle()
         if robot is not None:
-            self._jobs.put(lambda: self._use(robot))
+            self._worker.put(lambda: self._use(robot))
 
     def set_settings(self, settings: Settings) -> None:
         """Use other settings from now on."""
@@ -201,15 +200,17 @@ class Planning:
 
     def plan(self, task: Task) -> None:
         """Plan a trajectory; the plan is reported."""
-        self._jobs.put(lambda: self._plan(task))
+        self._worker.put(
+            lambda: self._plan(task), lambda error: self._report(refused_plan(task, error))
+        )
 
     def accept(self, number: int, start: int) -> None:
         """Publish the whole answer to a plan that starts at a time [ns]."""
-        self._jobs.put(lambda: self._accept(number, start))
+        self._worker.put(lambda: self._accept(number, start))
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Compute and publish the whole answer to a motion."""
-        self._jobs.put(lambda: self._publish(planned, remark))
+        self._worker.put(lambda: self._publish(planned, remark))
 
     def echo(self, number: int) -> None:
         """Answer `Asked`, which this class never reports."""
@@ -218,12 +219,14 @@ class Planning:
         """Finish what has been begun."""
         self._closed = True
         self._settled.set()
-        self._jobs.put(None)
-        self._service.close()
         self._executor.shutdown()
-        for thread in self._threads:
-            thread.join()
+        self._thread.join()
+        self._service.close()
+        self._worker.close()
         self._node.destroy_node()
+
+    def _log(self, text: str) -> None:
+        self._report(Logged(text))
 
     def _spin(self) -> None:
         while not self._closed:
@@ -234,15 +237,8 @@ class Planning:
                 return
             except Exception:  # such as a request whose text is not UTF-8
                 if not self._closed:
-                    self._report(Logged(traceback.format_exc()))
+                    self._log(traceback.format_exc())
                     self._report(Served('The request cannot be unpacked.', 'invalid', 0))
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            try:
-                job()
-            except Exception:  # a fault of ours must not end the thread
-                self._report(Logged(traceback.format_exc()))
 
     def _settle(self) -> None:
         if self._unused_robots or self._expects_first:
@@ -265,20 +261,12 @@ class Planning:
                 self._settle()
 
     def _plan(self, task: Task) -> None:
-        robot, begin = self._robot, time.perf_counter()
-        try:
-            if robot is None:
-                raise HodynError('There is no robot model yet.')
-            plan, message = plan_trajectory(robot, task, self._settings)
-            plan = plan._replace(duration=time.perf_counter() - begin)
-            self._latest = task.number, message
-        except HodynError as error:
-            plan = Plan(task.number, None, error=str(error), kind=refusal_kind(error))
-        except Exception as error:  # a fault of ours must be answered too
-            self._report(Logged(traceback.format_exc()))
-            reason = f'Internal error: {error!r}'
-            plan = Plan(task.number, None, error=reason, kind='internal')
-        self._report(plan)
+        begin = time.perf_counter()
+        plan, message = plan_trajectory(self._robot, task, self._settings)
+        self._latest = task.number, message
+        exceeded = exceeded_limits(message, 'effort_trajectory has all of them.')
+        plan = plan._replace(warnings=(*plan.warnings, *exceeded))
+        self._report(plan._replace(duration=time.perf_counter() - begin))
 
     def _accept(self, number: int, start: int) -> None:
         latest, self._latest = self._latest, None
@@ -295,15 +283,13 @@ class Planning:
     def _answer(self, request: ComputeInverseDynamics.Request) -> Response:
         self._catch_up()
         self._settled.wait()
-        try:
-            response = answer(self._robot, request, self._settings, self._expect_wrenches)
-        except Exception as error:  # a fault of ours must not leave the client without an answer
-            self._report(Logged(traceback.format_exc()))
-            response = Response(
-                success=False,
-                error_code=Response.INTERNAL_ERROR,
-                message=f'Internal error: {error!r}',
-            )
+        return self._served(answer(self._robot, request, self._settings, self._expect_wrenches))
+
+    def _failed(self, error: BaseException) -> Response:
+        code = Response.INTERNAL_ERROR
+        return self._served(Response(success=False, error_code=code, message=reason(error)))
+
+    def _served(self, response: Response) -> Response:
         kind = _KINDS.get(response.error_code, 'invalid')
         self._report(Served(response.message, kind, self._service.waiting))
         return response

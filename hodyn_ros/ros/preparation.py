@@ -12,12 +12,15 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from rclpy.logging import get_logger
+
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.other_process import Compiler, Wanted
 from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.errors import HodynError
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.ros.worker import Worker, reason
 
 ORDERS = range(3)  # of the efforts in messages
 
@@ -44,11 +47,6 @@ class _Description(NamedTuple):
     in_other_process: bool
 
 
-class _Kernels(NamedTuple):
-    model: RobotModel
-    wanted: tuple[Wanted, ...]
-
-
 class Preparation:
     """Thread that assembles models and has their dynamics compiled.
 
@@ -64,14 +62,13 @@ class Preparation:
         self, assemble: Callable[[str], RobotModel], finish: Callable[[Outcome], None]
     ) -> None:
         self._assemble, self._finish = assemble, finish
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._description: _Description | None = None
-        self._kernels: list[_Kernels] = []
         self._closed = False
         self._compiler = Compiler()
         self._made: dict[str, Outcome] = {}
-        self._thread = threading.Thread(target=self._run, name='preparation', daemon=True)
-        self._thread.start()
+        self._worker = Worker('preparation', get_logger('hodyn_ros').error)
+        self._worker.put(self._import_compiler)
 
     def request(
         self,
@@ -92,22 +89,25 @@ class Preparation:
         in_other_process : bool
             Whether to compile in another process: slower, but unnoticed by this one.
         """
-        with self._changed:
+        wanted = _Description(description, model, tuple(wrenches), in_other_process)
+        with self._lock:
             known = self._made.pop(description, None)
             if known is None:
-                self._description = _Description(
-                    description, model, tuple(wrenches), in_other_process
-                )
-                self._changed.notify()
+                self._description = wanted
             else:
                 self._made[description] = known  # the latest one
                 self._description = None
         if known is not None:
             self._finish(known)
+            return
+        self._worker.put(
+            lambda: self._make_ready(wanted),
+            lambda error: self._finish(Outcome(description, None, reason(error), '')),
+        )
 
     def cancel(self) -> None:
         """Forget the description that waits for its turn."""
-        with self._changed:
+        with self._lock:
             self._description = None
 
     def request_wrenches(self, model: RobotModel, wrenches: Iterable[Wrench]) -> None:
@@ -121,33 +121,27 @@ class Preparation:
             return
         wanted = _missing(model, wrenches)
         if wanted:
-            with self._changed:
-                self._kernels.append(_Kernels(model, wanted))
-                self._changed.notify()
+            self._worker.put(lambda: self._make_kernels(model, wanted))
 
     def close(self) -> None:
         """End the thread; what it is doing is cut short or brought to its end."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
+        self._closed = True
         self._compiler.close()
-        self._thread.join()
+        self._worker.close()
 
-    def _run(self) -> None:
-        self._import_compiler()
-        while True:
-            with self._changed:
-                self._changed.wait_for(
-                    lambda: self._closed or self._description or self._kernels
-                )
-                if self._closed:
-                    return
-                description, self._description = self._description, None
-                kernels = None if description else self._kernels.pop(0)
-            if description:
-                self._finish(self._outcome(description))
-            elif kernels:
-                self._compile(kernels.model, kernels.wanted, in_other_process=True)
+    def _make_ready(self, description: _Description) -> None:
+        with self._lock:
+            if self._description is not description:
+                return  # another one has taken its place
+            self._description = None
+        if not self._closed:
+            self._finish(self._outcome(description))
+
+    def _make_kernels(self, model: RobotModel, wanted: tuple[Wanted, ...]) -> None:
+        if self._description is not None:
+            self._worker.put(lambda: self._make_kernels(model, wanted))  # behind it
+        elif not self._closed:
+            self._compile(model, wanted, in_other_process=True)
 
     def _import_compiler(self) -> None:
         """Import what compiling needs before it is needed."""
@@ -162,15 +156,12 @@ class Preparation:
 
     def _outcome(self, description: _Description) -> Outcome:
         text, model, wrenches, in_other_process = description
-        try:
-            model = model or self._assemble(text)
-        except Exception as error:
-            return Outcome(text, None, str(error), '')
+        model = model or self._assemble(text)
         present = [wrench for wrench in wrenches if wrench.link in model.links]
         wanted = _missing(model, ()) + _missing(model, present)
         remark = self._compile(model, wanted, in_other_process)
         outcome = Outcome(text, model, '', remark or '')
-        with self._changed:
+        with self._lock:
             self._made[text] = outcome
             while len(self._made) > REMEMBERED:
                 del self._made[next(iter(self._made))]

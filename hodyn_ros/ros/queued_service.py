@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from hodyn_ros.ros.worker import Worker
 
 # The middleware drops the oldest of more requests than these, and whoever sent it waits for ever.
 # It also keeps the memory of as many responses, which may be large.
@@ -27,11 +28,15 @@ class QueuedService:
         Service type.
     name : str
     answer : callable
-        Takes a request and returns the response; runs in the thread that calls `run`.
+        Takes a request and returns the response; runs in a thread of its own.
+    failed : callable
+        Takes what `answer` has raised and returns the response in its place.
     refuse : callable
         Takes the number of waiting requests and returns the response for one more.
     most_waiting : callable
         Returns the largest number of requests that may wait.
+    log : callable
+        See `Worker`.
     """
 
     def __init__(
@@ -40,13 +45,17 @@ class QueuedService:
         kind: type,
         name: str,
         answer: Callable[[Any], Any],
+        failed: Callable[[BaseException], Any],
         refuse: Callable[[int], Any],
         most_waiting: Callable[[], int],
+        log: Callable[[str], object],
     ) -> None:
-        self._answer, self._refuse, self._most_waiting = answer, refuse, most_waiting
-        self._waiting: deque[tuple[Any, Any]] = deque()
-        self._changed = threading.Condition()
-        self._closed = False
+        self._answer, self._failed, self._refuse = answer, failed, refuse
+        self._most_waiting = most_waiting
+        self._lock = threading.Lock()
+        self.waiting = 0
+        """Number of requests that wait."""
+        self._worker = Worker('answering', log)
         profile = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE)
         service = node.create_service(
             kind, name, lambda request, response: request, qos_profile=profile
@@ -57,33 +66,24 @@ class QueuedService:
         self._send = service.send_response
         service.send_response = self._take
 
-    @property
-    def waiting(self) -> int:
-        """Number of requests that wait."""
-        return len(self._waiting)
-
     def _take(self, request: Any, header: Any) -> None:
-        with self._changed:
-            waiting = len(self._waiting)
-            if waiting < self._most_waiting():
-                self._waiting.append((request, header))
-                self._changed.notify()
-                return
-        self._send(self._refuse(waiting), header)
+        with self._lock:
+            waiting = self.waiting
+            is_taken = waiting < self._most_waiting()
+            self.waiting += is_taken
+        if is_taken:
+            self._worker.put(
+                lambda: self._reply(request, header),
+                lambda error: self._send(self._failed(error), header),
+            )
+        else:
+            self._send(self._refuse(waiting), header)
 
-    def run(self) -> None:
-        """Answer requests until the service is closed; those that wait then are left."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-                if self._closed:
-                    return
-                request, header = self._waiting.popleft()
-            self._send(self._answer(request), header)
-            del request, header  # a large one would stay until the next one comes
+    def _reply(self, request: Any, header: Any) -> None:
+        with self._lock:
+            self.waiting -= 1
+        self._send(self._answer(request), header)
 
-    def close(self) -> None:
-        """End `run` after the answer under way."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
+    def close(self, timeout: float | None = None) -> None:
+        """End the thread after the answer under way, see `Worker`; those that wait are left."""
+        self._worker.close(timeout)

@@ -7,7 +7,7 @@ hold on to and that can be sent to another process. `hodyn_ros.ros.parameters` f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -132,6 +132,26 @@ class Entry(NamedTuple):
             return f'one of {_quoted(self.choices)}'
         if isinstance(self.default, tuple):
             return 'three finite numbers'
+        return ''
+
+    def expectation(self, value: Any) -> str:
+        """Say what is expected instead of a value; empty if it fits."""
+        default = self.default
+        if isinstance(default, bool):
+            return '' if isinstance(value, bool) else 'true or false'
+        if isinstance(default, str):
+            if self.choices:
+                return '' if value in self.choices else self.constraints
+            return '' if isinstance(value, str) else 'text'
+        if isinstance(default, tuple):
+            return '' if _is_triple(value) else self.constraints
+        whole = isinstance(default, int)
+        if (
+            not _is_number(value)
+            or (whole and not isinstance(value, int))
+            or not self.low <= value <= self.high
+        ):
+            return f'a {"whole " * whole}number from {self.low:.12g} to {self.high:.12g}'
         return ''
 
 
@@ -370,6 +390,26 @@ ENTRIES = (
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
+def read_entries(
+    entries: Iterable[Entry], values: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Values of all entries, with the defaults of those left out, and what is wrong with them."""
+    found, problems = {}, []
+    for entry in entries:
+        value = values.get(entry.name, entry.default)
+        expected = entry.expectation(value)
+        if expected:
+            problems.append(unfit(entry.name, value, expected))
+        else:
+            found[entry.name] = _converted(entry, value)
+    return found, problems
+
+
+def unfit(name: str, value: Any, expected: str) -> str:
+    """Sentence on a parameter that has another value than expected."""
+    return f'Parameter {name} is {_shown(value)}, expected {expected}.'
+
+
 def find_problems(values: Mapping[str, Any]) -> list[str]:
     """Everything that is wrong with a set of values.
 
@@ -390,7 +430,7 @@ def find_problems(values: Mapping[str, Any]) -> list[str]:
             continue
         expected = _expectation(name, value)
         if expected:
-            problems.append(f'Parameter {name} is {_shown(value)}, expected {expected}.')
+            problems.append(unfit(name, value, expected))
     problems += _actuator_problems(values)
     if not problems:
         problems = _contradictions(values)
@@ -415,13 +455,12 @@ def make_settings(values: Mapping[str, Any]) -> Settings:
         raise ValueError(' '.join(problems))
     top: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {'wrench': {}, 'estimator': {}}
-    for entry in ENTRIES:
-        value = _converted(entry, values.get(entry.name, entry.default))
-        group, dot, key = entry.name.partition('.')
+    for name, value in read_entries(ENTRIES, values)[0].items():
+        group, dot, key = name.partition('.')
         if dot:
             groups[group][key] = value
         else:
-            top[entry.name] = value
+            top[name] = value
     top['base_link'] = top['base_link'] or None
     top['tip_link'] = top['tip_link'] or None
     limits = []
@@ -463,24 +502,7 @@ def _expectation(name: str, value: Any) -> str:
     """Say what is expected instead of a value; empty if it fits."""
     if name not in _BY_NAME:
         return '' if _is_number(value) and value > 0.0 else 'a number above 0 (.inf: no limit)'
-    entry = _BY_NAME[name]
-    default = entry.default
-    if isinstance(default, bool):
-        return '' if isinstance(value, bool) else 'true or false'
-    if isinstance(default, str):
-        if entry.choices:
-            return '' if value in entry.choices else entry.constraints
-        return '' if isinstance(value, str) else 'text'
-    if isinstance(default, tuple):
-        return '' if _is_triple(value) else entry.constraints
-    whole = isinstance(default, int)
-    if (
-        not _is_number(value)
-        or (whole and not isinstance(value, int))
-        or not entry.low <= value <= entry.high
-    ):
-        return f'a {"whole " * whole}number from {entry.low:.12g} to {entry.high:.12g}'
-    return ''
+    return _BY_NAME[name].expectation(value)
 
 
 def _actuator_entries(values: Mapping[str, Any]) -> list[tuple[str, str, Any]]:

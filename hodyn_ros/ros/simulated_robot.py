@@ -31,18 +31,18 @@ from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds, time_message
 from hodyn_ros.ros.diagnostics import publisher_names
+from hodyn_ros.ros.drives import declare_actuators
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.parameters import declare_robot_description
 from hodyn_ros.ros.process import run
 from hodyn_ros.ros.simulation_settings import (
     LOCK_STEP,
-    actuator_values,
     declare_settings,
     initial_position,
     initial_stiffness,
     unknown_parameters,
 )
-from hodyn_ros.ros.tally import missed_ticks, refusal_kind
+from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant
 
@@ -50,7 +50,8 @@ Array = NDArray[np.float64]
 
 LARGEST_DESCRIPTION = 64 * 2**20  # bytes
 LOG_PERIOD = 1.0  # s
-MOST_MADE_UP = 10  # samples at once
+MOST_MADE_UP = 100  # samples at once
+SLOW = 0.5  # of real time
 
 
 class SimulatedRobot(Node):
@@ -59,14 +60,17 @@ class SimulatedRobot(Node):
     def __init__(self, **node_options: object) -> None:
         super().__init__('simulated_robot', **node_options)
         self._settings = settings = declare_settings(self)
+        self._actuators = declare_actuators(self)
         self._robot: SampledPlant | None = None
         self._description = ''
         self._failure = ''
         self._counts: Counter[str] = Counter()
         self._last_refusal = ''
         self._torque: Array | None = None
+        self._reported: tuple[int, int] | None = None  # time and samples of the latest report
+        self._is_slow = False  # whether that has been said
         self._is_new = False  # whether the torque has come since the latest sample
-        self._last_command = self._last_tick = 0
+        self._last_command = 0
         self._period = round(settings.sample_period * NANOSECONDS)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
 
@@ -137,7 +141,7 @@ class SimulatedRobot(Node):
         )
         plant = ElasticPlant(
             model,
-            actuators_from_config(model, actuator_values(self)),
+            actuators_from_config(model, self._actuators),
             settings.time_step,
             settings.integrator,
         )
@@ -152,7 +156,7 @@ class SimulatedRobot(Node):
         self._start = (
             round(settings.start_time * NANOSECONDS)
             if self._is_lock_step
-            else self.get_clock().now().nanoseconds
+            else self._now()
         )
         self.get_logger().info(
             f'Simulating {model.name} with the motors {", ".join(plant.motor_names)}; waiting for '
@@ -161,6 +165,9 @@ class SimulatedRobot(Node):
         self._publish()
 
     # Samples
+
+    def _now(self) -> int:
+        return self.get_clock().now().nanoseconds
 
     @property
     def _stamp(self) -> int:
@@ -203,13 +210,11 @@ class SimulatedRobot(Node):
     def _on_timer(self) -> None:
         if self._robot is None or self._failure:
             return
-        if self._torque is None:
-            # Nobody controls the robot yet: its brakes hold it, and whoever comes sees it.
-            if not self._is_lock_step:
-                self._start += self._period
-            self._last_tick = 0
-            self._publish()
-        elif self._is_lock_step:
+        if not self._is_lock_step:
+            self._follow_clock()
+        elif self._torque is None:
+            self._publish()  # its brakes hold the robot, and whoever comes sees it
+        else:
             self._counts['held'] += 1
             self.get_logger().warning(
                 f'No command for the sample at {self._stamp / NANOSECONDS:.6f} s within '
@@ -217,17 +222,22 @@ class SimulatedRobot(Node):
                 throttle_duration_sec=LOG_PERIOD,
             )
             self._advance()
-        else:
-            self._tick()
 
-    def _tick(self) -> None:
-        """Advance in real time."""
-        now = time.monotonic_ns()
-        missed = missed_ticks(self._last_tick, now, self._period) if self._last_tick else 0
-        self._counts['missed'] += missed
-        self._last_tick = now
-        # What the timer has missed is made up for, so that the stamps keep to the clock.
-        for _ in range(1 + min(missed, MOST_MADE_UP)):
+    def _follow_clock(self) -> None:
+        """Simulate up to now, so that every stamp is the time at which it is published.
+
+        What a busy machine cannot make up for is left out: the robot stands still meanwhile.
+        """
+        due = round((self._now() - self._stamp) / self._period)
+        if self._torque is None:
+            self._start += due * self._period  # its brakes hold the robot
+            self._publish()
+            return
+        left_out = max(due - MOST_MADE_UP, 0) or min(due, 0)  # time may have gone back
+        self._start += left_out * self._period
+        self._counts['missed'] += max(due - 1, 0)
+        self._counts['left out'] += max(left_out, 0)
+        for _ in range(due - left_out):
             if not self._is_new:
                 self._counts['held'] += 1
             self._advance()
@@ -297,8 +307,10 @@ class SimulatedRobot(Node):
         if self._robot is not None:
             values['samples'] = self._robot.count
             values['simulated time [s]'] = self._stamp / NANOSECONDS
+            values['real-time factor'] = self._real_time_factor()
         values['samples without a command'] = self._counts['held']
         values['missed samples'] = self._counts['missed']
+        values['samples left out'] = self._counts['left out']
         for kind, count in sorted(self._counts.items()):
             if kind.startswith('refused'):
                 values[kind] = count
@@ -307,6 +319,21 @@ class SimulatedRobot(Node):
         message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics_publisher.publish(message)
+
+    def _real_time_factor(self) -> str:
+        """Return simulated time per real time since the report before."""
+        now, count = time.monotonic_ns(), self._robot.count
+        before, self._reported = self._reported, (now, count)
+        if before is None or not before[1]:
+            return ''  # the brakes held the robot
+        factor = (count - before[1]) * self._period / (now - before[0])
+        if self._is_lock_step and factor < SLOW and not self._is_slow:
+            self._is_slow = True
+            self.get_logger().warning(
+                f'The robot moves at {factor:.2g} of real time: in lock step every sample waits '
+                'for its command. See real-time factor in the diagnostics.'
+            )
+        return f'{factor:.3g}'
 
     def _other_clocks(self) -> list[str]:
         """Names of other nodes that publish the time."""

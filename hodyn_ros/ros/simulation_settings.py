@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Union
+from types import SimpleNamespace
+from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
@@ -13,46 +13,16 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.ros.drives import START
+from hodyn_ros.ros.parameters import declare_entry
+from hodyn_ros.ros.settings import Entry, read_entries
 from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.sampling import Sensors
 
 LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
 
-ACTUATORS = 'actuators'
 INITIAL_POSITION = 'initial_position'
 INITIAL_STIFFNESS = 'initial_stiffness'
-
-Value = Union[bool, int, float, str, tuple[float, ...]]  # noqa: UP007
-
-
-class Entry(NamedTuple):
-    """A parameter. Its type is that of the default; whole numbers are numbers too."""
-
-    name: str
-    default: Value
-    description: str
-    low: float = -math.inf
-    high: float = math.inf
-    choices: tuple[str, ...] = ()
-
-    def expectation(self, value: Any) -> str:
-        """Say what is expected instead of a value; empty if it fits."""
-        if isinstance(self.default, bool):
-            return '' if isinstance(value, bool) else 'true or false'
-        if self.choices:
-            return '' if value in self.choices else f'one of {listed(self.choices)}'
-        if isinstance(self.default, str):
-            return '' if isinstance(value, str) else 'text'
-        if isinstance(self.default, tuple):
-            is_list = hasattr(value, '__len__') and not isinstance(value, (str, bytes))
-            fits = is_list and len(value) == len(self.default) and all(map(_is_finite, value))
-            return '' if fits else f'{len(self.default)} finite numbers'
-        whole = isinstance(self.default, int)
-        if _is_finite(value) and self.low <= value <= self.high:
-            if not whole or isinstance(value, int):
-                return ''
-        return f'a {"whole " * whole}number from {self.low:.12g} to {self.high:.12g}'
-
 
 _NOISE = {'low': 0.0, 'high': 1e6}
 
@@ -102,48 +72,20 @@ ENTRIES = (
 )
 
 
-@dataclass(frozen=True)
-class SimulationSettings:
-    """Values of `ENTRIES`, by their names."""
-
-    base_link: str | None
-    tip_link: str | None
-    gravity: tuple[float, float, float]
-    joint_friction: bool
-    mode: str
-    sample_period: float
-    time_step: float
-    integrator: str
-    start_time: float
-    publish_clock: bool
-    command_timeout: float
-    command_delay: int
-    diagnostics_period: float
-    sensors: Sensors
-
-
-def declare_settings(node: Node) -> SimulationSettings:
-    """Declare all parameters but those of joints and return their values.
+def declare_settings(node: Node) -> SimpleNamespace:
+    """Declare all parameters but those of joints and return their values, by their names.
 
     Raises
     ------
     SimulationError
         If values cannot be used. The message names all of them.
     """
-    given = node._parameter_overrides
-    values: dict[str, Any] = {}
-    problems = []
-    for entry in ENTRIES:
-        value = given[entry.name].value if entry.name in given else entry.default
-        expected = entry.expectation(value)
-        if expected:
-            problems.append(f'Parameter {entry.name} is {value!r}, expected {expected}.')
-            continue
-        default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
-        _declare(node, entry.name, default, entry.description)
-        values[entry.name] = type(entry.default)(value)
+    given = {name: parameter.value for name, parameter in node._parameter_overrides.items()}
+    values, problems = read_entries(ENTRIES, given)
     if problems:
         raise SimulationError(' '.join(problems))
+    for entry in ENTRIES:
+        declare_entry(node, entry._replace(read_only=True))
     top = {name: value for name, value in values.items() if not name.startswith('sensors.')}
     top['base_link'] = top['base_link'] or None
     top['tip_link'] = top['tip_link'] or None
@@ -152,30 +94,17 @@ def declare_settings(node: Node) -> SimulationSettings:
         for name, value in values.items()
         if name.startswith('sensors.')
     }
-    return SimulationSettings(**top, sensors=Sensors(**sensors))
+    return SimpleNamespace(**top, sensors=Sensors(**sensors))
 
 
 def unknown_parameters(node: Node) -> list[str]:
     """Names that were given at the start but belong to nothing, mostly typos."""
-    groups = (ACTUATORS, INITIAL_POSITION, INITIAL_STIFFNESS)
+    groups = (INITIAL_POSITION, INITIAL_STIFFNESS)
     return [
         name
         for name in sorted(node._parameter_overrides)
         if name.partition('.')[0] not in groups and not node.has_parameter(name)
     ]
-
-
-def actuator_values(node: Node) -> dict[str, dict[str, Any]]:
-    """Everything given as ``actuators.<joint>.<key>``, by joint and key; declares it as well."""
-    values: dict[str, dict[str, Any]] = {}
-    for name, parameter in sorted(node._parameter_overrides.items()):
-        group, _, rest = name.partition('.')
-        joint, _, key = rest.rpartition('.')
-        if group == ACTUATORS:
-            if not node.has_parameter(name):
-                _declare(node, name, parameter.value, f'Actuator of joint {joint}: {key}.')
-            values.setdefault(joint, {})[key] = parameter.value
-    return values
 
 
 def initial_position(node: Node, model: RobotModel) -> list[float]:
@@ -209,7 +138,7 @@ def initial_stiffness(node: Node, actuators: Actuators) -> dict[str, float]:
         if not actuators[joint].needs_stiffness:
             raise SimulationError(
                 f'Parameter {INITIAL_STIFFNESS}.{joint} is given, but the stiffness of this joint '
-                f'is not chosen: {ACTUATORS}.{joint}.type is not vsa.'
+                f'is not chosen: {START}{joint}.type is not vsa.'
             )
     return values
 
