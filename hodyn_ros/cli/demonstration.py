@@ -78,7 +78,7 @@ def demonstrate(folder: Path) -> None:
         '\nTry next:\n'
         f'  hodyn check panda {folder}/motion.csv\n'
         f'  hodyn check panda {folder}/fast.csv\n'
-        f'  hodyn retime panda {folder}/fast.csv -o {folder}/slower.csv\n'
+        f'  hodyn retime panda {folder}/fast.csv -o {folder}/retimed.csv\n'
         f'  hodyn report panda {folder}/motion.csv -o {folder}/report.html'
     )
 

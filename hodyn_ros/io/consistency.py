@@ -66,8 +66,8 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     share = np.fmax(share, _NEGLIGIBLE * 10.0 ** np.arange(len(share))[:, None])
     outside = np.maximum(low - slope, slope - high) - share
     for k in (1 + np.flatnonzero((outside > 0.0).any(axis=(0, 2)))).tolist():
-        of_k = (array[:, k - 1] for array in (slope, low, high))
-        worst = _worst(times, motion[:, k - 1 : k + 1], k, edges, *of_k, share[k - 1])
+        hull = np.stack([low[:, k - 1], high[:, k - 1]])
+        worst = _worst(times, motion[:, k - 1 : k + 1], k, edges, slope[:, k - 1], hull, share)
         if worst is not None:
             i, joint, mean = worst
             unit = 'm' if model.joint_types[joint] == 'prismatic' else 'rad'
@@ -83,11 +83,12 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
 
 
 def _worst(
-    times: Array, motion: Array, k: int, edges: NDArray[np.intp], slope: Array, low: Array,
-    high: Array, share: Array,
+    times: Array, motion: Array, k: int, edges: NDArray[np.intp], slope: Array, hull: Array,
+    share: Array,
 ) -> tuple[int, int, float] | None:  # fmt: skip
     """Sample, joint and mean slope where derivative k fits least, if it does not."""
     lower, given = motion[:, 0], motion[:, 1]
+    low, high = hull
     steps, step = int(edges[1]), np.diff(times)
     duration = np.diff(times[edges])[:, None]
     if k >= _JUMPING:  # of which a stretch may have some
@@ -99,7 +100,8 @@ def _worst(
     uneven = np.maximum.reduceat(np.abs(step - np.median(step)), edges[:-1])[:, None]
     error = _error_of(lower) + 2.0 * uneven * np.maximum(np.abs(low), np.abs(high))
     between = _beside(np.maximum, np.abs(np.diff(given, axis=0)), edges)
-    outside = np.maximum(low - slope, slope - high) - share - between - error / duration
+    outside = np.maximum(low - slope, slope - high) - between - error / duration
+    outside -= share[k - 1]
     if k > _JUMPING:
         outside[(low == 0.0) & (high == 0.0)] = 0.0
     if not (outside > 0.0).any():
@@ -122,7 +124,8 @@ def _error_of(values: Array) -> Array:
     rounding = np.where(step > 0.0, step, np.inf).min(axis=0)
     fourth = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
     noise = np.median(fourth, axis=0) / (0.6745 * np.sqrt(70.0))
-    return 2.0 * np.where(np.isfinite(rounding), rounding, 0.0) + _LARGEST_ERROR * noise
+    rounding = np.where(np.isfinite(rounding), rounding, 0.0)
+    return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise, dtype=np.float64)
 
 
 def noise_remarks(samples: Samples) -> tuple[str, ...]:
