@@ -13,10 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
 from hodyn_ros.errors import HodynError, ResourceError
 
 _PACKAGE = 'hodyn_ros'
+
+
+def package_version() -> str:
+    """Version of this package, as its manifest has it."""
+    return ElementTree.parse(share_file('package.xml')).findtext('version') or 'unknown'
 
 
 def share_file(relative_path: str | os.PathLike[str]) -> Path:

@@ -21,9 +21,14 @@ from hodyn_ros.plotting import (
     plot_motors,
     plot_portraits,
 )
+from hodyn_ros.plotting.checks import busiest_joints
 from hodyn_ros.plotting.report import html_report
+from hodyn_ros.plotting.source import checked_source
 
 SUFFIXES = ('.png', '.pdf', '.svg')
+
+_BY_JOINT = ('efforts', 'motion', 'portraits')
+_MOST_JOINTS = 12  # More of them on a picture cannot be read.
 
 
 def draw(
@@ -41,7 +46,7 @@ def draw(
     kind : str
         What is drawn: 'efforts', 'motion', 'portraits', 'motors' or 'energy'.
     joints : tuple of str
-        By default all.
+        By default all, or those that come nearest to their limits if there are many.
     path : pathlib.Path
     dpi : int
 
@@ -61,7 +66,13 @@ def draw(
     results = compute_results(problem, given)
     show_remarks(results.remarks)
     model, values = problem.model, problem.limits.values
-    found, chosen = violations_of(problem, results), joints or None
+    found, chosen = violations_of(problem, results), list(joints) or None
+    if chosen is None and model.n_joints > _MOST_JOINTS and kind in _BY_JOINT:
+        chosen = busiest_joints(checked_source(results, model), values, _MOST_JOINTS)
+        show_remarks((
+            f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn that come nearest to one of '
+            'their limits; --joint chooses others.',
+        ))  # fmt: skip
     if kind == 'efforts':
         figure = plot_efforts(results, model, values, chosen, found)
     elif kind == 'motion':
@@ -113,6 +124,7 @@ def write_report(
         violations=violations,
         remarks=(f'Limits: {problem.limits.origin}.',),
         title=title,
+        robot_file=f'{problem.source.path} ({problem.source.origin})',
     )
     write_whole(path, lambda target: target.write_text(text, encoding='utf-8'))
     return len(violations) + (results.continuous_order < 0)

@@ -115,7 +115,7 @@ class Commands(click.Group):
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from hodyn_ros.cli.versions import package_version
+        from hodyn_ros.resources import package_version
 
         click.echo(f'hodyn_ros {package_version()}')
         context.exit()

@@ -21,7 +21,10 @@ KINDS = ('efforts', 'motion', 'portraits', 'motors', 'energy')
     help='Torques and their derivatives; positions and theirs; torque over torque rate; motors; '
     'kinetic and potential energy.',
 )
-@click.option('--joint', 'joints', multiple=True, help='Joint to draw; may be repeated.')
+@click.option(
+    '--joint', 'joints', multiple=True,
+    help='Joint to draw; may be repeated; by default all, or the 12 nearest to their limits.',
+)
 @click.option(
     '-o', '--output', type=click.Path(path_type=Path), metavar='FILE',
     help='.png, .pdf or .svg; by default <motion>_<kind>.png.',
