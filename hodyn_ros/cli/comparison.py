@@ -10,7 +10,7 @@ import numpy as np
 from hodyn_ros.analysis.limits import Violation
 from hodyn_ros.cli.motions import Problem
 from hodyn_ros.cli.robot_summary import NAMES, unit
-from hodyn_ros.cli.tables import number, table
+from hodyn_ros.cli.tables import instant, number, table
 from hodyn_ros.io import Results
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.checks import Check, all_checks
@@ -74,8 +74,8 @@ def as_data(
 def as_text(problem: Problem, results: Results, violations: Sequence[Violation]) -> str:
     """Everything for people; see `as_data`."""
     lines = [
-        f'{results.name}: {len(results)} samples from {number(results.times[0])} s to '
-        f'{number(results.times[-1])} s, at most {number(_largest_step(results))} s apart',
+        f'{results.name}: {len(results)} samples from {instant(results.times[0])} s to '
+        f'{instant(results.times[-1])} s, at most {number(_largest_step(results))} s apart',
         f'limits: {problem.limits.origin}',
         '',
     ]
@@ -84,7 +84,7 @@ def as_text(problem: Problem, results: Results, violations: Sequence[Violation])
             (
                 NAMES.get(violation.quantity, violation.quantity),
                 violation.joint_name,
-                number(results.times[violation.sample]),
+                instant(results.times[violation.sample]),
                 number(violation.value),
                 number(violation.limit),
                 _excess(violation),

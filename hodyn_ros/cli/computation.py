@@ -14,7 +14,7 @@ from hodyn_ros.cli.outputs import check_is_other, remarks_on_output
 from hodyn_ros.cli.progress import status
 from hodyn_ros.cli.robot_summary import unit
 from hodyn_ros.cli.robots import Choice
-from hodyn_ros.cli.tables import echo_json, number, table
+from hodyn_ros.cli.tables import echo_json, instant, number, table
 from hodyn_ros.io import Results, ResultsWriter
 from hodyn_ros.model.robot import RobotModel
 
@@ -97,8 +97,8 @@ def compute_file(
         return
     show_remarks(tuple(peaks.remarks))
     click.echo(
-        f'{given.motion}: {peaks.samples} samples from {number(peaks.first)} s to '
-        f'{number(peaks.last)} s; largest values\n'
+        f'{given.motion}: {peaks.samples} samples from {instant(peaks.first)} s to '
+        f'{instant(peaks.last)} s; largest values\n'
     )
     click.echo(_text(problem.model, peaks))
     if output is not None:

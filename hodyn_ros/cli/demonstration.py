@@ -133,7 +133,7 @@ def _print(
     ]
     head = (
         'joint', 'torque\n[N m]', 'torque rate\n[N m/s]', 'second derivative\n[N m/s^2]',
-        'first', 'second',
+        'difference\nof the rate', 'difference of\nthe second',
     )  # fmt: skip
     click.echo(
         f'Franka Panda, {times[-1]:.0f} s, {len(times)} samples: largest values, what the limits '

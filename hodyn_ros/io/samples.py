@@ -156,8 +156,8 @@ class Samples:
         missing = [name for name in wanted if name not in self.joint_names]
         if missing:
             raise JointNameError(
-                f'{self.name}: {listed(missing)} missing; it has {listed(self.joint_names)}, '
-                f'expected each of {listed(wanted)}, in any order.'
+                f'{self.name}: {listed(missing)} missing; it has {listed(self.joint_names)}.'
+                + (' Is it a motion of another robot?' if missing == list(wanted) else '')
             )
         used = [name for name in self.joint_names if name in set(wanted)]
         unused = tuple(name for name in self.joint_names if name not in set(wanted))
