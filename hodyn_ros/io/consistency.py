@@ -27,6 +27,7 @@ _NOISY = 1.5
 _NOISE_ORDER = 3
 _LEAST_NOISE = 1.0  # of the third derivative that is worth a word [rad/s^3] or [m/s^3]
 _FEWEST_NOISY = 30  # samples
+_MOST_NAMED = 3
 
 
 def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
@@ -144,7 +145,8 @@ def noise_remarks(samples: Samples) -> tuple[str, ...]:
     for k in range(min(samples.motion.shape[1], _NOISE_ORDER)):
         noise = _noise(samples.times, samples.motion[:, k], _NOISE_ORDER - k)
         if (joints := np.flatnonzero(noise > _LEAST_NOISE)).size:
-            names = listed(samples.joint_names[j] for j in joints.tolist())
+            names = listed(samples.joint_names[j] for j in joints[:_MOST_NAMED].tolist())
+            names += f' and {len(joints) - _MOST_NAMED} more' * (len(joints) > _MOST_NAMED)
             return (
                 f'The {MOTION[k]} of {names} looks measured: its noise alone makes a jerk of '
                 f'about {noise.max():.3g} rad/s^3 or m/s^3, and torque rates to match. For '
