@@ -13,7 +13,8 @@ import pytest
 import robots
 from oracles import taylor_rnea
 
-from hodyn_ros.cli import demonstration, drawing
+from hodyn_ros import plotting
+from hodyn_ros.cli import demo, outputs
 from hodyn_ros.cli.bench import times_of
 from hodyn_ros.cli.main import run
 from hodyn_ros.cli.outputs import write_whole
@@ -539,14 +540,14 @@ def test_demo_writes_what_the_other_commands_read(tmp_path, capsys):
 
 
 def test_demo_fails_if_a_derivative_is_off(tmp_path, monkeypatch, capsys):
-    compute = demonstration.inverse_dynamics
+    compute = demo.inverse_dynamics
 
     def wrong(model, motion):
         effort = compute(model, motion)
         effort[:, 1] *= 1.0 + 1e-6
         return effort
 
-    monkeypatch.setattr(demonstration, 'inverse_dynamics', wrong)
+    monkeypatch.setattr(demo, 'inverse_dynamics', wrong)
     code, _, err = command(capsys, 'demo', '-o', tmp_path / 'demo')
     assert code == 2
     assert 'finite differences' in err
@@ -662,9 +663,9 @@ def test_of_many_joints_those_are_drawn_that_matter_most(tmp_path, monkeypatch, 
     np.savetxt(path, np.column_stack(columns), '%.17g', ',', header=','.join(titles), comments='')
     drawn = []
     monkeypatch.setattr(
-        drawing, 'plot_motion', lambda results, model, limits, joints, found: drawn.append(joints)
+        plotting, 'plot_motion', lambda results, model, limits, joints, found: drawn.append(joints)
     )
-    monkeypatch.setattr(drawing, 'write_whole', lambda path, write: None)
+    monkeypatch.setattr(outputs, 'write_whole', lambda path, write: None)
     arguments = ('plot', urdf, path, '--kind', 'motion', '-o', tmp_path / 'x.png')
     code, _, err = command(capsys, *arguments, '--gravity', 0, 0, 0)
     assert code == 0
