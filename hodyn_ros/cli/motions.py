@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from hodyn_ros.analysis.limits import Violation
-from hodyn_ros.cli.robots import Choice, Source, load_model
+from hodyn_ros.cli.robots import Choice, load_model
 from hodyn_ros.cli.settings import Drives, RobotLimits, read_actuators, read_limits
 from hodyn_ros.errors import RequestError
 from hodyn_ros.io import Results, Samples, compute, compute_stream, iterate_motion, read_motion
@@ -64,7 +64,7 @@ class Problem(NamedTuple):
     model: RobotModel
     limits: RobotLimits
     drives: Drives | None
-    source: Source
+    robot_file: str
 
 
 def load_problem(choice: Choice, given: GivenMotion, limits: str | None = None) -> Problem:
@@ -84,7 +84,8 @@ def load_problem(choice: Choice, given: GivenMotion, limits: str | None = None) 
     model, source = load_model(choice)
     known = read_limits(model, limits, source.limits)
     show_remarks(known.remarks)
-    return Problem(model, known, read_actuators(model, given.actuators), source)
+    drives = read_actuators(model, given.actuators)
+    return Problem(model, known, drives, f'{source.path} ({source.origin})')
 
 
 def read_samples(given: GivenMotion) -> Samples:

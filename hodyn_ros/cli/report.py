@@ -57,7 +57,7 @@ def command(
         violations=violations,
         remarks=(f'Limits: {problem.limits.origin}.',),
         title=title,
-        robot_file=f'{problem.source.path} ({problem.source.origin})',
+        robot_file=problem.robot_file,
     )
     write_whole(path, lambda target: target.write_text(text, encoding='utf-8'))
     count = len(violations) + (results.continuous_order < 0)
