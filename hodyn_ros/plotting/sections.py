@@ -232,7 +232,7 @@ def robot_in_motion(source: Source, limits: MotionLimits) -> Markup:
     return element(
         'section',
         element('h3', 'Robot in motion'),
-        element('p', caption, class_='quiet'),
+        element('p', caption, class_='quiet screen'),
         element(
             'div', class_='skeleton', role='img',
             aria_label=f'Skeleton of the robot from {first:.4g} s to {last:.4g} s',
