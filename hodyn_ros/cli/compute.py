@@ -144,7 +144,6 @@ class Peaks:
     def __init__(self) -> None:
         self.samples = 0
         self.first = self.last = 0.0
-        self.joint_names: tuple[str, ...] = ()
         self.motor_names: tuple[str, ...] = ()
         self.efforts: Array = np.zeros((0, 0))
         self.motor_torques: Array = np.zeros((0, 0))
@@ -154,7 +153,7 @@ class Peaks:
         """Take the next part."""
         if not self.samples:
             self.first = float(results.times[0])
-            self.joint_names, self.motor_names = results.joint_names, results.motor_names
+            self.motor_names = results.motor_names
             self.efforts = np.full(results.effort.shape[1:], np.nan)
             if results.motors is not None:
                 self.motor_torques = np.full(results.motors.torque.shape[1:], np.nan)
