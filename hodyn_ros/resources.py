@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree
 
 from hodyn_ros.errors import HodynError, ResourceError
 
 _PACKAGE = 'hodyn_ros'
+
+
+def package_version() -> str:
+    """Version of this package, as its manifest has it."""
+    return ElementTree.parse(share_file('package.xml')).findtext('version') or 'unknown'
 
 
 def share_file(relative_path: str | os.PathLike[str]) -> Path:
@@ -108,3 +115,31 @@ def optional_import_module(
         raise error(
             f'{need}, which cannot be imported ({reason}): pip install hodyn_ros[{extra}]'
         ) from reason
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, Sequence[str]]
+) -> tuple[list[str], Callable[[str], Any]]:
+    """Let a package have names of its modules, which are imported when one of them is used.
+
+    Parameters
+    ----------
+    package : str
+    modules : mapping of str to sequence of str
+        Names of each module.
+
+    Returns
+    -------
+    list of str
+        For ``__all__``.
+    callable
+        For ``__getattr__``.
+    """
+    places = {name: module for module, names in modules.items() for name in names}
+
+    def get(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f'module {package!r} has no attribute {name!r}')
+        return getattr(importlib.import_module(f'{package}.{places[name]}'), name)
+
+    return list(places), get

@@ -110,16 +110,28 @@ class Page(HTMLParser):
                 return [[self.text_of(cell) for cell in self.children(row)] for row in rows]
         raise AssertionError(f'no table {caption!r}')
 
-    def pictures(self):
-        """Data of all pictures, decoded, in their order."""
+    def data(self):
+        """What the page hands to its script."""
         (index,) = (
             i for i in self.indices('script') if self.elements[i][1].get('id') == 'pictures'
         )
-        panels = json.loads(self.text_of(index))['panels']
+        return json.loads(self.text_of(index))
+
+    def robot(self):
+        """Data of the skeleton, decoded."""
+        data = self.data()['robot']
+        return {name: data[name] if name == 'lines' else decoded(data[name]) for name in data}
+
+    def pictures(self):
+        """Data of all pictures, decoded, in their order."""
+        panels = self.data()['panels']
         for panel in panels:
             for curve in panel['curves']:
                 for axis in ('x', 'y'):
-                    packed = curve[axis]
-                    offsets = np.frombuffer(base64.b64decode(packed['offsets']), '<f4')
-                    curve[axis] = packed['first'] + offsets.astype(float)
+                    curve[axis] = decoded(curve[axis])
         return panels
+
+
+def decoded(packed):
+    offsets = np.frombuffer(base64.b64decode(packed['offsets']), '<f4')
+    return packed['first'] + offsets.astype(float)

@@ -118,7 +118,7 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
     errors = {record['motion']: record['message'] for record in map(json.loads, lines)}
     assert set(errors) == {'c', 'e'}
     assert 'motion c: ' in errors['c']
-    assert 'row 150' in errors['c']
+    assert 'sample 150' in errors['c']
     assert 'times must increase' in errors['e']
     good = {name: MOTIONS[name] for name in 'abdf'}
     assert_results(tmp_path / 'out', model, good)

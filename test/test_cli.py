@@ -61,6 +61,22 @@ def test_every_command_explains_itself_with_an_example(name, capsys):
         assert not getattr(parameter, 'hidden', False)
 
 
+@pytest.mark.parametrize(
+    'words, meant',
+    [
+        (['infp', 'panda'], 'Is info meant?'),
+        (['chek'], 'Is check meant?'),
+        (['frobnicate'], 'Commands: info, compute'),
+        (['--verison'], '--version'),
+        (['check', '--jsn', 'panda', 'motion.csv'], '--json'),
+        (['retime', 'panda', 'motion.csv', '--unifrom'], '--uniform'),
+    ],
+)
+def test_mistyped_commands_and_options_get_a_suggestion(words, meant, capsys):
+    assert run(words) == 2
+    assert meant in capsys.readouterr().err
+
+
 def test_help_imports_nothing_that_the_package_does_not_import_anyway():
     program = (
         'import sys, hodyn_ros; before = set(sys.modules)\n'

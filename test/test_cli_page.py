@@ -96,7 +96,7 @@ def _agree(shown, printed, is_timed):
 
 @pytest.mark.slow
 def test_page_shows_what_the_commands_print(tmp_path):
-    for module in ('matplotlib', 'pinocchio', 'plotly', 'pyarrow'):
+    for module in ('matplotlib', 'plotly', 'pyarrow'):
         pytest.importorskip(module, reason=f'{module} is not installed')
     text = PAGE.read_text(encoding='utf-8')
     before, after = text.splitlines(), with_outputs(text, tmp_path).splitlines()

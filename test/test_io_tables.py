@@ -165,9 +165,37 @@ def test_npz_of_numpy_with_one_array_for_each_quantity_is_read(tmp_path, save):
         read_motion(tmp_path / 'x.npz')
 
 
+def test_npz_with_one_array_for_each_column_is_a_table(tmp_path):
+    columns = {'time': np.arange(7), 'start': np.int64(17_000_000_000)}
+    columns |= {f'{name}.position': np.arange(7.0) + i for i, name in enumerate('ba')}
+    columns |= {f'tip.wrench.{part}.{axis}': np.ones(7) for part in ('force', 'torque')
+                for axis in 'xyz'}  # fmt: skip
+    np.savez(tmp_path / 'x.npz', **columns)
+    found = read_motion(tmp_path / 'x.npz', acting='on_robot')
+    assert found.joint_names == ('b', 'a')
+    assert found.start == 17_000_000_000
+    np.testing.assert_array_equal(found.motion[:, 0, 1], np.arange(7.0) + 1)
+    assert found.wrenches[0].acting == 'on_robot'
+    assert [len(part) for part in iterate_motion(tmp_path / 'x.npz', chunk=3)] == [3, 3, 1]
+    np.savez(tmp_path / 'x.npz', **columns, **{'b.velocity': np.ones(7)})
+    with pytest.raises(FileError, match="'velocity' is there for b, but not for a"):
+        read_motion(tmp_path / 'x.npz')
+    np.savez(tmp_path / 'x.npz', **{**columns, 'a.position': np.ones(6)})
+    with pytest.raises(FileError, match='as many rows as time'):
+        read_motion(tmp_path / 'x.npz')
+
+
+def test_a_table_without_a_line_of_names_is_told_as_such(tmp_path):
+    path = tmp_path / 'x.csv'
+    path.write_text('0.0,1e-3,-0.5\n0.1,2e-3,-0.4\n')
+    with pytest.raises(FileError, match='line with the names of the columns is missing'):
+        read_motion(path)
+
+
 @pytest.mark.parametrize(
     'arrays, message',
     [
+        ({'time': np.arange(3), 'q': np.zeros((3, 2))}, r"'joint1\.position' and so on"),
         ({'position': np.zeros((3, 2))}, "no array 'time'"),
         ({'time': np.arange(3)}, "neither 'motion' of shape"),
         ({'time': np.arange(3), 'motion': np.zeros((4, 1, 2))}, 'as many rows as time'),
@@ -233,9 +261,9 @@ def test_csv_may_leave_cells_of_derivatives_empty(tmp_path):
         (['time', 'a.position'], [[0, 1], [1, 'x']], "line 3, column 'a.position': 'x', expected"),
         (['time', 'a.position'], [[0, 1], [1]], 'line 3: 1 cells, expected 2'),
         (['time', 'a.position'], [[0, '1,5']], None),
-        (['time', 'a.position'], [[0, 1], [1, 'nan']], "'a.position' is nan in row 1"),
-        (['time', 'a.position'], [[0, 1], [1, '']], "'a.position' is nan in row 1"),
-        (['time', 'a.position'], [[0, 1], ['inf', 2]], "'time' is inf in row 1"),
+        (['time', 'a.position'], [[0, 1], [1, 'nan']], "'a.position' is nan at sample 1"),
+        (['time', 'a.position'], [[0, 1], [1, '']], "'a.position' is nan at sample 1"),
+        (['time', 'a.position'], [[0, 1], ['inf', 2]], "'time' is inf at sample 1"),
         (['time', 'a.position'], [[0, 1], [1, 2], [1, 3]], 'sample 2 at 1.0 s comes after 1.0 s'),
         (['time', 'a.position'], [], 'holds no samples'),
         (['time', 'a.position', 'l.wrench.force.x'], [[0, 1, 2]], 'has no l.wrench.torque.x'),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import yaml
 from ros_harness import Harness, next_domain
 
@@ -37,6 +38,43 @@ def test_python_example_runs(monkeypatch, capsys):
     np.testing.assert_allclose(5000.0 * (theta - names['motion'][:3]), unpushed, atol=1e-9)
     assert not np.allclose(Q, unpushed)
     assert capsys.readouterr().out.startswith('[[')
+
+
+def named_functions():
+    """Dotted names of the Python interface that the table of functions promises."""
+    for line in README.partition('| function | what |')[2].partition('\n\n')[0].splitlines()[2:]:
+        cell = line.strip('|').partition(' | ')[0]
+        codes = re.findall(r'`([^`]+)`', cell)
+        modules = [code for code in codes if code.startswith('hodyn_ros')]
+        assert len(modules) <= 1
+        for code in codes:
+            name = code.partition('(')[0].replace('model.', 'RobotModel.')
+            name = f'RobotModel{name}' if name.startswith('.') else name
+            if name not in modules:
+                yield f'{(modules or ["hodyn_ros"])[0]}.{name}'
+
+
+@pytest.mark.parametrize('name', list(named_functions()))
+def test_names_of_the_table_import_from_where_it_says(name):
+    package, _, rest = name.partition('.RobotModel.')
+    module, _, last = package.rpartition('.')
+    if rest:
+        assert callable(getattr(RobotModel, rest))
+    else:
+        namespace = {}
+        exec(f'from {module} import {last}', namespace)  # noqa: S102
+        assert last in namespace
+
+
+def test_table_of_functions_is_walked():
+    names = list(named_functions())
+    assert len(names) > 25
+    for name in (
+        'hodyn_ros.inverse_dynamics', 'hodyn_ros.RobotModel.from_dh',
+        'hodyn_ros.trajectory.plan_motion',
+        'hodyn_ros.trajectory.DerivativeEstimator', 'hodyn_ros.analysis.retime',
+    ):  # fmt: skip
+        assert name in names
 
 
 def test_client_example_gets_the_torques_from_the_node(tmp_path):

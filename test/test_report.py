@@ -5,6 +5,7 @@ import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ import pytest
 import robots
 from plotting_tools import Page, results_of
 
-from hodyn_ros import RobotModel
+from hodyn_ros import RobotModel, forward_kinematics
 from hodyn_ros.actuators import Actuators, SeriesElastic, find_motor_violations, motor_limits
 from hodyn_ros.analysis.limits import Violation, find_violations, motion_limits
 from hodyn_ros.errors import ActuatorError, MotionError, ResourceError
@@ -214,6 +215,53 @@ def test_every_picture_has_its_place_caption_and_description(page):
         attributes = page.elements[plot][1]
         assert attributes['role'] == 'img'
         assert len(attributes['aria-label']) > 20
+
+
+def test_robot_is_shown_in_motion_with_the_shares_of_its_torques(page):
+    robot = page.robot()
+    F, n = len(robot['times']), MODEL.n_joints
+    assert 100 < F <= len(RESULTS.times)
+    rows = np.searchsorted(RESULTS.times, robot['times'] - 1e-6)
+    points = robot['points'].reshape(F, -1, 3)
+    # The base, the two links, and the tool at the end.
+    for point, link in zip(range(4), ('base', 'upper', 'fore', 'tool')):
+        poses = forward_kinematics(MODEL, RESULTS.motion[rows, :2], link).pose
+        np.testing.assert_allclose(points[:, point], poses[:, :3, 3], atol=1e-6)
+    assert robot['lines'] == [[0, 1, -1], [1, 2, 0], [2, 3, 1]]
+    shares = np.abs(RESULTS.effort[rows, 0]) / 50.0
+    np.testing.assert_allclose(robot['shares'].reshape(F, n), shares, atol=1e-6)
+    (section,) = page.indices('section', 'robot')
+    used = [page.text_of(i) for i in page.indices('li') if page.inside(i, section)]
+    assert used == ['shoulder–', 'elbow–']
+
+
+def test_shares_are_not_shown_where_there_are_no_limits_or_no_torques():
+    bounds = motion_limits(MODEL)._replace(effort=np.array([np.inf, 50.0]))
+    results = results_of(MODEL)
+    effort = results.effort.copy()
+    effort[:100] = np.nan
+    page = Page(html_report(replace(results, effort=effort), MODEL, bounds))
+    shares = page.robot()['shares'].reshape(-1, 2)
+    assert np.isnan(shares[:, 0]).all()
+    assert np.isnan(shares[:90, 1]).all()
+    assert np.isfinite(shares[110:, 1]).all()
+    assert 'shoulder–' not in page.text_of_all('li')
+
+
+def test_page_says_when_by_what_and_from_which_file_it_was_written():
+    page = Page(html_report(results_of(MODEL), MODEL, robot_file='/robots/<arm>.urdf'))
+    assert page.mistakes == []
+    today = datetime.now(timezone.utc)
+    days = '|'.join(f'{today - timedelta(days=back):%Y-%m-%d}' for back in (0, 1))
+    written = rf'Written on ({days}) at \d\d:\d\d UTC by hodyn_ros \d+\.\d+\.\d+\.'
+    assert re.search(written + r' Robot: /robots/<arm>\.urdf\.', page.visible_text())
+
+
+def test_a_position_beyond_its_limit_is_told_in_its_unit_alone():
+    bounds = motion_limits(MODEL)._replace(upper=np.array([0.0035, 2.0]))
+    page = Page(html_report(results_of(MODEL), MODEL, bounds))
+    (_, row) = page.table('Limits that are exceeded')
+    assert re.fullmatch(r'0\.\d+ rad', row[4])
 
 
 def test_a_limit_on_one_side_is_checked_and_told():

@@ -13,6 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -82,6 +83,16 @@ class Commands(click.Group):
             sys.stdout.flush()
         return result
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand, or say which one is meant."""
+        if args[0] not in COMMANDS and not args[0].startswith('-'):
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            meant = f'Is {close[0]} meant? ' if close else ''
+            ctx.fail(f'No such command {args[0]!r}. {meant}Commands: {", ".join(COMMANDS)}.')
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the help."""
         return list(COMMANDS)
@@ -104,7 +115,7 @@ class Commands(click.Group):
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from hodyn_ros.cli.versions import package_version
+        from hodyn_ros.resources import package_version
 
         click.echo(f'hodyn_ros {package_version()}')
         context.exit()

@@ -10,19 +10,16 @@ from typing import Any, NamedTuple
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
-from hodyn_ros.actuators.limits import find_motor_violations
-from hodyn_ros.actuators.robot import MotorMotion
-from hodyn_ros.analysis.limits import Violation, find_violations
+from hodyn_ros.analysis.limits import Violation
 from hodyn_ros.cli.robots import Choice, load_model
 from hodyn_ros.cli.settings import Drives, RobotLimits, read_actuators, read_limits
 from hodyn_ros.errors import RequestError
 from hodyn_ros.io import Results, Samples, compute, compute_stream, iterate_motion, read_motion
 from hodyn_ros.io.derivatives import How
 from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
+from hodyn_ros.plotting.checks import all_violations
+from hodyn_ros.plotting.source import checked_source
 
 
 @dataclass(frozen=True)
@@ -67,6 +64,7 @@ class Problem(NamedTuple):
     model: RobotModel
     limits: RobotLimits
     drives: Drives | None
+    robot_file: str
 
 
 def load_problem(choice: Choice, given: GivenMotion, limits: str | None = None) -> Problem:
@@ -86,7 +84,8 @@ def load_problem(choice: Choice, given: GivenMotion, limits: str | None = None) 
     model, source = load_model(choice)
     known = read_limits(model, limits, source.limits)
     show_remarks(known.remarks)
-    return Problem(model, known, read_actuators(model, given.actuators))
+    drives = read_actuators(model, given.actuators)
+    return Problem(model, known, drives, f'{source.path} ({source.origin})')
 
 
 def read_samples(given: GivenMotion) -> Samples:
@@ -174,18 +173,9 @@ def violations_of(problem: Problem, results: Results) -> tuple[Violation, ...]:
     -------
     tuple of Violation
     """
-    found = find_violations(
-        problem.model, problem.limits.values, _filled(results.motion), _filled(results.effort)
-    )
-    if problem.drives is not None and results.motors is not None:
-        motors = MotorMotion(*map(_filled, results.motors))
-        found += find_motor_violations(problem.drives.actuators, problem.drives.limits, motors)
-    return found
-
-
-def _filled(values: Array) -> Array:
-    # Zero exceeds no limit: positions, whose limits may leave it out, are always known.
-    return np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    source, drives = checked_source(results, problem.model), problem.drives
+    actuators, motor_limits = (drives.actuators, drives.limits) if drives else (None, None)
+    return all_violations(source, problem.limits.values, actuators, motor_limits)
 
 
 def show_remarks(remarks: tuple[str, ...]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hodyn_ros.errors import RequestError
+from hodyn_ros.io.access import Replacement
 
 
 def check_writable(path: Path) -> None:
@@ -77,25 +77,16 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     path : pathlib.Path
         Replaced if it exists.
     write : callable
-        Gets the path to write to, which has the same suffix.
+        Gets the path to write to, which has the same name in another folder.
 
     Raises
     ------
     OSError
     """
     check_writable(path)
-    number, name = tempfile.mkstemp(suffix=path.suffix, prefix=f'.{path.stem}.', dir=path.parent)
-    os.close(number)
-    temporary = Path(name)
+    replacement = Replacement(path)
     try:
-        write(temporary)
-        temporary.chmod(0o666 & ~_umask())
-        os.replace(temporary, path)
+        write(replacement.path)
+        replacement.finish()
     finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        replacement.discard()

@@ -34,7 +34,9 @@ def command(
       hodyn report panda motion.csv -o report.html
       hodyn report panda motion.csv --actuators panda_sea.yaml --open
     """
-    from hodyn_ros.cli.drawing import write_report
+    from hodyn_ros.cli.motions import compute_results, load_problem, violations_of
+    from hodyn_ros.cli.outputs import check_writable, write_whole
+    from hodyn_ros.plotting import html_report
 
     if output is not None and output.suffix.lower() not in ('.html', '.htm'):
         raise RequestError(
@@ -42,7 +44,23 @@ def command(
             'prints it as PDF.'
         )
     path = output or Path(f'{given.motion.stem or "motion"}_report.html')
-    count = write_report(choice, given, limits, path, title)
+    check_writable(path)
+    problem = load_problem(choice, given, limits)
+    results = compute_results(problem, given)
+    violations, drives = violations_of(problem, results), problem.drives
+    text = html_report(
+        results,
+        problem.model,
+        problem.limits.values,
+        actuators=drives.actuators if drives else None,
+        motor_limits=drives.limits if drives else None,
+        violations=violations,
+        remarks=(f'Limits: {problem.limits.origin}.',),
+        title=title,
+        robot_file=problem.robot_file,
+    )
+    write_whole(path, lambda target: target.write_text(text, encoding='utf-8'))
+    count = len(violations) + (results.continuous_order < 0)
     limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded' if count else 'limits kept'
     click.echo(f'Written: {path} ({limits_text})')
     if show:

@@ -30,6 +30,7 @@ from hodyn_ros.cli.robots import Choice
 from hodyn_ros.cli.tables import echo_json, number
 from hodyn_ros.errors import HodynError, RequestError, ScalingError
 from hodyn_ros.io import Results, Samples, compute, write_results
+from hodyn_ros.io.consistency import noise_remarks, refuse_contradictions
 from hodyn_ros.io.files import SUFFIXES
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -230,6 +231,8 @@ def path_through(model: RobotModel, samples: Samples) -> TimedMotion:
         plan = plan_motion(waypoints, model.joint_names)
         show_remarks((*plan.remarks, *plan.warnings))
         return plan.motion
+    refuse_contradictions(model, ordered)
+    show_remarks(noise_remarks(ordered))
     ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
     known = min(_AT_ENDS, motion.shape[1] - 1)
     ends[:, :known] = motion[[0, -1], 1 : known + 1]

@@ -23,6 +23,11 @@ def number(value: float, digits: int = DIGITS) -> str:
     return text
 
 
+def instant(time: float) -> str:
+    """Write a time [s]; one that counts from long ago keeps its milliseconds."""
+    return number(time) if abs(time) < 1e5 else f'{time:.3f}'
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], indent: str = '  ') -> str:
     """Align columns: text to the left, numbers to the right.
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from hodyn_ros.errors import FileError, HodynError
-from hodyn_ros.io.samples import Array, Samples, times_from
+from hodyn_ros.io.samples import Array, Samples, joined, times_from
 from hodyn_ros.resources import optional_import_module
 
 Item = TypeVar('Item')
@@ -109,27 +109,21 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
     head = parts[0]
     if len(parts) == 1:
         return head
-    orders = max(part.motion.shape[1] for part in parts)
-    motion = np.full((sum(map(len, parts)), orders, len(head.joint_names)), np.nan)
-    first = 0
-    for part in parts:
-        motion[first : first + len(part), : part.motion.shape[1]] = part.motion
-        first += len(part)
 
-    def joined(arrays: list[Array]) -> Array:
+    def known(arrays: list[Array]) -> Array:
         fewest = min(array.shape[1] for array in arrays)
         return np.concatenate([array[:, :fewest] for array in arrays])
 
     return replace(
         head,
         times=np.concatenate([times_from(part, head.start) for part in parts]),
-        motion=motion,
+        motion=joined([part.motion for part in parts]),
         wrenches=tuple(
-            replace(wrench, values=joined([np.asarray(part.wrenches[i].values) for part in parts]))
+            replace(wrench, values=known([np.asarray(part.wrenches[i].values) for part in parts]))
             for i, wrench in enumerate(head.wrenches)
         ),
         stiffness={
-            name: joined([part.stiffness[name] for part in parts]) for name in head.stiffness
+            name: known([part.stiffness[name] for part in parts]) for name in head.stiffness
         },
     )
 

@@ -210,8 +210,8 @@ class Layout:
         if bad.any():
             row, column = (int(i) for i in np.argwhere(bad)[0])
             raise FileError(
-                f'{self.name}: column {self.titles[column]!r} is {float(values[row, column])} in '
-                f'row {first + row} (counted from 0 below the names); expected a finite number.'
+                f'{self.name}: column {self.titles[column]!r} is {float(values[row, column])} at '
+                f'sample {first + row} (the first is 0); expected a finite number.'
             )
 
     def _wrenches(self, values: Array, metadata: Metadata) -> tuple[Wrench, ...]:
@@ -433,5 +433,7 @@ def refuse_not_increasing(samples: Samples, before: float | None) -> None:
 
 
 def _suggestion(wanted: str, titles: Sequence[str]) -> str:
+    if titles and all(re.fullmatch(r'[-+.\deE]*\d[-+.\deE]*', title) for title in titles):
+        return ' These are numbers: the line with the names of the columns is missing.'
     close = get_close_matches(wanted, titles, n=1)
     return f' Did you mean {close[0]!r} to be {wanted!r}?' if close else ''

@@ -21,7 +21,6 @@ from hodyn_ros.io.derivatives import (
     Completed,
     EstimatedStream,
     How,
-    in_model_order,
     known_orders,
 )
 from hodyn_ros.io.samples import Array, Results, Samples, join_results
@@ -161,8 +160,7 @@ def compute_stream(
         yield replace(held, remarks=(*held.remarks, *estimates.summary()))
     elif choice == 'given':
         for samples in chain([first], stream):
-            ordered, remarks = in_model_order(model, samples)
-            yield computation.results(how.given(ordered, remarks), samples.name)
+            yield computation.results(how.given(model, samples), samples.name)
             if samples.is_waypoints:
                 computation.begin()
     elif first.is_waypoints:

@@ -20,7 +20,6 @@ from hodyn_ros.io.samples import Array
 
 _DELIMITERS = ',;\t'
 _LONGEST_LINE = 10_000_000  # characters; what is longer is no table
-_LINES = 10_000  # that are parsed together
 
 
 class CsvTable:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.errors import MotionError, TrajectoryError
 from hodyn_ros.io.columns import MOTION
+from hodyn_ros.io.consistency import noise_remarks, refuse_contradictions
 from hodyn_ros.io.samples import Array, Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -162,13 +163,12 @@ class How:
                     f'{stream.max_gap:g} s (max_gap).'
                 )
             return replace(completed, remarks=(*completed.remarks, *stream.summary()))
-        ordered, remarks = in_model_order(model, samples)
-        if choice == 'given':
-            return self.given(ordered, remarks)
-        return self._spline(model, ordered, remarks)
+        return self.given(model, samples) if choice == 'given' else self._spline(model, samples)
 
-    def given(self, samples: Samples, remarks: tuple[str, ...] = ()) -> Completed:
-        """Take samples in model order as they are."""
+    def given(self, model: RobotModel, samples: Samples) -> Completed:
+        """Take samples as they are."""
+        samples, remarks = in_model_order(model, samples)
+        refuse_contradictions(model, samples)
         motion = samples.motion[:, : self.orders]
         lacking = [MOTION[k] for k in range(motion.shape[1], self.orders)]
         if lacking:
@@ -185,7 +185,8 @@ class How:
             remarks,
         )
 
-    def _spline(self, model: RobotModel, samples: Samples, remarks: tuple[str, ...]) -> Completed:
+    def _spline(self, model: RobotModel, samples: Samples) -> Completed:
+        samples, remarks = in_model_order(model, samples)
         if self.orders > SPLINE_ORDERS:
             raise MotionError(
                 f'orders is {self.orders}, but the motion of a spline has {SPLINE_ORDERS}: '
@@ -195,6 +196,9 @@ class How:
         if given > 3:
             remarks += ('Jerk and more are given, but the spline does not go through them.',)
         rows = [samples.motion[:, k] if k < given else None for k in range(3)]
+        if not samples.is_waypoints:  # between which the motion is open
+            refuse_contradictions(model, samples)
+            remarks += noise_remarks(samples)
         try:
             if samples.is_waypoints or self.interpolation != 'spline':
                 waypoints = Waypoints(samples.joint_names, samples.times, *rows)  # type: ignore[arg-type]

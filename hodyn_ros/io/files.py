@@ -377,9 +377,11 @@ def _source(path: Path, options: Options, chunk: int) -> Iterator[Samples]:
     if options.topic is not None:
         raise FileError(f'{path} is no bag and has no topics; leave topic out.')
     if suffix in TABLES:
-        return _checked(_table(path, options, chunk), options)
+        return _checked(_table(TABLES[suffix][0](path), path, options, chunk), options)
     if suffix == '.npz':
-        return _checked(Npz(path, options).samples(chunk), options)
+        arrays = Npz(path, options)
+        parts = _table(arrays, path, options, chunk) if arrays.titles else arrays.samples(chunk)
+        return _checked(parts, options)
     if suffix in ('.yaml', '.yml'):
         return _checked(iter([read_yaml(path)]), options)
     raise FileError(
@@ -388,8 +390,9 @@ def _source(path: Path, options: Options, chunk: int) -> Iterator[Samples]:
     )
 
 
-def _table(path: Path, options: Options, chunk: int) -> Iterator[Samples]:
-    table = TABLES[path.suffix.lower()][0](path)
+def _table(
+    table: CsvTable | ParquetTable | Npz, path: Path, options: Options, chunk: int
+) -> Iterator[Samples]:
     layout = layout_of(table.titles, str(path))
     metadata = parse_metadata(table.lines, str(path))
     metadata = with_wrench_choices(metadata, layout, options.expressed_in, options.acting)

@@ -1,5 +1,7 @@
 """Arrays in one NumPy file: `time`, `joint_names`, `motion` and so on; see doc/files.rst.
 
+Or one array for each column of a table, `time`, `<joint>.position` and so on.
+
 The members of the file are read and written side by side and row by row, so that it may be larger
 than the memory. Pickled objects are never loaded.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
@@ -39,6 +41,10 @@ _SERIES = {
 }
 """Arrays with the samples along the first axis, and their number of axes."""
 
+_LAYOUT = (
+    "expected 'time' (N,), 'joint_names' (n,) and 'motion' (N, K, n) or 'position' (N, n), or an "
+    "array (N,) for each column of a table: 'time', 'joint1.position' and so on"
+)
 _MOST_BYTES = 10_000_000  # of an array that is not read row by row
 
 
@@ -54,6 +60,13 @@ class Npz:
     ------
     FileError
         If it cannot be read, or does not hold times and positions.
+
+    Attributes
+    ----------
+    titles : list of str
+        Of the columns, where the arrays are those of a table; else empty.
+    lines : dict of str to str
+        Metadata of the table.
     """
 
     def __init__(self, path: Path, options: Options) -> None:
@@ -69,15 +82,27 @@ class Npz:
                 for name in (*_NAMES, *_WRENCH_NAMES, *_TEXTS, 'start')
                 if name in self._members
             }
+            columns = [name for name in self._members if '.' in name or name == 'time']
+            is_table = len(columns) > 1 and not {'motion', 'position'} & set(self._members)
+            self.titles = columns if is_table else []
+            self._axes = dict.fromkeys(columns, 1) if is_table else _SERIES
             self._shapes = {
-                name: self._opened(archive, name)[1] for name in _SERIES if name in self._members
+                name: self._opened(archive, name)[1]
+                for name in self._axes
+                if name in self._members
             }
+        self.lines = {'start': str(self._whole['start'])} if 'start' in self._whole else {}
         self._check()
+
+    def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
+        """Values of some columns of a table, blocks of rows of shape (up to chunk, columns)."""
+        for arrays in self.chunks(chunk):
+            yield np.stack([arrays[self.titles[column]] for column in columns], axis=1)
 
     def chunks(self, chunk: int) -> Iterator[dict[str, Array]]:
         """Arrays of samples, up to `chunk` of them at a time."""
         names = list(self._shapes)
-        length = self._shapes['time'][0]
+        length = next(iter(self._shapes.values()))[0]
         with ExitStack() as stack:
             with reading(self._path, 'NPZ'):
                 archive = stack.enter_context(zipfile.ZipFile(self._path))
@@ -143,13 +168,13 @@ class Npz:
             )
 
     def _check(self) -> None:
-        have = listed(self._members)
+        have = f'it holds {listed(self._members)}; {_LAYOUT}'
         if 'time' not in self._shapes:
-            raise FileError(f"{self._path}: there is no array 'time' [s]; it holds {have}.")
-        if not {'motion', 'position'} & set(self._shapes):
+            raise FileError(f"{self._path}: there is no array 'time' [s]; {have}.")
+        if not self.titles and not {'motion', 'position'} & set(self._shapes):
             raise FileError(
                 f"{self._path}: there is neither 'motion' of shape (N, K, n) nor 'position' of "
-                f'shape (N, n); it holds {have}.'
+                f'shape (N, n); {have}.'
             )
         twice = [quantity for quantity in QUANTITIES if quantity in self._shapes]
         if 'motion' in self._shapes and twice:
@@ -160,12 +185,14 @@ class Npz:
             )
         length = self._shapes['time'][:1]
         for name, shape in self._shapes.items():
-            if len(shape) != _SERIES[name] or shape[:1] != length:
-                axes = ', '.join(['N', *'????'[1 : _SERIES[name]]])
+            if len(shape) != self._axes[name] or shape[:1] != length:
+                axes = ', '.join(['N', *'????'[1 : self._axes[name]]])
                 raise FileError(
                     f'{self._path}: {name!r} has shape {shape}, expected ({axes}) with as many '
                     f'rows as time, which has shape {self._shapes["time"]}.'
                 )
+        if self.titles:
+            return  # what the columns are, the layout of tables says
         n = self._shapes.get('motion', self._shapes.get('position', ()))[-1]
         quantities = [quantity for quantity in QUANTITIES if quantity in self._shapes]
         if 'motion' not in self._shapes and quantities != list(QUANTITIES[: len(quantities)]):
@@ -185,7 +212,7 @@ class Npz:
             if not names:
                 raise FileError(
                     f"{self._path}: there are no 'joint_names'; add them to the file, or give "
-                    'joint_names.'
+                    f'joint_names; {_LAYOUT}.'
                 )
         if len(names) != n:
             raise FileError(

@@ -156,8 +156,8 @@ class Samples:
         missing = [name for name in wanted if name not in self.joint_names]
         if missing:
             raise JointNameError(
-                f'{self.name}: {listed(missing)} missing; it has {listed(self.joint_names)}, '
-                f'expected each of {listed(wanted)}, in any order.'
+                f'{self.name}: {listed(missing)} missing; it has {listed(self.joint_names)}.'
+                + (' Is it a motion of another robot?' if missing == list(wanted) else '')
             )
         used = [name for name in self.joint_names if name in set(wanted)]
         unused = tuple(name for name in self.joint_names if name not in set(wanted))
@@ -229,17 +229,17 @@ def join_results(parts: Sequence[Results]) -> Results:
     motors = None
     if head.motors is not None:
         found = [part.motors for part in parts if part.motors is not None]
-        motors = MotorMotion(*(_join([motor[i] for motor in found]) for i in range(3)))
+        motors = MotorMotion(*(joined([motor[i] for motor in found]) for i in range(3)))
     remarks = dict.fromkeys(remark for part in parts for remark in part.remarks)
     return replace(
         head,
         times=np.concatenate([times_from(part, head.start) for part in parts]),
-        motion=_join([part.motion for part in parts]),
-        effort=_join([part.effort for part in parts]),
+        motion=joined([part.motion for part in parts]),
+        effort=joined([part.effort for part in parts]),
         motors=motors,
         remarks=tuple(remarks),
         wrenches=tuple(
-            replace(wrench, values=_join([np.asarray(part.wrenches[i].values) for part in parts]))
+            replace(wrench, values=joined([np.asarray(part.wrenches[i].values) for part in parts]))
             for i, wrench in enumerate(head.wrenches)
         ),
     )
@@ -252,7 +252,8 @@ def times_from(part: Samples | Results, start: int) -> Array:
     return part.times + 1e-9 * (part.start - start)
 
 
-def _join(arrays: list[Array]) -> Array:
+def joined(arrays: list[Array]) -> Array:
+    """Join arrays (N, K, n) along the samples, with NaN where some have fewer orders K."""
     orders = max(array.shape[1] for array in arrays)
     result = np.full((sum(map(len, arrays)), orders, arrays[0].shape[2]), np.nan)
     first = 0

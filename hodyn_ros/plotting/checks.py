@@ -25,6 +25,13 @@ from hodyn_ros.plotting.source import Source
 Array = NDArray[np.float64]
 
 
+# What may have a limit, in the order of tables.
+_QUANTITIES = (
+    'position', 'velocity', 'acceleration', 'jerk', 'effort', 'effort_dot',
+    'motor_velocity', 'motor_torque', 'motor_torque_rate', 'deflection',
+)  # fmt: skip
+
+
 class Check(NamedTuple):
     """One quantity of all joints or motors beside its limits."""
 
@@ -70,6 +77,26 @@ def all_checks(
     return (*_joint_checks(source, limits), *_motor_checks(source, motor_limits))
 
 
+def busiest_joints(source: Source, limits: MotionLimits, most: int) -> list[str]:
+    """Names of the joints that come nearest to one of their limits, in the order of the model.
+
+    Parameters
+    ----------
+    source : Source
+    limits : MotionLimits
+    most : int
+        How many.
+
+    Returns
+    -------
+    list of str
+    """
+    shares = np.array([check.shares for check in _joint_checks(source, limits)])
+    peaks = np.fmax.reduce(shares, axis=0, initial=0.0)
+    chosen = np.sort(np.argsort(-peaks, kind='stable')[:most])
+    return [source.model.joint_names[joint] for joint in chosen.tolist()]
+
+
 def all_violations(
     source: Source,
     limits: MotionLimits,
@@ -78,6 +105,9 @@ def all_violations(
 ) -> tuple[Violation, ...]:
     """Find the worst sample of every joint, motor and quantity that exceeds its limit.
 
+    What is not known at a sample, such as a derivative that could not be estimated there, exceeds
+    nothing there.
+
     Raises
     ------
     ActuatorError
@@ -85,7 +115,7 @@ def all_violations(
     """
     # Zero exceeds no limit of what may be unknown; positions are always known.
     motion, effort = np.nan_to_num(source.motion), np.nan_to_num(source.effort)
-    found = find_violations(source.model, limits, motion, effort)
+    found = _in_order(find_violations(source.model, limits, motion, effort))
     if source.motors is None or motor_limits is None:
         return found
     if actuators is None:
@@ -99,7 +129,11 @@ def all_violations(
             f'actuators {listed(actuators.motor_names)}.'
         )
     motors = MotorMotion(*(np.nan_to_num(array) for array in source.motors))
-    return (*found, *find_motor_violations(actuators, motor_limits, motors))
+    return (*found, *_in_order(find_motor_violations(actuators, motor_limits, motors)))
+
+
+def _in_order(violations: Sequence[Violation]) -> tuple[Violation, ...]:
+    return tuple(sorted(violations, key=lambda found: _QUANTITIES.index(found.quantity)))
 
 
 def checked_violations(

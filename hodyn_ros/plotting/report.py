@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 
@@ -32,8 +32,10 @@ from hodyn_ros.plotting.sections import (
     checks_section,
     header,
     remarks_section,
+    robot_in_motion,
     robot_section,
 )
+from hodyn_ros.plotting.skeleton import frames
 from hodyn_ros.plotting.source import Results, Source, checked_source
 from hodyn_ros.resources import optional_import_module
 
@@ -56,6 +58,7 @@ def html_report(
     violations: Sequence[Violation] | None = None,
     remarks: Sequence[str] = (),
     title: str | None = None,
+    robot_file: str | None = None,
 ) -> str:
     """Write a report on a motion with its efforts as a self-contained HTML page.
 
@@ -76,6 +79,8 @@ def html_report(
         What the reader should know, beside the remarks of the results.
     title : str, optional
         By default the names of the robot and the motion.
+    robot_file : str, optional
+        Where the model comes from.
 
     Returns
     -------
@@ -111,19 +116,25 @@ def html_report(
         *checks_section(source, checks, found),
         *remarks_section((*source.remarks, *remarks)),
         *robot_section(source, bounds),
+    ]
+    beside = [
         *_joints(source, bounds, found, pictures),
         *_portraits(source, bounds, found, pictures),
         *_motors(source, motor_limits, found, pictures),
         *_energy(source, pictures),
     ]
+    content = [
+        *sections,
+        element('div', robot_in_motion(source, bounds), element('div', *beside), class_='beside'),
+    ]
     heading = title or f'{model.name}: {source.name}'
     return _template('report.html').substitute(
         title=element('x', heading)[3:-4],
         style=_asset('report.css'),
-        header=header(source, heading, checks, found),
-        content=joined(sections, '\n'),
+        header=header(source, heading, checks, found, robot_file),
+        content=joined(content, '\n'),
         footer=_footer(pictures),
-        pictures=pictures.json(),
+        pictures=pictures.json(frames(source, bounds)),
         plotly=_harmless(_plotly()),
         script=_asset('report.js'),
     )
@@ -180,10 +191,16 @@ class _Pictures:
         """Samples of the motion."""
         return len(self._source.times)
 
-    def json(self) -> str:
+    def json(self, robot: Mapping[str, Array | list[list[int]]]) -> str:
         """Write the data of all pictures; no text in it can end the element that it stands in."""
         n = self.n_stretches
-        data = {'panels': [_panel_data(panel, n) for panel in self._panels]}
+        data = {
+            'panels': [_panel_data(panel, n) for panel in self._panels],
+            'robot': {
+                name: _packed(value.ravel()) if isinstance(value, np.ndarray) else value
+                for name, value in robot.items()
+            },
+        }
         return json.dumps(data, separators=(',', ':'), allow_nan=False).replace('<', r'\u003c')
 
 

@@ -14,12 +14,17 @@ from hodyn_ros.plotting.markup import Markup, element, joined, table
 from hodyn_ros.plotting.panels import percent
 from hodyn_ros.plotting.quantities import limited_quantity, number
 from hodyn_ros.plotting.source import Source
+from hodyn_ros.resources import package_version
 
 NONE = '–'
 
 
 def header(
-    source: Source, title: str, checks: Sequence[Check], violations: Sequence[Violation]
+    source: Source,
+    title: str,
+    checks: Sequence[Check],
+    violations: Sequence[Violation],
+    robot_file: str | None,
 ) -> Markup:
     """Title, what was computed, the verdict, and links to the sections."""
     duration = float(source.times[-1] - source.times[0])
@@ -32,10 +37,15 @@ def header(
     if source.start:
         instant = datetime.fromtimestamp(source.start / 1e9, timezone.utc)
         facts += f' Times count from {instant:%Y-%m-%d %H:%M:%S} UTC.'
+    now = datetime.now(timezone.utc)
+    origin = f'Written on {now:%Y-%m-%d at %H:%M} UTC by hodyn_ros {package_version()}.'
+    if robot_file:
+        origin += f' Robot: {robot_file}.'
     return joined(
         [
             element('h1', title),
             element('p', facts, class_='quiet'),
+            element('p', origin, class_='quiet'),
             verdict(checks, violations, source.has_jumps),
             _links(source),
         ],
@@ -69,7 +79,8 @@ def verdict(
 
 
 def _links(source: Source) -> Markup:
-    places = [('checks', 'Checks'), ('robot', 'Robot'), ('joints', 'Joints')]
+    places = [('checks', 'Checks'), ('robot', 'Robot')]
+    places += [('motion', 'Robot in motion'), ('joints', 'Joints')]
     if source.effort.shape[1] > 1:
         places.append(('portraits', 'Torque over its rate'))
     if source.motors is not None and source.motor_names:
@@ -108,7 +119,8 @@ def _violation_table(source: Source, violations: Sequence[Violation]) -> Markup:
         excess = abs(violation.value - violation.limit)
         share = excess / abs(violation.limit) if violation.limit else np.inf
         by = f'{number(excess)} {quantity.unit}'
-        if np.isfinite(share):
+        # Relative to where the zero of a joint happens to be, an excess says nothing.
+        if np.isfinite(share) and violation.quantity != 'position':
             by += f' ({percent(share)})'
         rows.append(
             [
@@ -202,6 +214,34 @@ def robot_section(source: Source, limits: MotionLimits) -> Iterator[Markup]:
         yield element('p', 'Doubtful values in the description:')
         yield element('ul', *(element('li', warning) for warning in model.warnings))
     yield element('div', _joint_table(source, limits), _mass_table(model), class_='tables')
+
+
+def robot_in_motion(source: Source, limits: MotionLimits) -> Markup:
+    """Draw the skeleton of the robot at a time that can be chosen, with the shares of efforts."""
+    first, last = source.times[[0, -1]].tolist()
+    slider = element(
+        'input', type='range', min=0, max=1, step='any', value=0, aria_label='Time'
+    ).removesuffix('</input>')
+    shares = [
+        element('li', element('span', name), element('b', NONE), data_joint=joint)
+        for joint, name in enumerate(source.model.joint_names)
+        if np.isfinite(limits.effort[joint])
+    ]
+    caption = 'Drag to turn; a double click turns it back. It follows the pointer in the pictures.'
+    text = 'Part of its limit that the torque or force of each joint uses' if shares else ''
+    return element(
+        'section',
+        element('h3', 'Robot in motion'),
+        element('p', caption, class_='quiet screen'),
+        element(
+            'div', class_='skeleton', role='img',
+            aria_label=f'Skeleton of the robot from {first:.4g} s to {last:.4g} s',
+        ),
+        element('p', element('button', 'Play', type='button'), Markup(slider), element('output')),
+        element('p', text, class_='quiet') if shares else '',
+        element('ul', *shares, class_='used'),
+        class_='robot', id='motion',
+    )  # fmt: skip
 
 
 def _joint_table(source: Source, limits: MotionLimits) -> Markup:
