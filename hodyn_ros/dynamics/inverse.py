@@ -21,6 +21,7 @@ from hodyn_ros.dynamics.additions import add_friction_and_armature
 from hodyn_ros.dynamics.compiled import COMPILED_BLOCK, compiled_efforts
 from hodyn_ros.dynamics.samples import BLOCK, Compute, Samples, on_bodies
 from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.engine.calls import refuses
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
@@ -123,15 +124,17 @@ def inverse_dynamics(
     if wrench is None and algorithm == 'auto':
         # One sample in a control loop: the compiled call checks the rest of its arguments.
         try:
-            shape, single, robot = model.derived[motion.shape]  # type: ignore[union-attr]
-            if out is None:
-                effort = np.empty(shape)
-                if single(robot, motion, effort) == 0:
-                    return effort
-            elif out.shape == shape and single(robot, motion, out) == 0:
-                return out
-        except (AttributeError, KeyError, TypeError):
+            shape, single, table = model.derived[motion.shape]  # type: ignore[union-attr]
+            effort = np.empty(shape) if out is None else out if out.shape == shape else None
+        except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
             pass
+        else:
+            try:
+                if single(table, motion, effort) == 0:
+                    return effort
+            except TypeError:
+                if not refuses(motion, effort):
+                    raise
     samples = Samples(model, motion, wrench)
     if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
         raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')

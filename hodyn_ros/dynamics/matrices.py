@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.dynamics.closed_form import SystemSeries, independent, selection_of
+from hodyn_ros.engine.calls import refuses
 from hodyn_ros.engine.results import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
@@ -124,14 +125,19 @@ def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
 
 def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     """Quantity of the independent joints, by its name in `engine.results`, along a motion."""
+    # One sample in a control loop: the compiled call checks the rest of its arguments.
     try:
-        # One sample in a control loop: the compiled call checks the rest of its arguments.
         shape, single, table = model.derived[name, motion.shape]  # type: ignore[union-attr]
-        result = np.empty(shape)
-        if single(table, motion, result) == 0:
-            return result
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
         pass
+    else:
+        try:
+            result = np.empty(shape)
+            if single(table, motion, result) == 0:
+                return result
+        except TypeError:
+            if not refuses(motion):
+                raise
     lowest_K = 1 if name in (MASS_MATRIX, WEIGHT) else 2
     array = motion_array(model, motion, lowest_K)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,7 @@ def evaluate_blocks(
 def single_arguments(
     address: int, integers: NDArray[np.int64], constants: Array, scratch: Array
 ) -> NDArray[np.int64]:
-    """Addresses that `numba_call.single` needs besides arrays; what they point to must stay alive.
+    """Addresses that calls in `numba_call` need besides arrays; what is there must stay alive.
 
     Returns
     -------
@@ -56,6 +57,22 @@ def single_arguments(
     """
     pointers = (array.ctypes.data for array in (integers, constants, scratch))
     return np.array([address, *pointers], dtype=np.int64)
+
+
+def refuses(motion: Any, *results: Any) -> bool:
+    """Whether calls in `numba_call` raise `TypeError` for what they are given.
+
+    Asking costs as much as such a call: it is made first, and this is for what it raises.
+    """
+    return not all(
+        type(array) is np.ndarray
+        and array.dtype == np.float64
+        and array.dtype.isnative
+        and array.flags.c_contiguous
+        and array.flags.aligned
+        and (array is motion or array.flags.writeable)
+        for array in (motion, *results)
+    )
 
 
 def aligned(count: int) -> Array:

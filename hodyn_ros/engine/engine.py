@@ -243,8 +243,10 @@ class Engine:
             if unavailable():
                 self._kernels[result] = StraightLine(self._model, program)
                 return
-            from hodyn_ros.engine import kernels, numba_results  # noqa: F401
+            from hodyn_ros.engine import kernels
+            from hodyn_ros.engine.numba_call import single_call
 
+            single_call(3), single_call(2, 2)  # of matrices, of pose and twist
             self._kernels[result] = kernels.program_kernel(self._model, program)
 
     def _try(self, prepare: Callable[[], object]) -> None:

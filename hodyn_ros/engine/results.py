@@ -134,8 +134,7 @@ def compute(
 
 
 def _single_call(middle: Array | None, result: Array) -> Callable[..., int]:
-    from hodyn_ros.engine import numba_call, numba_results
+    from hodyn_ros.engine.numba_call import single_call
 
-    if middle is not None:
-        return numba_results.pose_and_twist
-    return numba_call.single if result.ndim == 3 else numba_results.matrices
+    written = (result,) if middle is None else (middle, result)
+    return single_call(*(array.ndim - 1 for array in written))
