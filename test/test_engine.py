@@ -487,18 +487,18 @@ def test_a_few_samples_start_no_compiler(panda):
 
 @needs_compiler
 def test_a_failing_compiler_is_reported_once_and_replaced(panda, monkeypatch, caplog):
-    from hodyn_ros.engine import engine
+    from hodyn_ros.engine import background, engine
 
     def fail(*_):
         raise RuntimeError('no such processor')
 
-    engine._background().submit(int).result()  # what other tests have started
+    background._thread().submit(int).result()  # what other tests have started
     monkeypatch.setattr(engine.Engine, 'make', fail)
     motion = random_motion(panda, shape=(100,))
     expected = inverse_dynamics(panda, motion, algorithm='nth_order')
     for _ in range(3):
         np.testing.assert_array_equal(inverse_dynamics(panda, motion), expected)
-        engine._background().submit(int).result()  # after the attempt
+        background._thread().submit(int).result()  # after the attempt
     assert [record.message for record in caplog.records] == [
         'Compiling the dynamics of panda failed; slower code is used.'
     ]

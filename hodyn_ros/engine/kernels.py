@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -239,3 +240,7 @@ def _tree_codes(order: int, loaded: bool) -> tuple[bytes, bytes]:
 @cache
 def _threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix='hodyn_engine')
+
+
+if hasattr(os, 'register_at_fork'):  # a child has none of the threads
+    os.register_at_fork(after_in_child=_threads.cache_clear)

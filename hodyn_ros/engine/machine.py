@@ -11,7 +11,6 @@ import ctypes
 import hashlib
 import os
 import tempfile
-import threading
 from functools import cache
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -20,11 +19,11 @@ import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from hodyn_ros.engine.background import compiling
 from hodyn_ros.engine.blocks import ENTRY
 
 _DIGEST_SIZE = 32
 
-_lock = threading.Lock()
 _loaded: WeakValueDictionary[bytes, LoadedCode] = WeakValueDictionary()
 
 
@@ -46,7 +45,7 @@ def machine_code(module: ir.Module) -> bytes:
     bytes
         An object file.
     """
-    with _lock:
+    with compiling:
         text = str(module)
         code = _from_cache(text)
         if code is None:
@@ -84,7 +83,7 @@ def load(code: bytes) -> LoadedCode:
     -------
     LoadedCode
     """
-    with _lock:
+    with compiling:
         loaded = _loaded.get(code)
         if loaded is None:
             loaded = _loaded[code] = LoadedCode(code)
