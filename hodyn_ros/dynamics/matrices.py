@@ -157,7 +157,7 @@ def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:
         if name == WEIGHT:
             return system.gravity_efforts(len(system.J))
         if name != MASS_MATRIX:
-            return system.coriolis_matrices(len(system.C), name == CORIOLIS_MATRIX)
+            return system.coriolis_matrices(len(system.b), name == CORIOLIS_MATRIX)
         M = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrices(len(system.J))]
         selection = selection_of(model)
         return [M[0] + selection.T @ (model.armature[:, None] * selection), *M[1:]]
