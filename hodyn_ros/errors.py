@@ -5,6 +5,8 @@ A message says what was given, what was expected and, where names are concerned,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class HodynError(ValueError):
     """Root of all errors of this package."""
@@ -12,6 +14,20 @@ class HodynError(ValueError):
 
 class ModelError(HodynError):
     """A robot description or model parameter that cannot be used."""
+
+
+class AmbiguousNameError(ModelError):
+    """A name that several robot descriptions have.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Names that only one of them has.
+    """
+
+    def __init__(self, message: str, names: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class MotionError(HodynError):

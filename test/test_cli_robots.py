@@ -12,10 +12,11 @@ import yaml
 from robots import OTHER_JOINTS, TWO_LINK
 
 from hodyn_ros import HodynError, RobotModel, inverse_dynamics
-from hodyn_ros.cli import packages
 from hodyn_ros.cli.main import run
-from hodyn_ros.cli.robots import BUNDLED, Choice, find_robot, load_model
+from hodyn_ros.cli.robots import Choice, load_model
 from hodyn_ros.cli.settings import read_actuators, read_limits
+from hodyn_ros.model import sources
+from hodyn_ros.model.sources import BUNDLED, find_robot
 from hodyn_ros.resources import share_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -149,7 +150,7 @@ def test_ros_packages_with_several_descriptions_or_none_say_what_they_have(prefi
 
 def test_a_package_that_is_only_in_the_share_folder_is_not_installed(prefix):
     (prefix / 'share' / 'loose').mkdir(parents=True)
-    assert packages.find_package('loose') is None
+    assert sources.find_package('loose') is None
 
 
 def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
@@ -161,20 +162,20 @@ def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
         path.write_text(TWO_LINK)
 
     def found(name):
-        return packages.find_example_robot(name).path.relative_to(robots).as_posix()
+        return sources.find_example_robot(name).path.relative_to(robots).as_posix()
 
     assert found('ur5') == found('ur5_robot') == 'ur_description/urdf/ur5_robot.urdf'
     assert found('ur5_gripper') == 'ur_description/urdf/ur5_gripper.urdf'
     assert found('six') == found('long') == 'six_data/robots/long.urdf'
     assert found('four_b_description/four') == 'four_b_description/four.urdf'
-    assert packages.find_example_robot('nothing') is None
+    assert sources.find_example_robot('nothing') is None
     for name in ('four', 'ur'):
         with pytest.raises(HodynError, match='several'):
-            packages.find_example_robot(name)
+            sources.find_example_robot(name)
     assert find_robot('example-robot-data:ur5').origin == 'example-robot-data'
 
 
-@pytest.mark.skipif(not packages.example_robots(), reason='example-robot-data is not installed')
+@pytest.mark.skipif(not sources.example_robots(), reason='example-robot-data is not installed')
 def test_robots_of_the_installed_example_robot_data_are_found():
     assert len(joint_names('ur5')) == 6
     assert joint_names('talos_left_arm')[0].startswith('arm_left')

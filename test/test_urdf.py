@@ -216,7 +216,7 @@ X = joint('x', 'a', 'b')
     ('text', 'reason'),
     [
         ('', 'empty'),
-        ('no/such/file.urdf', 'neither XML text nor a readable file'),
+        ('no/such/file.urdf', 'There is no file no/such/file.urdf'),
         ('<robot name="r">', 'not XML'),
         ('<robot name="r"/><robot name="s"/>', 'not XML'),
         (b'\xff\xfe\x00', 'not XML'),

@@ -60,6 +60,11 @@ def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDA
         raise MotionError(
             f'The motion is not an array of numbers ({error}); expected shape {expected}.'
         ) from error
+    if isinstance(motion, np.ma.MaskedArray):
+        raise MotionError(
+            'The motion is a masked array, whose masked values would be used; fill them '
+            '(motion.filled(...)) or leave out their samples.'
+        )
     if array.dtype.kind not in 'fiu':
         raise MotionError(
             f'The motion has elements of type {array.dtype}, expected real numbers of shape '

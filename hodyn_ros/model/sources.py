@@ -1,4 +1,4 @@
-"""Finds robot descriptions in packages that are installed: of Python and of ROS.
+"""Finds robot descriptions by name: bundled ones, and those of packages of Python and of ROS.
 
 The ament index is read as the files that it is: asking ament_index_python would need a ROS
 installation, and tells nothing more.
@@ -7,31 +7,125 @@ installation, and tells nothing more.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from hodyn_ros.errors import ModelError
+from hodyn_ros.errors import AmbiguousNameError, ModelError
+from hodyn_ros.model import xacro
 from hodyn_ros.names import listed
+from hodyn_ros.resources import share_file
+
+BUNDLED = {
+    'panda': 'config/panda.yaml',
+    'panda_with_hand': 'config/panda.yaml',
+    'iiwa14': 'config/iiwa14.yaml',
+    'two_link': None,
+}
+"""Robots that come with this package, and the files with limits that a URDF cannot hold."""
 
 EXAMPLE_ROBOT_DATA = 'example-robot-data'
 SUFFIXES = ('.urdf', '.urdf.xacro', '.xacro')
 
 _INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
+# A longer text was meant to be something else than a name.
+_LONGEST_NAME = 120
 
 
-class Found(NamedTuple):
-    """A robot description in a package."""
+class Source(NamedTuple):
+    """A robot description that was found."""
 
     path: Path
-    package: str
-    """Where it comes from, for messages."""
+    origin: str
+    """Where it comes from, for people."""
+    limits: Path | None = None
+    """File with limits that belong to it."""
     xacro_arguments: Mapping[str, str] = {}
+
+    def description(self, arguments: Mapping[str, str] | None = None) -> str | Path:
+        """URDF text of a xacro file, or the path of a URDF.
+
+        Raises
+        ------
+        ModelError
+            If there are arguments for a URDF, or xacro is missing or refuses the file.
+        """
+        if self.path.name.endswith('.xacro'):
+            return xacro.expand(self.path, {**self.xacro_arguments, **(arguments or {})})
+        if arguments:
+            raise ModelError(
+                f'{self.path} is not a xacro file, which alone takes arguments; given are '
+                f'{listed(arguments)}.'
+            )
+        return self.path
+
+
+def find_robot(name: str) -> Source:
+    """Find a robot description.
+
+    Parameters
+    ----------
+    name : str
+        Path of a URDF or xacro file, name of a bundled robot, of one of a package in `PACKAGES`,
+        or ``package:name``.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    ModelError
+        If nothing or too much has this name.
+    """
+    if name in BUNDLED:
+        limits = BUNDLED[name]
+        return Source(
+            share_file(f'urdf/{name}.urdf'), 'bundled', share_file(limits) if limits else None
+        )
+    if len(name) > _LONGEST_NAME and not os.path.exists(name):
+        raise ModelError(_not_found(f'{name[:_LONGEST_NAME]}...'))
+    path = os.path.expanduser(name)
+    if os.path.exists(path) and not os.path.isdir(path):  # pipes are files too
+        return Source(Path(path), 'file')
+    package, separator, rest = name.partition(':')
+    if separator and package in PACKAGES:
+        found = PACKAGES[package](rest)
+    else:
+        found = next((robot for find in PACKAGES.values() if (robot := find(name))), None)
+    if found is None:
+        raise ModelError(_not_found(name))
+    return found
+
+
+def _not_found(name: str) -> str:
+    if os.path.isdir(name):
+        return f'{name} is a folder, expected a URDF or xacro file, or the name of a robot.'
+    if name.endswith(SUFFIXES) or (os.sep in name and ':' not in name and '\n' not in name):
+        return f'There is no file {name}.'
+    examples = sorted({k.partition('/')[2].removesuffix('_robot') for k in example_robots()})
+    names = [*BUNDLED, *(key for key in examples if key not in BUNDLED)]
+    close = difflib.get_close_matches(name.partition(':')[2] or name, names, 5)
+    hint = f' Is {" or ".join(close)} meant?' if close else ''
+    return (
+        f'There is no robot {name!r}.{hint} Expected the text of a URDF, a URDF or xacro file, a '
+        'robot of robot_descriptions or of a ROS package (package/path/robot.urdf), or one of '
+        f'{listed([*close, *(key for key in names if key not in close)])}'
+        f'{"" if examples else "; example-robot-data, which has more, is not installed"}.'
+    )
+
+
+def _ambiguous(name: str, where: str, names: Sequence[str]) -> AmbiguousNameError:
+    return AmbiguousNameError(
+        f'{name!r} may be several robots of {where}: {listed(names)}. Give one of these names.',
+        names,
+    )
 
 
 def prefixes() -> list[Path]:
@@ -73,7 +167,7 @@ def _example_folders() -> Iterator[Path]:
                 return
 
 
-def find_example_robot(name: str) -> Found | None:
+def find_example_robot(name: str) -> Source | None:
     """Robot of example-robot-data, by the name of its file with or without its folder.
 
     Parameters
@@ -84,23 +178,20 @@ def find_example_robot(name: str) -> Found | None:
 
     Returns
     -------
-    Found or None
+    Source or None
 
     Raises
     ------
-    ModelError
+    AmbiguousNameError
         If the name belongs to several files.
     """
     robots = example_robots()
     for fits in (_is_file_name, _is_short_file_name, _is_folder_name):
         matches = {key: path for key, path in robots.items() if fits(key, name)}
         if len(matches) == 1:
-            return Found(next(iter(matches.values())), EXAMPLE_ROBOT_DATA)
+            return Source(next(iter(matches.values())), EXAMPLE_ROBOT_DATA)
         if matches:
-            raise ModelError(
-                f'{name!r} may be several robots of {EXAMPLE_ROBOT_DATA}: '
-                f'{listed(sorted(matches))}. Give one of these names.'
-            )
+            raise _ambiguous(name, EXAMPLE_ROBOT_DATA, sorted(matches))
     return None
 
 
@@ -117,7 +208,7 @@ def _is_folder_name(key: str, name: str) -> bool:
     return name in (folder, folder.removesuffix('_description'), folder.removesuffix('_data'))
 
 
-def find_described_robot(name: str) -> Found | None:
+def find_described_robot(name: str) -> Source | None:
     """Robot of the Python package robot_descriptions, which downloads it where it has to.
 
     Parameters
@@ -127,7 +218,7 @@ def find_described_robot(name: str) -> Found | None:
 
     Returns
     -------
-    Found or None
+    Source or None
 
     Raises
     ------
@@ -151,10 +242,10 @@ def find_described_robot(name: str) -> Found | None:
     path = getattr(module, 'URDF_PATH', None) or getattr(module, 'XACRO_PATH', None)
     if path is None:
         raise ModelError(f'{module_name} of {package} is not a URDF, expected one that is.')
-    return Found(Path(path), package, getattr(module, 'XACRO_ARGS', {}))
+    return Source(Path(path), package, None, getattr(module, 'XACRO_ARGS', {}))
 
 
-def find_in_ros_package(name: str) -> Found | None:
+def find_in_ros_package(name: str) -> Source | None:
     """Robot of a ROS package: ``package/path/below/share``, or ``package`` if it has only one.
 
     Parameters
@@ -164,7 +255,7 @@ def find_in_ros_package(name: str) -> Found | None:
 
     Returns
     -------
-    Found or None
+    Source or None
         None if there is no such package.
 
     Raises
@@ -182,7 +273,7 @@ def find_in_ros_package(name: str) -> Found | None:
     if relative:
         path = folder / relative
         if path.is_file():
-            return Found(path, source)
+            return Source(path, source)
     files = sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob('*')
@@ -198,8 +289,13 @@ def find_in_ros_package(name: str) -> Found | None:
     if len(chosen) != 1:
         if not files:
             raise ModelError(f'The ROS package {package} has no robot descriptions in {folder}.')
-        raise ModelError(
-            f'The ROS package {package} has the descriptions {listed(files)}. Give one of them, '
-            f'such as {package}/{files[0]}.'
-        )
-    return Found(folder / chosen[0], source)
+        raise _ambiguous(name, source, [f'{package}/{file}' for file in files])
+    return Source(folder / chosen[0], source)
+
+
+PACKAGES = {
+    EXAMPLE_ROBOT_DATA: find_example_robot,
+    'robot_descriptions': find_described_robot,
+    'ros': find_in_ros_package,
+}
+"""Where a name is looked for, in this order; ``package:name`` looks in one of them only."""
