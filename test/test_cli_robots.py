@@ -384,3 +384,35 @@ def test_info_shows_actuators(capsys):
     assert run(['info', 'panda', '--actuators', file, '--json']) == 0
     data = json.loads(capsys.readouterr().out)
     assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
+
+
+def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(['info', 'panda', '--limits', 'panda', '--actuators', 'panda_sea', '--json']) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
+    assert str(share_file('config/panda.yaml')) in data['limits_from']
+    for option in ('--limits', '--actuators'):
+        assert run(['info', 'panda', option, 'panda_see']) == 2
+        assert 'iiwa14, panda, panda_sea' in capsys.readouterr().err
+    (tmp_path / 'panda_sea').write_text('other: {}')  # a file of that name comes first
+    assert run(['info', 'panda', '--actuators', 'panda_sea']) == 2
+    assert 'holds no actuators' in capsys.readouterr().err
+
+
+def test_a_name_of_several_robots_is_answered_with_a_line_to_copy(prefix, capsys):
+    install(prefix, 'many', a__urdf=TWO_LINK, b__urdf=OTHER_JOINTS)
+    assert run(['info', 'many']) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == 'For example: hodyn info many/urdf/a.urdf'
+    assert run(line.split()[3:]) == 0
+
+
+def test_inertias_that_no_body_has_need_an_option(tmp_path, capsys):
+    path = tmp_path / 'arm.urdf'
+    path.write_text(TWO_LINK.replace('ixx="0.01"', 'ixx="-0.01"'))
+    assert 'ixx="-0.01"' in path.read_text()
+    assert run(['info', str(path)]) == 2
+    assert '--allow-impossible-inertia' in capsys.readouterr().err
+    assert run(['info', str(path), '--allow-impossible-inertia']) == 0
+    assert 'not positive semi-definite' in capsys.readouterr().out

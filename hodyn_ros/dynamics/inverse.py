@@ -132,7 +132,7 @@ def inverse_dynamics(
             try:
                 if single(table, motion, effort) == 0:
                     return effort
-            except TypeError:
+            except Exception:
                 if not refuses(motion, effort):
                     raise
     samples = Samples(model, motion, wrench)

@@ -135,7 +135,7 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
             result = np.empty(shape)
             if single(table, motion, result) == 0:
                 return result
-        except TypeError:
+        except Exception:
             if not refuses(motion):
                 raise
     lowest_K = 1 if name in (MASS_MATRIX, WEIGHT) else 2

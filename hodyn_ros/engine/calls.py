@@ -60,7 +60,7 @@ def single_arguments(
 
 
 def refuses(motion: Any, *results: Any) -> bool:
-    """Whether calls in `numba_call` raise `TypeError` for what they are given.
+    """Whether calls in `numba_call` raise an error since they do not take what they are given.
 
     Asking costs as much as such a call: it is made first, and this is for what it raises.
     """

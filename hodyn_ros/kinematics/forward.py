@@ -88,7 +88,7 @@ def forward_kinematics(
             pose, V = np.empty((4, 4)), np.empty(shape)
             if single(table, motion, pose, V) == 0:
                 return LinkMotion(pose, V)
-        except TypeError:
+        except Exception:
             if not refuses(motion):
                 raise
     array = motion_array(model, motion, lowest_K=1)
