@@ -15,7 +15,7 @@ the joint screws X: revolute, prismatic or helical.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.kinematics.body import body_poses
-from hodyn_ros.kinematics.joints import JointTransforms, body_coordinates
+from hodyn_ros.kinematics.joints import JointTransforms
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
 
@@ -32,45 +32,6 @@ Array = NDArray[np.float64]
 # Numbers in one system matrix for all samples that are computed together: small enough for the
 # two dozen matrices of an evaluation to stay in the cache.
 _NUMBERS_IN_BLOCK = 2**15
-
-
-# --- Matrices of the independent joints ----------------------------------------------------------
-
-
-def independent(
-    model: RobotModel, motion: Array, quantities: Callable[[SystemSeries], list[Array]]
-) -> Array:
-    """Quantities of the independent joints along a motion; the orders become an axis.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (N, K, n)
-    quantities : callable
-        Gives a list with one array for each order from system matrices whose Jacobian is that of
-        the independent joints.
-
-    Returns
-    -------
-    ndarray, shape (N, orders, ...)
-    """
-    coordinates = body_coordinates(model, motion)
-    # Motions and efforts of the bodies' joints are those of the independent ones times constants.
-    selection = selection_of(model)
-    results = []
-    with np.errstate(over='ignore', invalid='ignore'):
-        for block in _blocks(model, len(coordinates)):
-            system = series(model, coordinates[block])
-            system = system._replace(J=[J @ selection for J in system.J])
-            results.append(np.stack(quantities(system), axis=1))
-    return np.concatenate(results)
-
-
-def selection_of(model: RobotModel) -> Array:
-    """Constant matrix of the velocities of all bodies' joints by those of the independent ones."""
-    selection = np.zeros((model.n_bodies, model.n_joints))
-    selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
-    return selection
 
 
 # --- Inverse dynamics ---------------------------------------------------------------------------
@@ -98,7 +59,7 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
     N, K, n_bodies = coordinates.shape
     efforts = written_out_efforts if K <= 5 else leibniz_efforts
     results = np.empty((N, K - 2, n_bodies))
-    for block in _blocks(model, N):
+    for block in blocks(model, N):
         W = np.zeros((len(coordinates[block]), K - 2, n_bodies, 6))
         for body, wrench in applied.items():
             W[:, :, body] = wrench[block]
@@ -478,8 +439,8 @@ def _gravity_screw(model: RobotModel) -> Array:
     return np.concatenate([np.zeros(3), -model.gravity])[:, None]
 
 
-def _blocks(model: RobotModel, N: int) -> Iterator[slice]:
-    """Slices of the samples, at least one."""
+def blocks(model: RobotModel, N: int) -> Iterator[slice]:
+    """Slices of N samples that are computed together, at least one."""
     step = max(1, _NUMBERS_IN_BLOCK // (6 * model.n_bodies) ** 2)
     for start in range(0, max(N, 1), step):
         yield slice(start, start + step)

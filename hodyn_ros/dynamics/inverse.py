@@ -21,13 +21,13 @@ from hodyn_ros.dynamics.additions import add_friction_and_armature
 from hodyn_ros.dynamics.compiled import COMPILED_BLOCK, compiled_efforts
 from hodyn_ros.dynamics.samples import BLOCK, Compute, Samples, on_bodies
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.calls import refuses
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
     HIGHEST_ORDER,
     STRAIGHT_LINE,
     engine_of,
+    refuses,
 )
 from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.errors import HodynError

@@ -12,8 +12,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.dynamics.closed_form import SystemSeries, independent, selection_of
-from hodyn_ros.engine.calls import refuses
+from hodyn_ros.dynamics.closed_form import blocks, series
+from hodyn_ros.engine.engine import refuses
 from hodyn_ros.engine.results import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
@@ -22,7 +22,13 @@ from hodyn_ros.engine.results import (
     Term,
     compute,
 )
-from hodyn_ros.kinematics.joints import checked_result, motion_array, refuse_not_finite
+from hodyn_ros.kinematics.joints import (
+    body_coordinates,
+    checked_result,
+    motion_array,
+    refuse_not_finite,
+    selection_of,
+)
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -152,14 +158,21 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
 
 def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:
     """Quantity of the independent joints by NumPy, along motions of shape (N, K, n)."""
-
-    def quantity(system: SystemSeries) -> list[Array]:
-        if name == WEIGHT:
-            return system.gravity_efforts(len(system.J))
-        if name != MASS_MATRIX:
-            return system.coriolis_matrices(len(system.b), name == CORIOLIS_MATRIX)
-        M = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrices(len(system.J))]
-        selection = selection_of(model)
-        return [M[0] + selection.T @ (model.armature[:, None] * selection), *M[1:]]
-
-    return independent(model, motion, quantity)
+    coordinates = body_coordinates(model, motion)
+    # Motions and efforts of the bodies' joints are those of the independent ones times constants.
+    selection = selection_of(model)
+    results = []
+    with np.errstate(over='ignore', invalid='ignore'):
+        for block in blocks(model, len(coordinates)):
+            system = series(model, coordinates[block])
+            system = system._replace(J=[J @ selection for J in system.J])
+            if name == WEIGHT:
+                orders = system.gravity_efforts(len(system.J))
+            elif name != MASS_MATRIX:
+                orders = system.coriolis_matrices(len(system.b), name == CORIOLIS_MATRIX)
+            else:
+                M = system.mass_matrices(len(system.J))
+                orders = [0.5 * (Mk + np.swapaxes(Mk, -1, -2)) for Mk in M]
+                orders[0] += selection.T @ (model.armature[:, None] * selection)
+            results.append(np.stack(orders, axis=1))
+    return np.concatenate(results)

@@ -6,7 +6,9 @@ import logging
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from hodyn_ros.engine.background import compiling, submit
 from hodyn_ros.engine.effort_programs import effort_program
@@ -256,6 +258,22 @@ class Engine:
             _logger.exception(
                 'Compiling the dynamics of %s failed; slower code is used.', self._model.name
             )
+
+
+def refuses(motion: Any, *results: Any) -> bool:
+    """Whether calls in `numba_call` raise an error since they do not take what they are given.
+
+    Asking costs as much as such a call: it is made first, and this is for what it raises.
+    """
+    return not all(
+        type(array) is np.ndarray
+        and array.dtype == np.float64
+        and array.dtype.isnative
+        and array.flags.c_contiguous
+        and array.flags.aligned
+        and (array is motion or array.flags.writeable)
+        for array in (motion, *results)
+    )
 
 
 def engine_of(model: RobotModel) -> Engine:

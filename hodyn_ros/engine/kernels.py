@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.body_programs import base_state, constants
-from hodyn_ros.engine.calls import aligned, evaluate_blocks, single_arguments
 from hodyn_ros.engine.effort_programs import effort_program
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.machine import load, machine_code, vector_width
@@ -24,6 +24,18 @@ Array = NDArray[np.float64]
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
+
+# Releases the interpreter lock while it runs. The arguments are those of `blocks.EVALUATE`.
+_BLOCKS = ctypes.CFUNCTYPE(
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
 
 
 class Kernel:
@@ -37,8 +49,8 @@ class Kernel:
         Numbers that a sample has in the wrenches.
     friction : bool
         Whether the friction of the joints, if there is any, is included.
-    single_table : ndarray
-        For the calls in `numba_call`.
+    single_table : ndarray of int64
+        Addresses that calls in `numba_call` need besides those of the arrays of a sample.
     """
 
     def __init__(
@@ -59,10 +71,9 @@ class Kernel:
         self._loaded = [load(code) for code in codes]
         self._addresses = [loaded.address for loaded in self._loaded]
         self._lanes = (1, vector_width())
-        self._single_scratch = aligned(scratch_sizes[0])
-        self.single_table = single_arguments(
-            self._addresses[0], integers, numbers, self._single_scratch
-        )
+        self._single_scratch = _aligned(scratch_sizes[0])
+        pointers = (array.ctypes.data for array in (integers, numbers, self._single_scratch))
+        self.single_table = np.array([self._addresses[0], *pointers], dtype=np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kernel, (
@@ -129,16 +140,15 @@ class Kernel:
             lanes = self._lanes[which]
             blocks = (len(motion) - start) // lanes
             if blocks:
-                rest = slice(start, None)
-                status |= evaluate_blocks(
-                    self._addresses[which],
-                    self._integers,
-                    self._numbers,
-                    aligned(self._scratch_sizes[which]),
+                scratch = _aligned(self._scratch_sizes[which])
+                status |= _BLOCKS(self._addresses[which])(
+                    self._integers.ctypes.data,
+                    self._numbers.ctypes.data,
+                    scratch.ctypes.data,
                     blocks,
-                    motion[rest],
-                    None if middle is None else middle[rest],
-                    result[rest],
+                    motion[start:].ctypes.data,
+                    None if middle is None else middle[start:].ctypes.data,
+                    result[start:].ctypes.data,
                 )
                 start += blocks * lanes
         return status == 0
@@ -235,6 +245,14 @@ def _tree_codes(order: int, loaded: bool) -> tuple[bytes, bytes]:
         for lanes in (1, width)
     )
     return single, together
+
+
+def _aligned(count: int) -> Array:
+    """Array of zeros at the start of a cache line."""
+    line = 64
+    room = np.zeros(count + line // 8)
+    start = -room.ctypes.data % line // 8
+    return room[start : start + count]
 
 
 @cache

@@ -2,8 +2,8 @@
 
 Compiling takes a tenth of a second or two, so the cache on disk is a convenience. An entry is
 named by the hash of what it was made from (the module's text, the processor, the compiler), so it
-is never out of date, and starts with the hash of its content, so a damaged one is not run. Those that
-have not been used for longest are removed.
+is never out of date, and starts with the hash of its content, so a damaged one is not run. Those
+that have not been used for longest are removed.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def single_call(*dimensions: int) -> Callable[..., int]:
     It takes `Kernel.single_table`, the motion, of shape (K, n), and the results; that their shapes
     fit is the caller's business. Its answer is 0 if the results are there: all numbers are finite,
     and the only result does not overlap the motion. It raises an error for arrays that are not
-    contiguous or not of float64, see `calls.refuses`.
+    contiguous or not of float64, see `engine.refuses`.
     """
     function = _one_result if len(dimensions) == 1 else _two_results
     given = types.Array(types.float64, 2, 'C', readonly=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine import results
-from hodyn_ros.engine.calls import refuses
+from hodyn_ros.engine.engine import refuses
 from hodyn_ros.engine.results import compute
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.body import body_poses, body_twists

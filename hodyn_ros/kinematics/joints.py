@@ -176,10 +176,15 @@ def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
     ndarray, shape (..., n)
         The effort of a mimic joint adds to the joint that it follows, times its multiplier.
     """
+    efforts: Array = body_efforts @ selection_of(model)
+    return efforts
+
+
+def selection_of(model: RobotModel) -> Array:
+    """Constant matrix of the velocities of all bodies' joints by those of the independent ones."""
     selection = np.zeros((model.n_bodies, model.n_joints))
     selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
-    efforts: Array = body_efforts @ selection
-    return efforts
+    return selection
 
 
 class JointTransforms:

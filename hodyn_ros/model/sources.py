@@ -1,4 +1,4 @@
-"""Finds robot descriptions by name: bundled ones, and those of packages of Python and of ROS.
+"""Finds robot descriptions by name, bundled or of packages of Python and ROS; expands xacro files.
 
 The ament index is read as the files that it is: asking ament_index_python would need a ROS
 installation, and tells nothing more.
@@ -11,6 +11,7 @@ import difflib
 import importlib
 import importlib.util
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hodyn_ros.errors import AmbiguousNameError, ModelError
-from hodyn_ros.model import xacro
 from hodyn_ros.names import listed
 from hodyn_ros.resources import share_file
 
@@ -32,6 +32,12 @@ BUNDLED = {
 
 EXAMPLE_ROBOT_DATA = 'example-robot-data'
 SUFFIXES = ('.urdf', '.urdf.xacro', '.xacro')
+
+XACRO_TIMEOUT = 120.0
+"""Time after which xacro is given up [s]."""
+
+# It evaluates Python expressions, prints and exits: that needs a process of its own.
+_PROGRAM = 'import xacro; xacro.main()'
 
 _INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
 # A longer text was meant to be something else than a name.
@@ -57,7 +63,7 @@ class Source(NamedTuple):
             If there are arguments for a URDF, or xacro is missing or refuses the file.
         """
         if self.path.name.endswith('.xacro'):
-            return xacro.expand(self.path, {**self.xacro_arguments, **(arguments or {})})
+            return expand_xacro(self.path, {**self.xacro_arguments, **(arguments or {})})
         if arguments:
             raise ModelError(
                 f'{self.path} is not a xacro file, which alone takes arguments; given are '
@@ -299,3 +305,57 @@ PACKAGES = {
     'ros': find_in_ros_package,
 }
 """Where a name is looked for, in this order; ``package:name`` looks in one of them only."""
+
+
+def expand_xacro(path: Path, arguments: Mapping[str, str] | None = None) -> str:
+    """URDF text that a xacro file stands for.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    arguments : mapping of str to str, optional
+        Values of its arguments (``<xacro:arg>``).
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ModelError
+        If xacro is not installed, or refuses the file.
+    """
+    if importlib.util.find_spec('xacro') is None:
+        raise ModelError(
+            f'{path} is a xacro file, and xacro is not installed: pip install xacro, or in ROS '
+            'install the package xacro. A URDF needs nothing: '
+            f'xacro {path.name} > {path.name.split(".")[0]}.urdf'
+        )
+    pairs = [f'{name}:={value}' for name, value in (arguments or {}).items()]
+    try:
+        done = subprocess.run(
+            [sys.executable, '-c', _PROGRAM, str(path), *pairs],
+            capture_output=True,
+            encoding='utf-8',
+            errors='replace',
+            timeout=XACRO_TIMEOUT,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise ModelError(f'xacro did not finish {path} within {XACRO_TIMEOUT:.0f} s.') from None
+    if done.returncode != 0:
+        raise ModelError(f'xacro refuses {path}: {_last_words(done.stderr)}')
+    return done.stdout
+
+
+def _last_words(text: str) -> str:
+    """Complaint of xacro on one line, without colours."""
+    lines = [''.join(_plain(line)).strip() for line in text.splitlines()]
+    kept = [line for line in lines if line]
+    return ' '.join(kept[-6:]) or 'it gives no reason'
+
+
+def _plain(line: str) -> list[str]:
+    """Leave out escape sequences for colours."""
+    parts = line.split('\x1b[')
+    return [parts[0], *(part.partition('m')[2] for part in parts[1:])]
