@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.kinematics.body import body_poses
 from hodyn_ros.kinematics.joints import JointTransforms
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -177,27 +176,13 @@ def system_matrices(model: RobotModel, positions: Array) -> SystemMatrices:
     -------
     SystemMatrices
     """
-    N, n_bodies = positions.shape
-    poses = body_poses(model, positions)
-    A = np.zeros((N, n_bodies, 6, n_bodies, 6))
-    U = np.empty((N, n_bodies, 6, 6))
+    n_bodies = model.n_bodies
+    own = np.broadcast_to(np.eye(6), (n_bodies, 6, 6))
+    A, U = map(_stacked, _along_the_tree(model, positions[:, None], own))
     X = np.zeros((n_bodies, 6, n_bodies))
-    for i, p in enumerate(model.parent):
-        U[:, i] = se3.Ad(se3.inverse(poses[i]))
-        A[:, i, :, i] = np.eye(6)
-        X[i, :, i] = model.X[i]
-        # The bodies before i on its way to the base: those before p, and p.
-        j = p
-        while j != BASE:
-            A[:, i, :, j] = se3.Ad(se3.inverse(poses[i]) @ poses[j])
-            j = model.parent[j]
-    size = 6 * n_bodies
-    return SystemMatrices(
-        A.reshape(N, size, size),
-        X.reshape(size, n_bodies),
-        _block_diagonal(model.M_body),
-        U.reshape(N, size, 6),
-    )
+    X[np.arange(n_bodies), :, np.arange(n_bodies)] = model.X
+    M = _block_diagonal(model.M_body)
+    return SystemMatrices(A[0], X.reshape(6 * n_bodies, n_bodies), M, U[0])
 
 
 def matrix_a(model: RobotModel, rates: Array) -> Array:
@@ -372,8 +357,7 @@ class SystemSeries(NamedTuple):
 def series(model: RobotModel, coordinates: Array) -> SystemSeries:
     """System matrices and their time derivatives of any order, by Leibniz's rule.
 
-    J = A X and U solve J_i = Ad_{C_i,p(i)} J_p(i) + X_i and U_i = Ad_{C_i,p(i)} U_p(i), since
-    A = (I - D)^-1; V^(k) = (J qd)^(k), eq. (8).
+    J = A X comes from `_along_the_tree`; V^(k) = (J qd)^(k), eq. (8).
 
     Parameters
     ----------
@@ -385,19 +369,32 @@ def series(model: RobotModel, coordinates: Array) -> SystemSeries:
     -------
     SystemSeries
     """
+    J, U = _along_the_tree(model, coordinates, model.X[..., None])
+    rates = list(np.moveaxis(coordinates, 1, 0)[1:, :, None, :, None])
+    b = [se3.ad(V[..., 0]) for V in _product(J, rates, len(rates))]
+    return SystemSeries(model.M_body, _gravity_screw(model), J, U, b)
+
+
+def _along_the_tree(
+    model: RobotModel, coordinates: Array, own: Array
+) -> tuple[list[Array], list[Array]]:
+    """Matrix A diag(own) and U with their time derivatives, in blocks of rows for the bodies.
+
+    Since A = (I - D)^-1, they solve Y_i = Ad_{C_i,p(i)} Y_p(i) + own_i, and the same for U without
+    own_i, from the base outwards.
+    """
     N, K, n_bodies = coordinates.shape
     transforms = JointTransforms(model, coordinates).matrices()
-    base = np.zeros((K, N, 6, n_bodies + 6))
-    base[0, :, :, n_bodies:] = np.eye(6)
-    both = np.zeros((K, N, n_bodies, 6, n_bodies + 6))  # J and U side by side
+    width = own.shape[-1]
+    size = n_bodies * width
+    base = np.zeros((K, N, 6, size + 6))
+    base[0, :, :, size:] = np.eye(6)
+    both = np.zeros((K, N, n_bodies, 6, size + 6))
     for i, p in enumerate(model.parent):
         before = base if p == BASE else both[:, :, p]
         both[:, :, i] = _product(list(transforms[:, :, i]), list(before), K)
-        both[0, :, i, :, i] += model.X[i]
-    J, U = list(both[..., :n_bodies]), list(both[..., n_bodies:])
-    rates = list(np.moveaxis(coordinates, 1, 0)[1:, :, None, :, None])
-    b = [se3.ad(V[..., 0]) for V in _product(J, rates, K - 1)]
-    return SystemSeries(model.M_body, _gravity_screw(model), J, U, b)
+        both[0, :, i, :, i * width : (i + 1) * width] += own[i]
+    return list(both[..., :size]), list(both[..., size:])
 
 
 def _stacked(matrices: Sequence[Array]) -> list[Array]:

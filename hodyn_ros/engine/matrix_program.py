@@ -25,7 +25,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import AXIS, ZERO, Body, Joint, Load, Matrix, Turn, Vector
+from hodyn_ros.engine.formulation import (
+    AXIS,
+    ZERO,
+    Body,
+    Joint,
+    Load,
+    Matrix,
+    Number,
+    Turn,
+    Vector,
+)
 from hodyn_ros.engine.frames import Frames, vector
 from hodyn_ros.engine.kinematics_program import (
     LONGEST,
@@ -33,7 +43,7 @@ from hodyn_ros.engine.kinematics_program import (
     joint_motion,
     twist_of_child,
 )
-from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.engine.program import Program, Recorder
 from hodyn_ros.engine.taylor import derivatives
 from hodyn_ros.model.robot import BASE, RobotModel
 
