@@ -130,7 +130,7 @@ def inverse_dynamics(
             pass
         else:
             try:
-                if single(table, motion, effort) == 0:
+                if effort is not None and single(table, motion, effort) == 0:
                     return effort
             except Exception:
                 if not refuses(motion, effort):
