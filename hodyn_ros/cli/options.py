@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 Function = TypeVar('Function', bound=Callable[..., Any])
 
 BUNDLED_NAMES = ('panda', 'panda_with_hand', 'iiwa14', 'two_link')
-"""As in `hodyn_ros.cli.robots`, which is too slow to be asked by a completion."""
+"""As in `hodyn_ros.model.sources`, which is too slow to be asked by a completion."""
 
 
 class RobotType(click.ParamType):  # type: ignore[type-arg]
