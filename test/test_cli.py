@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hodyn_ros.cli import main, options
+from hodyn_ros.cli import main, options, robots
 from hodyn_ros.cli.main import COMMANDS, hodyn, run
 from hodyn_ros.model import sources
 
