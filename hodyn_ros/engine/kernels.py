@@ -66,8 +66,7 @@ class Kernel:
         self.name = name
         self.wrench_size = wrench_size
         self.friction = friction
-        self._integers, self._numbers = integers, numbers
-        self._codes, self._scratch_sizes = codes, scratch_sizes
+        self._arguments = integers, numbers, codes, scratch_sizes, name, wrench_size, friction
         self._loaded = [load(code) for code in codes]
         self._addresses = [loaded.address for loaded in self._loaded]
         self._lanes = (1, vector_width())
@@ -76,23 +75,10 @@ class Kernel:
         self.single_table = np.array([self._addresses[0], *pointers], dtype=np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel, (
-            self._integers,
-            self._numbers,
-            self._codes,
-            self._scratch_sizes,
-            self.name,
-            self.wrench_size,
-            self.friction,
-        )
+        return Kernel, self._arguments
 
     def evaluate(
-        self,
-        motion: Array,
-        middle: Array | None,
-        result: Array,
-        num_threads: int = 1,
-        together: bool = True,
+        self, motion: Array, middle: Array | None, result: Array, num_threads: int = 1
     ) -> bool:
         """Compute a batch.
 
@@ -104,8 +90,6 @@ class Kernel:
         result : ndarray, shape (N, ...), C-contiguous
             Is written.
         num_threads : int
-        together : bool
-            Whether samples are computed side by side in the vector registers, or one by one.
 
         Returns
         -------
@@ -115,35 +99,30 @@ class Kernel:
         N = len(motion)
         threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
         if threads == 1:
-            return self._part(motion, middle, result, together)
+            return self._part(motion, middle, result)
         lanes = self._lanes[1]
         step = -(-N // (threads * lanes)) * lanes
         parts = [slice(start, start + step) for start in range(0, N, step)]
         futures = [
             _threads(num_threads).submit(
-                self._part,
-                motion[part],
-                None if middle is None else middle[part],
-                result[part],
-                together,
+                self._part, motion[part], None if middle is None else middle[part], result[part]
             )
             for part in parts
         ]
         return all([future.result() for future in futures])
 
-    def _part(
-        self, motion: Array, middle: Array | None, result: Array, together: bool
-    ) -> bool:
+    def _part(self, motion: Array, middle: Array | None, result: Array) -> bool:
+        integers, numbers, _, scratch_sizes, *_ = self._arguments
         status = 0
         start = 0
-        for which in (1, 0) if together else (0,):
+        for which in (1, 0):
             lanes = self._lanes[which]
             blocks = (len(motion) - start) // lanes
             if blocks:
-                scratch = _aligned(self._scratch_sizes[which])
+                scratch = _aligned(scratch_sizes[which])
                 status |= _BLOCKS(self._addresses[which])(
-                    self._integers.ctypes.data,
-                    self._numbers.ctypes.data,
+                    integers.ctypes.data,
+                    numbers.ctypes.data,
                     scratch.ctypes.data,
                     blocks,
                     motion[start:].ctypes.data,
