@@ -70,7 +70,7 @@ class Kernel:
         self._loaded = [load(code) for code in codes]
         self._addresses = [loaded.address for loaded in self._loaded]
         self._lanes = (1, vector_width())
-        self._single_scratch = _aligned(scratch_sizes[0])
+        self._single_scratch = aligned(scratch_sizes[0])
         pointers = (array.ctypes.data for array in (integers, numbers, self._single_scratch))
         self.single_table = np.array([self._addresses[0], *pointers], dtype=np.int64)
 
@@ -119,7 +119,7 @@ class Kernel:
             lanes = self._lanes[which]
             blocks = (len(motion) - start) // lanes
             if blocks:
-                scratch = _aligned(scratch_sizes[which])
+                scratch = aligned(scratch_sizes[which])
                 status |= _BLOCKS(self._addresses[which])(
                     integers.ctypes.data,
                     numbers.ctypes.data,
@@ -226,7 +226,7 @@ def _tree_codes(order: int, loaded: bool) -> tuple[bytes, bytes]:
     return single, together
 
 
-def _aligned(count: int) -> Array:
+def aligned(count: int) -> Array:
     """Array of zeros at the start of a cache line."""
     line = 64
     room = np.zeros(count + line // 8)
