@@ -5,8 +5,6 @@ A message says what was given, what was expected and, where names are concerned,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 
 class HodynError(ValueError):
     """Root of all errors of this package."""
@@ -21,11 +19,11 @@ class AmbiguousNameError(ModelError):
 
     Attributes
     ----------
-    names : sequence of str
+    names : tuple of str
         Names that only one of them has.
     """
 
-    def __init__(self, message: str, names: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.names = names
 

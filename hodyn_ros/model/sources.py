@@ -130,7 +130,7 @@ def _not_found(name: str) -> str:
 def _ambiguous(name: str, where: str, names: Sequence[str]) -> AmbiguousNameError:
     return AmbiguousNameError(
         f'{name!r} may be several robots of {where}: {listed(names)}. Give one of these names.',
-        names,
+        tuple(names),
     )
 
 
