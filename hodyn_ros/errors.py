@@ -14,6 +14,20 @@ class ModelError(HodynError):
     """A robot description or model parameter that cannot be used."""
 
 
+class AmbiguousNameError(ModelError):
+    """A name that several robot descriptions have.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names that only one of them has.
+    """
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 class MotionError(HodynError):
     """A motion of the wrong shape, or one that contains NaN or infinite values."""
 

@@ -13,6 +13,7 @@ import pytest
 
 from hodyn_ros.cli import main, options, robots
 from hodyn_ros.cli.main import COMMANDS, hodyn, run
+from hodyn_ros.model import sources
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {'llvmlite', 'matplotlib', 'numba', 'pandas', 'plotly', 'pyarrow', 'scipy', 'yaml'}
@@ -174,7 +175,7 @@ def test_ctrl_c_ends_long_work_with_exit_code_130(tmp_path):
 
 
 def test_bundled_robots_are_those_that_are_completed():
-    assert options.BUNDLED_NAMES == tuple(robots.BUNDLED)
+    assert options.BUNDLED_NAMES == tuple(sources.BUNDLED)
 
 
 def test_shell_completes_commands_and_robots():

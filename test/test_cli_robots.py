@@ -12,10 +12,11 @@ import yaml
 from robots import OTHER_JOINTS, TWO_LINK
 
 from hodyn_ros import HodynError, RobotModel, inverse_dynamics
-from hodyn_ros.cli import packages
 from hodyn_ros.cli.main import run
-from hodyn_ros.cli.robots import BUNDLED, Choice, find_robot, load_model
+from hodyn_ros.cli.robots import Choice, load_model
 from hodyn_ros.cli.settings import read_actuators, read_limits
+from hodyn_ros.model import sources
+from hodyn_ros.model.sources import BUNDLED, find_robot
 from hodyn_ros.resources import share_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -149,7 +150,7 @@ def test_ros_packages_with_several_descriptions_or_none_say_what_they_have(prefi
 
 def test_a_package_that_is_only_in_the_share_folder_is_not_installed(prefix):
     (prefix / 'share' / 'loose').mkdir(parents=True)
-    assert packages.find_package('loose') is None
+    assert sources.find_package('loose') is None
 
 
 def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
@@ -161,20 +162,20 @@ def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
         path.write_text(TWO_LINK)
 
     def found(name):
-        return packages.find_example_robot(name).path.relative_to(robots).as_posix()
+        return sources.find_example_robot(name).path.relative_to(robots).as_posix()
 
     assert found('ur5') == found('ur5_robot') == 'ur_description/urdf/ur5_robot.urdf'
     assert found('ur5_gripper') == 'ur_description/urdf/ur5_gripper.urdf'
     assert found('six') == found('long') == 'six_data/robots/long.urdf'
     assert found('four_b_description/four') == 'four_b_description/four.urdf'
-    assert packages.find_example_robot('nothing') is None
+    assert sources.find_example_robot('nothing') is None
     for name in ('four', 'ur'):
         with pytest.raises(HodynError, match='several'):
-            packages.find_example_robot(name)
+            sources.find_example_robot(name)
     assert find_robot('example-robot-data:ur5').origin == 'example-robot-data'
 
 
-@pytest.mark.skipif(not packages.example_robots(), reason='example-robot-data is not installed')
+@pytest.mark.skipif(not sources.example_robots(), reason='example-robot-data is not installed')
 def test_robots_of_the_installed_example_robot_data_are_found():
     assert len(joint_names('ur5')) == 6
     assert joint_names('talos_left_arm')[0].startswith('arm_left')
@@ -383,3 +384,35 @@ def test_info_shows_actuators(capsys):
     assert run(['info', 'panda', '--actuators', file, '--json']) == 0
     data = json.loads(capsys.readouterr().out)
     assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
+
+
+def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(['info', 'panda', '--limits', 'panda', '--actuators', 'panda_sea', '--json']) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
+    assert str(share_file('config/panda.yaml')) in data['limits_from']
+    for option in ('--limits', '--actuators'):
+        assert run(['info', 'panda', option, 'panda_see']) == 2
+        assert 'iiwa14, panda, panda_sea' in capsys.readouterr().err
+    (tmp_path / 'panda_sea').write_text('other: {}')  # a file of that name comes first
+    assert run(['info', 'panda', '--actuators', 'panda_sea']) == 2
+    assert 'holds no actuators' in capsys.readouterr().err
+
+
+def test_a_name_of_several_robots_is_answered_with_a_line_to_copy(prefix, capsys):
+    install(prefix, 'many', a__urdf=TWO_LINK, b__urdf=OTHER_JOINTS)
+    assert run(['info', 'many']) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == 'For example: hodyn info many/urdf/a.urdf'
+    assert run(line.split()[3:]) == 0
+
+
+def test_inertias_that_no_body_has_need_an_option(tmp_path, capsys):
+    path = tmp_path / 'arm.urdf'
+    path.write_text(TWO_LINK.replace('ixx="0.01"', 'ixx="-0.01"'))
+    assert 'ixx="-0.01"' in path.read_text()
+    assert run(['info', str(path)]) == 2
+    assert '--allow-impossible-inertia' in capsys.readouterr().err
+    assert run(['info', str(path), '--allow-impossible-inertia']) == 0
+    assert 'not positive semi-definite' in capsys.readouterr().out

@@ -6,9 +6,11 @@ other, and the expressions that the paper writes out against Leibniz's rule.
 """
 
 import dataclasses
+import tracemalloc
 
 import numpy as np
 import pytest
+from engine_cases import random_chain
 from oracles import PinOracle
 from random_trees import random_motion
 from test_helical import helical_model
@@ -312,3 +314,25 @@ def test_motion_that_cannot_be_used_is_refused():
         gravity_effort(model, np.full((1, 7), np.nan))
     with pytest.raises(MotionError, match='overflows'):
         coriolis_matrix(model, np.full((3, 7), 1e300))
+
+
+def test_matrices_of_many_joints_need_no_system_matrix_with_a_block_for_each_pair_of_bodies():
+    n = 200
+    model = random_chain(n, branching=True)
+    motion = 0.1 * np.random.default_rng(0).standard_normal((3, n))
+    still = np.zeros((3, n))
+    still[0] = motion[0]
+    tracemalloc.start()
+    try:
+        M, C = mass_matrix(model, motion), coriolis_matrix(model, motion)
+        g = gravity_effort(model, motion[:1])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * (6 * n) ** 2 * 4  # four of them; an evaluation by them takes two dozen
+    effort = inverse_dynamics(model, motion, algorithm='nth_order')[0]
+    scale = np.abs(effort).max()
+    assert np.abs(M[0] @ motion[2] + C[0] @ motion[1] + g[0] - effort).max() < 1e-12 * scale
+    weight = inverse_dynamics(model, still, algorithm='nth_order')[0]
+    assert np.abs(g[0] - weight).max() < 1e-12 * scale
+    assert np.abs(M[1] - C[0] - C[0].T).max() < 1e-12 * np.abs(M[1]).max()

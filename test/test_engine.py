@@ -26,7 +26,15 @@ from engine_cases import (
 from oracles import taylor_rnea, taylor_terms
 from random_trees import random_robot
 
-from hodyn_ros import HodynError, RobotModel, Wrench, friction, inverse_dynamics
+from hodyn_ros import (
+    HodynError,
+    RobotModel,
+    Wrench,
+    forward_kinematics,
+    friction,
+    inverse_dynamics,
+    mass_matrix,
+)
 from hodyn_ros.dynamics.inverse import chosen_algorithm
 from hodyn_ros.engine.engine import SAMPLES_BEFORE_COMPILING, engine_of
 from hodyn_ros.errors import MotionError
@@ -273,6 +281,60 @@ def test_out_that_is_read_only_or_shares_memory_is_refused(panda):
         inverse_dynamics(panda, motion, out=motion.reshape(-1)[: 4 * 21].reshape(4, 3, 7))
 
 
+@needs_compiler
+@pytest.mark.parametrize('joints, K', [(7, 5), (7, 7), (20, 5)])
+def test_a_result_that_overlaps_the_motion_is_refused_warm_as_cold(joints, K):
+    model = random_chain(joints)
+    memory = np.zeros((3 * K, joints))
+    motion = memory[K : 2 * K]
+    motion[:] = random_motion(model, K=K)
+    expected = inverse_dynamics(model, motion, algorithm='nth_order')
+    before = memory.copy()
+    for warm in (False, True):
+        if warm:
+            model.warm_up(K - 3)
+        for start in range(3, 2 * K):
+            with pytest.raises(HodynError, match='shares memory'):
+                inverse_dynamics(model, motion, out=memory[start : start + K - 2])
+        np.testing.assert_array_equal(memory, before)
+    for start in (2, 2 * K):
+        effort = inverse_dynamics(model, motion, out=memory[start : start + K - 2])
+        assert np.all(relative_errors(effort, expected) <= 1e-11)
+
+
+SINGLE_CALLS = {
+    'inverse_dynamics': inverse_dynamics,
+    'mass_matrix': mass_matrix,
+    'forward_kinematics': lambda model, motion: forward_kinematics(model, motion).pose,
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize('name', SINGLE_CALLS)
+def test_errors_of_the_compiled_call_for_one_sample_reach_the_caller(name):
+    model = random_chain(3)
+    call, motion = SINGLE_CALLS[name], random_motion(model, K=5)
+    model.warm_up(2, lambda: call(model, motion))
+    expected = call(model, motion)
+    # What this call does not take is converted, or refused with the reason.
+    for given in (motion.tolist(), motion.astype(np.float32), np.asfortranarray(motion)):
+        np.testing.assert_allclose(call(model, given), expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(MotionError, match='shape'):
+        call(model, 'text')
+    ready = [key for key in model.derived if type(key) is tuple]
+    assert ready
+    for error in (AttributeError, KeyError, TypeError):
+
+        def broken(*_, error=error):
+            raise error('broken')
+
+        for key in ready:
+            shape, _, table = model.derived[key]
+            model.derived[key] = shape, broken, table
+        with pytest.raises(error, match='broken'):
+            call(model, motion)
+
+
 @pytest.mark.parametrize('number', [0, -1, 1.5, 'two', None])
 def test_number_of_threads_is_checked(panda, number):
     with pytest.raises(HodynError, match='num_threads'):
@@ -425,18 +487,18 @@ def test_a_few_samples_start_no_compiler(panda):
 
 @needs_compiler
 def test_a_failing_compiler_is_reported_once_and_replaced(panda, monkeypatch, caplog):
-    from hodyn_ros.engine import engine
+    from hodyn_ros.engine import background, engine
 
     def fail(*_):
         raise RuntimeError('no such processor')
 
-    engine._background().submit(int).result()  # what other tests have started
+    background._thread().submit(int).result()  # what other tests have started
     monkeypatch.setattr(engine.Engine, 'make', fail)
     motion = random_motion(panda, shape=(100,))
     expected = inverse_dynamics(panda, motion, algorithm='nth_order')
     for _ in range(3):
         np.testing.assert_array_equal(inverse_dynamics(panda, motion), expected)
-        engine._background().submit(int).result()  # after the attempt
+        background._thread().submit(int).result()  # after the attempt
     assert [record.message for record in caplog.records] == [
         'Compiling the dynamics of panda failed; slower code is used.'
     ]

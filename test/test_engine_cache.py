@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from engine_cases import needs_compiler
 
+from hodyn_ros import RobotModel
+
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = """
 import sys
@@ -88,8 +90,45 @@ def test_without_a_place_for_a_cache_everything_is_compiled_again(tmp_path):
 
 
 @needs_compiler
-def test_processes_that_start_together_share_the_cache(tmp_path):
-    script = SCRIPT.format(before='', after='', panda=str(ROOT / 'urdf' / 'panda.urdf'))
+def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypatch):
+    from hodyn_ros.engine import machine
+
+    monkeypatch.setenv('NUMBA_CACHE_DIR', str(tmp_path))
+    folder = tmp_path / 'hodyn_ros'
+
+    def use(k):
+        """Files that a new model, whose code is its own, has after it was warmed up."""
+        panda = RobotModel.from_urdf('panda').with_armature({'panda_joint1': 0.1 * k})
+        before = set(cached(tmp_path)) if folder.exists() else set()
+        panda.warm_up(0)
+        return set(cached(tmp_path)) - before
+
+    first = use(0)
+    foreign = [folder / 'program.o', folder / 'notes.txt']
+    for path in foreign:
+        path.write_text('not of this package')
+    abandoned = folder / 'hodyn_abc.tmp'  # by a process that was killed
+    abandoned.write_text('half')
+    os.utime(abandoned, (0, 0))
+    each = sum(path.stat().st_size for path in first)
+    monkeypatch.setattr(machine, 'CACHE_SIZE', int(3.5 * each))
+    second = use(1)
+    for k in range(2, 6):
+        made = use(k)
+        assert made and all(path.exists() for path in made)
+        assert not use(0)  # it is in the cache, and has been used
+        entries = [path for path in cached(tmp_path) if path not in foreign]
+        assert sum(path.stat().st_size for path in entries) <= machine.CACHE_SIZE
+    assert all(path.exists() for path in (*first, *foreign))
+    assert not any(path.exists() for path in (*second, abandoned))
+
+
+@needs_compiler
+@pytest.mark.parametrize('size', [None, 1])
+def test_processes_that_start_together_share_the_cache(tmp_path, size):
+    # With the smallest size each removes what the others have just made.
+    before = f'from hodyn_ros.engine import machine; machine.CACHE_SIZE = {size}' if size else ''
+    script = SCRIPT.format(before=before, after='', panda=str(ROOT / 'urdf' / 'panda.urdf'))
     processes = [
         subprocess.Popen(
             [sys.executable, '-c', script],

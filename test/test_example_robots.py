@@ -8,6 +8,8 @@ from pathlib import Path
 import example_robots
 import pytest
 
+from hodyn_ros import ModelWarning
+
 ROOT = Path(__file__).resolve().parent.parent
 
 pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
@@ -39,6 +41,14 @@ def test_robot_agrees_with_pinocchio_or_is_refused_with_the_reason(name):
         assert outcome.reason == ''
         assert outcome.errors[0] <= TOLERANCE
         assert outcome.errors[1] <= TOLERANCE
+
+
+def test_inertias_that_no_body_has_give_the_same_efforts_on_request():
+    (name,) = [name for name, reason in REFUSED.items() if 'has an inertia' in reason]
+    with pytest.warns(ModelWarning, match='not positive semi-definite'):
+        outcome = example_robots.compare(ROBOTS[name], allow_impossible_inertia=True)
+    assert outcome.reason == ''
+    assert max(outcome.errors) <= TOLERANCE
 
 
 def test_there_are_many_robots():

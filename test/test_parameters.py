@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = [entry.name for entry in ENTRIES]
 READ_ONLY = {
     'base_link', 'tip_link', 'gravity', 'planning_process', 'diagnostics_period',
-    'max_waiting_requests',
+    'max_waiting_requests', 'allow_impossible_inertia',
     'mirror_efforts',
 }  # fmt: skip
 # What rclpy declares itself.
@@ -167,6 +167,7 @@ def test_choices_are_named_and_all_of_them_are_taken(plain_node, name, choices):
 def test_values_reach_the_settings(plain_node):
     values = {
         'base_link': 'a', 'tip_link': 'b', 'gravity': [1.0, 2.0, 3.0], 'planning_process': False,
+        'allow_impossible_inertia': True,
         'mirror_efforts': True, 'diagnostics_period': 2.5, 'max_waiting_requests': 3,
         'publish_rate': 12.5,
         'trajectory_sample_period': 0.25, 'max_samples': 77, 'max_trajectory_points': 55,

@@ -156,11 +156,12 @@ METHODS = {'fdopen', 'popen', 'read_bytes', 'read_text', 'write_bytes', 'write_t
 OF_OS = ('exec', 'popen', 'posix_spawn', 'spawn', 'startfile', 'system')
 # Each has a reason, given in doc/security.md.
 KNOWN = {
-    'engine/calls.py': {'ctypes'},
     'engine/generate.py': {'read_bytes', 'write_text'},
+    'engine/kernels.py': {'ctypes'},
     'engine/machine.py': {'ctypes', 'read_bytes', 'fdopen'},
     'engine/other_process.py': {'pickle', 'subprocess', 'fdopen'},
     'engine/straight_line.py': {'marshal', 'compile', 'exec'},
+    'model/sources.py': {'importlib', 'subprocess'},
     'model/urdf.py': {'read_bytes'},
     'ros/diagnostics.py': {'read_text'},
     'ros/middleware.py': {'read_text'},

@@ -1,15 +1,27 @@
 """Reading robot descriptions: what is understood, what is assumed and what is refused."""
 
+import copy
+import dataclasses
+import os
 import pickle
 import warnings
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 import robots
 from robots import joint, link, robot
 
-from hodyn_ros import HodynError, ModelWarning, RobotModel
-from hodyn_ros.errors import JointNameError, ModelError
+from hodyn_ros import (
+    HodynError,
+    ModelWarning,
+    RobotModel,
+    Wrench,
+    inverse_dynamics,
+    mass_matrix,
+)
+from hodyn_ros.errors import JointNameError, ModelError, MotionError, WrenchError
 from hodyn_ros.model.robot import BASE
 
 
@@ -30,7 +42,9 @@ def test_text_bytes_and_file_give_the_same_model(tmp_path):
     path.write_text(robots.TWO_LINK)
     models = [
         RobotModel.from_urdf(source)
-        for source in (robots.TWO_LINK, robots.TWO_LINK.encode(), path, str(path))
+        for source in (
+            robots.TWO_LINK, robots.TWO_LINK.encode(), path, str(path), os.fsencode(path)
+        )
     ]
     for model in models:
         np.testing.assert_array_equal(model.M_body, models[0].M_body)
@@ -216,7 +230,7 @@ X = joint('x', 'a', 'b')
     ('text', 'reason'),
     [
         ('', 'empty'),
-        ('no/such/file.urdf', 'neither XML text nor a readable file'),
+        ('no/such/file.urdf', 'There is no file no/such/file.urdf'),
         ('<robot name="r">', 'not XML'),
         ('<robot name="r"/><robot name="s"/>', 'not XML'),
         (b'\xff\xfe\x00', 'not XML'),
@@ -340,3 +354,113 @@ def test_joint_names_are_brought_into_model_order_or_refused():
 def test_every_error_is_a_hodyn_error_and_a_value_error():
     assert issubclass(ModelError, HodynError)
     assert issubclass(HodynError, ValueError)
+
+
+def test_names_are_those_of_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert RobotModel.from_urdf('panda').joint_names[-1] == 'panda_joint7'
+    index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    (index / 'arm_description').touch()
+    (tmp_path / 'share' / 'arm_description').mkdir()
+    (tmp_path / 'share' / 'arm_description' / 'arm.urdf').write_text(robots.TWO_LINK)
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    for name in ('arm_description', 'ros:arm_description', 'arm_description/arm.urdf'):
+        assert RobotModel.from_urdf(name).name == 'arm'
+    # A path-like object is no name.
+    with pytest.raises(ModelError, match='not a readable file'):
+        RobotModel.from_urdf(Path('panda'))
+
+
+def test_unknown_names_are_refused_with_close_ones_first():
+    with pytest.raises(ModelError) as caught:
+        RobotModel.from_urdf('iiwa_14')
+    assert 'Is iiwa14 meant?' in str(caught.value)
+    assert 'one of iiwa14, panda,' in str(caught.value)
+    for text in ('a' * 10_000, 'name: arm\njoints:\n  - shoulder', 'a\0b'):
+        with pytest.raises(ModelError, match='There is no robot') as caught:
+            RobotModel.from_urdf(text)
+        assert len(str(caught.value)) < 1500
+
+
+def test_xacro_files_are_expanded_and_only_they_take_arguments(tmp_path):
+    path = tmp_path / 'arm.urdf.xacro'
+    path.write_text(
+        robots.TWO_LINK.replace('<robot ', '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ')
+        .replace('<link name="base"/>', '<xacro:arg name="m" default="1"/><link name="base"/>')
+        .replace('value="0.7"', 'value="${2 * $(arg m)}"')
+    )
+    if find_spec('xacro') is None:
+        with pytest.raises(ModelError, match='pip install xacro'):
+            RobotModel.from_urdf(path)
+    else:
+        model = RobotModel.from_urdf(path, xacro_arguments={'m': '1.5'})
+        assert model.M_body[1, 5, 5] == 3.0
+    for given in ('two_link', robots.TWO_LINK):
+        with pytest.raises(ModelError, match='xacro file'):
+            RobotModel.from_urdf(given, xacro_arguments={'m': '1.5'})
+
+
+def test_a_default_namespace_changes_nothing():
+    text = robots.TWO_LINK.replace('<robot ', '<robot xmlns="http://www.ros.org" ')
+    expected = RobotModel.from_urdf(robots.TWO_LINK)
+    np.testing.assert_array_equal(RobotModel.from_urdf(text).M_body, expected.M_body)
+    text = robots.TWO_LINK.replace('<robot ', '<robot xmlns="http://www.ros.org/wiki/xacro" ')
+    with pytest.raises(ModelError, match='run it through xacro'):
+        RobotModel.from_urdf(text)
+
+
+IMPOSSIBLE = 'ixx="-0.01" ixy="0" ixz="0" iyy="0.2" iyz="0" izz="0.2"'
+
+
+def test_inertias_that_no_body_has_are_refused_unless_they_are_asked_for():
+    text = robot(
+        link('a'), link('b', inertia=IMPOSSIBLE), joint('x', 'a', 'b', axis='0 1 0')
+    )
+    with pytest.raises(ModelError, match=r"'b'.*-0.01.*allow_impossible_inertia"):
+        RobotModel.from_urdf(text)
+    with pytest.warns(ModelWarning, match="'b'.*not positive semi-definite.*used as given"):
+        model = RobotModel.from_urdf(text, allow_impossible_inertia=True)
+    motion = np.array([[0.3], [0.0], [2.0]])
+    weightless = dataclasses.replace(model, gravity=np.zeros(3))
+    assert inverse_dynamics(weightless, motion)[0, 0] == pytest.approx((0.2 + 0.2**2) * 2.0)
+    # What is no number, or a negative mass, is never of use.
+    for wrong in (robots.TWO_LINK.replace('"0.7"', '"-0.7"'), text.replace('-0.01', 'nan')):
+        with pytest.raises(ModelError):
+            RobotModel.from_urdf(wrong, allow_impossible_inertia=True)
+
+
+def test_negative_inertia_of_a_joint_is_remarked():
+    text = robot(
+        link('a'), link('b', inertia=IMPOSSIBLE), joint('x', 'a', 'b', axis='1 0 0')
+    )
+    with pytest.warns(ModelWarning) as caught:
+        RobotModel.from_urdf(text, allow_impossible_inertia=True)
+    assert any("'x' moves a negative inertia" in str(item.message) for item in caught)
+
+
+def test_limits_of_zero_are_remarked_as_perhaps_not_set():
+    text = robots.TWO_LINK.replace('velocity="3"', 'velocity="0"')
+    with pytest.warns(ModelWarning, match='velocity limit of shoulder, elbow is 0.*not set'):
+        model = RobotModel.from_urdf(text)
+    np.testing.assert_array_equal(model.limits.velocity, [0.0, 0.0])
+
+
+def test_mappings_of_a_model_are_read_only():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    for one in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert one.link('tool').body == 1
+        for mapping in (one.links, one.friction):
+            with pytest.raises(TypeError):
+                mapping['tool'] = None
+
+
+def test_masked_arrays_are_refused():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    values = np.ma.masked_array(np.ones((3, 2)), mask=[[False, True], [False] * 2, [False] * 2])
+    model.warm_up(0, lambda: mass_matrix(model, np.ones((3, 2))))
+    for compute in (inverse_dynamics, mass_matrix):
+        with pytest.raises(MotionError, match='masked'):
+            compute(model, values)
+    with pytest.raises(WrenchError, match='masked'):
+        Wrench('tool', np.ma.masked_array(np.ones((1, 6)), mask=True))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from benchmarks.formulations import body_fixed, closed_form, hybrid, robots, spatial, traced
 from hodyn_ros import RobotModel
 from hodyn_ros.engine import functions
-from hodyn_ros.engine.calls import aligned
 from hodyn_ros.engine.frames import frames
+from hodyn_ros.engine.kernels import aligned
 from hodyn_ros.engine.machine import load, machine_code
 from hodyn_ros.engine.program import Number, Program, Recorder
 from hodyn_ros.engine.robot_program import NO_ARRAY, Part, RobotProgram, robot_program

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 Function = TypeVar('Function', bound=Callable[..., Any])
 
 BUNDLED_NAMES = ('panda', 'panda_with_hand', 'iiwa14', 'two_link')
-"""As in `hodyn_ros.cli.robots`, which is too slow to be asked by a completion."""
+"""As in `hodyn_ros.model.sources`, which is too slow to be asked by a completion."""
 
 
 class RobotType(click.ParamType):  # type: ignore[type-arg]
@@ -56,13 +56,14 @@ json_option = click.option(
 limits_option = click.option(
     '--limits', metavar='FILE',
     help='YAML file with limits that a URDF cannot hold (acceleration, jerk, torque rate), in the '
-    'layout of config/panda.yaml. By default those that come with the robot; "urdf": none.',
+    'layout of config/panda.yaml, or its name (panda, iiwa14). By default those that come with '
+    'the robot; "urdf": none.',
 )  # fmt: skip
 
 actuators_option = click.option(
     '--actuators', type=click.Path(path_type=Path), metavar='FILE',
     help='YAML file that says what is between motors and joints, in the layout of '
-    'config/panda_sea.yaml.',
+    'config/panda_sea.yaml, or its name (panda_sea).',
 )  # fmt: skip
 
 _ROBOT_OPTIONS = (
@@ -84,8 +85,15 @@ _ROBOT_OPTIONS = (
         '--xacro-arg', 'xacro_arguments', type=XacroArgument(), multiple=True,
         metavar='NAME:=VALUE', help='Argument of a xacro file; may be repeated.',
     ),
+    click.option(
+        '--allow-impossible-inertia', is_flag=True,
+        help='Use inertia tensors with negative principal moments as they are given.',
+    ),
 )  # fmt: skip
-_NAMES = ('robot', 'base_link', 'tip_link', 'gravity', 'joint_friction', 'xacro_arguments')
+_NAMES = (
+    'robot', 'base_link', 'tip_link', 'gravity', 'joint_friction', 'xacro_arguments',
+    'allow_impossible_inertia',
+)  # fmt: skip
 
 
 def robot_options(function: Function) -> Function:

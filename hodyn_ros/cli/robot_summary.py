@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.cli.robots import Source
 from hodyn_ros.cli.settings import Drives, RobotLimits
 from hodyn_ros.cli.tables import number, table
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.sources import Source
 from hodyn_ros.names import listed
 
 UNITS = {

@@ -17,6 +17,7 @@ from hodyn_ros.analysis.limits import MotionLimits, motion_limits
 from hodyn_ros.errors import RequestError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.resources import share_file
 
 URDF_ALONE = 'urdf'
 """Instead of a file: the limits of the robot description and no others."""
@@ -47,7 +48,8 @@ def read_limits(model: RobotModel, given: str | None, default: Path | None) -> R
     ----------
     model : RobotModel
     given : str, optional
-        Path of a file with the layout of ``config/panda.yaml``, or `URDF_ALONE`.
+        Path of a file with the layout of ``config/panda.yaml``, or name of one that comes with
+        this package, or `URDF_ALONE`.
     default : pathlib.Path, optional
         File that belongs to the robot, if none is given.
 
@@ -62,7 +64,7 @@ def read_limits(model: RobotModel, given: str | None, default: Path | None) -> R
     ModelError
         If a limit is unknown or impossible.
     """
-    path = default if given is None else (None if given == URDF_ALONE else Path(given))
+    path = default if given is None else (None if given == URDF_ALONE else _file(given))
     if path is None:
         return RobotLimits(motion_limits(model), 'robot description')
     table = _tables(path, 'limits')
@@ -90,7 +92,7 @@ def read_actuators(model: RobotModel, path: str | os.PathLike[str] | None) -> Dr
     ----------
     model : RobotModel
     path : str or path-like, optional
-        File with the layout of ``config/panda_sea.yaml``.
+        File with the layout of ``config/panda_sea.yaml``, or name of one of this package.
 
     Returns
     -------
@@ -106,9 +108,23 @@ def read_actuators(model: RobotModel, path: str | os.PathLike[str] | None) -> Dr
     """
     if path is None:
         return None
-    config = _tables(Path(path), 'actuators')
+    config = _tables(_file(path), 'actuators')
     actuators = actuators_from_config(model, config)
     return Drives(actuators, motor_limits_from_config(actuators, config))
+
+
+def _file(given: str | os.PathLike[str]) -> Path:
+    """Path of a file, or of one that comes with this package, by its name."""
+    path = Path(given)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return path
+    known = share_file('config/panda.yaml').parent.glob('*.yaml')
+    bundled = {file.stem: file for file in sorted(known)}
+    if path.name not in bundled:
+        raise RequestError(
+            f'{path} is no file, nor one that comes with hodyn_ros: {listed(bundled)}.'
+        )
+    return bundled[path.name]
 
 
 def _tables(path: Path, name: str) -> dict[str, dict[str, Any]]:

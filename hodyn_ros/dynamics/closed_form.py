@@ -15,14 +15,14 @@ the joint screws X: revolute, prismatic or helical.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.kinematics.body import body_poses
-from hodyn_ros.kinematics.joints import body_coordinates
+from hodyn_ros.kinematics.joints import JointTransforms
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
 
@@ -31,45 +31,6 @@ Array = NDArray[np.float64]
 # Numbers in one system matrix for all samples that are computed together: small enough for the
 # two dozen matrices of an evaluation to stay in the cache.
 _NUMBERS_IN_BLOCK = 2**15
-
-
-# --- Matrices of the independent joints ----------------------------------------------------------
-
-
-def independent(
-    model: RobotModel, motion: Array, quantities: Callable[[SystemSeries], list[Array]]
-) -> Array:
-    """Quantities of the independent joints along a motion; the orders become an axis.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (N, K, n)
-    quantities : callable
-        Gives a list with one array for each order from system matrices whose Jacobian is that of
-        the independent joints.
-
-    Returns
-    -------
-    ndarray, shape (N, orders, ...)
-    """
-    coordinates = body_coordinates(model, motion)
-    # Motions and efforts of the bodies' joints are those of the independent ones times constants.
-    selection = selection_of(model)
-    results = []
-    with np.errstate(over='ignore', invalid='ignore'):
-        for block in _blocks(model, len(coordinates)):
-            system = series(model, coordinates[block])
-            system = system._replace(J=[J @ selection for J in system.J])
-            results.append(np.stack(quantities(system), axis=1))
-    return np.concatenate(results)
-
-
-def selection_of(model: RobotModel) -> Array:
-    """Constant matrix of the velocities of all bodies' joints by those of the independent ones."""
-    selection = np.zeros((model.n_bodies, model.n_joints))
-    selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
-    return selection
 
 
 # --- Inverse dynamics ---------------------------------------------------------------------------
@@ -97,7 +58,7 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
     N, K, n_bodies = coordinates.shape
     efforts = written_out_efforts if K <= 5 else leibniz_efforts
     results = np.empty((N, K - 2, n_bodies))
-    for block in _blocks(model, N):
+    for block in blocks(model, N):
         W = np.zeros((len(coordinates[block]), K - 2, n_bodies, 6))
         for body, wrench in applied.items():
             W[:, :, body] = wrench[block]
@@ -181,7 +142,7 @@ def leibniz_efforts(model: RobotModel, coordinates: Array, W: Array) -> Array:
         _product(system.mass_matrices(orders), q[2:], orders),
         _product(system.coriolis_matrices(orders, skew_symmetric=False), q[1:], orders),
         [effort[..., None] for effort in system.gravity_efforts(orders)],
-        _product(_transposes(system.J), list(np.moveaxis(W, 1, 0)[..., None]), orders),
+        system.reduced(list(np.moveaxis(W, 1, 0)[..., None]), orders),
     )
     return np.stack([sum(order) for order in zip(*terms)], axis=1)[..., 0]
 
@@ -215,27 +176,13 @@ def system_matrices(model: RobotModel, positions: Array) -> SystemMatrices:
     -------
     SystemMatrices
     """
-    N, n_bodies = positions.shape
-    poses = body_poses(model, positions)
-    A = np.zeros((N, n_bodies, 6, n_bodies, 6))
-    U = np.empty((N, n_bodies, 6, 6))
+    n_bodies = model.n_bodies
+    own = np.broadcast_to(np.eye(6), (n_bodies, 6, 6))
+    A, U = map(_stacked, _along_the_tree(model, positions[:, None], own))
     X = np.zeros((n_bodies, 6, n_bodies))
-    for i, p in enumerate(model.parent):
-        U[:, i] = se3.Ad(se3.inverse(poses[i]))
-        A[:, i, :, i] = np.eye(6)
-        X[i, :, i] = model.X[i]
-        # The bodies before i on its way to the base: those before p, and p.
-        j = p
-        while j != BASE:
-            A[:, i, :, j] = se3.Ad(se3.inverse(poses[i]) @ poses[j])
-            j = model.parent[j]
-    size = 6 * n_bodies
-    return SystemMatrices(
-        A.reshape(N, size, size),
-        X.reshape(size, n_bodies),
-        _block_diagonal(model.M_body),
-        U.reshape(N, size, 6),
-    )
+    X[np.arange(n_bodies), :, np.arange(n_bodies)] = model.X
+    M = _block_diagonal(model.M_body)
+    return SystemMatrices(A[0], X.reshape(6 * n_bodies, n_bodies), M, U[0])
 
 
 def matrix_a(model: RobotModel, rates: Array) -> Array:
@@ -364,41 +311,53 @@ def written_out(model: RobotModel, coordinates: Array) -> WrittenOut:
 
 
 class SystemSeries(NamedTuple):
-    """System matrices along a motion; entry k of a list is the k-th time derivative."""
+    """System matrices along a motion, in blocks: entry k of a list is the k-th time derivative.
+
+    None of them has both a row and a column of blocks for each body, so that nothing here costs
+    more than the products with the transposed Jacobian.
+    """
 
     M: Array
-    """Inertias, eq. (21), shape (6 n_bodies, 6 n_bodies)."""
+    """Inertias of the bodies, eq. (21), shape (n_bodies, 6, 6)."""
     G: Array
     """Acceleration of the base that stands for gravity, eq. (26), shape (6, 1)."""
     J: list[Array]
-    """System Jacobian, eq. (9), K entries of shape (N, 6 n_bodies, n)."""
+    """System Jacobian, eq. (9), K entries of shape (N, n_bodies, 6, n)."""
     U: list[Array]
-    """From the base to the bodies, eq. (26), K entries of shape (N, 6 n_bodies, 6)."""
-    C: list[Array]
-    """System matrix of Coriolis terms, eq. (22), K-1 entries, (N, 6 n_bodies, 6 n_bodies)."""
-    Mb: list[Array]
-    """What eq. (54) adds to it, K-1 entries of the same shape."""
+    """From the base to the bodies, eq. (26), K entries of shape (N, n_bodies, 6, 6)."""
+    b: list[Array]
+    """Brackets with the twists of the bodies, eq. (23), K-1 entries of shape of U."""
+
+    def reduced(self, columns: Sequence[Array], orders: int) -> list[Array]:
+        """J^T times columns with a block for each body, and derivatives, each (N, n, ...)."""
+        return _product(_transposes(_stacked(self.J)), _stacked(columns), orders)
 
     def mass_matrices(self, orders: int) -> list[Array]:
         """Generalized mass matrix, eq. (20), and its derivatives, each of shape (N, n, n)."""
-        return _product(_transposes(self.J), [self.M @ J for J in self.J], orders)
+        return self.reduced([self.M @ J for J in self.J], orders)
 
     def coriolis_matrices(self, orders: int, skew_symmetric: bool) -> list[Array]:
-        """Coriolis matrix C-bar of eq. (54) or C of (20), and derivatives, of shape (N, n, n)."""
-        C = [C + Mb for C, Mb in zip(self.C, self.Mb)] if skew_symmetric else self.C
-        return _product(_transposes(self.J), _product(C, self.J, orders), orders)
+        """Coriolis matrix C-bar of eq. (54) or C of (20), and derivatives, of shape (N, n, n).
+
+        With dJ/dt = -A a J, eq. (12), the matrix of eq. (22) gives C J = M dJ/dt - b^T M J.
+        """
+        turned = _product(_transposes(self.b), [self.M @ J for J in self.J], orders)
+        columns = [self.M @ J - turn for J, turn in zip(self.J[1:], turned)]
+        if skew_symmetric:
+            more = _product(self.b, self.J, orders)
+            columns = [column + self.M @ bJ for column, bJ in zip(columns, more)]
+        return self.reduced(columns, orders)
 
     def gravity_efforts(self, orders: int) -> list[Array]:
         """Q_grav of eq. (25) and its derivatives, each of shape (N, n)."""
         weights = [self.M @ (U @ self.G) for U in self.U]
-        return [Q[..., 0] for Q in _product(_transposes(self.J), weights, orders)]
+        return [Q[..., 0] for Q in self.reduced(weights, orders)]
 
 
 def series(model: RobotModel, coordinates: Array) -> SystemSeries:
     """System matrices and their time derivatives of any order, by Leibniz's rule.
 
-    A^(k+1) = (A a - A a A)^(k), eq. (19); J^(k) = A^(k) X; V^(k) = (J qd)^(k), eq. (8);
-    C^(k) = -M (A a)^(k) - b^(k)^T M, eq. (22); U^(k+1) = -(A a U)^(k), below eq. (36).
+    J = A X comes from `_along_the_tree`; V^(k) = (J qd)^(k), eq. (8).
 
     Parameters
     ----------
@@ -410,19 +369,37 @@ def series(model: RobotModel, coordinates: Array) -> SystemSeries:
     -------
     SystemSeries
     """
-    q, *rates = np.moveaxis(coordinates, 1, 0)
-    A0, X, M, U0 = system_matrices(model, q)
-    a = [matrix_a(model, rate) for rate in rates]
-    A, U, Aa = [A0], [U0], list[Array]()
-    for k in range(len(rates)):
-        Aa.append(_product(A, a, k + 1, first=k)[0])
-        A.append(Aa[k] - _product(Aa, A, k + 1, first=k)[0])
-        U.append(-_product(Aa, U, k + 1, first=k)[0])
-    J = [Ak @ X for Ak in A]
-    V = _product(J, [rate[..., None] for rate in rates], len(rates))
-    b = [matrix_b(Vk) for Vk in V]
-    C = [-M @ Aak - _transpose(bk) @ M for Aak, bk in zip(Aa, b)]
-    return SystemSeries(M, _gravity_screw(model), J, U, C, [M @ bk for bk in b])
+    J, U = _along_the_tree(model, coordinates, model.X[..., None])
+    rates = list(np.moveaxis(coordinates, 1, 0)[1:, :, None, :, None])
+    b = [se3.ad(V[..., 0]) for V in _product(J, rates, len(rates))]
+    return SystemSeries(model.M_body, _gravity_screw(model), J, U, b)
+
+
+def _along_the_tree(
+    model: RobotModel, coordinates: Array, own: Array
+) -> tuple[list[Array], list[Array]]:
+    """Matrix A diag(own) and U with their time derivatives, in blocks of rows for the bodies.
+
+    Since A = (I - D)^-1, they solve Y_i = Ad_{C_i,p(i)} Y_p(i) + own_i, and the same for U without
+    own_i, from the base outwards.
+    """
+    N, K, n_bodies = coordinates.shape
+    transforms = JointTransforms(model, coordinates).matrices()
+    width = own.shape[-1]
+    size = n_bodies * width
+    base = np.zeros((K, N, 6, size + 6))
+    base[0, :, :, size:] = np.eye(6)
+    both = np.zeros((K, N, n_bodies, 6, size + 6))
+    for i, p in enumerate(model.parent):
+        before = base if p == BASE else both[:, :, p]
+        both[:, :, i] = _product(list(transforms[:, :, i]), list(before), K)
+        both[0, :, i, :, i * width : (i + 1) * width] += own[i]
+    return list(both[..., :size]), list(both[..., size:])
+
+
+def _stacked(matrices: Sequence[Array]) -> list[Array]:
+    """Matrices with a block of rows for each body as ordinary ones."""
+    return [x.reshape(len(x), prod(x.shape[1:-1]), x.shape[-1]) for x in matrices]
 
 
 def _product(f: Sequence[Array], g: Sequence[Array], orders: int, first: int = 0) -> list[Array]:
@@ -446,10 +423,6 @@ def _twice_symmetric(matrix: Array) -> Array:
     return matrix + _transpose(matrix)
 
 
-def _symmetric(matrix: Array) -> Array:
-    return 0.5 * _twice_symmetric(matrix)
-
-
 def _block_diagonal(blocks: Array) -> Array:
     """Square matrix with 6x6 blocks, shape (..., n_bodies, 6, 6), on its diagonal."""
     n_bodies = blocks.shape[-3]
@@ -463,8 +436,8 @@ def _gravity_screw(model: RobotModel) -> Array:
     return np.concatenate([np.zeros(3), -model.gravity])[:, None]
 
 
-def _blocks(model: RobotModel, N: int) -> Iterator[slice]:
-    """Slices of the samples, at least one."""
+def blocks(model: RobotModel, N: int) -> Iterator[slice]:
+    """Slices of N samples that are computed together, at least one."""
     step = max(1, _NUMBERS_IN_BLOCK // (6 * model.n_bodies) ** 2)
     for start in range(0, max(N, 1), step):
         yield slice(start, start + step)

@@ -27,6 +27,7 @@ from hodyn_ros.engine.engine import (
     HIGHEST_ORDER,
     STRAIGHT_LINE,
     engine_of,
+    refuses,
 )
 from hodyn_ros.engine.robot_program import Attachment
 from hodyn_ros.errors import HodynError
@@ -123,15 +124,17 @@ def inverse_dynamics(
     if wrench is None and algorithm == 'auto':
         # One sample in a control loop: the compiled call checks the rest of its arguments.
         try:
-            shape, single, robot = model.derived[motion.shape]  # type: ignore[union-attr]
-            if out is None:
-                effort = np.empty(shape)
-                if single(robot, motion, effort) == 0:
-                    return effort
-            elif out.shape == shape and single(robot, motion, out) == 0:
-                return out
-        except (AttributeError, KeyError, TypeError):
+            shape, single, table = model.derived[motion.shape]  # type: ignore[union-attr]
+            effort = np.empty(shape) if out is None else out if out.shape == shape else None
+        except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
             pass
+        else:
+            try:
+                if effort is not None and single(table, motion, effort) == 0:
+                    return effort
+            except Exception:
+                if not refuses(motion, effort):
+                    raise
     samples = Samples(model, motion, wrench)
     if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
         raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')

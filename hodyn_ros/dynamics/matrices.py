@@ -12,7 +12,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.dynamics.closed_form import SystemSeries, independent, selection_of
+from hodyn_ros.dynamics.closed_form import blocks, series
+from hodyn_ros.engine.engine import refuses
 from hodyn_ros.engine.results import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
@@ -21,7 +22,13 @@ from hodyn_ros.engine.results import (
     Term,
     compute,
 )
-from hodyn_ros.kinematics.joints import checked_result, motion_array, refuse_not_finite
+from hodyn_ros.kinematics.joints import (
+    body_coordinates,
+    checked_result,
+    motion_array,
+    refuse_not_finite,
+    selection_of,
+)
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -124,14 +131,19 @@ def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
 
 def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     """Quantity of the independent joints, by its name in `engine.results`, along a motion."""
+    # One sample in a control loop: the compiled call checks the rest of its arguments.
     try:
-        # One sample in a control loop: the compiled call checks the rest of its arguments.
         shape, single, table = model.derived[name, motion.shape]  # type: ignore[union-attr]
-        result = np.empty(shape)
-        if single(table, motion, result) == 0:
-            return result
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
         pass
+    else:
+        try:
+            result = np.empty(shape)
+            if single(table, motion, result) == 0:
+                return result
+        except Exception:
+            if not refuses(motion):
+                raise
     lowest_K = 1 if name in (MASS_MATRIX, WEIGHT) else 2
     array = motion_array(model, motion, lowest_K)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
@@ -146,14 +158,21 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
 
 def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:
     """Quantity of the independent joints by NumPy, along motions of shape (N, K, n)."""
-
-    def quantity(system: SystemSeries) -> list[Array]:
-        if name == WEIGHT:
-            return system.gravity_efforts(len(system.J))
-        if name != MASS_MATRIX:
-            return system.coriolis_matrices(len(system.C), name == CORIOLIS_MATRIX)
-        M = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrices(len(system.J))]
-        selection = selection_of(model)
-        return [M[0] + selection.T @ (model.armature[:, None] * selection), *M[1:]]
-
-    return independent(model, motion, quantity)
+    coordinates = body_coordinates(model, motion)
+    # Motions and efforts of the bodies' joints are those of the independent ones times constants.
+    selection = selection_of(model)
+    results = []
+    with np.errstate(over='ignore', invalid='ignore'):
+        for block in blocks(model, len(coordinates)):
+            system = series(model, coordinates[block])
+            system = system._replace(J=[J @ selection for J in system.J])
+            if name == WEIGHT:
+                orders = system.gravity_efforts(len(system.J))
+            elif name != MASS_MATRIX:
+                orders = system.coriolis_matrices(len(system.b), name == CORIOLIS_MATRIX)
+            else:
+                M = system.mass_matrices(len(system.J))
+                orders = [0.5 * (Mk + np.swapaxes(Mk, -1, -2)) for Mk in M]
+                orders[0] += selection.T @ (model.armature[:, None] * selection)
+            results.append(np.stack(orders, axis=1))
+    return np.concatenate(results)

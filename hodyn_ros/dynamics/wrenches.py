@@ -67,6 +67,8 @@ class Wrench:
                     f'{", ".join(choices)}.'
                 )
         try:
+            if isinstance(self.values, np.ma.MaskedArray):
+                raise TypeError('a masked array, fill it first')
             values = np.array(self.values)
             if values.dtype.kind not in 'fiu':
                 raise TypeError(f'elements of type {values.dtype}')

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from hodyn_ros.engine.background import compiling, submit
 from hodyn_ros.engine.effort_programs import effort_program
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import ProgramTooLong
@@ -65,7 +66,8 @@ def unavailable() -> str | None:
     if os.environ.get('NUMBA_DISABLE_JIT', '0') not in ('', '0'):
         return 'the environment variable NUMBA_DISABLE_JIT is set'
     try:
-        import numba  # noqa: F401
+        with compiling:
+            import numba  # noqa: F401
     except Exception as error:  # a broken installation raises all sorts
         return f'Numba cannot be imported ({error})'
     return None
@@ -85,7 +87,6 @@ class Engine:
         self._samples: dict[Key, int] = {}
         self._pending: set[Key] = set()
         self._forms: dict[int, str | None] = {}
-        self._lock = threading.RLock()
 
     def kernel(
         self, order: int, wrenches: tuple[Attachment, ...] = (), samples: int = 1
@@ -127,7 +128,7 @@ class Engine:
         if now or samples >= SAMPLES_WORTH_WAITING:
             self._try(prepare)
         else:
-            _background().submit(self._try, prepare)
+            submit(lambda: self._try(prepare))
         return self._kernels.get(key)
 
     def prepare(
@@ -152,7 +153,7 @@ class Engine:
             If the form needs a compiler and there is none.
         """
         key = (order, wrenches, form)
-        with self._lock:
+        with compiling:
             if key not in self._kernels:
                 kernel = self.make(order, wrenches, form)
                 if form is None:
@@ -180,7 +181,7 @@ class Engine:
         self, order: int, wrenches: tuple[Attachment, ...], kernel: Kernel | StraightLine
     ) -> None:
         """Use a kernel that `make` has made for this model, perhaps in another process."""
-        with self._lock:
+        with compiling:
             self._kernels[order, wrenches, None] = kernel
             if not wrenches and kernel.friction:
                 self._offer_single(order, kernel)
@@ -231,7 +232,7 @@ class Engine:
 
     def _prepare_result(self, result: Result) -> None:
         """Make the kernel of a result, unless its program is too long."""
-        with self._lock:
+        with compiling:
             if result in self._kernels:
                 return
             try:
@@ -243,8 +244,10 @@ class Engine:
             if unavailable():
                 self._kernels[result] = StraightLine(self._model, program)
                 return
-            from hodyn_ros.engine import kernels, numba_results  # noqa: F401
+            from hodyn_ros.engine import kernels
+            from hodyn_ros.engine.numba_call import single_call
 
+            single_call(3), single_call(2, 2)  # of matrices, of pose and twist
             self._kernels[result] = kernels.program_kernel(self._model, program)
 
     def _try(self, prepare: Callable[[], object]) -> None:
@@ -255,6 +258,22 @@ class Engine:
             _logger.exception(
                 'Compiling the dynamics of %s failed; slower code is used.', self._model.name
             )
+
+
+def refuses(motion: Any, *results: Any) -> bool:
+    """Whether calls in `numba_call` raise an error since they do not take what they are given.
+
+    Asking costs as much as such a call: it is made first, and this is for what it raises.
+    """
+    return not all(
+        type(array) is np.ndarray
+        and array.dtype == np.float64
+        and array.dtype.isnative
+        and array.flags.c_contiguous
+        and array.flags.aligned
+        and (array is motion or array.flags.writeable)
+        for array in (motion, *results)
+    )
 
 
 def engine_of(model: RobotModel) -> Engine:
@@ -269,9 +288,4 @@ def _warm_up(model: RobotModel, order: int) -> None:
     for k in range(min(order, HIGHEST_ORDER) + 1):
         if engine.form(k) is not None:
             engine.prepare(k)
-
-
-@lru_cache(maxsize=1)
-def _background() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix='hodyn_compiler')
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -12,7 +14,6 @@ from numpy.typing import NDArray
 
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.body_programs import base_state, constants
-from hodyn_ros.engine.calls import aligned, evaluate_blocks, single_arguments
 from hodyn_ros.engine.effort_programs import effort_program
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.machine import load, machine_code, vector_width
@@ -23,6 +24,18 @@ Array = NDArray[np.float64]
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
+
+# Releases the interpreter lock while it runs. The arguments are those of `blocks.EVALUATE`.
+_BLOCKS = ctypes.CFUNCTYPE(
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
 
 
 class Kernel:
@@ -36,8 +49,8 @@ class Kernel:
         Numbers that a sample has in the wrenches.
     friction : bool
         Whether the friction of the joints, if there is any, is included.
-    single_table : ndarray
-        For the calls in `numba_call`.
+    single_table : ndarray of int64
+        Addresses that calls in `numba_call` need besides those of the arrays of a sample.
     """
 
     def __init__(
@@ -53,34 +66,19 @@ class Kernel:
         self.name = name
         self.wrench_size = wrench_size
         self.friction = friction
-        self._integers, self._numbers = integers, numbers
-        self._codes, self._scratch_sizes = codes, scratch_sizes
+        self._arguments = integers, numbers, codes, scratch_sizes, name, wrench_size, friction
         self._loaded = [load(code) for code in codes]
         self._addresses = [loaded.address for loaded in self._loaded]
         self._lanes = (1, vector_width())
         self._single_scratch = aligned(scratch_sizes[0])
-        self.single_table = single_arguments(
-            self._addresses[0], integers, numbers, self._single_scratch
-        )
+        pointers = (array.ctypes.data for array in (integers, numbers, self._single_scratch))
+        self.single_table = np.array([self._addresses[0], *pointers], dtype=np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel, (
-            self._integers,
-            self._numbers,
-            self._codes,
-            self._scratch_sizes,
-            self.name,
-            self.wrench_size,
-            self.friction,
-        )
+        return Kernel, self._arguments
 
     def evaluate(
-        self,
-        motion: Array,
-        middle: Array | None,
-        result: Array,
-        num_threads: int = 1,
-        together: bool = True,
+        self, motion: Array, middle: Array | None, result: Array, num_threads: int = 1
     ) -> bool:
         """Compute a batch.
 
@@ -92,8 +90,6 @@ class Kernel:
         result : ndarray, shape (N, ...), C-contiguous
             Is written.
         num_threads : int
-        together : bool
-            Whether samples are computed side by side in the vector registers, or one by one.
 
         Returns
         -------
@@ -103,41 +99,35 @@ class Kernel:
         N = len(motion)
         threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
         if threads == 1:
-            return self._part(motion, middle, result, together)
+            return self._part(motion, middle, result)
         lanes = self._lanes[1]
         step = -(-N // (threads * lanes)) * lanes
         parts = [slice(start, start + step) for start in range(0, N, step)]
         futures = [
             _threads(num_threads).submit(
-                self._part,
-                motion[part],
-                None if middle is None else middle[part],
-                result[part],
-                together,
+                self._part, motion[part], None if middle is None else middle[part], result[part]
             )
             for part in parts
         ]
         return all([future.result() for future in futures])
 
-    def _part(
-        self, motion: Array, middle: Array | None, result: Array, together: bool
-    ) -> bool:
+    def _part(self, motion: Array, middle: Array | None, result: Array) -> bool:
+        integers, numbers, _, scratch_sizes, *_ = self._arguments
         status = 0
         start = 0
-        for which in (1, 0) if together else (0,):
+        for which in (1, 0):
             lanes = self._lanes[which]
             blocks = (len(motion) - start) // lanes
             if blocks:
-                rest = slice(start, None)
-                status |= evaluate_blocks(
-                    self._addresses[which],
-                    self._integers,
-                    self._numbers,
-                    aligned(self._scratch_sizes[which]),
+                scratch = aligned(scratch_sizes[which])
+                status |= _BLOCKS(self._addresses[which])(
+                    integers.ctypes.data,
+                    numbers.ctypes.data,
+                    scratch.ctypes.data,
                     blocks,
-                    motion[rest],
-                    None if middle is None else middle[rest],
-                    result[rest],
+                    motion[start:].ctypes.data,
+                    None if middle is None else middle[start:].ctypes.data,
+                    result[start:].ctypes.data,
                 )
                 start += blocks * lanes
         return status == 0
@@ -236,6 +226,18 @@ def _tree_codes(order: int, loaded: bool) -> tuple[bytes, bytes]:
     return single, together
 
 
+def aligned(count: int) -> Array:
+    """Array of zeros at the start of a cache line."""
+    line = 64
+    room = np.zeros(count + line // 8)
+    start = -room.ctypes.data % line // 8
+    return room[start : start + count]
+
+
 @cache
 def _threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix='hodyn_engine')
+
+
+if hasattr(os, 'register_at_fork'):  # a child has none of the threads
+    os.register_at_fork(after_in_child=_threads.cache_clear)

@@ -2,7 +2,8 @@
 
 Compiling takes a tenth of a second or two, so the cache on disk is a convenience. An entry is
 named by the hash of what it was made from (the module's text, the processor, the compiler), so it
-is never out of date, and starts with the hash of its content, so a damaged one is not run.
+is never out of date, and starts with the hash of its content, so a damaged one is not run. Those
+that have not been used for longest are removed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
 import tempfile
-import threading
+import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -20,11 +23,16 @@ import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from hodyn_ros.engine.background import compiling
 from hodyn_ros.engine.blocks import ENTRY
 
-_DIGEST_SIZE = 32
+CACHE_SIZE = 32 * 2**20
+"""Largest size of the cache [bytes]: code of some hundred robots."""
 
-_lock = threading.Lock()
+_DIGEST_SIZE = 32
+# Others may keep other files in the directory.
+_ENTRY = re.compile(r'[0-9a-f]{64}\.o|hodyn_\w+\.tmp')
+
 _loaded: WeakValueDictionary[bytes, LoadedCode] = WeakValueDictionary()
 
 
@@ -46,7 +54,7 @@ def machine_code(module: ir.Module) -> bytes:
     bytes
         An object file.
     """
-    with _lock:
+    with compiling:
         text = str(module)
         code = _from_cache(text)
         if code is None:
@@ -84,7 +92,7 @@ def load(code: bytes) -> LoadedCode:
     -------
     LoadedCode
     """
-    with _lock:
+    with compiling:
         loaded = _loaded.get(code)
         if loaded is None:
             loaded = _loaded[code] = LoadedCode(code)
@@ -157,6 +165,9 @@ def _from_cache(text: str) -> bytes | None:
         content = path.read_bytes() if path else b''
     except OSError:
         return None
+    if path:
+        with suppress(OSError):  # the time of its last use, also where the system keeps none
+            os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
     digest, code = content[:_DIGEST_SIZE], content[_DIGEST_SIZE:]
     return code if code and hashlib.sha256(code).digest() == digest else None
 
@@ -168,15 +179,29 @@ def _into_cache(text: str, code: bytes) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Other processes see the whole file or none.
-        descriptor, name = tempfile.mkstemp(dir=path.parent)
+        descriptor, name = tempfile.mkstemp('.tmp', 'hodyn_', path.parent)
     except OSError:
         return  # read-only: compile again next time
     try:
         with os.fdopen(descriptor, 'wb') as file:
             file.write(hashlib.sha256(code).digest() + code)
         os.replace(name, path)
+        _evict(path.parent)
     except OSError:
-        try:
+        with suppress(OSError):
             os.unlink(name)
-        except OSError:
-            pass
+
+
+def _evict(directory: Path) -> None:
+    """Remove the entries that have not been used for longest; other processes may do so too."""
+    found = []
+    for path in directory.iterdir():
+        if _ENTRY.fullmatch(path.name):
+            with suppress(OSError):
+                status = path.stat()
+                found.append((status.st_atime_ns, status.st_size, path))
+    size = 0
+    for _, one, path in sorted(found, reverse=True):
+        size += one
+        if size > CACHE_SIZE:
+            path.unlink(missing_ok=True)

@@ -1,7 +1,9 @@
-"""A call of machine code that Numba compiles: a fraction of a microsecond from Python."""
+"""Calls of machine code that Numba compiles: a fraction of a microsecond from Python."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
@@ -35,19 +37,41 @@ def evaluate(_context: Any, _arguments: Any, _motion: Any, _middle: Any, _result
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
-def _single(arguments: int, motion: Array, effort: Array) -> int:
-    source, target = np.int64(motion.ctypes.data), np.int64(effort.ctypes.data)
-    status: int = evaluate(arguments, source, np.int64(0), target)  # type: ignore[call-arg]
+def _one_result(arguments: int, motion: Array, result: Array) -> int:
+    read, written = 8 * motion.size, 8 * result.size
+    source, target = np.int64(motion.ctypes.data), np.int64(result.ctypes.data)
+    status = 1
+    # Code that writes before it has read everything must not write where it reads.
+    if source >= target + written or target >= source + read:
+        status = evaluate(arguments, source, np.int64(0), target)  # type: ignore[call-arg]
     return status
 
 
-_SIGNATURE = types.int64(
-    types.int64,
-    types.Array(types.float64, 2, 'C', readonly=True),
-    types.Array(types.float64, 2, 'C'),
-)
+def _two_results(arguments: int, motion: Array, middle: Array, result: Array) -> int:
+    source, first = np.int64(motion.ctypes.data), np.int64(middle.ctypes.data)
+    second = np.int64(result.ctypes.data)
+    status: int = evaluate(arguments, source, first, second)  # type: ignore[call-arg]
+    return status
 
-try:
-    single = numba.njit(_SIGNATURE, cache=True)(_single)
-except RuntimeError:  # there is no place for a cache
-    single = numba.njit(_SIGNATURE)(_single)
+
+@cache
+def single_call(*dimensions: int) -> Callable[..., int]:
+    """Call for a single sample, whose results have these numbers of dimensions.
+
+    It takes `Kernel.single_table`, the motion, of shape (K, n), and the results; that their shapes
+    fit is the caller's business. Its answer is 0 if the results are there: all numbers are finite,
+    and the only result does not overlap the motion. It raises an error for arrays that are not
+    contiguous or not of float64, see `engine.refuses`.
+    """
+    function = _one_result if len(dimensions) == 1 else _two_results
+    given = types.Array(types.float64, 2, 'C', readonly=True)
+    written = [types.Array(types.float64, count, 'C') for count in dimensions]
+    signature = types.int64(types.int64, given, *written)
+    try:
+        compiled: Callable[..., int] = numba.njit(signature, cache=True)(function)
+    except RuntimeError:  # there is no place for a cache
+        compiled = numba.njit(signature)(function)
+    return compiled
+
+
+single = single_call(2)

@@ -7,7 +7,6 @@ times faster than NumPy; longer code takes too long to compile, and is left to N
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,19 +122,12 @@ def compute(
     if kernel is None:
         return False
     if not isinstance(kernel, StraightLine):
-        model.derived[(*name, motion.shape[1:])] = (
-            result.shape[1:],
-            _single_call(middle, result),
-            int(kernel.single_table.ctypes.data),
-        )
+        from hodyn_ros.engine.numba_call import single_call
+
+        written = (result,) if middle is None else (middle, result)
+        single = single_call(*(array.ndim - 1 for array in written))
+        table = int(kernel.single_table.ctypes.data)
+        model.derived[(*name, motion.shape[1:])] = (result.shape[1:], single, table)
     # Overflow shows in the answer; it needs no warning on the way.
     with np.errstate(over='ignore', invalid='ignore'):
         return kernel.evaluate(motion, middle, result)
-
-
-def _single_call(middle: Array | None, result: Array) -> Callable[..., int]:
-    from hodyn_ros.engine import numba_call, numba_results
-
-    if middle is not None:
-        return numba_results.pose_and_twist
-    return numba_call.single if result.ndim == 3 else numba_results.matrices

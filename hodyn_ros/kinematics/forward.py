@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine import results
+from hodyn_ros.engine.engine import refuses
 from hodyn_ros.engine.results import compute
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.body import body_poses, body_twists
@@ -77,14 +78,19 @@ def forward_kinematics(
     Gravity has no part in it: the base does not accelerate. Source: Kumar and Mueller
     2021, section II-A; conversions between expressions by the product rule.
     """
+    # One sample in a control loop: the compiled call checks the rest of its arguments.
     try:
-        # One sample in a control loop: the compiled call checks the rest of its arguments.
         shape, single, table = model.derived[link, expressed_in, motion.shape]  # type: ignore[union-attr]
-        pose, V = np.empty((4, 4)), np.empty(shape)
-        if single(table, motion, pose, V) == 0:
-            return LinkMotion(pose, V)
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
         pass
+    else:
+        try:
+            pose, V = np.empty((4, 4)), np.empty(shape)
+            if single(table, motion, pose, V) == 0:
+                return LinkMotion(pose, V)
+        except Exception:
+            if not refuses(motion):
+                raise
     array = motion_array(model, motion, lowest_K=1)
     if expressed_in not in EXPRESSIONS:
         raise HodynError(

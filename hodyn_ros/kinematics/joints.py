@@ -60,6 +60,11 @@ def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDA
         raise MotionError(
             f'The motion is not an array of numbers ({error}); expected shape {expected}.'
         ) from error
+    if isinstance(motion, np.ma.MaskedArray):
+        raise MotionError(
+            'The motion is a masked array, whose masked values would be used; fill them '
+            '(motion.filled(...)) or leave out their samples.'
+        )
     if array.dtype.kind not in 'fiu':
         raise MotionError(
             f'The motion has elements of type {array.dtype}, expected real numbers of shape '
@@ -171,10 +176,15 @@ def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
     ndarray, shape (..., n)
         The effort of a mimic joint adds to the joint that it follows, times its multiplier.
     """
+    efforts: Array = body_efforts @ selection_of(model)
+    return efforts
+
+
+def selection_of(model: RobotModel) -> Array:
+    """Constant matrix of the velocities of all bodies' joints by those of the independent ones."""
     selection = np.zeros((model.n_bodies, model.n_joints))
     selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
-    efforts: Array = body_efforts @ selection
-    return efforts
+    return selection
 
 
 class JointTransforms:
@@ -207,6 +217,14 @@ class JointTransforms:
         self._series = (
             f[..., np.maximum(m - j, 0), :] * leibniz.binomials(self.K)[..., None]
         ).reshape(N, n_bodies, self.K, self._terms * self.K)
+
+    def matrices(self) -> Array:
+        """Return the transforms themselves and their derivatives, (K, N, n_bodies, 6, 6)."""
+        N, n_bodies = self._series.shape[:2]
+        basis = self._to_body.reshape(n_bodies, 6, self._terms, 6).transpose(0, 2, 3, 1)
+        f = self._series[..., : self._terms]
+        A = f @ basis.reshape(n_bodies, self._terms, 36)
+        return np.moveaxis(A, 2, 0).reshape(self.K, N, n_bodies, 6, 6)
 
     def to_body(self, i: int, V: Array) -> Array:
         """Series of A V for a series of twists V of the parent of body i.

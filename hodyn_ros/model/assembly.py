@@ -258,6 +258,14 @@ class Assembly:
         names = tuple(joint.name for joint in self.bodies)
         self.warnings += massless_joints(names, self.parent, B, X, M_body)
         limits = np.array([joint.limits for joint in independent], dtype=np.float64)
+        for what, limit in zip(('velocity', 'effort'), limits.T[2:]):
+            zero = [joint.name for joint, value in zip(independent, limit) if value == 0.0]
+            if zero:
+                self.warnings.append(
+                    f'The {what} limit of {listed(zero)} is 0, which no motion keeps. Some '
+                    'exporters of URDF write 0 for what was not set: write the true limit, or a '
+                    'large number.'
+                )
         return {
             'name': self.description.name,
             'joint_names': tuple(joint.name for joint in independent),
@@ -290,7 +298,13 @@ def massless_joints(
     remarks = []
     composite = M_body.copy()
     for i in reversed(range(len(X))):
-        if X[i] @ composite[i] @ X[i] <= 0.0:
+        inertia = X[i] @ composite[i] @ X[i]
+        if inertia < 0.0:
+            remarks.append(
+                f'Joint {names[i]!r} moves a negative inertia: the mass matrix is not positive '
+                'definite.'
+            )
+        elif inertia == 0.0:
             remarks.append(
                 f'Joint {names[i]!r} moves no inertia: its effort is zero without wrenches and '
                 'the mass matrix is singular.'

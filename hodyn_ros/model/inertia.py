@@ -90,7 +90,9 @@ def transform_inertia(M_body: Array, frame: Array) -> Array:
     return Ad_inverse.T @ M_body @ Ad_inverse
 
 
-def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> list[str]:
+def check_inertia(
+    owner: str, mass: float, com: Array, inertia_com: Array, allow_impossible: bool = False
+) -> list[str]:
     """Refuse an inertia that no body can have; return remarks on doubtful ones.
 
     Parameters
@@ -103,6 +105,8 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
         [m]
     inertia_com : ndarray, shape (3, 3)
         About the centre of mass [kg m^2].
+    allow_impossible : bool
+        Whether a tensor that is not positive semi-definite is a doubtful one.
 
     Returns
     -------
@@ -121,15 +125,23 @@ def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> li
     moments = np.linalg.eigvalsh(inertia_com)
     scale = float(np.abs(moments).max())
     negligible = mass * _NEGLIGIBLE_RADIUS**2
-    if moments[0] < -DEFINITENESS_TOLERANCE * scale - negligible:
-        values = ', '.join(f'{value:.6g}' for value in moments)
-        raise ModelError(
-            f'{owner} has an inertia tensor that is not positive semi-definite (principal moments '
-            f'{values} kg m^2); check the signs and the order ixx ixy ixz iyy iyz izz.'
-        )
+    values = ', '.join(f'{value:.6g}' for value in moments)
     warnings = []
-    if moments[0] + moments[1] < moments[2] * (1.0 - TRIANGLE_TOLERANCE) - negligible:
-        values = ', '.join(f'{value:.6g}' for value in moments)
+    if moments[0] < -DEFINITENESS_TOLERANCE * scale - negligible:
+        fault = (
+            f'{owner} has an inertia tensor that is not positive semi-definite (principal moments '
+            f'{values} kg m^2)'
+        )
+        if not allow_impossible:
+            raise ModelError(
+                f'{fault}; check the signs and the order ixx ixy ixz iyy iyz izz. '
+                'allow_impossible_inertia (--allow-impossible-inertia) uses it as given.'
+            )
+        warnings.append(
+            f'{fault}; it is used as given. Inverse dynamics is right for these numbers, but no '
+            'robot has them: the mass matrix and the kinetic energy may be negative.'
+        )
+    elif moments[0] + moments[1] < moments[2] * (1.0 - TRIANGLE_TOLERANCE) - negligible:
         warnings.append(
             f'{owner}: the principal moments of inertia {values} kg m^2 violate the triangle '
             'inequality, so no distribution of mass has them; they are used as given.'

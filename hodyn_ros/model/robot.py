@@ -11,6 +11,8 @@ import os
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -117,6 +119,18 @@ class RobotModel(Prepared):
     friction: Mapping[str, FrictionLaw]
     armature: Array
 
+    def __post_init__(self) -> None:
+        self.__setstate__(self.__dict__)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Read-only mappings cannot be pickled.
+        return {**super().__getstate__(), 'links': {**self.links}, 'friction': {**self.friction}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in ('links', 'friction'):
+            self.__dict__[name] = MappingProxyType({**state[name]})
+
     def __repr__(self) -> str:
         remarks = f', {len(self.warnings)} warnings' if self.warnings else ''
         return (
@@ -142,6 +156,9 @@ class RobotModel(Prepared):
         tip_link: str | None = None,
         gravity: ArrayLike = (0.0, 0.0, -9.81),
         joint_friction: bool = False,
+        *,
+        xacro_arguments: Mapping[str, str] | None = None,
+        allow_impossible_inertia: bool = False,
     ) -> RobotModel:
         """Read a robot from a URDF.
 
@@ -154,7 +171,12 @@ class RobotModel(Prepared):
         Parameters
         ----------
         xml_or_path : str, bytes or path-like
-            XML text, or the path of a URDF file.
+            XML text, the path of a URDF or xacro file, or the name of a robot: ``'panda'``,
+            ``'panda_with_hand'``, ``'iiwa14'`` or ``'two_link'``, which come with this package,
+            or one of an installed package as on the command line (``hodyn info --help``), such as
+            ``'ur5'`` of example-robot-data or ``'my_package/urdf/arm.urdf'`` of ROS. Those of
+            robot_descriptions are downloaded when they are used for the first time. A path-like
+            object is a path in any case.
         base_link, tip_link : str, optional
             The base does not move.
         gravity : array-like, shape (3,)
@@ -164,6 +186,13 @@ class RobotModel(Prepared):
             By default it is ignored, as other libraries do: most descriptions hold settings of a
             simulator there, not measured friction. The Coulomb part is not smoothed; for another
             law, use `with_friction`.
+        xacro_arguments : mapping of str to str, optional
+            Arguments of a xacro file, which the package xacro expands.
+        allow_impossible_inertia : bool
+            Whether an inertia tensor with a negative principal moment is used, with a warning;
+            by default it is refused. Efforts and their derivatives are then those of the equations
+            with these numbers; what rests on a positive mass matrix (simulation, control, time
+            scaling) may fail.
 
         Returns
         -------
@@ -179,7 +208,7 @@ class RobotModel(Prepared):
         ModelWarning
             For each doubtful value; they are also listed in the attribute `warnings`.
         """
-        description = read_urdf(xml_or_path)
+        description = read_urdf(xml_or_path, xacro_arguments, allow_impossible_inertia)
         model = cls.from_description(description, base_link, tip_link, gravity)
         if joint_friction:
             model = model.with_friction(_described_friction(description, model.body_names))

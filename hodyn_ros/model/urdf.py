@@ -9,6 +9,7 @@ specification, and what it lets pass (NaN, document types, several inertias) is 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from hodyn_ros.model.description import (
     check_limits,
 )
 from hodyn_ros.model.inertia import check_inertia, spatial_inertia, transform_inertia
+from hodyn_ros.model.sources import Source, find_robot
 
 Array = NDArray[np.float64]
 
@@ -56,13 +58,20 @@ _READ_CHILDREN = {
 }
 
 
-def read_urdf(xml_or_path: str | bytes | os.PathLike[str]) -> RobotDescription:
+def read_urdf(
+    given: str | bytes | os.PathLike[str],
+    xacro_arguments: Mapping[str, str] | None = None,
+    allow_impossible_inertia: bool = False,
+) -> RobotDescription:
     """Read a URDF robot description.
 
     Parameters
     ----------
-    xml_or_path : str, bytes or path-like
-        The XML text, or the path of a file that holds it.
+    given : str, bytes or path-like
+        XML text, the path of a URDF or xacro file, or a name, see `sources.find_robot`.
+    xacro_arguments : mapping of str to str, optional
+    allow_impossible_inertia : bool
+        Whether tensors that no body can have are used, with a warning.
 
     Returns
     -------
@@ -74,19 +83,25 @@ def read_urdf(xml_or_path: str | bytes | os.PathLike[str]) -> RobotDescription:
         If it is not XML, contains a document type declaration, is not a URDF, or holds values that
         no robot can have.
     """
-    text, source = _xml_text(xml_or_path)
+    text, source = _xml_text(given, xacro_arguments)
     try:
-        return parse_urdf(text)
+        return parse_urdf(text, allow_impossible_inertia)
     except ModelError as error:
         raise ModelError(f'{source}{error}') from error
 
 
-def parse_urdf(xml: str | bytes) -> RobotDescription:
+def parse_urdf(xml: str | bytes, allow_impossible_inertia: bool = False) -> RobotDescription:
     """Read a URDF robot description from its XML text; see `read_urdf`."""
     if isinstance(xml, str):
         # The text is decoded already: an encoding declaration in it no longer holds.
         xml = _without_encoding_declaration(xml).encode('utf-8', errors='surrogatepass')
     root = _parse_xml(xml)
+    # A default namespace says nothing about a URDF.
+    namespace = root.tag.removesuffix('robot')
+    if namespace.startswith('{') and 'xacro' not in namespace:
+        for element in root.iter():
+            if isinstance(element.tag, str):
+                element.tag = element.tag.removeprefix(namespace)
     if root.tag != 'robot':
         raise ModelError(
             f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
@@ -117,7 +132,7 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
         raise ModelError(f'The robot description is not a valid URDF: {error}') from error
 
     warnings: list[str] = []
-    links = tuple(_link(link, warnings) for link in robot.links)
+    links = tuple(_link(link, allow_impossible_inertia, warnings) for link in robot.links)
     joints = tuple(
         replace(
             _joint(joint, joint_types[joint.name], warnings), dynamics=dynamics[joint.name]
@@ -127,25 +142,32 @@ def parse_urdf(xml: str | bytes) -> RobotDescription:
     return RobotDescription(robot.name, links, joints, tuple(warnings))
 
 
-def _xml_text(xml_or_path: str | bytes | os.PathLike[str]) -> tuple[str | bytes, str]:
+def _xml_text(
+    given: str | bytes | os.PathLike[str], xacro_arguments: Mapping[str, str] | None
+) -> tuple[str | bytes, str]:
     """XML text, and what a message says of where it comes from."""
-    if isinstance(xml_or_path, bytes):
-        return xml_or_path, ''
-    if isinstance(xml_or_path, str) and xml_or_path.lstrip('\ufeff \t\r\n').startswith('<'):
-        return xml_or_path, ''
-    if not isinstance(xml_or_path, (str, os.PathLike)):
+    if not isinstance(given, (str, bytes, os.PathLike)):
         raise ModelError(
-            f'The robot description is of type {type(xml_or_path).__name__}, expected XML text or '
-            'the path of a URDF file.'
+            f'The robot description is of type {type(given).__name__}, expected XML text, the '
+            'path of a URDF or xacro file, or the name of a robot.'
         )
-    if isinstance(xml_or_path, str) and not xml_or_path.strip():
+    if isinstance(given, bytes) and b'<' not in given and b'\0' not in given:
+        given = os.fsdecode(given)
+    if isinstance(given, bytes) or (
+        isinstance(given, str) and given.lstrip('\ufeff \t\r\n').startswith('<')
+    ):
+        if xacro_arguments:
+            raise ModelError('The robot description is a text; only xacro files take arguments.')
+        return given, ''
+    if isinstance(given, str) and not given.strip():
         raise ModelError('The robot description is empty, expected XML text or a path.')
-    shown = repr(os.fspath(xml_or_path))[:120]
+    found = find_robot(given) if isinstance(given, str) else Source(Path(given), 'file')
+    text = found.description(xacro_arguments)
     try:
-        return Path(xml_or_path).read_bytes(), f'File {shown}: '
+        return text if isinstance(text, str) else text.read_bytes(), f'File {str(found.path)!r}: '
     except (OSError, ValueError) as error:
         raise ModelError(
-            f'The robot description {shown} is neither XML text nor a readable file: {error}'
+            f'The robot description {str(found.path)!r} is not a readable file: {error}'
         ) from error
 
 
@@ -205,7 +227,7 @@ def _origin(owner: str, origin: Any) -> Array:
     return se3.pose(so3.from_rpy(rpy), xyz)
 
 
-def _link(link: Any, warnings: list[str]) -> Link:
+def _link(link: Any, allow_impossible_inertia: bool, warnings: list[str]) -> Link:
     if link.inertial is None:
         return Link(link.name)
     owner = f'Link {link.name!r}'
@@ -215,7 +237,9 @@ def _link(link: Any, warnings: list[str]) -> Link:
     if link.inertial.inertia is not None:
         inertia_com = np.array(link.inertial.inertia.to_matrix())
     try:
-        warnings.extend(check_inertia(owner, mass, frame[:3, 3], inertia_com))
+        warnings += check_inertia(
+            owner, mass, frame[:3, 3], inertia_com, allow_impossible_inertia
+        )
     except ModelError as error:
         return Link(link.name, defect=str(error))
     M_body = transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)

@@ -113,8 +113,9 @@ class Descriptions:
 
     def _assembled(self, xml: str) -> RobotModel:
         settings = self._parameters.settings
+        description = parse_urdf(xml, settings.allow_impossible_inertia)
         return RobotModel.from_description(
-            parse_urdf(xml), settings.base_link, settings.tip_link, settings.gravity
+            description, settings.base_link, settings.tip_link, settings.gravity
         )
 
     def _on_outcome(self, outcome: Outcome) -> None:

@@ -77,6 +77,7 @@ class Settings:
     base_link: str | None
     tip_link: str | None
     gravity: Triple
+    allow_impossible_inertia: bool
     planning_process: bool
     mirror_efforts: bool
     diagnostics_period: float
@@ -162,6 +163,12 @@ ENTRIES = (
         'gravity',
         (0.0, 0.0, -9.81),
         'Gravitational acceleration in base link axes [m/s^2].',
+        read_only=True,
+    ),
+    Entry(
+        'allow_impossible_inertia',
+        False,
+        'Inertia tensors with a negative principal moment are used as given, with a warning.',
         read_only=True,
     ),
     Entry(
