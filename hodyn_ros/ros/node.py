@@ -589,10 +589,5 @@ class HodynNode(Node):
         return algorithms
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is interrupted."""
-    return run(HodynNode, args)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run(HodynNode))

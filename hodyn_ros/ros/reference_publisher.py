@@ -78,10 +78,5 @@ class ReferencePublisher(Node):
             self._timer.cancel()
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is interrupted."""
-    return run(ReferencePublisher, args)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run(ReferencePublisher))
