@@ -594,26 +594,20 @@ def test_parameter_file_is_taken_by_the_node(hodyn_node, capfd, name):
     assert 'Unknown parameters' not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ('file', 'name'),
-    [
-        ('panda', 'limits.panda_joint1.jerk'),
-        ('iiwa14', 'limits.iiwa_joint_1.acceleration'),
-        ('generic', 'publish_rate'),
-    ],
-)
-def test_command_line_wins_over_a_shipped_file(file, name):
-    # Behind the file, as is usual; it would lose against a section that names the node.
-    path = share_file(f'config/{file}.yaml')
-    assert parameters_in(path)[name] != 0.125
-    context = Context()
-    arguments = ['--ros-args', '--params-file', str(path), '-p', f'{name}:=0.125']
-    rclpy.init(args=arguments, context=context, domain_id=next_domain())
-    node = HodynNode(context=context)
-    value = node._parameter_overrides[name].value
-    node.destroy_node()
-    rclpy.shutdown(context=context)
-    assert value == 0.125
+@pytest.mark.parametrize('name', ['panda', 'iiwa14', 'generic', 'panda_sea'])
+def test_command_line_wins_over_a_shipped_file(name):
+    path = share_file(f'config/{name}.yaml')
+    for section, content in yaml.safe_load(path.read_text()).items():
+        node_name = section.rpartition('/')[2].replace('**', 'hodyn_node')
+        key = next(iter(flat(content['ros__parameters'])))
+        context = Context()
+        arguments = ['--ros-args', '--params-file', str(path), '-p', f'{key}:=0.125']
+        rclpy.init(args=arguments, context=context, domain_id=next_domain())
+        node = Node(node_name, context=context)
+        value = node._parameter_overrides[key].value
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+        assert value == 0.125, section
 
 
 def test_generic_file_holds_every_parameter_with_its_default(hodyn_node):
