@@ -53,8 +53,7 @@ SAMPLING_PERIOD = 0.25  # s, of the memory
 # rate, the rate goes down and nothing is lost.
 WINDOW = 500
 TOLERANCE = 1e-9  # relative to the largest effort of the order
-# Of the power, relative to the sum of its terms; the oracle's polynomials are a hundred times
-# better.
+# Of the power, relative to the sum of its terms; the polynomials are a thousand times better.
 POWER_TOLERANCE = 1e-6
 # s. On a machine that is busy with the faults, samples and checks included. An old sample is worth
 # nothing, so the node is not later than it was held up; a queue would show as seconds.
@@ -196,7 +195,8 @@ class Checker:
         )
         self._wait_set = rclpy_implementation.WaitSet(1, 0, 0, 0, 0, 0, client.context.handle)
         self.names = RobotModel.from_urdf(urdf).joint_names
-        motions = self._motions = np.random.default_rng(3).normal(size=(DIFFERENT_SAMPLES, 5, len(self.names)))
+        size = DIFFERENT_SAMPLES, 5, len(self.names)
+        motions = self._motions = np.random.default_rng(3).normal(size=size)
         self._messages = [
             bytearray(serialize_message(fault_tools.joint_motion(motion, self.names)))
             for motion in motions

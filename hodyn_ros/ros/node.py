@@ -555,7 +555,7 @@ class HodynNode(Node):
 
     def _note_namesakes(self) -> None:
         before = self._namesakes
-        self._namesakes = len(publisher_names(self, '~/joint_effort')) - 1
+        self._namesakes = max(len(publisher_names(self, '~/joint_effort')) - 1, 0)
         self._diagnostics.namesakes(self._namesakes)
         if self._namesakes > before:
             self.get_logger().warning(
