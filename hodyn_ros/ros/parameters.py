@@ -22,7 +22,7 @@ from hodyn_ros.analysis.limits import MotionLimits
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.drives import Drives, actuator_entry
+from hodyn_ros.ros.drives import actuator_entry
 from hodyn_ros.ros.settings import (
     ENTRIES,
     LIMIT_UNITS,
@@ -141,16 +141,6 @@ class Parameters:
         finally:
             self._declaring = False
         return self._settings.limits_of(model)
-
-    def drives_of(self, model: RobotModel) -> Drives | None:
-        """Assemble what moves the joints of a model; None if no parameter says it.
-
-        Raises
-        ------
-        HodynError
-            If the parameters do not fit the model.
-        """
-        return self._settings.drives_of(model)
 
     def unused_limits(self, model: RobotModel) -> list[str]:
         """Names that were given for limits at the start but limit nothing of the model."""
