@@ -107,11 +107,11 @@ setup(
     },
     entry_points={
         'console_scripts': [
-            'flatness_controller = hodyn_ros.ros.flatness_controller:main',
+            'flatness_controller = hodyn_ros.ros.commands:flatness_controller',
             'hodyn = hodyn_ros.cli.main:main',
-            'hodyn_node = hodyn_ros.ros.node:main',
-            'reference_publisher = hodyn_ros.ros.reference_publisher:main',
-            'simulated_robot = hodyn_ros.ros.simulated_robot:main',
+            'hodyn_node = hodyn_ros.ros.commands:hodyn_node',
+            'reference_publisher = hodyn_ros.ros.commands:reference_publisher',
+            'simulated_robot = hodyn_ros.ros.commands:simulated_robot',
         ],
     },
 )

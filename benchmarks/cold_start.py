@@ -46,27 +46,27 @@ QUIET = 2.0  # s of a stream before another description comes
 PLAIN = """
 import time, warnings
 begin = time.perf_counter()
-import hodyn_ros
+from hodyn_ros import RobotModel, inverse_dynamics
 print('import hodyn_ros', time.perf_counter() - begin)
 import numpy as np
 warnings.simplefilter('ignore')
 begin = time.perf_counter()
-model = hodyn_ros.RobotModel.from_urdf({urdf!r})
+model = RobotModel.from_urdf({urdf!r})
 print('RobotModel.from_urdf', time.perf_counter() - begin)
 motion = np.full((5, model.n_joints), 0.2)
 for name in ('first', 'second'):
     begin = time.perf_counter()
-    hodyn_ros.inverse_dynamics(model, motion)
+    inverse_dynamics(model, motion)
     print(name + ' inverse_dynamics without warm_up', time.perf_counter() - begin)
 begin = time.perf_counter()
 model.warm_up()
 print('warm_up, import of Numba included', time.perf_counter() - begin)
-hodyn_ros.inverse_dynamics(model, motion)
+inverse_dynamics(model, motion)
 begin = time.perf_counter()
-hodyn_ros.inverse_dynamics(model, motion)
+inverse_dynamics(model, motion)
 print('inverse_dynamics after warm_up', time.perf_counter() - begin)
 begin = time.perf_counter()
-other = hodyn_ros.RobotModel.from_urdf({other!r})
+other = RobotModel.from_urdf({other!r})
 other.warm_up()
 print('from_urdf and warm_up of a second robot', time.perf_counter() - begin)
 """

@@ -233,11 +233,15 @@ class Probe:
 
 @contextmanager
 def process(domain: int, *arguments: str) -> Iterator[subprocess.Popen]:
-    """Run a module of Python beside this process."""
+    """Run a module of Python beside this process, which finds the modules that this one finds."""
     running = subprocess.Popen(
         [sys.executable, '-m', *arguments],
         cwd=ROOT,
-        env={**os.environ, 'ROS_DOMAIN_ID': str(domain)},
+        env={
+            **os.environ,
+            'PYTHONPATH': os.pathsep.join([str(ROOT), *sys.path]),
+            'ROS_DOMAIN_ID': str(domain),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -266,7 +270,9 @@ def session() -> Iterator[tuple[Probe, int]]:
             for name, running in (('node', node_process), ('relay', relay_process)):
                 deadline = time.monotonic() + TIMEOUT
                 while not probe.is_matched(name) or probe.stream(name, 1000, 1).lost:
-                    if time.monotonic() > deadline or running.poll() is not None:
+                    if running.poll() is not None:
+                        raise RuntimeError(f'The {name} has ended: {running.stderr.read()}')
+                    if time.monotonic() > deadline:
                         raise RuntimeError(f'The {name} does not answer.')
                     time.sleep(0.01)
             yield probe, domain

@@ -3,47 +3,26 @@
 The public interface: a `RobotModel` from a robot description, `inverse_dynamics` for joint efforts
 and their derivatives, `forward_kinematics` for poses and twists, and `HodynError` for what goes
 wrong. The ROS 2 node lives in `hodyn_ros.ros`, which alone needs a ROS installation.
+
+They are imported when the first of them is asked for: NumPy and SciPy take most of a second, and
+the commands of this package answer an interrupt or a call for help before.
 """
 
-from hodyn_ros import actuators
-from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
-from hodyn_ros.dynamics.combined import inverse_dynamics_from_link_motion
-from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.matrices import coriolis_matrix, gravity_effort, mass_matrix
-from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.generate import generate_code
-from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
-from hodyn_ros.kinematics.inverse import InverseKinematicsOptions, inverse_kinematics
-from hodyn_ros.kinematics.jacobian import jacobian
-from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
-from hodyn_ros.model import friction
-from hodyn_ros.model.inertia import Inertia
-from hodyn_ros.model.robot import ModelWarning, RobotModel
-from hodyn_ros.model.urdf_writer import to_urdf
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = [
-    'HodynError',
-    'Inertia',
-    'InverseKinematicsOptions',
-    'JointTask',
-    'LeastNorm',
-    'LinkMotion',
-    'ModelWarning',
-    'RobotModel',
-    'Wrench',
-    'actuators',
-    'coriolis_matrix',
-    'forward_kinematics',
-    'friction',
-    'generate_code',
-    'gravity_effort',
-    'inverse_dynamics',
-    'inverse_dynamics_from_link_motion',
-    'inverse_kinematics',
-    'jacobian',
-    'kinetic_energy',
-    'mass_matrix',
-    'potential_energy',
-    'to_urdf',
-]
+if TYPE_CHECKING:
+    from hodyn_ros.public import *  # noqa: F403
+    from hodyn_ros.public import __all__ as __all__
+else:
+
+    def __getattr__(name):
+        public = import_module('hodyn_ros.public')
+        names = globals()
+        names.update({known: getattr(public, known) for known in ('__all__', *public.__all__)})
+        if name in names:
+            return names[name]
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+    def __dir__():
+        return [*globals(), *__getattr__('__all__')]

@@ -4,6 +4,8 @@ The robot description comes from a URDF file, from a xacro command, or from the 
 robot_description of a running robot_state_publisher (the default).
 """
 
+from pathlib import Path
+
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import Command, LaunchConfiguration
@@ -34,7 +36,6 @@ ARGUMENTS = (
     ('wrench_motion', 'wrench_motion', 'Topic on which wrenches with derivatives arrive.'),
     ('wrench', 'wrench', 'Topic on which measured wrenches arrive.'),
     ('stiffness_motion', 'stiffness_motion', 'Topic on which wanted stiffnesses arrive.'),
-    ('demo', 'false', 'Also run a publisher of a reference trajectory for the Franka Panda.'),
 )
 
 REMAPPED = (
@@ -47,13 +48,20 @@ REMAPPED = (
 )
 
 
-def start_nodes(context):
-    """Start the nodes once the values of the arguments are known."""
+def start_node(context):
+    """Start the node once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
     if value['description_file'] and value['description_command']:
         raise RuntimeError(
             'description_file and description_command are both given; give one of them.'
         )
+    for name in ('description_file', 'params_file'):
+        # ROS would only warn of a parameter file that does not exist, and limit nothing.
+        if value[name] and not Path(value[name]).is_file():
+            raise RuntimeError(
+                f'{name} is {value[name]!r}, which is no file. Give an existing one; a relative '
+                f'path begins at {Path.cwd()}.'
+            )
     # The arguments win over the parameter file, but only where they are given.
     parameters = {'use_sim_time': value['use_sim_time'].lower() in ('true', '1')}
     for name in ('base_link', 'tip_link'):
@@ -69,7 +77,7 @@ def start_nodes(context):
     remappings = [('robot_description', value['description_topic'])]
     remappings += [(topic, value[topic]) for topic in REMAPPED]
 
-    nodes = [
+    return [
         Node(
             package='hodyn_ros',
             executable='hodyn_node',
@@ -79,18 +87,6 @@ def start_nodes(context):
             output='screen',
         )
     ]
-    if value['demo'].lower() in ('true', '1'):
-        nodes.append(
-            Node(
-                package='hodyn_ros',
-                executable='reference_publisher',
-                namespace=value['namespace'],
-                parameters=[{'use_sim_time': parameters['use_sim_time']}],
-                remappings=[('joint_trajectory', value['joint_trajectory'])],
-                output='screen',
-            )
-        )
-    return nodes
 
 
 def generate_launch_description():
@@ -101,6 +97,6 @@ def generate_launch_description():
                 DeclareLaunchArgument(name, default_value=default, description=description)
                 for name, default, description in ARGUMENTS
             ),
-            OpaqueFunction(function=start_nodes),
+            OpaqueFunction(function=start_node),
         ]
     )

@@ -1,6 +1,6 @@
 """Launch the hodyn node for the KUKA LBR iiwa 14, with the description and limits of this package.
 
-All arguments of hodyn.launch.py hold but demo, whose trajectory is for the Franka Panda.
+All arguments of hodyn.launch.py hold.
 """
 
 from pathlib import Path

@@ -6,10 +6,30 @@ All arguments of hodyn.launch.py hold; demo:=true sends a reference trajectory a
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
 
 SHARE = Path(__file__).resolve().parent.parent
+
+
+def start_demo(context):
+    """Start the publisher of a reference trajectory if it is wanted."""
+    names = ('demo', 'namespace', 'use_sim_time', 'joint_trajectory')
+    value = {name: LaunchConfiguration(name).perform(context) for name in names}
+    if value['demo'].lower() not in ('true', '1'):
+        return []
+    return [
+        Node(
+            package='hodyn_ros',
+            executable='reference_publisher',
+            namespace=value['namespace'],
+            parameters=[{'use_sim_time': value['use_sim_time'].lower() in ('true', '1')}],
+            remappings=[('joint_trajectory', value['joint_trajectory'])],
+            output='screen',
+        )
+    ]
 
 
 def generate_launch_description():
@@ -27,8 +47,14 @@ def generate_launch_description():
                 default_value=str(SHARE / 'config' / 'panda.yaml'),
                 description='Parameter file of the node.',
             ),
+            DeclareLaunchArgument(
+                'demo',
+                default_value='false',
+                description='Also run a publisher of a reference trajectory.',
+            ),
             IncludeLaunchDescription(
                 PythonLaunchDescriptionSource(str(SHARE / 'launch' / 'hodyn.launch.py'))
             ),
+            OpaqueFunction(function=start_demo),
         ]
     )

@@ -43,8 +43,7 @@ ARGUMENTS = (
         'controller',
         '',
         'Control law: flatness, feed_forward_2, feed_forward_1, feed_forward_0, '
-        'rigid_computed_torque or pd_gravity. Empty: that of the parameter file, whose section '
-        'on this node, if it names one, also wins over this argument.',
+        'rigid_computed_torque or pd_gravity. Empty: that of the parameter file.',
     ),
     ('simulation', 'true', 'Also simulate the robot. Needs the Python package mujoco.'),
     ('demo', 'true', 'Also run a publisher of a reference trajectory.'),
@@ -58,6 +57,13 @@ MEASURED = ('joint_states', 'motor_states')
 def start_nodes(context):
     """Start the nodes once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+    for name in ('description_file', 'params_file', 'limits_file'):
+        # ROS would only warn of a parameter file that does not exist, and limit nothing.
+        if not Path(value[name]).is_file():
+            raise RuntimeError(
+                f'{name} is {value[name]!r}, which is no file. Give an existing one; a relative '
+                f'path begins at {Path.cwd()}.'
+            )
     wanted = {
         name: value[name].lower() in ('true', '1')
         for name in ('simulation', 'demo', 'robot_state_publisher')

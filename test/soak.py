@@ -1,13 +1,18 @@
-"""A node under all faults for as long as wanted, and a stream of which nothing may be lost.
+"""A node under all faults for as long as wanted, and a stream whose answers are checked.
 
     python test/soak.py --seconds 600
 
-A stream of samples (JointMotion of the Franka Panda) at a fixed rate; every answer is checked for
-presence and value. Beside it, another process commits faults at random (test/fault_peers.py), and
-the memory of the node and its planning is sampled. The report at the end says what was sent,
-answered and lost, the largest latency, the faults, the refusals as the node's diagnostics tell
-them, and the memory. The exit code is 1 if a sample was lost or wrong, anything was published that
-is not finite, the node died, or its memory grew.
+A stream of samples (JointMotion of the Franka Panda) at a fixed rate. Of each answer the value is
+checked, and that it is physical: the power of the efforts, with its derivatives, is that of the
+kinetic and potential energy as Pinocchio computes them. Beside it, another process commits faults
+at random (test/fault_peers.py), and the memory of the node and its planning is sampled. The report
+at the end says what was sent, answered, left out and lost, the latencies, the faults, the refusals
+as the node's diagnostics tell them, and the memory.
+
+The exit code is 1 if more samples are missing than the node says it has left out, an answer was
+wrong, unphysical, out of order or later than half a second, anything was published that is not
+finite, the node died, or its memory grew. With --complete, the node is told to answer every sample
+(the depth of the queue of joint_motion is 1000), and none may be missing.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -28,7 +34,7 @@ import fault_tools
 import numpy as np
 from fault_tools import EFFORTS, EVERYTHING, GRAVITY, Client, NodeProcess
 from hodyn_msgs.msg import JointEffort, JointMotion
-from oracles import taylor_rnea
+from oracles import PinOracle, taylor_rnea
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
@@ -47,6 +53,12 @@ SAMPLING_PERIOD = 0.25  # s, of the memory
 # rate, the rate goes down and nothing is lost.
 WINDOW = 500
 TOLERANCE = 1e-9  # relative to the largest effort of the order
+# Of the power, relative to the sum of its terms; the polynomials are a thousand times better.
+POWER_TOLERANCE = 1e-6
+# s. On a machine that is busy with the faults, samples and checks included. An old sample is worth
+# nothing, so the node is not later than it was held up; a queue would show as seconds.
+ALLOWED_LATENCY = 0.5
+QUEUE_LATENCY = 30.0  # s, where every sample waits for its answer
 
 
 @dataclass
@@ -56,16 +68,29 @@ class Report:
     sent: int = 0
     answered: int = 0
     wrong: int = 0
+    unphysical: int = 0
+    left_out: int = 0
+    """As the node counts them, of all publishers; those that it may leave out."""
     not_finite: int = 0
     others: int = 0
     seconds: float = 0.0
-    largest_latency: float = 0.0
+    latencies: list[float] = field(default_factory=list)
     node_died: bool = False
     faults: dict[str, dict[str, int]] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
     memory: list[tuple[float, float, float]] = field(default_factory=list)
     """Time [s], and memory of the node and of its planning [MB]."""
     allowed_growth: float = 64.0
+    allowed_latency: float = ALLOWED_LATENCY
+
+    @property
+    def lost(self) -> int:
+        """Samples that are missing though the node does not say so."""
+        return max(self.sent - self.answered - self.left_out, 0)
+
+    def latency(self, percent: float) -> float:
+        """Percentile of the latencies [s]."""
+        return float(np.percentile(self.latencies or [0.0], percent))
 
     def memory_at_ends(self, column: int) -> tuple[float, float]:
         """Memory after the warm-up and at the end [MB], of the node (1) or its planning (2).
@@ -89,9 +114,12 @@ class Report:
         """What must not have happened."""
         growth = max(end - begin for begin, end in map(self.memory_at_ends, (1, 2)))
         found = {
-            f'{self.sent - self.answered} samples were lost': self.sent != self.answered,
-            'no sample was sent': not self.sent,
+            f'{self.lost} samples were lost': self.lost,
+            'no sample was answered': not self.answered,
             f'{self.wrong} answers were wrong': self.wrong,
+            f'{self.unphysical} answers have another power than the energy': self.unphysical,
+            f'an answer came after {self.latency(100.0):.3f} s, at most {self.allowed_latency} s '
+            'are allowed': self.latency(100.0) > self.allowed_latency,
             f'{self.not_finite} messages were not finite': self.not_finite,
             'the node died': self.node_died,
             'no fault was committed': not self.faults.get('committed'),
@@ -103,11 +131,15 @@ class Report:
         """Report for a reader."""
         lines = [
             f'samples          {self.sent} sent, {self.answered} answered, '
-            f'{self.sent - self.answered} lost, {self.wrong} wrong',
+            f'{self.sent - self.answered - self.lost} left out, {self.lost} lost, '
+            f'{self.wrong} wrong, {self.unphysical} unphysical',
+            f'left out         {self.left_out} of all inputs of the topic, as the node counts',
             f'rate             {self.sent / max(self.seconds, 1e-9):.0f} Hz',
             f'other efforts    {self.others}',
             f'not finite       {self.not_finite}',
-            f'largest latency  {1e3 * self.largest_latency:.1f} ms',
+            f'latency          p50 {1e3 * self.latency(50.0):.1f} ms, '
+            f'p99 {1e3 * self.latency(99.0):.1f} ms, largest {1e3 * self.latency(100.0):.1f} ms '
+            f'(at most {1e3 * self.allowed_latency:.0f} ms)',
         ]
         for title, values in (
             *((name, counts) for name, counts in self.faults.items()),
@@ -124,6 +156,33 @@ class Report:
         return '\n'.join(lines)
 
 
+def energy_rates(urdf: str, names: Sequence[str], motion: np.ndarray) -> np.ndarray:
+    """First three time derivatives of kinetic and potential energy along a motion.
+
+    The energy is sampled along the power series of the motion, and the polynomial through the
+    samples is differentiated.
+    """
+    oracle = PinOracle(urdf, names, GRAVITY)
+    times = 0.05 * np.cos(np.pi * (np.arange(13) + 0.5) / 13)
+    energies = []
+    for time_ in times:
+        powers = np.array([time_**k / math.factorial(k) for k in range(len(motion))])
+        q, v = powers @ motion, powers[:-1] @ motion[1:]
+        values = oracle.model, oracle.data, oracle._configuration(q)
+        energies.append(
+            oracle.pin.computeKineticEnergy(*values, v)
+            + oracle.pin.computePotentialEnergy(*values)
+        )
+    energy = np.polynomial.Polynomial.fit(times, energies, 12)
+    return np.array([energy.deriv(order)(0.0) for order in (1, 2, 3)])
+
+
+def power_terms(efforts: np.ndarray, motion: np.ndarray) -> list[np.ndarray]:
+    """Terms of the power of efforts and of its first two derivatives."""
+    (Q, Qd, Qdd), (_, v, a, j, _) = efforts, motion
+    return [Q * v, np.concatenate((Qd * v, Q * a)), np.concatenate((Qdd * v, 2 * Qd * a, Q * j))]
+
+
 class Checker:
     """Sends the stream and checks what comes back, in one thread without an executor."""
 
@@ -136,7 +195,8 @@ class Checker:
         )
         self._wait_set = rclpy_implementation.WaitSet(1, 0, 0, 0, 0, 0, client.context.handle)
         self.names = RobotModel.from_urdf(urdf).joint_names
-        motions = np.random.default_rng(3).normal(size=(DIFFERENT_SAMPLES, 5, len(self.names)))
+        size = DIFFERENT_SAMPLES, 5, len(self.names)
+        motions = self._motions = np.random.default_rng(3).normal(size=size)
         self._messages = [
             bytearray(serialize_message(fault_tools.joint_motion(motion, self.names)))
             for motion in motions
@@ -144,6 +204,7 @@ class Checker:
         self._expected = [
             taylor_rnea(urdf, self.names, GRAVITY, motion) for motion in motions
         ]
+        self._energy_rates = [energy_rates(urdf, self.names, motion) for motion in motions]
         client.wait(self._publisher.get_subscription_count, 'match of the checker')
         client.wait(
             lambda: self._node.count_publishers('hodyn_node/joint_effort'), 'match of the node'
@@ -193,6 +254,12 @@ class Checker:
         report.seconds = clock() - begin
         gc.enable()
 
+    def _is_physical(self, efforts: np.ndarray, number: int) -> bool:
+        index = number % DIFFERENT_SAMPLES
+        terms = power_terms(efforts, self._motions[index])
+        errors = [abs(t.sum() - rate) for t, rate in zip(terms, self._energy_rates[index])]
+        return all(e <= POWER_TOLERANCE * np.abs(t).sum() for e, t in zip(errors, terms))
+
     def _check(
         self, message: JointEffort, open_samples: dict[int, float], now: float
     ) -> bool:
@@ -208,22 +275,32 @@ class Checker:
         expected = self._expected[number % DIFFERENT_SAMPLES]
         given = np.array([getattr(message, name) for name in EFFORTS])
         scale = np.abs(expected).max(axis=1, keepdims=True)
+        fits = given.shape == expected.shape and tuple(message.joint_names) == self.names
         if (
-            sent is None  # answered twice
-            or given.shape != expected.shape
-            or tuple(message.joint_names) != self.names
+            sent is None  # answered twice, or after a newer one
+            or not fits
             or not np.all(np.abs(given - expected) <= TOLERANCE * scale)
         ):
             report.wrong += 1
+        if fits and not self._is_physical(given, number):
+            report.unphysical += 1
         if sent is not None:
             report.answered += 1
+            report.latencies.append(now - sent)
+            # What was sent before is not answered any more: the newest first, and in order.
+            for left_out in range(self._last_answered + 1, number):
+                open_samples.pop(10**9 * FIRST_SECOND + left_out, None)
             self._last_answered = max(self._last_answered, number)
-            report.largest_latency = max(report.largest_latency, now - sent)
         return True
 
 
 def soak(
-    seconds: float, rate: float = 1000.0, seed: int = 1, allowed_growth: float = 64.0
+    seconds: float,
+    rate: float = 1000.0,
+    seed: int = 1,
+    allowed_growth: float = 64.0,
+    allowed_latency: float = ALLOWED_LATENCY,
+    complete: bool = False,
 ) -> Report:
     """Run a node under faults.
 
@@ -237,6 +314,10 @@ def soak(
         Of the faults.
     allowed_growth : float
         Of the memory [MB].
+    allowed_latency : float
+        Of an answer [s].
+    complete : bool
+        Whether every sample is to be answered, however late.
 
     Returns
     -------
@@ -244,11 +325,19 @@ def soak(
     """
     path = share_file('urdf/panda.urdf')
     urdf = Path(path).read_text(encoding='utf-8')
-    report = Report(allowed_growth=allowed_growth)
+    report = Report(allowed_growth=allowed_growth, allowed_latency=allowed_latency)
     domain = next_domain()
     client = Client(domain, takes_efforts=False)
     client.publishers['robot_description'].publish(String(data=urdf))
-    node = NodeProcess(domain, use_sim_time=True, diagnostics_period=1.0, max_waiting_requests=8)
+    depth = f'qos_overrides./{fault_tools.NAMESPACE}/joint_motion.subscription.depth'
+    node = NodeProcess(
+        domain,
+        use_sim_time=True,
+        diagnostics_period=1.0,
+        max_waiting_requests=8,
+        answer_all=False,
+        **({depth: 1000} if complete else {}),
+    )
     client.match()
     client.wait_for_model()
     checker = Checker(client, urdf, rate, report)
@@ -303,6 +392,9 @@ def soak(
             for part, values in client.statuses.items()
             if 'refused' in values
         }
+        if not complete:
+            missing = ('left out', 'lost by the middleware')
+            report.left_out = sum(client.count('joint_motion', key) for key in missing)
     report.not_finite += len(client.not_finite)
     if report.failures():
         print(node.log()[-10_000:], file=sys.stderr)
@@ -318,8 +410,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--seconds', type=float, default=600.0)
     parser.add_argument('--rate', type=float, default=1000.0, help='of the stream [Hz]')
     parser.add_argument('--seed', type=int, default=1, help='of the faults')
+    parser.add_argument(
+        '--complete',
+        action='store_true',
+        help='have every sample answered, up to 30 s late, in place of the newest',
+    )
     options = parser.parse_args(arguments)
-    report = soak(options.seconds, options.rate, options.seed)
+    # With all of them in a queue, the latency is that of the queue.
+    latency = QUEUE_LATENCY if options.complete else ALLOWED_LATENCY
+    report = soak(
+        options.seconds,
+        options.rate,
+        options.seed,
+        allowed_latency=latency,
+        complete=options.complete,
+    )
     print(report.text())
     return 1 if report.failures() else 0
 

@@ -30,8 +30,7 @@ def rows_of(text):
     ]
 
 
-def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv('PYTHONPATH', str(ROOT))
+def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, capsys):
     include = tmp_path / 'latency.inc'
     arguments = ['--size', 'tiny', '-o', str(tmp_path / 'bench'), '--include', str(include)]
     assert latency.main(arguments) == 0
@@ -66,6 +65,25 @@ def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, capsys,
     ]
     assert [line[0] for line in rows[8:10]] == list(both)
     assert len(rows) == 1 + 3 * len(size.rates) + 1 + 2 + 1 + 6 * len(size.busy_rates)
+
+
+def test_processes_find_the_modules_that_the_benchmark_finds(latency, tmp_path, monkeypatch):
+    # As with colcon, where each package is in a directory of its own that a variable names.
+    (tmp_path / 'elsewhere.py').write_text('print("found", flush=True)')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv('PYTHONPATH', str(ROOT))
+    with latency.process(1, 'elsewhere') as running:
+        assert running.stdout.readline() == 'found\n', running.stderr.read()
+
+
+def test_a_node_that_cannot_start_says_why(latency, tmp_path, monkeypatch):
+    (tmp_path / 'broken.py').write_text('import no_such_module')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    process = latency.process
+    monkeypatch.setattr(latency, 'process', lambda domain, *_: process(domain, 'broken'))
+    with pytest.raises(RuntimeError, match='(?s)node has ended: .*no_such_module'):
+        with latency.session():
+            pass
 
 
 class FakeProbe:

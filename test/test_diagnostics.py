@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import robots
 from diagnostic_msgs.msg import DiagnosticStatus
-from hodyn_msgs.msg import JointMotion
+from hodyn_msgs.msg import JointEffort, JointMotion
 from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.node import Node
@@ -517,6 +517,21 @@ def test_node_names_two_publishers_of_an_input(harness):
     assert status.level == WARN
     assert status.message == f'two publishers on joint_motion: {", ".join(names)}'
     second.destroy_node()
+
+
+def test_node_warns_of_another_one_of_its_name(harness, capfd):
+    name = f'/{harness.namespace}/hodyn_node'
+    harness.status('node', lambda s: s.message == 'ok')
+    assert name not in capfd.readouterr().err
+    second = Node('hodyn_node', context=harness.context, namespace=harness.namespace)
+    qos.create_publisher(second, JointEffort, '~/joint_effort', qos.OUTPUT)
+    status = harness.status('node', lambda s: '1 more of this name' in s.message)
+    assert status.level == WARN
+    log = capfd.readouterr().err
+    assert log.count(f'another node {name}: each input is answered by both') == 1
+    second.destroy_node()
+    harness.forget()
+    harness.status('node', lambda s: 'of this name' not in s.message)
 
 
 def test_node_reports_its_clock_and_memory(harness):

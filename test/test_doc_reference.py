@@ -30,7 +30,8 @@ PUBLIC = [
     *(
         module
         for info in pkgutil.iter_modules(hodyn_ros.__path__, 'hodyn_ros.')
-        if hasattr(module := importlib.import_module(info.name), '__all__')
+        if info.name != 'hodyn_ros.public'  # the same as hodyn_ros
+        and hasattr(module := importlib.import_module(info.name), '__all__')
     ),
     errors,
 ]

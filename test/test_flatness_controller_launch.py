@@ -136,6 +136,12 @@ def test_every_argument_is_declared_with_a_description(names):
     assert action.options['function'] is names['start_nodes']
 
 
+@pytest.mark.parametrize('name', ['description_file', 'params_file', 'limits_file'])
+def test_a_file_that_does_not_exist_ends_the_launch(started, tmp_path, name):
+    with pytest.raises(RuntimeError, match=f'{name} is .*missing., which is no file.'):
+        started(**{name: str(tmp_path / 'missing')})
+
+
 def test_what_is_asked_for_is_started(started):
     always = {'hodyn_node', 'flatness_controller'}
     assert set(started()) == always | {'simulated_robot', 'reference_publisher'}

@@ -110,10 +110,11 @@ def test_panda_launch_file_with_demo_sends_efforts_and_ends_cleanly(first_effort
 @for_real
 def test_arguments_reach_the_node(first_effort):
     message, output = first_effort(
-        'hodyn.launch.py',
+        'panda.launch.py',
         '/arm/hodyn_node/joint_effort',
         'namespace:=arm',
         'demo:=true',
+        'description_file:=',
         f'description_command:=cat {SHARE / "urdf" / "panda_with_hand.urdf"}',
         'base_link:=panda_link0',
         'tip_link:=panda_hand',
@@ -124,6 +125,21 @@ def test_arguments_reach_the_node(first_effort):
     assert message.header.frame_id == 'panda_link0'
     assert 'finger' not in ' '.join(message.joint_names)
     assert '/controller/joint_trajectory' in output
+
+
+@for_real
+@pytest.mark.parametrize('file', ['hodyn.launch.py', 'panda.launch.py', 'panda_sea.launch.py'])
+def test_parameter_file_that_does_not_exist_ends_the_launch_with_a_sentence(file):
+    done = subprocess.run(
+        [sys.executable, '-c', RUN, str(SHARE / 'launch' / file), 'params_file:=/no/such.yaml'],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        env={**os.environ, 'ROS_DOMAIN_ID': str(DOMAIN)},
+    )
+    assert done.returncode != 0
+    assert "params_file is '/no/such.yaml', which is no file" in done.stderr + done.stdout
+    assert 'process started' not in done.stderr + done.stdout
 
 
 # With stand-ins
@@ -172,7 +188,7 @@ def started(load):
         names = load('hodyn.launch.py')
         defaults = {name: default for name, default, _ in names['ARGUMENTS']}
         assert set(given) <= set(defaults)
-        return [node.options for node in names['start_nodes']({**defaults, **given})]
+        return [node.options for node in names['start_node']({**defaults, **given})]
 
     return start
 
@@ -214,7 +230,7 @@ def test_every_argument_is_declared_with_a_description(load):
     *declared, action = names['generate_launch_description']().arguments[0]
     assert [item.arguments[0] for item in declared] == [name for name, _, _ in names['ARGUMENTS']]
     assert all(item.options['description'].endswith('.') for item in declared)
-    assert action.options['function'] is names['start_nodes']
+    assert action.options['function'] is names['start_node']
 
 
 def test_every_input_of_the_node_can_be_remapped(started, real_node):
@@ -256,24 +272,57 @@ def test_two_sources_of_the_description_are_an_error(started):
         started(description_file='a.urdf', description_command='xacro b')
 
 
-def test_demo_adds_a_publisher_on_the_same_topic(started):
-    node, demo = started(demo='true', joint_trajectory='/x', namespace='arm')
+@pytest.mark.parametrize('name', ['description_file', 'params_file'])
+def test_a_file_that_does_not_exist_ends_the_launch(started, tmp_path, name):
+    path = str(tmp_path / 'missing')
+    with pytest.raises(RuntimeError, match=f'{name} is .*missing., which is no file.'):
+        started(**{name: path})
+
+
+def test_demo_adds_a_publisher_on_the_same_topic(load, started):
+    start_demo = load('panda.launch.py')['start_demo']
+    given = {'joint_trajectory': '/x', 'namespace': 'arm', 'use_sim_time': 'True'}
+    (demo,) = [node.options for node in start_demo({**given, 'demo': 'true'})]
+    (node,) = started(**given)
     assert demo['executable'] == 'reference_publisher'
-    assert ('joint_trajectory', '/x') in demo['remappings']
-    assert node['namespace'] == demo['namespace'] == 'arm'
+    assert demo['parameters'] == [{'use_sim_time': True}]
+    for options in (node, demo):
+        assert ('joint_trajectory', '/x') in options['remappings']
+        assert options['namespace'] == 'arm'
+    assert start_demo({**given, 'demo': 'false'}) == []
+
+
+def arguments_of(load, file):
+    """Arguments that a launch file offers, those of the one that it includes among them."""
+    *entities, _ = load(file)['generate_launch_description']().arguments[0]
+    names = [item.arguments[0] for item in entities if isinstance(item.arguments[0], str)]
+    if file != 'hodyn.launch.py':
+        names += arguments_of(load, 'hodyn.launch.py')
+    return names
+
+
+def test_the_demo_is_offered_where_the_robot_can_do_it(load):
+    offered = {
+        path.name for path in LAUNCH.glob('*.py') if 'demo' in arguments_of(load, path.name)
+    }
+    assert offered == {'panda.launch.py', 'panda_sea.launch.py'}
 
 
 @pytest.mark.parametrize('robot', ['panda', 'iiwa14'])
 def test_robot_launch_file_gives_its_description_and_limits(load, started, real_node, robot):
     names = load(f'{robot}.launch.py')
-    *declared, include = names['generate_launch_description']().arguments[0]
-    defaults = {item.arguments[0]: item.options['default_value'] for item in declared}
-    assert include.arguments[0].arguments == (str(LAUNCH / 'hodyn.launch.py'),)
-    (options,) = started(**defaults)
+    files, includes = {}, []
+    for item in names['generate_launch_description']().arguments[0]:
+        if item.arguments and item.arguments[0] in ('description_file', 'params_file'):
+            files[item.arguments[0]] = item.options['default_value']
+        elif item.arguments and isinstance(item.arguments[0], Kept):
+            includes += item.arguments[0].arguments
+    assert includes == [str(LAUNCH / 'hodyn.launch.py')]
+    (options,) = started(**files)
     node = real_node(options)
-    model = RobotModel.from_urdf(defaults['description_file'])
+    model = RobotModel.from_urdf(files['description_file'])
     assert model.name == robot
     for joint in model.joint_names:
         assert f'limits.{joint}.acceleration' in node._parameter_overrides
     description = node.get_parameter('robot_description').value
-    assert description == Path(defaults['description_file']).read_text(encoding='utf-8')
+    assert description == Path(files['description_file']).read_text(encoding='utf-8')

@@ -15,10 +15,12 @@ import rclpy
 import robots
 import yaml
 from rcl_interfaces.msg import ParameterType, SetParametersResult
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.context import Context
+from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from ros_harness import Harness, next_domain
+from ros_harness import TIMEOUT, Harness, next_domain
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators.config import KEYS
@@ -516,6 +518,58 @@ def test_node_without_unknown_names_warns_of_none(hodyn_node, capfd):
     assert 'Unknown parameters' not in capfd.readouterr().err
 
 
+@pytest.fixture
+def refusals():
+    """Refusals of parameters, each alone and all at once, and a node to ask for them."""
+    harness = Harness()
+    clients = [
+        harness.client.create_client(kind, f'hodyn_node/set_parameters{ending}')
+        for kind, ending in ((SetParameters, ''), (SetParametersAtomically, '_atomically'))
+    ]
+
+    def ask(*names):
+        found = []
+        for client, kind in zip(clients, (SetParameters, SetParametersAtomically)):
+            assert client.wait_for_service(TIMEOUT)
+            values = [Parameter(name, value=1.0).to_parameter_msg() for name in names]
+            future = client.call_async(kind.Request(parameters=values))
+            harness.wait(future.done, 'an answer')
+            answer = future.result()
+            found += answer.results if kind is SetParameters else [answer.result]
+        assert not any(result.successful for result in found)
+        return [result.reason for result in found]
+
+    yield harness, ask
+    harness.close()
+
+
+def test_setting_an_unknown_parameter_says_which_and_what_exists(refusals):
+    harness, ask = refusals
+    names = ['limits.wrist.jerk', 'actuators.elbow.type', 'publish_rat', 'xyz', 'estimator.foo']
+    limits, actuators, rate, xyz, foo, together = ask(*names)
+    assert 'limits.wrist.jerk (expected limits.<joint>.<quantity> of the robot in use' in limits
+    assert 'none exist' in limits, 'there is no robot yet'
+    assert 'actuators.elbow.type (expected actuators.<joint>.<key>' in actuators
+    assert 'as given when the node starts; none exist' in actuators
+    assert 'publish_rat (did you mean publish_rate?)' in rate
+    assert xyz.endswith(': xyz')
+    assert 'estimator.bandwidth' in foo
+    assert all(name in together for name in names)
+    harness.describe_and_wait(robots.TWO_LINK)
+    for reason in ask('limits.wrist.jerk'):
+        for joint in ('shoulder', 'elbow'):
+            for quantity in ('acceleration', 'jerk', 'effort_dot'):
+                assert f'limits.{joint}.{quantity}' in reason
+
+
+def test_one_unknown_parameter_of_several_changes_nothing(hodyn_node):
+    node = hodyn_node()
+    values = [Parameter('publish_rate', value=7.0), Parameter('publish_rat', value=7.0)]
+    with pytest.raises(ParameterNotDeclaredException, match='publish_rat .did you mean'):
+        node.set_parameters_atomically(values)
+    assert node.get_parameter('publish_rate').value == 100.0
+
+
 # Files
 
 
@@ -539,6 +593,22 @@ def test_parameter_file_is_taken_by_the_node(hodyn_node, capfd, name):
             assert getattr(limits, quantity)[robot.joint_names.index(joint)] == value
         assert np.all(np.isfinite(limits.acceleration))
     assert 'Unknown parameters' not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize('name', ['panda', 'iiwa14', 'generic', 'panda_sea'])
+def test_command_line_wins_over_a_shipped_file(name):
+    path = share_file(f'config/{name}.yaml')
+    for section, content in yaml.safe_load(path.read_text()).items():
+        node_name = section.rpartition('/')[2].replace('**', 'hodyn_node')
+        key = next(iter(flat(content['ros__parameters'])))
+        context = Context()
+        arguments = ['--ros-args', '--params-file', str(path), '-p', f'{key}:=0.125']
+        rclpy.init(args=arguments, context=context, domain_id=next_domain())
+        node = Node(node_name, context=context)
+        value = node._parameter_overrides[key].value
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+        assert value == 0.125, section
 
 
 def test_generic_file_holds_every_parameter_with_its_default(hodyn_node):

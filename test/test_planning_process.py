@@ -132,6 +132,13 @@ def test_trajectory_that_the_process_dies_of_is_refused(harness):
     assert call_again(harness).success
 
 
+def test_interrupt_is_for_the_node_alone(harness):
+    before = process_of(harness)
+    before.send_signal(signal.SIGINT)
+    assert call_again(harness).success
+    assert process_of(harness).pid == before.pid
+
+
 def test_changed_parameters_hold_there_too(harness):
     def call():
         return harness.call(ComputeInverseDynamics.Request(trajectory=trajectory()))

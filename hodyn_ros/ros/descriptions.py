@@ -75,8 +75,7 @@ class Descriptions:
         """
         try:
             model = self._assembled(xml)
-            self._parameters.limits_of(model)
-            self._parameters.drives_of(model)
+            self._robot_of(xml, model)
         except HodynError as error:
             self._refuse(str(error))
             raise
@@ -102,10 +101,7 @@ class Descriptions:
     def update_robot(self) -> None:
         """Take limits and actuators of the robot in use from the parameters once more."""
         if self.robot is not None:
-            model = self.robot.model
-            self.robot = self.robot._replace(
-                limits=self._parameters.limits_of(model), drives=self._parameters.drives_of(model)
-            )
+            self.robot = self._robot_of(self.robot.description, self.robot.model)
 
     def close(self) -> None:
         """End the preparation."""
@@ -138,12 +134,15 @@ class Descriptions:
             self._refuse(outcome.error)
             return None
         try:
-            limits = self._parameters.limits_of(outcome.model)
-            drives = self._parameters.drives_of(outcome.model)
+            return self._robot_of(outcome.description, outcome.model)
         except HodynError as error:
             self._refuse(str(error))
             return None
-        return Robot(outcome.model, limits, outcome.description, drives)
+
+    def _robot_of(self, description: str, model: RobotModel) -> Robot:
+        parameters = self._parameters
+        limits = parameters.limits_of(model)
+        return Robot(model, limits, description, parameters.settings.drives_of(model))
 
     def _refuse(self, reason: str) -> None:
         self.error = reason

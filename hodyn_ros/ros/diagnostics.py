@@ -179,6 +179,7 @@ class Diagnostics:
         self._time_jumps = self._recent_time_jumps = 0
         self._clock_type = ''
         self._use_sim_time = False
+        self._namesakes = 0
 
     # Inputs
 
@@ -338,6 +339,10 @@ class Diagnostics:
         """Say which clock the node follows."""
         with self._lock:
             self._clock_type, self._use_sim_time = kind, use_sim_time
+
+    def namesakes(self, count: int) -> None:
+        """Say how many other nodes have the name of this one."""
+        self._namesakes = count
 
     # Report
 
@@ -525,6 +530,9 @@ class Diagnostics:
         if self._recent_time_jumps:
             causes.append(Cause(WARN, 'jump', 'the clock jumped', self._recent_time_jumps))
         self._recent_time_jumps = 0
+        if self._namesakes:
+            text = f'{self._namesakes} more of this name: each input is answered by all of them'
+            causes.append(Cause(WARN, 'name', text, 0))
         level, message = self._node_alarm.report(causes, now, 'ok')
         values = {
             'memory [MiB]': _mebibytes(self._memory(None)),

@@ -541,10 +541,5 @@ class FlatnessControllerNode(Node):
         self._diagnostics_publisher.publish(message)
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is interrupted."""
-    return run(FlatnessControllerNode, args)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run(FlatnessControllerNode))

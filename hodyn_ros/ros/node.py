@@ -104,6 +104,7 @@ class HodynNode(Node):
         self._writer: EffortWriter
         self._last_logged: dict[str, float] = {}
         self._last_tick: int | None = None
+        self._namesakes = 0
         self._checked: tuple[str, RobotModel | None] = '', None  # description about to be set
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._wrenches = Wrenches(
@@ -552,7 +553,19 @@ class HodynNode(Node):
         self._last_logged[subject] = now
         self.get_logger().error(text)
 
+    def _note_namesakes(self) -> None:
+        before = self._namesakes
+        self._namesakes = max(len(publisher_names(self, '~/joint_effort')) - 1, 0)
+        self._diagnostics.namesakes(self._namesakes)
+        if self._namesakes > before:
+            self.get_logger().warning(
+                f'There is another node {self.get_fully_qualified_name()}: each input is answered '
+                'by both. Stop one of them, or start it with another name (-r __node:=NAME) or '
+                'namespace (-r __ns:=/NAMESPACE) and topics of its own.'
+            )
+
     def _on_diagnostics_timer(self) -> None:
+        self._note_namesakes()
         self._note_inputs()
         message = self._diagnostics.report(
             self._robot,
@@ -589,10 +602,5 @@ class HodynNode(Node):
         return algorithms
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is interrupted."""
-    return run(HodynNode, args)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run(HodynNode))

@@ -13,6 +13,7 @@ from rcl_interfaces.msg import (
     ParameterDescriptor,
     SetParametersResult,
 )
+from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -20,7 +21,7 @@ from hodyn_ros.analysis.limits import MotionLimits
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.drives import Drives, actuator_descriptor
+from hodyn_ros.ros.drives import actuator_descriptor
 from hodyn_ros.ros.settings import (
     ENTRIES,
     LIMIT_UNITS,
@@ -34,6 +35,10 @@ from hodyn_ros.ros.settings import (
 )
 
 _NAMES = {entry.name for entry in ENTRIES}
+_GROUPS = {
+    'limits': 'limits.<joint>.<quantity> of the robot in use',
+    'actuators': 'actuators.<joint>.<key> as given when the node starts',
+}
 
 
 def declare_robot_description(node: Node) -> str:
@@ -105,6 +110,7 @@ class Parameters:
         node.add_on_set_parameters_callback(self._check)
         if self._has_post_set:
             node.add_post_set_parameters_callback(self._exchange)
+            node.add_pre_set_parameters_callback(self._refuse_unknown)
 
     @property
     def settings(self) -> Settings:
@@ -133,16 +139,6 @@ class Parameters:
             self._declaring = False
         return self._settings.limits_of(model)
 
-    def drives_of(self, model: RobotModel) -> Drives | None:
-        """Assemble what moves the joints of a model; None if no parameter says it.
-
-        Raises
-        ------
-        HodynError
-            If the parameters do not fit the model.
-        """
-        return self._settings.drives_of(model)
-
     def unused_limits(self, model: RobotModel) -> list[str]:
         """Names that were given for limits at the start but limit nothing of the model."""
         known = set(limit_names(model))
@@ -156,11 +152,18 @@ class Parameters:
         To be asked when the node is complete. Limits are left to `unused_limits`, since they are
         declared with the robot.
         """
-        return [
-            _with_suggestion(name)
-            for name in sorted(self._given)
-            if not name.startswith('limits.') and not self._node.has_parameter(name)
-        ]
+        return self._hints(name for name in sorted(self._given) if not name.startswith('limits.'))
+
+    def _hints(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that are not declared, each with what may have been meant."""
+        known = self._node.list_parameters([], 0).names
+        return [_with_hints(name, known) for name in names if name not in known]
+
+    def _refuse_unknown(self, parameters: list[Parameter]) -> list[Parameter]:
+        unknown = self._hints(parameter.name for parameter in parameters)
+        if unknown:
+            raise ParameterNotDeclaredException(', '.join(unknown))
+        return parameters
 
     def _start_value(self, name: str, default: Any) -> Any:
         return self._given[name].value if name in self._given else default
@@ -234,10 +237,12 @@ def _limit_descriptor(name: str) -> ParameterDescriptor:
     )
 
 
-def _with_suggestion(name: str) -> str:
-    close = difflib.get_close_matches(name, _NAMES, 1, 0.8)
-    if close:
-        return f'{name} (did you mean {close[0]}?)'
-    group = name.partition('.')[0] + '.'
-    members = sorted(known for known in _NAMES if known.startswith(group))
-    return f'{name} ({listed(members)} exist)' if members else name
+def _with_hints(name: str, known: Sequence[str]) -> str:
+    group = name.partition('.')[0]
+    members = sorted(other for other in known if other.startswith(f'{group}.'))
+    hints = [f'did you mean {other}?' for other in difflib.get_close_matches(name, known, 1, 0.8)]
+    if group in _GROUPS:
+        hints.append(f'expected {_GROUPS[group]}')
+    if members or group in _GROUPS:
+        hints.append(f'{listed(members)} exist')
+    return f'{name} ({"; ".join(hints)})' if hints else name

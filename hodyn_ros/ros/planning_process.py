@@ -36,7 +36,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # s, before a restart
 _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes soon
 
 _START = (
-    'import sys; sys.path[:] = sys.argv[1:]; '
+    'import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); '
+    'sys.path[:] = sys.argv[1:]; '
     'from hodyn_ros.ros.planning_process import serve; serve()'
 )
 

@@ -18,7 +18,7 @@ LOG_PERIOD = 1.0  # s
 PAUSE = 0.01  # s, after a failure, so that one that lasts does not take the whole processor
 
 
-def run(make_node: Callable[[], Node], args: Sequence[str] | None) -> int:
+def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Spin a node until the process is interrupted.
 
     Parameters

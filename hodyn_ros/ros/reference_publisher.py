@@ -6,8 +6,10 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
+from hodyn_msgs.msg import JointEffortTrajectory
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.time import Time
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros import qos
@@ -47,7 +49,11 @@ def joint_trajectory(
 
 
 class ReferencePublisher(Node):
-    """Publishes the trajectory as soon as somebody listens, again and again if asked to."""
+    """Publishes the trajectory as soon as somebody listens, again and again if asked to.
+
+    A motion begins when it has been planned, which the answer of the hodyn node tells: the next
+    trajectory is sent some time after the end of the motion, not after that of its sending.
+    """
 
     def __init__(self, **node_options: object) -> None:
         super().__init__('reference_publisher', **node_options)
@@ -62,7 +68,17 @@ class ReferencePublisher(Node):
         self._pause = reference.duration + PAUSE
         self._next = self.get_clock().now()
         self._publisher = self.create_publisher(JointTrajectory, 'joint_trajectory', qos.INPUT)
+        self.create_subscription(
+            JointEffortTrajectory,
+            'hodyn_node/effort_trajectory',
+            self._on_answer,
+            qos.EFFORT_TRAJECTORY,
+        )
         self._timer = self.create_timer(0.2, self._on_timer)
+
+    def _on_answer(self, message: JointEffortTrajectory) -> None:
+        begin = Time.from_msg(message.header.stamp)
+        self._next = max(self._next, begin + Duration(seconds=self._pause))
 
     def _on_timer(self) -> None:
         now = self.get_clock().now()
@@ -78,10 +94,5 @@ class ReferencePublisher(Node):
             self._timer.cancel()
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is interrupted."""
-    return run(ReferencePublisher, args)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run(ReferencePublisher))

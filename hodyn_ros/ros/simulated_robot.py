@@ -12,7 +12,6 @@ import array
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -363,10 +362,5 @@ class SimulatedRobot(Node):
         return DiagnosticStatus.OK, 'The robot moves as commanded.'
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is interrupted."""
-    return run(SimulatedRobot, args)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run(SimulatedRobot))
