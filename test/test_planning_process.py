@@ -13,14 +13,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rclpy
 import robots
 from builtin_interfaces.msg import Duration
 from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.context import Context
 from rclpy.parameter import Parameter
 from ros_harness import TIMEOUT, Harness, dict_of, next_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.analysis.limits import motion_limits
+from hodyn_ros.ros.answers import Robot
+from hodyn_ros.ros.planning import Identity, Planning
+from hodyn_ros.ros.planning_process import GRACE
 
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
@@ -149,6 +155,32 @@ def test_process_ends_with_the_node():
     process = process_of(harness)
     harness.close()
     assert process.returncode == 0
+
+
+def test_planning_that_takes_for_ever_does_not_keep_the_process():
+    begun, go_on, domain = threading.Event(), threading.Event(), next_domain()
+
+    def prepare(model):
+        begun.set()
+        go_on.wait()
+
+    context = Context()
+    rclpy.init(context=context, domain_id=domain)
+    identity = Identity('hodyn_node', '/', domain, '/hodyn_node/compute', '/hodyn_node/efforts', ())
+    planning = Planning(
+        identity, context, None, lambda event: None, prepare, None, lambda: None
+    )
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    planning.set_robot(Robot(model, motion_limits(model), robots.TWO_LINK), False)
+    assert begun.wait(TIMEOUT)
+    closing = threading.Thread(target=planning.close, args=(GRACE,))
+    closing.start()
+    closing.join(TIMEOUT)
+    has_ended = not closing.is_alive()
+    go_on.set()
+    closing.join()
+    rclpy.shutdown(context=context)
+    assert has_ended
 
 
 def test_process_ends_when_the_node_is_killed():

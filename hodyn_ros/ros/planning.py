@@ -104,7 +104,7 @@ class Planner(Protocol):
         """Answer `Asked`."""
 
     def close(self) -> None:
-        """Finish what has been begun."""
+        """Finish what has been begun, but in another process not for long."""
 
 
 class Planning:
@@ -214,15 +214,16 @@ class Planning:
     def echo(self, number: int) -> None:
         """Answer `Asked`, which this class never reports."""
 
-    def close(self) -> None:
-        """Finish what has been begun."""
+    def close(self, grace: float | None = None) -> None:
+        """Finish what has been begun, up to a time [s]; None: however long it takes."""
         self._closed = True
         self._settled.set()
         self._jobs.put(None)
         self._service.close()
         self._executor.shutdown()
+        end = None if grace is None else time.monotonic() + grace
         for thread in self._threads:
-            thread.join()
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
         self._node.destroy_node()
 
     def _spin(self) -> None:
