@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,15 @@ from ros_harness import TIMEOUT, Harness, dict_of, next_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis.limits import motion_limits
-from hodyn_ros.ros.answers import Robot
+from hodyn_ros.analysis.limits import find_violations, motion_limits
+from hodyn_ros.ros.answers import Robot, effort_trajectory
 from hodyn_ros.ros.planning import Identity, Planning
 from hodyn_ros.ros.planning_process import GRACE
+from hodyn_ros.trajectory.spline import fit_spline
 
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+URDF = Path(__file__).resolve().parent.parent / 'urdf'
 
 
 @pytest.fixture(scope='module')
@@ -181,6 +184,40 @@ def test_planning_that_takes_for_ever_does_not_keep_the_process():
     closing.join()
     rclpy.shutdown(context=context)
     assert has_ended
+
+
+def test_limits_between_many_waypoints_are_found_with_little_memory():
+    rng, N, n = np.random.default_rng(4), 5000, 7
+    model = RobotModel.from_urdf(URDF / 'panda.urdf')
+    curve = fit_spline(0.1 * np.arange(N), np.cumsum(rng.uniform(-0.05, 0.05, (N, n)), axis=0))
+    times = curve.times[::100]
+    limits = motion_limits(model, {'panda_joint2': {'jerk': 1.0, 'effort_dot': 0.1}})
+    robot = Robot(model, limits, '')
+    tracemalloc.start()
+    try:
+        whole = effort_trajectory(robot, times, curve(times), (), 0, 1, curve)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000_000  # the motion at the 80,000 places alone has 22 MB, their efforts 13 MB
+    looks = (curve.times[:-1, None] + 0.1 * (np.arange(16) + 0.5) / 16).reshape(-1)
+    expected = {}
+    for t in (times, looks):
+        motion = curve(t)
+        for found in find_violations(model, limits, motion, inverse_dynamics(model, motion)):
+            before = expected.get((found.joint_name, found.quantity), (0.0, 0.0))
+            expected[found.joint_name, found.quantity] = max(
+                before, (abs(found.value), t[found.sample])
+            )
+    assert len(expected) > 5
+    actual = {
+        (item.joint_name, item.quantity): (abs(item.value), item.time_from_start)
+        for item in whole.limit_violations
+        if item.quantity != 'position'
+    }
+    assert len(actual) == len([key for key in expected if key[1] != 'position'])
+    for key, values in actual.items():
+        np.testing.assert_allclose(values, expected[key], rtol=1e-9)
 
 
 def test_process_ends_when_the_node_is_killed():

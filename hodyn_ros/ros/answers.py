@@ -198,7 +198,9 @@ def _add_motors(
     given = requested_stiffness(stiffness, drives.stiffness, times)
     wanted = {**drives.default_stiffness((len(times),)), **given}
     if curve is None or wrenches:
-        motors = motor_motion(drives.actuators, motion, effort, stiffness=wanted, times=times)
+        motors = motor_motion(
+            drives.actuators, motion, effort, stiffness=wanted, times=times, order=None
+        )
     else:
         motors = _motors_on_curve(robot.model, drives.actuators, curve, times, wanted)
     message.motors = motor_trajectory_message(drives.actuators, times, motors)
