@@ -439,7 +439,8 @@ def test_strong_wrench_has_derivatives_as_soon_as_it_has_values(rate, noise):
     times = np.arange(0, 2 * SECOND, SECOND // rate)
     values = 20.0 * np.sin(3.0 * times[:, None] / SECOND + phase)
     values += noise * np.random.default_rng(2).standard_normal(values.shape)
-    estimates = run(DerivativeEstimator(6, highest_derivative=1, smallest_motion=1.0), times, values)
+    estimator = DerivativeEstimator(6, highest_derivative=1, smallest_motion=1.0)
+    estimates = run(estimator, times, values)
     orders = [estimate.valid_order for estimate in estimates]
     assert orders == [1] * len(orders)
     assert estimates[0].time < 0.6 * SECOND
