@@ -243,7 +243,7 @@ def test_dampers_need_times_that_fit():
         ({'j4': [1e-6, 0.0, 0.0]}, DeflectionError, "Joint 'j4'"),
         ({'j4': np.full((7, 3), 60.0)}, MotionError, 'do not fit'),
         ({'j4': [60.0]}, MotionError, "stiffness of joint 'j4' has 1 values .*expected 3, itself"),
-        ({'j4': np.ma.masked_equal([60.0, 0, 0], 60.0)}, ActuatorError, "Joint 'j4': the stiffness"),
+        ({'j4': np.ma.masked_equal([60.0, 0], 60.0)}, ActuatorError, "Joint 'j4': the stiffness"),
         ([60.0, 0.0], ActuatorError, r'stiffness is \[60.0.*a mapping of joint names'),
     ],
 )
