@@ -265,8 +265,8 @@ def checked_initial(deflection: object, unit: str = 'rad or m') -> float:
     ActuatorError
     """
     is_number = isinstance(deflection, (int, float, np.integer, np.floating))
-    # Written such that NaN is refused too.
-    if not is_number or isinstance(deflection, bool) or not abs(deflection) <= _LARGEST_DEFLECTION:  # type: ignore[operator]
+    size = np.nan if isinstance(deflection, bool) or not is_number else abs(deflection)  # type: ignore[arg-type]
+    if not size <= _LARGEST_DEFLECTION:  # written such that NaN is refused too
         raise ActuatorError(
             f'The initial deflection is {reprlib.repr(deflection)}, expected a number from '
             f'-{_LARGEST_DEFLECTION:g} to {_LARGEST_DEFLECTION:g} [{unit}].'
