@@ -299,6 +299,7 @@ def test_decimals_of_large_stamps_are_kept():
         ((10**9, [0.0, 0.0], [np.inf, 0.0]), 'rates'),
         ((10**9, [0.0, 0.0], [0.0]), 'rates'),
         ((1e9, [0.0, 0.0]), 'integer'),
+        ((10**9, np.ma.masked_equal([0.0, 1.0], 1.0)), 'masked'),
     ],
 )
 def test_bad_measurements_are_refused_and_change_nothing(arguments, part):

@@ -125,6 +125,8 @@ class DerivativeEstimator:
     dropped : int
         Measurements that were not used, since they came late, twice or with a stamp that no other
         one confirmed.
+    outliers : int
+        Measurements that were left out because no model could explain them.
     gaps : int
         How often it started anew because stamps jumped by more than `max_gap`.
 
@@ -605,8 +607,9 @@ def _checked(name: str, values: ArrayLike, n: int) -> Array:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise MotionError(f'{name} cannot be made an array of numbers: {error}.') from error
-    if array.shape != (n,):
-        raise MotionError(f'{name} has shape {array.shape}, expected ({n},).')
+    if array.shape != (n,) or np.ma.is_masked(values):
+        masked = ' with masked values' if np.ma.is_masked(values) else ''
+        raise MotionError(f'{name} has shape {array.shape}{masked}, expected ({n},).')
     return array
 
 
