@@ -174,14 +174,19 @@ def test_planning_that_takes_for_ever_does_not_keep_the_process():
     model = RobotModel.from_urdf(robots.TWO_LINK)
     planning.set_robot(Robot(model, motion_limits(model), robots.TWO_LINK), False)
     assert begun.wait(TIMEOUT)
-    closing = threading.Thread(target=planning.close, args=(GRACE,))
+    closed = threading.Event()
+
+    def close():
+        planning.close(GRACE)
+        closed.set()
+
+    closing = threading.Thread(target=close)
     closing.start()
-    closing.join(TIMEOUT)
-    has_ended = not closing.is_alive()
+    has_closed = closed.wait(TIMEOUT)
     go_on.set()
     closing.join()
     rclpy.shutdown(context=context)
-    assert has_ended
+    assert has_closed
 
 
 def test_limits_between_many_waypoints_are_found_with_little_memory():
