@@ -6,6 +6,8 @@ Six motions as robots make them are measured with noise at regular times. Every 
 the value and its first four derivatives. Errors are RMS over time, relative to the RMS of the true
 derivative, in the geometric mean over the motions.
 
+A third table holds streams as encoders give them: rounded, with pauses, with single wrong values.
+
 The Savitzky-Golay filters get what no one has in practice: for every motion, rate, noise and order
 of the derivative the window and the degree with the least error, chosen by the truth.
 """
@@ -38,6 +40,30 @@ SETTLED = 1.5  # s from which on errors count
 EVERYTHING = 1e12  # vouched fraction that vouches for all
 
 
+class Stream(NamedTuple):
+    """Joints that move from rest to rest, as encoders see them."""
+
+    rate: int
+    """[Hz]"""
+    step: float
+    """To which positions are rounded [rad]; 0: they are not."""
+    noise: float
+    """Standard deviation before that [rad]."""
+    wrong: float
+    """Share of the values that are off by `WRONG`."""
+
+
+STREAMS = (
+    *(Stream(rate, step, 0.0, 0.0) for rate in (100, 500, 1000) for step in (1e-5, 1e-4, 1e-3)),
+    Stream(500, 1e-4, 3e-5, 0.0),
+    Stream(500, 1e-4, 1e-4, 0.0),
+    *(Stream(500, 0.0, noise, wrong) for noise in (1e-5, 1e-4) for wrong in (0.0, 0.001)),
+    Stream(500, 1e-4, 0.0, 0.001),
+    Stream(100, 1e-4, 1e-4, 0.001),
+)
+WRONG = 0.05  # rad
+
+
 class Size(NamedTuple):
     """What is measured."""
 
@@ -49,12 +75,13 @@ class Size(NamedTuple):
     """Of the estimator, whole numbers of steps [s]."""
     duration: float
     """[s]"""
+    streams: tuple[Stream, ...] = ()
 
 
 SIZES = {
-    'tiny': Size((100,), (1e-4,), (0.1,), 3.0),
-    'quick': Size((100, 1000), (1e-6, 1e-4, 1e-3), (0.0, 0.1), 6.0),
-    'full': Size((100, 1000), (1e-6, 1e-5, 1e-4, 1e-3), (0.0, 0.1), 20.0),
+    'tiny': Size((100,), (1e-4,), (0.1,), 3.0, (Stream(100, 1e-4, 1e-5, 0.001),)),
+    'quick': Size((100, 1000), (1e-6, 1e-4, 1e-3), (0.0, 0.1), 6.0, STREAMS[::3]),
+    'full': Size((100, 1000), (1e-6, 1e-5, 1e-4, 1e-3), (0.0, 0.1), 20.0, STREAMS),
 }
 
 
@@ -110,6 +137,13 @@ def motions(t: Array) -> Array:
     parts.append(spline(t)[:, :, 0])
     parts += [_there_and_back(t, 0.8, 1.0, 1.0), _there_and_back(t, 0.3, 1.5, 0.5)]
     return np.stack(parts, axis=2)
+
+
+def rest_to_rest(t: Array) -> Array:
+    """Six joints that move together and pause, from 1.2 down to 0.03 rad; shape (N, 5, 6)."""
+    moves = _there_and_back(t, 1.0, 1.2, 1.8)[..., None] * [1.2, 0.8, 0.5, 0.3, 0.1, 0.03]
+    moves[:, 0] += np.random.default_rng(5).uniform(-1.0, 1.0, 6)  # anywhere between two steps
+    return moves
 
 
 def _there_and_back(t: Array, distance: float, duration: float, pause: float) -> Array:
@@ -241,18 +275,14 @@ def measure(size: Size, say: Callable[[str], object] = print) -> tuple[list[Row]
                 found[f'estimator, delay {delay:g} s'] = relative_errors(errors, true), delay
                 ratio = np.sqrt(np.mean(errors**2, axis=0) / np.mean(std**2, axis=0))
                 errors, std, vouched = estimator_run(rate, values, truth, delay, None)
-                covered = np.mean(np.abs(errors) < 2.0 * std, axis=2)
-                coverage = [
-                    np.mean(covered[vouched[:, k], k]) if vouched[:, k].any() else np.nan
-                    for k in range(ORDERS)
-                ]
+                coverage = _of_vouched(np.abs(errors) < 2.0 * std, vouched)
                 honesty.append(
                     Honesty(
                         rate,
                         noise,
                         delay,
                         vouched.mean(axis=0),
-                        np.array(coverage),
+                        coverage,
                         geometric_mean(ratio),
                     )
                 )
@@ -261,6 +291,41 @@ def measure(size: Size, say: Callable[[str], object] = print) -> tuple[list[Row]
                 for name, (errors, delay) in found.items()
             ]
     return rows, honesty
+
+
+def _of_vouched(values: Array, vouched: NDArray[np.bool_]) -> Array:
+    """Mean of each order where it is vouched for, NaN: nowhere; (N, 5, 6) and (N, 5) to (5,)."""
+    return np.array(
+        [values[vouched[:, k], k].mean() if vouched[:, k].any() else np.nan for k in range(ORDERS)]
+    )
+
+
+def measure_streams(size: Size, delay: float = 0.1) -> list[list[str]]:
+    """Rows of the table of the streams: vouched, covered, RMS and largest error over std."""
+    heads = ('Hz', 'step', 'noise', 'wrong', 'of each order')
+    lines = [[*heads, *(str(k) for k in range(ORDERS))]]
+    for case in size.streams:
+        # It begins in a motion: what stands still from the start has shown no step yet.
+        truth = rest_to_rest(1.5 + np.arange(round(size.duration * case.rate)) / case.rate)
+        rng = np.random.default_rng(case.rate)
+        values = truth[:, 0] + case.noise * rng.standard_normal(truth[:, 0].shape)
+        values += WRONG * (rng.random(values.shape) < case.wrong)
+        if case.step:
+            values = case.step * np.round(values / case.step)
+        errors, std, vouched = estimator_run(case.rate, values, truth, delay, None)
+        ratio = np.abs(errors / std)
+        largest = np.where(vouched[..., None], ratio, 0.0).max(axis=(0, 2))
+        parts = {
+            'vouched': [f'{100.0 * share:.0f} %' for share in vouched.mean(axis=0)],
+            'covered': [f'{100.0 * share:.0f} %' for share in _of_vouched(ratio < 2.0, vouched)],
+            'error/std': [f'{value:.2f}' for value in np.sqrt(_of_vouched(ratio**2, vouched))],
+            'largest': [f'{value:.0f}' for value in largest],
+        }
+        wrong = f'{100.0 * case.wrong:g} %'
+        for head, part in parts.items():
+            case_of = [str(case.rate), f'{case.step:g}', f'{case.noise:g}', wrong, head]
+            lines.append([*case_of, *('-' if 'nan' in text else text for text in part)])
+    return lines
 
 
 def error_text(rows: Sequence[Row]) -> str:
@@ -306,7 +371,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     start = time.monotonic()
     rows, honesty = measure(SIZES[options.size], lambda text: print(text, flush=True))
-    text = '\n'.join([error_text(rows), honesty_text(honesty)])
+    streams = grid(measure_streams(SIZES[options.size]))
+    text = '\n'.join([error_text(rows), honesty_text(honesty), streams])
     print('\n' + text)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(text, encoding='utf-8')

@@ -80,7 +80,7 @@ def test_mixed_robot_is_each_joint_by_itself(K, batch):
     motion = joint_motion(times, K)
     actuators = Actuators(MODEL, EACH)
     stiffness = {'j4': np.broadcast_to(STIFFNESS['j4'], (*batch, 5))}
-    theta, tau, delta = motor_motion(actuators, motion, stiffness=stiffness)
+    theta, tau, delta = motor_motion(actuators, motion, stiffness=stiffness, order=None)
     E = K - 2
     assert theta.shape == (*batch, E, 6)
     assert tau.shape == (*batch, max(E - 2, 0), 6)
@@ -242,6 +242,8 @@ def test_dampers_need_times_that_fit():
         ({'j4': ['stiff']}, ActuatorError, "Joint 'j4': the stiffness"),
         ({'j4': [1e-6, 0.0, 0.0]}, DeflectionError, "Joint 'j4'"),
         ({'j4': np.full((7, 3), 60.0)}, MotionError, 'do not fit'),
+        ({'j4': [60.0]}, MotionError, "stiffness of joint 'j4' has 1 values .*expected 3, itself"),
+        ({'j4': np.ma.masked_equal([60.0, 0], 60.0)}, ActuatorError, "Joint 'j4': the stiffness"),
         ([60.0, 0.0], ActuatorError, r'stiffness is \[60.0.*a mapping of joint names'),
     ],
 )
@@ -260,8 +262,8 @@ def test_long_stiffness_is_not_repeated_in_the_message():
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize('value', ['x', [0.01, 0.02], np.nan, True, None])
-def test_initial_deflection_that_is_no_number_is_refused(value):
+@pytest.mark.parametrize('value', ['x', [0.01, 0.02], np.nan, True, None, 1e10, -101])
+def test_initial_deflection_that_is_no_deflection_is_refused(value):
     actuators = Actuators(MODEL, DAMPED)
     given = {'j2': value}
     with pytest.raises(ActuatorError, match="Joint 'j2': The initial deflection is"):
@@ -327,6 +329,7 @@ def test_messages_about_prismatic_joints_have_their_units(actuator, stiffness, r
         (np.zeros((0, 5)), 'E >= 1'),
         (np.full((3, 5), np.nan), 'holds nan at'),
         ('none', 'not an array'),
+        (np.ma.masked_equal(np.zeros((3, 5)), 0.0), 'masked'),
         (np.zeros((4, 3, 5)), 'do not fit'),
     ],
 )

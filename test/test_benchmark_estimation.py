@@ -21,7 +21,7 @@ def test_benchmark_writes_its_tables(benchmark_module, tmp_path, capsys):
     assert text in capsys.readouterr().out
     document = core.publish_doctree(text, settings_overrides={'report_level': 5})
     assert document.parse_messages == []
-    assert 'estimator, delay 0.1 s' in text and 'vouched' in text
+    assert 'estimator, delay 0.1 s' in text and 'vouched' in text and 'largest' in text
 
 
 def test_benchmark_finds_the_estimator_better_than_the_best_filter_of_its_delay(benchmark_module):
@@ -31,6 +31,16 @@ def test_benchmark_finds_the_estimator_better_than_the_best_filter_of_its_delay(
     assert np.all(ours < errors['Savitzky-Golay, in the middle'])
     assert np.all(ours < errors['differences'])
     assert np.all(honesty[0].coverage[:3] > 0.88)
+
+
+def test_benchmark_finds_the_estimator_honest_about_encoders(benchmark_module):
+    full = benchmark_module.SIZES['full']
+    cases = [case for case in full.streams if case.rate == 100]
+    table = benchmark_module.measure_streams(full._replace(duration=8.0, streams=cases))
+    covered = [row[5:] for row in table if 'covered' in row]
+    assert len(covered) == len(cases)
+    for row in covered:
+        assert all(float(text.split()[0]) >= 90.0 for text in row if text != '-')
 
 
 def test_motions_of_the_benchmark_are_derivatives_of_each_other(benchmark_module):

@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from streams import SECOND, discretised, errors, rest, robot_motion, run, sinusoid, stream
+from streams import (
+    SECOND,
+    discretised,
+    errors,
+    point_to_point,
+    rest,
+    robot_motion,
+    run,
+    sinusoid,
+    stream,
+)
 
 from hodyn_ros.trajectory.estimator import CUTOFFS, DerivativeEstimator
 
@@ -122,6 +132,40 @@ def test_rounded_values_at_rest_and_in_motion_are_covered():
         error, std = errors(estimates, robot_motion, order)
         assert len(error) > 100
         assert 0.85 <= np.mean(np.abs(error) < 2.0 * std)
+
+
+def rest_to_rest(t):
+    """Six joints that move together and then pause, shape (N, 5, 6)."""
+    return point_to_point(1.0, 1.2, 1.8)(t) * [1.2, 0.8, 0.5, 0.3, 0.1, 0.03]
+
+
+@pytest.mark.parametrize('rate', [100, 500])
+@pytest.mark.parametrize('step', [1e-5, 1e-4, 1e-3])
+def test_rounded_values_that_come_to_rest_are_covered(step, rate):
+    """Values that are repeated are no new measurements."""
+
+    def motion(t):
+        return rest_to_rest(t + 1.5)
+
+    times, values = stream(motion, rate, 9.0, 0.0, jitter=0.0)
+    estimator = DerivativeEstimator(6, vouched_fraction=1e9)
+    estimates = run(estimator, times, step * np.round(values / step))
+    for order in range(5):
+        error, std = errors(estimates[rate:], motion, order)
+        assert np.mean(np.abs(error) < 2.0 * std) >= 0.9, order
+        assert np.sqrt(np.mean(np.square(error / std))) < 1.3, order
+
+
+@pytest.mark.parametrize('step', [1e-5, 1e-4, 1e-3])
+def test_start_out_of_a_rest_that_never_showed_a_step_is_covered(step):
+    times, values = stream(rest_to_rest, 500, 3.0, 0.0, jitter=0.0)
+    estimator = DerivativeEstimator(6)
+    estimates = run(estimator, times, step * np.round(values / step))
+    for order in range(3):
+        error, std = errors(estimates, rest_to_rest, order)
+        assert len(error) > 500
+        assert np.mean(np.abs(error) < 2.0 * std) >= 0.88, order
+        assert np.abs(error / std).max() < 20.0, order
 
 
 def test_motion_without_noise_is_followed_closely():

@@ -131,7 +131,8 @@ def test_laws_are_values():
 @pytest.mark.parametrize(
     ('make', 'message'),
     [
-        (lambda: Viscous(np.nan), 'coefficient is nan, expected a finite number'),
+        (lambda: Viscous(np.nan), 'coefficient is nan, expected zero or more'),
+        (lambda: Viscous(-1), 'Viscous: coefficient is -1, expected zero or more'),
         (lambda: Viscous('high'), "coefficient is 'high'"),
         (lambda: Coulomb(np.inf), 'level'),
         (lambda: Coulomb(1.0, -0.1), 'smoothing is -0.1, expected zero or more'),

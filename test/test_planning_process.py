@@ -9,21 +9,30 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+import rclpy
 import robots
 from builtin_interfaces.msg import Duration
 from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.context import Context
 from rclpy.parameter import Parameter
 from ros_harness import TIMEOUT, Harness, dict_of, next_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.analysis.limits import find_violations, motion_limits
+from hodyn_ros.ros.answers import Robot, effort_trajectory
+from hodyn_ros.ros.planning import Identity, Planning
+from hodyn_ros.ros.planning_process import GRACE
+from hodyn_ros.trajectory.spline import fit_spline
 
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+URDF = Path(__file__).resolve().parent.parent / 'urdf'
 
 
 @pytest.fixture(scope='module')
@@ -156,6 +165,70 @@ def test_process_ends_with_the_node():
     process = process_of(harness)
     harness.close()
     assert process.returncode == 0
+
+
+def test_planning_that_takes_for_ever_does_not_keep_the_process():
+    begun, go_on, domain = threading.Event(), threading.Event(), next_domain()
+
+    def prepare(model):
+        begun.set()
+        go_on.wait()
+
+    context = Context()
+    rclpy.init(context=context, domain_id=domain)
+    identity = Identity('hodyn_node', '/', domain, '/compute', '/efforts', ())
+    planning = Planning(identity, context, None, lambda event: None, prepare, None, lambda: None)
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    planning.set_robot(Robot(model, motion_limits(model), robots.TWO_LINK), False)
+    assert begun.wait(TIMEOUT)
+    closed = threading.Event()
+
+    def close():
+        planning.close(GRACE)
+        closed.set()
+
+    closing = threading.Thread(target=close)
+    closing.start()
+    has_closed = closed.wait(TIMEOUT)
+    go_on.set()
+    closing.join()
+    rclpy.shutdown(context=context)
+    assert has_closed
+
+
+def test_limits_between_many_waypoints_are_found_with_little_memory():
+    rng, N, n = np.random.default_rng(4), 5000, 7
+    model = RobotModel.from_urdf(URDF / 'panda.urdf')
+    curve = fit_spline(0.1 * np.arange(N), np.cumsum(rng.uniform(-0.05, 0.05, (N, n)), axis=0))
+    times = curve.times[::100]
+    limits = motion_limits(model, {'panda_joint2': {'jerk': 1.0, 'effort_dot': 0.1}})
+    robot = Robot(model, limits, '')
+    tracemalloc.start()
+    try:
+        whole = effort_trajectory(robot, times, curve(times), (), 0, 1, curve)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Motion and efforts at the 80,000 places alone have 36 MB.
+    assert peak < 36_000_000
+    looks = (curve.times[:-1, None] + 0.1 * (np.arange(16) + 0.5) / 16).reshape(-1)
+    expected = {}
+    for t in (times, looks):
+        motion = curve(t)
+        for found in find_violations(model, limits, motion, inverse_dynamics(model, motion)):
+            before = expected.get((found.joint_name, found.quantity), (0.0, 0.0))
+            expected[found.joint_name, found.quantity] = max(
+                before, (abs(found.value), t[found.sample])
+            )
+    assert len(expected) > 5
+    actual = {
+        (item.joint_name, item.quantity): (abs(item.value), item.time_from_start)
+        for item in whole.limit_violations
+        if item.quantity != 'position'
+    }
+    assert len(actual) == len([key for key in expected if key[1] != 'position'])
+    for key, values in actual.items():
+        np.testing.assert_allclose(values, expected[key], rtol=1e-9)
 
 
 def test_process_ends_when_the_node_is_killed():

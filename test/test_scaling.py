@@ -163,7 +163,7 @@ def test_factor_of_random_robots_is_minimal(seed):
 
 LAWS = {
     'viscous': friction.Viscous(2.0),
-    'viscous, pushing': friction.Viscous(-0.1),
+    'pushing': friction.Sigmoid(-0.5, 2.0, 0.0),
     'coulomb': friction.Coulomb(3.0) + friction.Viscous(0.5) + friction.Offset(0.3),
     'smooth coulomb': friction.Coulomb(3.0, 0.05),
     'sigmoid': friction.Sigmoid(5.0, 7.0, 0.01) + friction.Viscous(0.5),

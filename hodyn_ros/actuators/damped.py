@@ -1,7 +1,18 @@
 """Deflection of a spring with a damper beside it, along a sampled joint torque.
 
-The equations of the samples are in obreshkov.py. Steps that are too long for them are divided,
-with the torque between the samples from the polynomial that has its derivatives at both ends.
+The joint torque Q = f(delta) + D d/dt delta drives a stable first-order equation for the
+deflection. Its first E derivatives are algebraic in the deflection: with Q and E - 1 derivatives
+known at a sample, Q^(m) = d^m/dt^m f(delta) + D delta^(m+1), m = 0 .. E-1, are E equations for the
+E + 1 entries of the series of delta. The last equation joins consecutive samples: the Obreshkov
+formula of the Pade approximation (E-1, E) of the exponential function,
+
+    sum over j <= E of beta_j h^j delta_1^(j) = sum over j < E of alpha_j h^j delta_0^(j),
+
+which is exact for polynomials of degree 2 E - 1 and L-stable, so that the damping may be small and
+the equation stiff. All equations of a sample are solved at once, by elimination with pivoting in
+the unknowns h^j delta^(j): neither delta from its derivatives nor they from it would be
+well-conditioned for all ratios of h and D / f'. Steps that are too long are divided, with the
+torque between the samples from the polynomial that has its derivatives at both ends.
 """
 
 from __future__ import annotations
@@ -14,9 +25,9 @@ from numpy.typing import NDArray
 from scipy.interpolate import BPoly
 
 from hodyn_ros.actuators.composition import compose
-from hodyn_ros.actuators.obreshkov import defects, extended, newton, pade
 from hodyn_ros.actuators.springs import Spring
 from hodyn_ros.errors import ActuatorError
+from hodyn_ros.lie import leibniz
 
 Array = NDArray[np.float64]
 
@@ -29,6 +40,15 @@ _MOST_ROUNDS = 40
 _TOLERANCE = {1: 1e-3}
 _USUAL_TOLERANCE = 1e-6
 _ALWAYS_GOOD = 1e-10
+
+_MOST_ITERATIONS = 60
+_MOST_HALVINGS = 10
+
+# Newton's method converges quadratically: after a step this small, relative to the same order of
+# the derivative, one more step leaves an error of rounding.
+_SMALL_STEP = 1e-7
+# Changes of h^j delta^(j) by so much of delta may be rounding, which the formula magnifies.
+_ROUNDING = 1e-12
 
 
 def follow_torque(
@@ -114,7 +134,7 @@ def next_deflection(
         See `follow_torque`.
     """
     E = effort.size
-    last = compose(extended(spring, before[0], E), before[:E]) + damping * before[1:]
+    last = compose(_extended(spring, before[0], E), before[:E]) + damping * before[1:]
     times = np.array([0.0, time_step])
     series: Array = follow_torque(spring, damping, times, np.stack((last, effort)), before)[1]
     return series
@@ -141,7 +161,7 @@ def next_linear_deflections(
         For which springs the step is too long, so that it should be divided.
     """
     n, E = effort.shape
-    beta, alpha = pade(E)
+    beta, alpha = _pade(E)
     powers = time_step ** np.arange(E + 1.0)
     size = stiffness + damping / time_step
     matrix = np.zeros((n, E + 1, E + 1))
@@ -188,7 +208,7 @@ def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
     h = np.array([damping / slope])
     row = np.zeros(E + 1)
     row[E] = 1.0
-    found = newton(spring, damping, h, effort[None], series, row, np.zeros(E), np.zeros(E + 1))
+    found = _newton(spring, damping, h, effort[None], series, row, np.zeros(E), np.zeros(E + 1))
     if found is None:
         # No motion is slow for a joint that takes longer to settle.
         return deflection_from_state(spring, damping, float(spring.deflection(effort[0])), effort)
@@ -236,17 +256,17 @@ def _solve(
 
     The second result is the first step without a solution.
     """
-    beta, alpha = pade(effort.shape[-1])
+    beta, alpha = _pade(effort.shape[-1])
     if steps.size > 1:
         guess = _static_guess(spring, effort)
-        found = newton(spring, damping, steps, effort, guess, beta, alpha, first)
+        found = _newton(spring, damping, steps, effort, guess, beta, alpha, first)
         if found is not None:
             return found, steps.size
     found, before = np.empty((steps.size, first.size)), first
     for i in range(steps.size):
         part = slice(i, i + 1)
         guess = _taylor(before, float(steps[i]))[None]
-        one = newton(spring, damping, steps[part], effort[part], guess, beta, alpha, before)
+        one = _newton(spring, damping, steps[part], effort[part], guess, beta, alpha, before)
         if one is None:
             return None, i
         before = found[i] = one[0]
@@ -259,7 +279,7 @@ def _too_long(
     """Which steps have a defect that is too large for deflections of this size."""
     tolerance = _TOLERANCE.get(before.shape[-1] - 1, _USUAL_TOLERANCE)
     allowed = tolerance * largest + _ALWAYS_GOOD
-    return np.asarray(~(defects(steps, before, after) <= allowed))
+    return np.asarray(~(_defects(steps, before, after) <= allowed))
 
 
 def _divided(
@@ -315,3 +335,164 @@ def _taylor(series: Array, h: float) -> Array:
     for j in range(K):
         moved[j] = sum(series[j + i] * h**i / factorial(i) for i in range(K - j))
     return moved
+
+
+@lru_cache(maxsize=16)
+def _pade(E: int) -> tuple[Array, Array]:
+    """Coefficients beta_j (E+1) and alpha_j (E) of the formula above, from exp = alpha / beta."""
+    n = 2 * E - 1
+    common = [factorial(n - j) / (factorial(n) * factorial(j)) for j in range(E + 1)]
+    beta = [(-1) ** j * common[j] * factorial(E) / factorial(E - j) for j in range(E + 1)]
+    alpha = [common[j] * factorial(E - 1) / factorial(E - 1 - j) for j in range(E)]
+    return np.array(beta), np.array(alpha)
+
+
+@lru_cache(maxsize=16)
+def _symmetric(E: int) -> Array:
+    """Coefficients of the formula of the approximation (E, E)."""
+    n = 2 * E
+    common = factorial(E) / factorial(n)
+    return np.array(
+        [common * factorial(n - j) / (factorial(j) * factorial(E - j)) for j in range(E + 1)]
+    )
+
+
+def _defects(h: Array, before: Array, after: Array) -> Array:
+    """By how much steps (N,) fail the formula of the next higher order: a measure of their error.
+
+    Series (N, E+1) at both ends of the steps give (N,) [rad] or [m].
+    """
+    j = np.arange(before.shape[-1])
+    scaled = (before - (-1.0) ** j * after) * h[:, None] ** j
+    result: Array = np.abs(scaled @ _symmetric(j.size - 1))
+    return result
+
+
+def _newton(
+    spring: Spring,
+    damping: float,
+    h: Array,
+    effort: Array,
+    series: Array,
+    beta: Array,
+    alpha: Array,
+    first: Array,
+) -> Array | None:
+    """Newton's method for all samples at once, (N, E+1); None if it does not converge.
+
+    It begins at `series` (N, E+1); `first` (E+1,) is the series before the first sample. The last
+    equation of a sample is beta . (h^j series_i^(j)) = alpha . (h^j series_(i-1)^(j)).
+    """
+    equations = _Equations(spring, damping, h, effort, beta, alpha, first, series)
+    scaled = series * equations.powers
+    was_close = False
+    with np.errstate(over='ignore', invalid='ignore'):
+        residual = equations.residual(scaled)
+        for _ in range(_MOST_ITERATIONS):
+            update = equations.update(scaled, residual)
+            if update is None:
+                return None
+            after = scaled + update
+            largest = np.abs(after).max(axis=0)
+            small = np.maximum(_SMALL_STEP * largest, _ROUNDING * largest[0])
+            is_close = bool(np.all(np.abs(update).max(axis=0) <= small))
+            new = equations.residual(after)
+            for _ in range(0 if is_close or was_close else _MOST_HALVINGS):
+                if np.abs(new).max() <= np.abs(residual).max():
+                    break
+                # Too far for the straight lines that the step is made from.
+                update = 0.5 * update
+                after = scaled + update
+                new = equations.residual(after)
+            scaled, residual = after, new
+            if not np.all(np.isfinite(scaled)):
+                return None
+            if was_close:
+                result: Array = scaled / equations.powers
+                return result
+            was_close = is_close
+    return None
+
+
+class _Equations:
+    """Equations of all samples in the unknowns h^j delta^(j), shape (N, E+1); see `newton`."""
+
+    def __init__(
+        self,
+        spring: Spring,
+        damping: float,
+        h: Array,
+        effort: Array,
+        beta: Array,
+        alpha: Array,
+        first: Array,
+        guess: Array,
+    ) -> None:
+        self._spring, self._effort, self._first, self._beta = spring, effort, first, beta
+        N, E = effort.shape
+        self._E = E
+        self.powers = h[:, None] ** np.arange(E + 1)
+        self._link = alpha * self.powers[:, :E]
+        # Equations are scaled so that their largest coefficients are about one.
+        slope = _extended(spring, guess[:, 0], 1)[:, 1:]
+        size = slope + (damping / h)[:, None]
+        self._rate = (damping / h)[:, None] / size
+        self._weight = self.powers[:, :E] / size
+        m, j = np.ogrid[:E, :E]
+        powers = self.powers[:, np.maximum(m - j, 0)]
+        self._scaling = np.where(m >= j, powers, 0.0) / size[..., None]
+        self._jacobian = np.zeros((N, E + 1, E + 1))
+        self._jacobian[:, E] = beta
+        self._right = np.zeros((N, E + 1, 2))
+        self._right[:, E, 1] = 1.0
+
+    def residual(self, scaled: Array) -> Array:
+        E = self._E
+        series = scaled / self.powers
+        self._derivatives = _extended(self._spring, series[:, 0], E)
+        torque = compose(self._derivatives, series[:, :E])
+        result = np.empty_like(scaled)
+        result[:, :E] = (self._effort - torque) * self._weight - self._rate * scaled[:, 1:]
+        previous = np.concatenate((self._first[None, :E], series[:-1, :E]))
+        result[:, E] = (self._link * previous).sum(axis=-1) - scaled @ self._beta
+        return result
+
+    def update(self, scaled: Array, residual: Array) -> Array | None:
+        """Newton's step from where the residual was computed last; None if there is none."""
+        E = self._E
+        slope = compose(self._derivatives[:, 1:], (scaled / self.powers)[:, :E])
+        jacobian, right = self._jacobian, self._right
+        jacobian[:, :E] = 0.0
+        jacobian[:, :E, :E] = leibniz.multiplication(slope) * self._scaling
+        jacobian[:, np.arange(E), np.arange(1, E + 1)] += self._rate
+        right[..., 0] = residual
+        try:
+            own, passed = np.moveaxis(np.linalg.solve(jacobian, right), -1, 0)
+        except np.linalg.LinAlgError:
+            return None
+        # What a change of one sample does to the next is passed on in one number.
+        unscaled = self._link[1:] / self.powers[:-1, :E]
+        source = (unscaled * own[:-1, :E]).sum(axis=-1).tolist()
+        factor = (unscaled * passed[:-1, :E]).sum(axis=-1).tolist()
+        change, changes = 0.0, [0.0]
+        for a, b in zip(source, factor):
+            change = a + b * change
+            changes.append(change)
+        result: Array = own + passed * np.array(changes)[:, None]
+        return result
+
+
+def _extended(spring: Spring, deflection: Array, order: int) -> Array:
+    """Law and derivatives, continued by straight lines outside of the range.
+
+    Iterations may leave the range, where a law need not increase; solutions that do are refused.
+    """
+    lower, upper = spring.range
+    inside = np.clip(deflection, lower, upper)
+    derivatives = spring.derivatives(inside, order)
+    outside = np.asarray(deflection != inside)
+    if outside.any():
+        beyond = np.asarray(deflection - inside)[outside]
+        derivatives[outside, 0] += derivatives[outside, 1] * beyond
+        derivatives[outside, 2:] = 0.0
+    return derivatives

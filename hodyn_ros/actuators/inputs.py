@@ -73,6 +73,8 @@ def motion_and_effort(
         return np.asarray(motion, dtype=np.float64), Q
     if wrench is not None:
         raise ActuatorError('Both effort and wrench are given; the effort must include it.')
+    if np.ma.is_masked(effort):
+        raise MotionError('The effort is a masked array with masked values; fill them first.')
     q = checked_motion(model, motion, lowest_K=1)
     try:
         Q = np.asarray(effort, dtype=np.float64)
@@ -126,7 +128,7 @@ def stiffness_series(
     result = {}
     for name, values in given.items():
         try:
-            array = np.asarray(values, dtype=np.float64)
+            array = np.empty(0) if np.ma.is_masked(values) else np.asarray(values, np.float64)
         except (TypeError, ValueError):
             array = np.empty(0)
         if array.ndim < 1 or array.shape[-1] < 1:

@@ -60,7 +60,7 @@ def motor_motion(
     stiffness: Mapping[str, ArrayLike] | None = None,
     times: ArrayLike | None = None,
     initial_deflection: Mapping[str, float] | None = None,
-    order: int | None = None,
+    order: int | None = 0,
 ) -> MotorMotion:
     """Motion and torque of all motors that make the joints move so.
 
@@ -81,8 +81,9 @@ def motor_motion(
         At the first time, for joints with a damper; by default that of the slow motion, see
         `SeriesElastic.first_deflection`.
     order : int, optional
-        Highest derivative of the motor torque that is needed; a motion of too low an order for it
-        is refused. By default the result has what the motion determines.
+        Highest derivative of the motor torque that is needed, by default the torque itself; a
+        motion or a stiffness of too low an order for it is refused. None: the result has what they
+        determine, be it only positions.
 
     Returns
     -------
@@ -122,7 +123,9 @@ def motor_motion(
                 deflections[item.joint] = actuator.deflection_along(
                     instants, efforts, initial.get(item.joint)
                 )
-    return _refuse_low_order(_all_motors(actuators, q, Q, series, deflections), order, q)
+    result = _all_motors(actuators, q, Q, series, deflections)
+    _refuse_low_order(actuators, result, order, q, Q, series)
+    return result
 
 
 def motor_step(
@@ -134,7 +137,7 @@ def motor_step(
     wrench: Wrench | Sequence[Wrench] | None = None,
     stiffness: Mapping[str, ArrayLike] | None = None,
     initial_deflection: Mapping[str, float] | None = None,
-    order: int | None = None,
+    order: int | None = 0,
 ) -> tuple[MotorMotion, MotorState]:
     """Motion and torque of all motors at one sample of a stream; for joints with dampers.
 
@@ -188,7 +191,8 @@ def motor_step(
     deflections = {
         item.joint: deflection[i] for i, (_, item, _) in enumerate(actuators.single.dampers)
     }
-    result = _refuse_low_order(_all_motors(actuators, q, Q, series, deflections), order, q)
+    result = _all_motors(actuators, q, Q, series, deflections)
+    _refuse_low_order(actuators, result, order, q, Q, series)
     return result, MotorState(time, deflection)
 
 
@@ -344,17 +348,33 @@ def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         ) from None
 
 
-def _refuse_low_order(result: MotorMotion, order: int | None, q: Array) -> MotorMotion:
-    if order is not None and result.torque.shape[-2] <= order:
-        lacking = order + 1 - (result.position.shape[-2] - 2)
-        K = q.shape[-2]
-        raise MotionError(
-            f'Derivative {order} of the motor torques is asked for, but a motion with K = {K} '
-            f'(and what else is given) determines the motor positions up to derivative '
-            f'{result.position.shape[-2] - 1} only; expected K >= {K + lacking}, and effort and '
-            'stiffness to match where they are given.'
-        )
-    return result
+def _refuse_low_order(
+    actuators: Actuators,
+    result: MotorMotion,
+    order: int | None,
+    q: Array,
+    Q: Array,
+    stiffness: Mapping[int, Array],
+) -> None:
+    """Refuse a result without the derivative of the motor torques that is needed."""
+    R = result.position.shape[-2]
+    if order is None or R - 2 > order:
+        return
+    what = f'Derivative {order} of the motor torques' if order else 'The motor torques'
+    for joint, series in stiffness.items():
+        if series.shape[-1] == R < Q.shape[-2]:
+            raise MotionError(
+                f'{what} cannot be computed: the stiffness of joint '
+                f'{actuators.model.joint_names[joint]!r} has {R} values along its last axis, '
+                f'expected {order + 3}, itself and its derivatives (zeros where it is constant).'
+            )
+    K = q.shape[-2]
+    raise MotionError(
+        f'{what} cannot be computed: a motion with K = {K} (and what else is given) determines '
+        f'the motor positions up to derivative {R - 1} only; expected K >= {K + order + 3 - R}, '
+        'and effort and stiffness to match where they are given. With order=None there are '
+        'positions alone.'
+    )
 
 
 class _Naming:

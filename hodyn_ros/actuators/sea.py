@@ -36,6 +36,8 @@ from hodyn_ros.model.friction import FrictionLaw
 
 Array = NDArray[np.float64]
 
+_LARGEST_DEFLECTION = 100.0  # rad or m, far beyond that of any spring
+
 
 @dataclass(frozen=True)
 class SeriesElastic(Actuator):
@@ -256,17 +258,18 @@ class SeriesElastic(Actuator):
 
 
 def checked_initial(deflection: object, unit: str = 'rad or m') -> float:
-    """Refuse an initial deflection unless it is a finite number.
+    """Refuse an initial deflection unless it is a number of a size that a spring may have.
 
     Raises
     ------
     ActuatorError
     """
     is_number = isinstance(deflection, (int, float, np.integer, np.floating))
-    if not is_number or isinstance(deflection, bool) or not np.isfinite(deflection):  # type: ignore[call-overload]
+    size = np.nan if isinstance(deflection, bool) or not is_number else abs(deflection)  # type: ignore[arg-type]
+    if not size <= _LARGEST_DEFLECTION:  # written such that NaN is refused too
         raise ActuatorError(
-            f'The initial deflection is {reprlib.repr(deflection)}, expected a finite number '
-            f'[{unit}].'
+            f'The initial deflection is {reprlib.repr(deflection)}, expected a number from '
+            f'-{_LARGEST_DEFLECTION:g} to {_LARGEST_DEFLECTION:g} [{unit}].'
         )
     return float(deflection)  # type: ignore[arg-type]
 

@@ -273,7 +273,9 @@ def motor_quantities(
     @lru_cache(maxsize=2)
     def motors(s: float) -> MotorMotion:
         scaled = {name: at_rate(values[..., None], s)[..., 0] for name, values in given.items()}
-        return motor_motion(actuators, dynamics.motion(s), dynamics.effort(s), stiffness=scaled)
+        return motor_motion(
+            actuators, dynamics.motion(s), dynamics.effort(s), stiffness=scaled, order=None
+        )
 
     found = []
     K = dynamics.motion(1.0).shape[1]

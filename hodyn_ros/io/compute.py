@@ -309,7 +309,11 @@ class Computation:
                 continue
             stiffness = {name: series[rows] for name, series in completed.stiffness.items()}
             result = motor_motion(
-                actuators, motion[rows, : e + 2], effort[rows, :e], stiffness=stiffness
+                actuators,
+                motion[rows, : e + 2],
+                effort[rows, :e],
+                stiffness=stiffness,
+                order=None,
             )
             found.append((rows, result))
         if self._motor_orders is None:
@@ -362,6 +366,7 @@ class Computation:
             stiffness=stiffness,
             times=times,
             initial_deflection=initial,
+            order=None,
         )
         if run[-1] == len(completed.times) - 1:
             self._before = (times[-1], motion[-1], efforts[-1], result.deflection[-1, 0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,8 @@ class FrictionLaw(ABC):
 class _NumberedLaw(FrictionLaw):
     """A law whose parameters are finite numbers; several of a kind are evaluated at once."""
 
+    _at_least_zero: ClassVar[tuple[str, ...]] = ()
+
     @staticmethod
     @abstractmethod
     def efforts(velocity: Array, *parameters: Array) -> Array:
@@ -69,9 +72,11 @@ class _NumberedLaw(FrictionLaw):
                 number = float(value)
             except (TypeError, ValueError):
                 number = np.nan
-            if not np.isfinite(number):
+            is_bounded = field.name in self._at_least_zero
+            if not np.isfinite(number) or (is_bounded and number < 0.0):
+                expected = 'zero or more' if is_bounded else 'a finite number'
                 raise ModelError(
-                    f'{type(self).__name__}: {field.name} is {value!r}, expected a finite number.'
+                    f'{type(self).__name__}: {field.name} is {value!r}, expected {expected}.'
                 )
             object.__setattr__(self, field.name, number)
 
@@ -83,10 +88,17 @@ class Viscous(_NumberedLaw):
     Attributes
     ----------
     coefficient : float
-        [N m s/rad] or [N s/m]. Identified values may be slightly negative.
+        [N m s/rad] or [N s/m], not negative: that would drive the joint.
+
+    Raises
+    ------
+    ModelError
+        If the coefficient is negative or not finite.
     """
 
     coefficient: float
+
+    _at_least_zero = ('coefficient',)
 
     @staticmethod
     def efforts(velocity: Array, *parameters: Array) -> Array:
@@ -118,10 +130,7 @@ class Coulomb(_NumberedLaw):
     level: float
     smoothing: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.smoothing < 0.0:
-            raise ModelError(f'Coulomb: smoothing is {self.smoothing}, expected zero or more.')
+    _at_least_zero = ('smoothing',)
 
     @staticmethod
     def efforts(velocity: Array, *parameters: Array) -> Array:

@@ -55,7 +55,7 @@ from hodyn_ros.ros.motors import motor_trajectory_message
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.stiffness import requested_stiffness, stiffness_from_message
 from hodyn_ros.ros.wrenches import continued
-from hodyn_ros.trajectory.piecewise import Motion
+from hodyn_ros.trajectory.piecewise import BLOCK, Motion
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, plan_motion
 
 Array = NDArray[np.float64]
@@ -198,7 +198,9 @@ def _add_motors(
     given = requested_stiffness(stiffness, drives.stiffness, times)
     wanted = {**drives.default_stiffness((len(times),)), **given}
     if curve is None or wrenches:
-        motors = motor_motion(drives.actuators, motion, effort, stiffness=wanted, times=times)
+        motors = motor_motion(
+            drives.actuators, motion, effort, stiffness=wanted, times=times, order=None
+        )
     else:
         motors = _motors_on_curve(robot.model, drives.actuators, curve, times, wanted)
     message.motors = motor_trajectory_message(drives.actuators, times, motors)
@@ -285,22 +287,28 @@ def _with_more_looks(
     effort: Array,
     wrenches: Sequence[Wrench],
 ) -> tuple[Array, Array, Array]:
-    """Return times, motion and efforts with more samples in segments that have few."""
+    """Return times, motion and efforts with the worst of more samples in segments with few.
+
+    They are looked at in blocks, of which only what exceeds a limit most is kept.
+    """
     knots = curve.times
     few = np.flatnonzero(np.diff(np.searchsorted(times, knots)) < _LOOKS)
     x = (np.arange(_LOOKS) + 0.5) / _LOOKS
-    further = (knots[few, None] + x * np.diff(knots)[few, None]).reshape(-1)
-    motions = curve(further)
-    if wrenches:
-        # They are known at the samples alone; what has no effort exceeds no limit of one.
-        efforts = np.zeros((len(further), *effort.shape[1:]))
-    else:
-        efforts = inverse_dynamics(robot.model, motions)
-    return (
-        np.concatenate([times, further]),
-        np.concatenate([motion, motions]),
-        np.concatenate([effort, efforts]),
-    )
+    found = [(times, motion, effort)]
+    for start in range(0, len(few), BLOCK // _LOOKS):
+        block = few[start : start + BLOCK // _LOOKS]
+        further = (knots[block, None] + x * (knots[block + 1] - knots[block])[:, None]).ravel()
+        motions = curve(further)
+        if wrenches:
+            # They are known at the samples alone; what has no effort exceeds no limit of one.
+            efforts = np.zeros((len(further), *effort.shape[1:]))
+        else:
+            efforts = inverse_dynamics(robot.model, motions)
+        violations = find_violations(robot.model, robot.limits, motions, efforts)
+        worst = sorted({violation.sample for violation in violations})
+        found.append((further[worst], motions[worst], efforts[worst]))
+    times, motion, effort = (np.concatenate(each) for each in zip(*found))
+    return times, motion, effort
 
 
 def answer(

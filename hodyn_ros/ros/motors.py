@@ -75,7 +75,9 @@ class MotorStream:
             If the actuators cannot do it.
         """
         if not self._has_dampers:
-            return motor_motion(self._actuators, motion, effort, stiffness=stiffness)
+            return motor_motion(
+                self._actuators, motion, effort, stiffness=stiffness, order=None
+            )
         before, self._state = self._state, None  # unless all goes well
         if before is None or source != self._source:
             before, self._begin, self._source = None, stamp, source
@@ -86,7 +88,7 @@ class MotorStream:
         ):
             before, self._begin, time = None, stamp, 0.0
         motors, self._state = motor_step(
-            self._actuators, time, motion, before, effort, stiffness=stiffness
+            self._actuators, time, motion, before, effort, stiffness=stiffness, order=None
         )
         return motors
 

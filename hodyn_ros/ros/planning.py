@@ -109,7 +109,7 @@ class Planner(Protocol):
         """Answer `Asked`."""
 
     def close(self) -> None:
-        """Finish what has been begun."""
+        """Finish what has been begun, but in another process not for long."""
 
 
 class Planning:
@@ -215,14 +215,14 @@ class Planning:
     def echo(self, number: int) -> None:
         """Answer `Asked`, which this class never reports."""
 
-    def close(self) -> None:
-        """Finish what has been begun."""
+    def close(self, grace: float | None = None) -> None:
+        """Finish what has been begun, up to a time [s]; None: however long it takes."""
         self._closed = True
         self._settled.set()
         self._executor.shutdown()
-        self._thread.join()
-        self._service.close()
-        self._worker.close()
+        end = None if grace is None else time.monotonic() + grace
+        for close in (self._thread.join, self._service.close, self._worker.close):
+            close(None if end is None else max(0.0, end - time.monotonic()))
         self._node.destroy_node()
 
     def _log(self, text: str) -> None:

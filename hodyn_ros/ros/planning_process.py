@@ -29,7 +29,8 @@ from hodyn_ros.ros.timeline import PlannedMotion
 # Who shares the processor with it goes first.
 NICENESS = 5
 
-CLOSING_TIME = 5.0  # s, for an answer that is under way
+GRACE = 0.3  # s, for an answer that is under way when the node ends
+CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
 ECHO_TIME = 1.0  # s, after which an answer goes on with what is known
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # s, before a restart
@@ -311,9 +312,8 @@ def serve() -> None:
     except EOFError:  # the node is done with it, or is no more
         pass
     if planning is not None:
-        # If the node is no more, nobody waits for the end of a long answer.
-        threading.Timer(CLOSING_TIME, os._exit, (0,)).start()
-        planning.close()
+        # With the node, nobody waits for the end of a long answer.
+        planning.close(GRACE)
     os._exit(0)
 
 

@@ -47,8 +47,14 @@ HOLD = 0.3
 PEAK_MEMORY = 2.0
 """Time over which large standard deviations are remembered [s]."""
 
+OUTLIER = 6.0
+"""Standard deviations by which a value must miss all predictions to be left out at first."""
+
 SURPRISE = 30.0
-"""Standard deviations by which a value must miss all predictions to be beyond explanation."""
+"""Standard deviations by which values must miss all predictions to be beyond explanation."""
+
+UNKNOWN_STEP = 0.01
+"""Step of values that stand still and have shown none, over the smallest motion of interest."""
 
 COPY_DISTANCE = 0.05
 """Largest distance of the states that are kept for smoothing [s]."""
@@ -119,6 +125,8 @@ class DerivativeEstimator:
     dropped : int
         Measurements that were not used, since they came late, twice or with a stamp that no other
         one confirmed.
+    outliers : int
+        Measurements that were left out because no model could explain them.
     gaps : int
         How often it started anew because stamps jumped by more than `max_gap`.
 
@@ -173,6 +181,7 @@ class DerivativeEstimator:
         self._smallest = smallest * SMALLEST_FREQUENCY ** np.arange(self._K)[:, None]
         # What is smaller does not matter, however exact the measurements are.
         self._least_surprise = self._fraction * smallest
+        self._unknown_rounding = (UNKNOWN_STEP * smallest) ** 2 / 12.0
         self._N = self._K + _STATES_ABOVE
         self._copy_after = 0
         self._n_copies = 0
@@ -182,6 +191,7 @@ class DerivativeEstimator:
             self._n_copies = intervals + 1
         self._groups = self._make_groups()
         self.dropped = 0
+        self.outliers = 0
         self.gaps = 0
         self.reset()
 
@@ -206,6 +216,8 @@ class DerivativeEstimator:
         # Forgetting sums over the measurements: how many, logarithm of the expected variances,
         # squared innovations over them.
         self._number = 0.0
+        self._changes = np.zeros(self._n)
+        self._missed = np.zeros(self._n, dtype=np.bool_)
         self._log_variance = np.zeros((len(self._cutoffs), self._n))
         self._squares = np.zeros((len(self._cutoffs), self._n))
         self._power = np.zeros((self._K, self._n))
@@ -349,25 +361,50 @@ class DerivativeEstimator:
         self._count += 1
         self._rounding.see(values - self._latest)
         np.maximum(self._size, np.abs(values), out=self._size)
-        self._latest = values.copy()
-
-        counts = self._count > self._N + 1
-        if counts:
-            forget = exp(-seconds / MEMORY)
-            self._number = self._number * forget + 1.0
-            self._log_variance *= forget
-            self._squares *= forget
-        for bank, (components, ratio) in zip(self._banks, self._groups):
+        forget = exp(-seconds / MEMORY)
+        self._number *= forget
+        self._changes *= forget
+        self._log_variance *= forget
+        self._squares *= forget
+        for bank in self._banks:
             bank.predict(time, self._period)
-            found = [bank.measure((values - self._origin)[components])]
+        relative = values - self._origin
+        if not self._is_outlier(relative):
+            self._correct(relative, rates, values != self._latest)
+            self._latest = values.copy()
+
+    def _is_outlier(self, values: Array) -> bool:
+        """Whether no likely model explains a component, while they did so before.
+
+        If they do not explain the next measurement either, the stream has changed.
+        """
+        if self._renewed is None:  # what noise explains is not known yet
+            return False
+        before, self._missed = self._missed, np.zeros(self._n, dtype=np.bool_)
+        for bank, (components, _) in zip(self._banks, self._groups):
+            innovation, variance = bank.expected(values[components], self._models)
+            explained = variance[:, None] * self._explained[:, components]
+            self._missed[components] = (innovation**2 > explained).all(axis=0)
+        is_first = bool((self._missed & ~before).any())
+        self.outliers += is_first
+        return is_first
+
+    def _correct(self, values: Array, rates: Array | None, moved: NDArray[np.bool_]) -> None:
+        """Use a measurement at the present time."""
+        counts = self._count > self._N + 1
+        self._number += counts
+        self._changes += counts * moved
+        for bank, (components, ratio) in zip(self._banks, self._groups):
+            found = [bank.measure(values[components])]
             if rates is not None and ratio is not None and not np.isnan(rates[components]).any():
                 found.append(bank.measure(rates[components], 1, ratio))
             if counts:
                 for innovation, variance in found:
                     self._log_variance[:, components] += np.log(variance)[:, None]
                     self._squares[:, components] += innovation**2 / variance[:, None]
+            if self._missed.any():
                 self._check_surprise(components, *found[0])
-            if self._copy_after and time - bank.newest_copy >= self._copy_after:
+            if self._copy_after and bank.time - bank.newest_copy >= self._copy_after:
                 bank.copy()
 
     def _check_surprise(
@@ -379,8 +416,6 @@ class DerivativeEstimator:
         """
         size = np.abs(innovation)
         is_large = size.min(axis=0) > self._least_surprise
-        if not is_large.any():
-            return
         misses = (size / np.sqrt(variance)[:, None]).min(axis=0)
         if (is_large & (misses > SURPRISE * self._deviation[components])).any():
             self._valid = min(self._valid, 0)
@@ -389,7 +424,10 @@ class DerivativeEstimator:
 
     def _weigh(self) -> None:
         """Update noise, weights and which models have any."""
+        new = self._changes / max(self._number, _NEGLIGIBLE)
         rounding = self._rounding.variance
+        # What stands still may do so between two steps that are not known yet.
+        rounding = np.where((rounding == 0.0) & (new < 0.5), self._unknown_rounding, rounding)
         if self._noise is None:
             # Maximum likelihood for each model by itself. A signal that stands still between two
             # steps of its rounding shows no noise, and would hide that of its motion.
@@ -410,6 +448,10 @@ class DerivativeEstimator:
         self._weights = weights[self._models].T.copy()
         self._scaled_weights = self._weights * variance[self._models].T
         noise = self._scaled_weights.sum(axis=1)
+        # What is repeated says nothing new about motions slower than the time for which it stays.
+        share = new[:, None] + self._cutoffs[self._models] * self._period
+        self._scaled_weights /= np.minimum(share, 1.0)
+        self._explained = np.where(self._weights > 0.0, OUTLIER**2 * noise[:, None], 0.0).T
         # What stays between two steps of its rounding is off by the same all the time.
         self._offset = np.where(noise < 3.0 * rounding, rounding, 0.0)
         self._deviation = np.sqrt(noise)
@@ -565,8 +607,9 @@ def _checked(name: str, values: ArrayLike, n: int) -> Array:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise MotionError(f'{name} cannot be made an array of numbers: {error}.') from error
-    if array.shape != (n,):
-        raise MotionError(f'{name} has shape {array.shape}, expected ({n},).')
+    if array.shape != (n,) or np.ma.is_masked(values):
+        masked = ' with masked values' if np.ma.is_masked(values) else ''
+        raise MotionError(f'{name} has shape {array.shape}{masked}, expected ({n},).')
     return array
 
 

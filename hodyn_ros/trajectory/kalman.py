@@ -143,6 +143,12 @@ class ModelBank:
         if not self._n_copies:
             self.oldest = time
 
+    def expected(self, values: Array, models: slice) -> tuple[Array, Array]:
+        """Return what `measure` would for values (n,), of some models and without correction."""
+        place = self._place
+        variance = self._covariance[models, place, place] + 1.0
+        return values - self._mean[models, :, place], variance
+
     def measure(self, values: Array, order: int = 0, ratio: float = 1.0) -> tuple[Array, Array]:
         """Correct by what is measured at the present time.
 

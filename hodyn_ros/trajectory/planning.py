@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import listed
-from hodyn_ros.trajectory import remarks
 from hodyn_ros.trajectory.extremes import Extremes, position_extremes
 from hodyn_ros.trajectory.immutable import Immutable
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
 from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, STANDSTILL, MotionSpline, fit_spline
-from hodyn_ros.trajectory.timeline import checked_rows
+from hodyn_ros.trajectory.timeline import Flags, checked_rows
 from hodyn_ros.trajectory.waypoints import (
     Waypoints,
     deviation_from_jtc,
@@ -51,6 +50,13 @@ _SHORTEST_JOIN = 0.01
 # A motion in progress is not continued by one that leaves the waypoints by more than so many times
 # the way there is to go: that is nothing that anybody wanted.
 _LARGEST_SWING = 10.0
+
+# Distance between where the robot is and where it should be that is worth a word [rad] or [m].
+_NOTICEABLE = 1e-3
+
+# Part of the range of a joint's waypoints from which on a deviation is worth a remark. Motions
+# through positions alone, evenly spaced, mostly stay below.
+_LARGE_DEVIATION = 0.5
 
 
 class StartState(NamedTuple):
@@ -156,7 +162,7 @@ def plan_motion(
         motion = jtc_motion(controlled.times, *rows)
         extremes = position_extremes(motion)
         deviation = np.zeros(len(names))
-        supplied = remarks.continuity(motion.continuous_derivative)
+        supplied = _say_continuity(motion.continuous_derivative)
         warnings: tuple[str, ...] = ()
     else:
         motion = _spline(knots.waypoints, boundary)
@@ -164,18 +170,18 @@ def plan_motion(
         if boundary is not None and boundary.in_progress:
             _check_swing(knots.waypoints, boundary.motion, extremes)
         deviation = deviation_from_jtc(motion, controlled)
-        supplied = remarks.supplied(motion.given)
-        warnings = remarks.large_deviation(deviation, controlled)
+        supplied = _say_supplied(motion.given)
+        warnings = _say_large_deviation(deviation, controlled)
     initial = motion(motion.start_time)
     in_progress = start is not None and start.in_progress
-    begin = remarks.beginning(motion.start_time, initial, boundary is not None, in_progress)
+    begin = _say_beginning(motion.start_time, initial, boundary is not None, in_progress)
     joined = ORDER - 1
     if boundary is not None:
         joined = _joined(initial, boundary)
-        warnings += remarks.jump_at_start(joined, initial, boundary.motion, names)
+        warnings += _say_jump_at_start(joined, initial, boundary.motion, names)
     elif start is not None and motion.start_time <= start.time <= motion.end_time:
         distance = np.abs(motion(start.time, 0)[0] - start.motion[0])
-        warnings += remarks.away_from_motion(start.time, distance, names)
+        warnings += _say_away_from_motion(start.time, distance, names)
     return MotionPlan(
         motion=motion,
         interpolation=interpolation,
@@ -183,10 +189,10 @@ def plan_motion(
         deviation_from_jtc=deviation,
         extremes=extremes,
         remarks=(
-            remarks.given(waypoints),
+            _say_given(waypoints),
             *knots.remarks,
             begin,
-            *remarks.held_joints(held, names, None if start is None else start.motion[1]),
+            *_say_held_joints(held, names, None if start is None else start.motion[1]),
             supplied,
         ),
         warnings=(*warnings, *jtc_remarks(controlled)),
@@ -276,8 +282,8 @@ def _knots(waypoints: Waypoints, start: StartState | None, near: float) -> _Knot
             _after_state(waypoints, start, left_out),
             starts_at_state=True,
             remarks=(
-                *remarks.passed(waypoints, passed, start.time, start.motion[0], _SAME_TIME),
-                *remarks.too_near(left_out - passed, near),
+                *_say_passed(waypoints, passed, start.time, start.motion[0]),
+                *_say_too_near(left_out - passed, near),
             ),
         )
     if passed == 0:
@@ -295,10 +301,10 @@ def _check_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:
     for k in range(1, ORDER):
         power *= first / k
         carried += power * np.abs(state[k])
-    reach = highest - lowest + carried + remarks.NOTICEABLE
+    reach = highest - lowest + carried + _NOTICEABLE
     swing = np.maximum(extremes.highest - highest, lowest - extremes.lowest)
     if np.any(swing > _LARGEST_SWING * reach):
-        joints = remarks.by_joint(swing, knots.joint_names, _LARGEST_SWING * reach)
+        joints = _by_joint(swing, knots.joint_names, _LARGEST_SWING * reach)
         raise TrajectoryError(
             'The motion in progress cannot be continued smoothly through these waypoints: it '
             f'would leave them by {joints} rad or m. Send waypoints that begin later, that are '
@@ -339,20 +345,24 @@ def _hold(waypoints: Waypoints, start: StartState) -> _Knots:
     """Hold the only waypoint, which is not ahead, if the robot stands there."""
     time = float(waypoints.times[0])
     distance = np.abs(waypoints.positions[0] - start.motion[0])
-    stands = np.all(np.abs(start.motion[1]) <= remarks.NOTICEABLE)
+    stands = np.all(np.abs(start.motion[1]) <= _NOTICEABLE)
     if start.time - time > _SAME_TIME:
         reason = f'lies at {time:g} s, before the start state at {start.time:g} s'
     elif not stands:
         reason = f'lies at {time:g} s, at the time of the start state, which moves'
-    elif np.any(distance > remarks.NOTICEABLE):
-        jump = remarks.by_joint(distance, waypoints.joint_names, remarks.NOTICEABLE)
+    elif np.any(distance > _NOTICEABLE):
+        jump = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
         reason = f'lies at the time of the start state, {time:g} s, but not there ({jump} away)'
     else:
         rows = np.zeros((2, len(waypoints.joint_names)))
         times = np.array([start.time, start.time + HOLD_DURATION])
         positions = np.repeat(waypoints.positions, 2, axis=0)
         held = Waypoints(waypoints.joint_names, times, positions, rows, rows)
-        return _Knots(held, starts_at_state=False, remarks=(remarks.hold(HOLD_DURATION),))
+        remark = (
+            'The robot stands at the only waypoint, which lies at the time of the start state; it '
+            f'is held there, for {HOLD_DURATION:g} s of motion.'
+        )
+        return _Knots(held, starts_at_state=False, remarks=(remark,))
     raise TrajectoryError(f'The only waypoint {reason}: the robot would jump. Give a later time.')
 
 
@@ -367,3 +377,137 @@ def _joined(initial: Array, start: StartState) -> int:
     unknown = np.isnan(start.motion)
     same = unknown | np.isclose(initial, start.motion, rtol=1e-9, atol=STANDSTILL)
     return int(np.sum(np.logical_and.accumulate(same.all(axis=1)))) - 1
+
+
+# What one should know about a planned motion, in sentences.
+
+
+def _by_joint(values: Array, names: Sequence[str], threshold: float | Array) -> str:
+    """List the joints with values above a threshold, with these values."""
+    above = values > threshold
+    return listed(
+        f'{name} {value:.3g}' for name, value, shown in zip(names, values, above) if shown
+    )
+
+
+def _say_given(waypoints: Waypoints) -> str:
+    """Count what the waypoints hold."""
+    N = len(waypoints.times)
+    velocities, accelerations = (
+        int(np.sum(~np.isnan(rows[:, 0])))
+        for rows in (waypoints.velocities, waypoints.accelerations)
+    )
+    return (
+        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, {velocities} with velocities, '
+        f'{accelerations} with accelerations.'
+    )
+
+
+def _say_supplied(flags: Flags) -> str:
+    """Count what the spline supplies, from the flags (N, 5) of what is given."""
+    counts = np.sum(~flags[:, 1:], axis=0)
+    what = ', '.join(f'{name} at {count}' for name, count in zip(QUANTITIES[1:], counts))
+    return f'The spline of class C4 supplies, of {len(flags)} knots, {what}.'
+
+
+def _say_large_deviation(deviation: Array, waypoints: Waypoints) -> tuple[str, ...]:
+    """Warn of joints that leave the motion of the controller by a large part of their range."""
+    limit = np.maximum(_LARGE_DEVIATION * np.ptp(waypoints.positions, axis=0), _NOTICEABLE)
+    joints = _by_joint(deviation, waypoints.joint_names, limit)
+    if not np.any(deviation > limit):
+        return ()
+    return (
+        'Between the waypoints the motion leaves the interpolation of joint_trajectory_controller '
+        f'by a large part of its range (largest difference: {joints} rad or m). Give waypoints '
+        'that are denser or more evenly spaced in time.',
+    )
+
+
+def _say_continuity(derivative: int) -> str:
+    """Say up to which derivative the motion of the controller is continuous."""
+    text = 'The motion is that of joint_trajectory_controller'
+    if derivative == ORDER - 1:
+        return f'{text}, which here is continuous up to the snap.'
+    return (
+        f'{text}, which is continuous up to the {QUANTITIES[derivative]}; the '
+        f'{QUANTITIES[derivative + 1]} and all that depends on it jumps at waypoints.'
+    )
+
+
+def _say_beginning(time: float, initial: Array, at_state: bool, in_progress: bool) -> str:
+    """Say where a motion begins, at a state (5, n) that may be the start state, and how."""
+    if at_state and in_progress:
+        return f'The motion in progress is continued from {time:g} s on.'
+    where = 'given start state' if at_state else 'first waypoint'
+    rests = np.all(np.abs(initial[1:3]) <= STANDSTILL)
+    return f'The motion begins at the {where}, at {time:g} s, {"at rest" if rests else "moving"}.'
+
+
+def _say_jump_at_start(
+    joined: int, initial: Array, state: Array, names: Sequence[str]
+) -> tuple[str, ...]:
+    """Say which derivative jumps at the start state (5, n); `joined` is the highest without."""
+    if joined == ORDER - 1:
+        return ()
+    k = joined + 1
+    jump = np.abs(initial[k] - state[k])
+    unit = '/s' if k == 1 else f'/s^{k}'
+    return (
+        f'Where the motion begins, the {QUANTITIES[k]} jumps '
+        f'({_by_joint(jump, names, STANDSTILL)} rad{unit} or m{unit}).',
+    )
+
+
+def _say_away_from_motion(time: float, distance: Array, names: Sequence[str]) -> tuple[str, ...]:
+    """Say how far the robot is from a motion, distances (n,), that does not begin at its state."""
+    if not np.any(distance > _NOTICEABLE):
+        return ()
+    joints = _by_joint(distance, names, _NOTICEABLE)
+    return (
+        f'At {time:g} s the robot is away from the motion by {joints} rad or m, since a waypoint '
+        'lies there or before; the controller would jump.',
+    )
+
+
+def _say_passed(waypoints: Waypoints, count: int, time: float, position: Array) -> tuple[str, ...]:
+    """Say that the first waypoints are left out, since a motion (n,) goes on later than they."""
+    if not count:
+        return ()
+    which = 'The first waypoint has' if count == 1 else f'The first {count} waypoints have'
+    text = f'{which} passed at {time:g} s and {"is" if count == 1 else "are"} left out.'
+    distance = np.abs(waypoints.positions[count - 1] - position)
+    at_start = abs(waypoints.times[count - 1] - time) <= _SAME_TIME
+    if not (at_start and np.any(distance > _NOTICEABLE)):
+        return (text,)
+    joints = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
+    return (
+        f'{text} The one at this time is away from the motion in progress by {joints} rad or m.',
+    )
+
+
+def _say_too_near(count: int, near: float) -> tuple[str, ...]:
+    """Say that waypoints are left out that lie too shortly behind the join."""
+    if not count:
+        return ()
+    which = 'The next waypoint is' if count == 1 else f'The next {count} waypoints are'
+    return (
+        f'{which} left out too, since until there it takes less than {near:g} of the time to the '
+        'waypoint behind.',
+    )
+
+
+def _say_held_joints(
+    held: Sequence[str], names: Sequence[str], velocity: Array | None
+) -> tuple[str, ...]:
+    """Name joints that hold their position, and those that move at the start, velocity (n,)."""
+    if not held:
+        return ()
+    text = f'Not in the waypoints and held where they are at the start: {listed(held)}.'
+    moving = [
+        name
+        for name, v in zip(names, velocity if velocity is not None else ())
+        if name in held and abs(v) > STANDSTILL
+    ]
+    if moving:
+        text += f' Of these, {listed(moving)} move at the start and come back.'
+    return (text,)

@@ -39,8 +39,8 @@ def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> M
     Raises
     ------
     TrajectoryError
-        If the state has another shape or is not finite, or the duration is not positive or too
-        short for the derivatives to be computed.
+        If the state has another shape or is not finite, a time is no number, or the duration is
+        not positive or too short for the derivatives to be computed.
     """
     values = real_numbers(state, 'state')
     if values.ndim != 2 or len(values) != ORDER or not values.shape[1]:
@@ -53,7 +53,8 @@ def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> M
         raise TrajectoryError(
             f'state[{row}, {column}] is {values[row, column]}; all values must be finite.'
         )
-    if not (np.isfinite(duration) and duration > 0.0):
+    is_time = real_numbers([start_time, duration], 'start_time with duration').shape == (2,)
+    if not (is_time and np.isfinite(duration) and duration > 0.0):
         raise TrajectoryError(f'duration is {duration!r}, expected a positive time in seconds.')
     times = [start_time, start_time + duration]
     powers = float(duration) ** np.arange(1.0, ORDER)

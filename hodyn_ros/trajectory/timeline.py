@@ -21,8 +21,13 @@ def real_numbers(values: ArrayLike, name: str) -> Array:
     Raises
     ------
     TrajectoryError
-        If they are no array of real numbers.
+        If they are no array of real numbers, or some are masked.
     """
+    if np.ma.is_masked(values):
+        raise TrajectoryError(
+            f'{name} is a masked array with masked values; fill them, with NaN where nothing is '
+            'given.'
+        )
     try:
         array = np.asarray(values)
     except ValueError as error:
