@@ -20,7 +20,7 @@ from hodyn_ros.simulation.drives import drive_of
 from hodyn_ros.simulation.mjcf import (
     INTEGRATORS,
     compiled,
-    elastic_mjcf,
+    elastic_spec,
     link_joint,
     motor_joint,
     split_friction,
@@ -62,8 +62,6 @@ class ElasticPlant:
         In the order of all arrays, n and m of them.
     time_step : float
         [s]
-    mjcf : str
-        The description that MuJoCo has compiled.
     mujoco_model, mujoco_data
         For what this class does not offer.
 
@@ -100,9 +98,9 @@ class ElasticPlant:
         self._drives = tuple(drives.values())
         self.joint_names = model.joint_names
         self.motor_names = tuple(motor for drive in self._drives for motor in drive.motors)
-        self.mjcf = elastic_mjcf(model, drives, self.time_step, integrator, visible)
         self._library = mujoco()
-        self.mujoco_model = compiled(model, self.mjcf)
+        spec = elastic_spec(model, drives, self.time_step, integrator, visible)
+        self.mujoco_model = compiled(model, spec)
         self.mujoco_data = self._library.MjData(self.mujoco_model)
         self._find_addresses()
         self._find_laws()
