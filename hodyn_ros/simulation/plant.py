@@ -243,6 +243,30 @@ class ElasticPlant:
         data.qpos[self._link], data.qvel[self._link] = position, velocity
         self._check()
 
+    def push(self, joint: str, force: ArrayLike) -> None:
+        """Push a link at its centre of mass, from now until the next push or reset.
+
+        Parameters
+        ----------
+        joint : str
+            The joint that moves the link.
+        force : array-like, shape (3,)
+            In the axes of the base [N].
+
+        Raises
+        ------
+        SimulationError
+            If the joint is unknown or the force is not three finite numbers.
+        """
+        if joint not in self.joint_names:
+            raise SimulationError(
+                f'The joint {joint!r} is unknown; choose one of {listed(self.joint_names)}.'
+            )
+        body = self.mujoco_model.joint(link_joint(joint)).bodyid[0]
+        vector = self._vector('force', force, ('x', 'y', 'z'))
+        self.mujoco_data.xfrc_applied[:] = 0.0
+        self.mujoco_data.xfrc_applied[body, :3] = vector
+
     def weight(self, q: ArrayLike) -> Array:
         """Joint torques that hold the links at rest, as MuJoCo computes them.
 

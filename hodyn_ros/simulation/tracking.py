@@ -149,6 +149,7 @@ def simulate_tracking(
     sensors: Sensors | None = None,
     command_delay: int = 0,
     start: Callable[[SampledPlant], None] | None = None,
+    disturbance: Callable[[ElasticPlant, float], None] | None = None,
 ) -> Tracking:
     """Let a robot follow a motion in closed loop.
 
@@ -171,6 +172,8 @@ def simulate_tracking(
     start : callable, optional
         Puts the robot into its state at the time zero; by default on the motion, see
         `start_on_motion`.
+    disturbance : callable, optional
+        Is called at every sample with the plant and the time [s], and may push it.
 
     Returns
     -------
@@ -203,6 +206,8 @@ def simulate_tracking(
         recorder.add_state(measured.time)
         torque = controller.command(reference, *measured[1:])
         recorder.add_torque(torque)
+        if disturbance is not None:
+            disturbance(plant, measured.time)
         measured = sampled.advance(torque)
     recorder.add_state(measured.time)
     return recorder.tracking(motion)
