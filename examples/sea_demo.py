@@ -49,6 +49,7 @@ from hodyn_ros.simulation.pictures import render  # noqa: E402
 
 FOLDER = Path('build/demo_sea')
 PERIOD = 1e-3  # s
+LEAD = PERIOD / 2.0  # s, by which references are ahead: commands are held for a period
 TIME_STEP = 2e-4  # s, of the simulation
 STIFFNESSES = (2000.0, 5000.0, 20000.0)  # N m/rad
 # Reflected inertias of the motors of the Franka Research 3, as its manufacturer gives them
@@ -62,10 +63,12 @@ BANDWIDTHS = (20.0, 30.0, 40.0, 50.0, 60.0, 80.0, 110.0, 150.0)  # rad/s
 LARGEST_RATE = 1000.0  # N m/s
 
 # 20 bits behind the gear, 14 bits before a gear of 100; velocities are their differences.
+FILTER_TIME = 2e-3  # s
 ENCODERS = Sensors(
     resolution=2.0 * np.pi / 2**20, motor_resolution=2.0 * np.pi / 2**14 / 100.0,
-    velocity_filter=2e-3,
+    velocity_filter=FILTER_TIME,
 )
+WINDOW = 20  # samples of the torque rate that are drawn as one
 PUSHED = 0.5  # s, when the push begins; it lasts
 
 # Names in the table, of the parameter of the controller node, colours and markers.
@@ -82,6 +85,8 @@ CONTROLLERS = {
 class Condition(NamedTuple):
     """How the robot differs from what the controllers know."""
 
+    label: str
+    """In pictures."""
     softer: float = 0.0
     """By which share of the stiffness."""
     payload: float = 0.0
@@ -96,29 +101,30 @@ class Condition(NamedTuple):
 
 
 CONDITIONS = {
-    'exact': Condition(),
-    'encoders': Condition(sensors=ENCODERS),
-    '5% softer': Condition(softer=0.05),
-    'payload': Condition(payload=1.0),
-    'friction': Condition(friction=1.0),
-    'delay': Condition(delay=1),
-    'push': Condition(push=20.0),
-    'all but push': Condition(0.05, 1.0, 1.0, 1, sensors=ENCODERS),
+    'exact': Condition('known exactly'),
+    'encoders': Condition('encoders', sensors=ENCODERS),
+    '5% softer': Condition('springs\n5 % softer', softer=0.05),
+    'payload': Condition('1 kg of\npayload', payload=1.0),
+    'friction': Condition('1 N m of\nmotor friction', friction=1.0),
+    'delay': Condition('1 ms of\ndelay', delay=1),
+    'push': Condition('20 N of\npush', push=20.0),
+    'all': Condition('all but\nthe push', 0.05, 1.0, 1.0, 1, sensors=ENCODERS),
 }
-WORST = 'all but push'
+WORST = 'all'
 # One millisecond more than in the table, so that a margin remains.
 TUNING = CONDITIONS[WORST]._replace(delay=2)
 EXPLANATION = f"""\
 Columns: the robot that the controllers know, measured without error; positions from encoders (20
 bits at the links, 14 bits at the motors before a gear of 100) and velocities from their
-differences, low pass {1e3 * ENCODERS.velocity_filter:.0f} ms; springs 5 % softer than the controllers think; 1 kg of payload at
-the flange; 1 N m of Coulomb friction in every motor; commands 1 ms late; a push of 20 N at the
-last link from {PUSHED} s on; all of these but the push at once. The controllers know of none of them.
+differences, low pass {FILTER_TIME:.3f} s; springs 5 % softer than the controllers think; 1 kg of
+payload at the flange; 1 N m of Coulomb friction in every motor; commands 1 ms late; a push of 20 N
+at the last link from {PUSHED:.1f} s on; all of these but the push at once. Controllers know of none
+of them.
 Bandwidth: every controller gets, at each stiffness, the one with the smallest RMS error in another
 motion of the robot with all faults but the push and commands 2 ms late, among those that are calm:
 no torque reaches its limit, and at rest none changes by more than {LARGEST_RATE:.0f} N m/s.
 *: none of them is, that with the smallest error. !: not calm.
-"""  # noqa: E501
+"""
 
 
 class Run(NamedTuple):
@@ -197,11 +203,11 @@ def make_actuators(model: RobotModel, stiffness: float, friction: float = 0.0) -
 
 
 def make_controller(
-    name: str, model: RobotModel, actuators: Actuators, bandwidth: float
+    name: str, model: RobotModel, actuators: Actuators, bandwidth: float, lead: float = LEAD
 ) -> Controller:
     """Make a controller of the table as the controller node makes it."""
     kind = CONTROLLERS[name][0]
-    options = {'torque_limits': model.limits.effort, 'lead': PERIOD / 2.0}
+    options = {'torque_limits': model.limits.effort, 'lead': lead}
     if kind == 'flatness':
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', ControlWarning)  # the table shows it
@@ -224,13 +230,14 @@ def make_plant(model: RobotModel, stiffness: float, condition: Condition) -> Ela
 
 
 def run(
-    stiffness: float, name: str, bandwidth: float, condition: str | None = None
+    stiffness: float, name: str, bandwidth: float, lead: float, condition: str | None = None
 ) -> Run:
     """Let one controller follow the motion, or that for tuning if no condition is given."""
     model, given, motion = panda(), TUNING, TUNING_MOTION
     if condition is not None:
         given, motion = CONDITIONS[condition], MOTION
-    controller = make_controller(name, model, make_actuators(model, stiffness), bandwidth)
+    actuators = make_actuators(model, stiffness)
+    controller = make_controller(name, model, actuators, bandwidth, lead)
 
     def push(plant: ElasticPlant, time: float) -> None:
         if given.push and time >= PUSHED:
@@ -256,11 +263,11 @@ def tuned(tried: list[Run]) -> Run:
 
 
 def run_all(
-    stiffnesses: tuple[float, ...], bandwidths: tuple[float, ...]
+    stiffnesses: tuple[float, ...], bandwidths: tuple[float, ...], lead: float = LEAD
 ) -> tuple[list[Run], list[Run]]:
     """Tune all controllers, then let them follow the motion; return both kinds of runs."""
     pairs = [(stiffness, name) for stiffness in stiffnesses for name in CONTROLLERS]
-    jobs = [(*pair, bandwidth) for pair in pairs for bandwidth in bandwidths]
+    jobs = [(*pair, bandwidth, lead) for pair in pairs for bandwidth in bandwidths]
     # Not forked: this process may have threads.
     context = multiprocessing.get_context('spawn')
     processes = min(4, os.cpu_count() or 1)
@@ -268,7 +275,7 @@ def run_all(
         tried = list(pool.map(run, *zip(*jobs)))
         count = len(bandwidths)
         chosen = [tuned(tried[i : i + count]) for i in range(0, len(tried), count)]
-        jobs = [(*best[:3], condition) for best in chosen for condition in CONDITIONS]
+        jobs = [(*best[:3], lead, condition) for best in chosen for condition in CONDITIONS]
         return chosen, list(pool.map(run, *zip(*jobs)))
 
 
@@ -277,14 +284,14 @@ def table(chosen: list[Run], runs: list[Run], quantity: str) -> str:
     lines = []
     for best in chosen:
         if not lines or best.stiffness != lines[-1][0]:
-            names = ''.join(f'{name:>13}' for name in CONDITIONS)
-            lines += [(0.0, ''), (0.0, f'{best.stiffness:5.0f} N m/rad {"":13}{"[rad/s]":>8}{names}')]
+            line = f'{best.stiffness:5.0f} N m/rad {"":13}{"[rad/s]":>8}'
+            lines += [(0.0, ''), (0.0, line + ''.join(f'{name:>11}' for name in CONDITIONS))]
         line = f'{best.controller:25}{best.bandwidth:8.0f}{" " if best.is_calm else "*"}'
         for run in runs:
             if run[:3] == best[:3]:
                 value = getattr(run, quantity)
                 shown = f'{value:.4f}' if value < 10.0 else f'{value:.1f}'
-                line += f'{shown if value < 1e4 else "unstable":>12}{" " if run.is_calm else "!"}'
+                line += f'{shown if value < 1e4 else "unstable":>10}{" " if run.is_calm else "!"}'
         lines.append((best.stiffness, line.rstrip()))
     return '\n'.join(line for _, line in lines)
 
@@ -302,7 +309,7 @@ def factors(runs: list[Run]) -> str:
                 ratio = (
                     found[stiffness, condition, fewer] / found[stiffness, condition, names[-1]]
                 )
-                line += f'{ratio:12.2f} ' if ratio < 10.0 else f'{ratio:12.0f} '
+                line += f'{ratio:10.2f} ' if ratio < 10.0 else f'{ratio:10.0f} '
             lines.append(line.rstrip())
     return '\n'.join(lines)
 
@@ -329,7 +336,7 @@ def draw_errors(runs: list[Run], path: Path) -> None:
             axis.grid(alpha=0.3)
             axis.set_ylim(1e-5, 1e3)
     for axis, title in zip(axes[0], shown):
-        axis.set_title(title)
+        axis.set_title(CONDITIONS[title].label.replace('\n', ' '))
     for axis in axes[-1]:
         axis.set_xlabel('time [s]')
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc='lower center', ncol=6)
@@ -341,10 +348,10 @@ def draw_errors(runs: list[Run], path: Path) -> None:
 def draw_summary(chosen: list[Run], runs: list[Run], path: Path) -> None:
     """Draw RMS errors of all conditions; hollow where the loop is not calm."""
     stiffnesses = list(dict.fromkeys(run.stiffness for run in runs))
+    height = 2.4 * len(stiffnesses) + 1.8
     figure, axes = plt.subplots(
-        len(stiffnesses), 1, figsize=(11, 2.6 * len(stiffnesses) + 1.2), sharex=True, sharey=True,
-        squeeze=False,
-    )  # fmt: skip
+        len(stiffnesses), 1, figsize=(11, height), sharex=True, sharey=True, squeeze=False
+    )
     lowest, highest = 1e-4, 1e3
     for axis, stiffness in zip(axes[:, 0], stiffnesses):
         for place in range(0, len(CONDITIONS), 2):
@@ -363,7 +370,7 @@ def draw_summary(chosen: list[Run], runs: list[Run], path: Path) -> None:
                     )  # fmt: skip
         axis.set_xlim(-0.5, len(CONDITIONS) - 0.5)
         axis.set_ylim(lowest, highest)
-        axis.set_xticks(range(len(CONDITIONS)), list(CONDITIONS))
+        axis.set_xticks(range(len(CONDITIONS)), [c.label for c in CONDITIONS.values()])
         axis.set_ylabel(f'{stiffness:.0f} N m/rad\nRMS error [mrad]')
         axis.grid(alpha=0.4, axis='y')
     keys = [
@@ -372,10 +379,10 @@ def draw_summary(chosen: list[Run], runs: list[Run], path: Path) -> None:
     ]
     figure.legend(handles=keys, loc='lower center', ncol=3)
     figure.suptitle(
-        'Panda with elastic joints at 1 kHz, every controller with the bandwidth that suits it '
-        'best.\nHollow: torques at their limits, or not at rest at the end'
+        'Panda with elastic joints at 1 kHz: RMS errors of controllers that one rule has tuned.\n'
+        'Hollow: torques reach their limits or do not come to rest'
     )
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.tight_layout(rect=(0, 0.6 / height, 1, 1))
     save(figure, path)
 
 
@@ -394,14 +401,17 @@ def draw_torques(runs: list[Run], joint: int, path: Path) -> None:
         # What is loudest lies behind.
         style['zorder'] = 3.0 - 1e-6 * run.tracking.peak_torque_rate
         axes[0, column].plot(times[:-1], torque, **style)
-        axes[1, column].plot(times[1:-1], np.diff(torque) / PERIOD, **style)
+        whole = len(torque) // WINDOW * WINDOW
+        rates = np.abs(np.diff(torque, prepend=torque[0]))[:whole] / PERIOD
+        largest = rates.reshape(-1, WINDOW).max(axis=1)
+        axes[1, column].semilogy(times[:whole:WINDOW], largest, **style)
     for axis, title in zip(axes[0], shown):
-        axis.set_title(title)
+        axis.set_title(CONDITIONS[title].label.replace('\n', ' '))
     axes[0, 0].set_ylabel('motor torque [N m]')
-    axes[1, 0].set_ylabel('torque rate [N m/s]')
-    axes[1, 1].set_yscale('symlog', linthresh=200.0)
+    axes[1, 0].set_ylabel(f'largest torque rate in {1e3 * WINDOW * PERIOD:.0f} ms [N m/s]')
     for axis in axes[1]:
         axis.set_xlabel('time [s]')
+        axis.set_ylim(1e-1, 1e5)
     for axis in axes.flat:
         axis.grid(alpha=0.3)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc='lower center', ncol=6)
@@ -446,6 +456,10 @@ def arguments() -> argparse.Namespace:
         '--bandwidth', type=positive, nargs='+', default=BANDWIDTHS, metavar='W',
         help='among which every controller is tuned [rad/s]; with one number all have the same',
     )
+    parser.add_argument(
+        '--lead', type=positive, default=LEAD, metavar='T',
+        help='by which references are ahead of measurements [s]',
+    )
     parser.add_argument('--folder', type=Path, default=FOLDER, help='where results are written')
     parser.add_argument(
         '--images', type=int, default=0, metavar='N', help='render N pictures of the robot'
@@ -461,7 +475,7 @@ def main() -> int:
     chosen = arguments()
     if chosen.images > 0 and 'DISPLAY' not in os.environ:
         os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when MuJoCo is imported
-    best, runs = run_all(tuple(chosen.stiffness), tuple(chosen.bandwidth))
+    best, runs = run_all(tuple(chosen.stiffness), tuple(chosen.bandwidth), chosen.lead)
     text = (
         f'{EXPLANATION}\n'
         f'RMS error of the links, over samples and joints [mrad]:\n{table(best, runs, "rms")}\n\n'

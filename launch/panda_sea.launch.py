@@ -42,9 +42,10 @@ ARGUMENTS = (
     (
         'controller',
         '',
-        'Control law: flatness, feed_forward_2, feed_forward_1, feed_forward_0, '
-        'rigid_computed_torque or pd_gravity. Empty: that of the parameter file, whose section '
-        'on this node, if it names one, also wins over this argument.',
+        'Control law: feed_forward_2, feed_forward_1, feed_forward_0, rigid_computed_torque, '
+        'pd_gravity or flatness (exact linearisation). Empty: that of the parameter file, whose '
+        'section on this node, if it names one, also wins over this argument; else '
+        'feed_forward_2.',
     ),
     ('simulation', 'true', 'Also simulate the robot. Needs the Python package mujoco.'),
     ('demo', 'true', 'Also run a publisher of a reference trajectory.'),

@@ -327,14 +327,14 @@ def test_a_pushed_robot_comes_to_rest_where_the_static_stiffness_says(make):
     reference = np.zeros((5, 3))
     reference[0] = [0.3, -0.6, 0.4]
     stiffness = controller.static_stiffness(reference[0])
-    for joint in range(3):
+    for j in range(3):
         case.plant.push[:] = 0.0
-        case.plant.push[joint] = 1e-3
+        case.plant.push[j] = 1e-3
         states = case.plant.run_continuously(
             case.state(reference[:4]), lambda t, x: controller.command(reference, *x), [0.0, 1.0]
         )
-        moved = states[-1, 0, joint] - reference[0, joint]
-        assert moved == pytest.approx(1e-3 / stiffness[joint], rel=5e-3)
+        moved = states[-1, 0, j] - reference[0, j]
+        assert moved == pytest.approx(1e-3 / stiffness[j], rel=5e-3)
 
 
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')  # an axis that is not of unit length
@@ -348,7 +348,7 @@ def test_feed_forward_stands_as_stiff_as_springs_and_motor_control_in_series():
 
 
 def softness_by_formula(case, q, w, K):
-    """How far each link moves by a torque on it, under exact linearisation with all poles at -w."""
+    """How far a torque moves each link under exact linearisation with all poles at -w."""
     oracle, n = case.oracle, len(q)
     at_rest = oracle.effort(np.stack([q, 0 * q, 0 * q]))
     M = np.column_stack([oracle.effort(np.stack([q, 0 * q, e])) - at_rest for e in np.eye(n)])
@@ -380,7 +380,7 @@ def test_exact_linearisation_warns_of_how_soft_it_is():
     middle = 0.5 * (model.limits.lower + model.limits.upper)
     for j, stiffness in enumerate(np.abs(controller.static_stiffness(middle))):
         spring = 1000 if j < 4 else 500
-        expected = rf'panda_joint{j + 1} {stiffness:.3g} \(spring {spring}, usable from \d+ rad/s on'
+        expected = rf'panda_joint{j + 1} {stiffness:.3g} \(spring {spring}, usable from \d+ rad/s'
         assert re.search(expected, str(warning.message)), expected
     last = re.search(r'panda_joint7 .*usable from (\d+) rad', str(warning.message))
     with warnings.catch_warnings():
