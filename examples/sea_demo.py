@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import random
 import sys
+import textwrap
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -113,18 +114,18 @@ CONDITIONS = {
 WORST = 'all'
 # One millisecond more than in the table, so that a margin remains.
 TUNING = CONDITIONS[WORST]._replace(delay=2)
-EXPLANATION = f"""\
-Columns: the robot that the controllers know, measured without error; positions from encoders (20
-bits at the links, 14 bits at the motors before a gear of 100) and velocities from their
-differences, low pass {FILTER_TIME:.3f} s; springs 5 % softer than the controllers think; 1 kg of
-payload at the flange; 1 N m of Coulomb friction in every motor; commands 1 ms late; a push of 20 N
-at the last link from {PUSHED:.1f} s on; all of these but the push at once. Controllers know of none
-of them.
-Bandwidth: every controller gets, at each stiffness, the one with the smallest RMS error in another
-motion of the robot with all faults but the push and commands 2 ms late, among those that are calm:
-no torque reaches its limit, and at rest none changes by more than {LARGEST_RATE:.0f} N m/s.
-*: none of them is, that with the smallest error. !: not calm.
-"""
+EXPLANATION = (
+    'Columns: the robot that the controllers know, measured without error; positions from '
+    'encoders (20 bits at the links, 14 bits at the motors before a gear of 100) and velocities '
+    f'from their differences, low pass {1e3 * FILTER_TIME:.0f} ms; springs 5 % softer than the '
+    'controllers think; 1 kg of payload at the flange; 1 N m of Coulomb friction in every motor; '
+    f'commands 1 ms late; a push of 20 N at the last link from {PUSHED} s on; all of these but '
+    'the push at once. Controllers know of none of them.',
+    'Bandwidth: every controller gets, at each stiffness, the one with the smallest RMS error in '
+    'another motion of the robot with all faults but the push and commands 2 ms late, among those '
+    'that are calm: no torque reaches its limit, and at rest none changes by more than '
+    f'{LARGEST_RATE:.0f} N m/s. *: none of them is, that with the smallest error. !: not calm.',
+)
 
 
 class Run(NamedTuple):
@@ -382,7 +383,7 @@ def draw_summary(chosen: list[Run], runs: list[Run], path: Path) -> None:
         'Panda with elastic joints at 1 kHz: RMS errors of controllers that one rule has tuned.\n'
         'Hollow: torques reach their limits or do not come to rest'
     )
-    figure.tight_layout(rect=(0, 0.6 / height, 1, 1))
+    figure.tight_layout(rect=(0, 0.9 / height, 1, 1))
     save(figure, path)
 
 
@@ -477,7 +478,7 @@ def main() -> int:
         os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when MuJoCo is imported
     best, runs = run_all(tuple(chosen.stiffness), tuple(chosen.bandwidth), chosen.lead)
     text = (
-        f'{EXPLANATION}\n'
+        '\n'.join(textwrap.fill(paragraph, 99) for paragraph in EXPLANATION) + '\n\n'
         f'RMS error of the links, over samples and joints [mrad]:\n{table(best, runs, "rms")}\n\n'
         f'Largest error of a link [mrad]:\n{table(best, runs, "peak")}\n\n{factors(runs)}\n'
     )

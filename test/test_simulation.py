@@ -343,6 +343,18 @@ def test_dry_friction_holds_a_joint_at_rest():
 
 
 @needs_mujoco
+def test_dry_friction_brakes_what_brakes_already():
+    model = RobotModel.from_urdf(robots.OTHER_JOINTS)
+    accelerations = []
+    for friction in (None, Coulomb(30.0)):
+        plant = ElasticPlant(model.with_friction({'rail': friction}), {})
+        plant.reset([0.0], [0.1])
+        accelerations.append(plant.acceleration([-200.0])[0][0])
+    inertia = plant.mass_matrix()[0, 0]
+    assert (accelerations[1] - accelerations[0]) * inertia == pytest.approx(-30.0, rel=1e-9)
+
+
+@needs_mujoco
 def test_prismatic_joints_have_motors_that_gravity_does_not_move():
     model = RobotModel.from_urdf(robots.OTHER_JOINTS)
     plant = ElasticPlant(model, {'rail': SeriesElastic(1000.0, 2.0)})

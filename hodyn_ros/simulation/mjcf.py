@@ -33,6 +33,10 @@ INTEGRATORS = ('RK4', 'Euler', 'implicit', 'implicitfast')
 _SMALLEST_MASS = 1e-9
 _STAND_IN = (1.0, (1.0, 1.0, 1.0))
 
+# Time steps in which dry friction may bring a joint to rest, as few as MuJoCo takes. It is a soft
+# constraint there: with the 20 ms that it has by default it even drives what brakes faster.
+_STICTION = 2.0
+
 
 class BodyInertia(NamedTuple):
     """Mass and principal moments of inertia of one body."""
@@ -171,12 +175,13 @@ def elastic_spec(
         _add_scenery(spec)
     bodies = {BASE: spec.worldbody}
     for i in range(model.n_bodies):
-        bodies[i] = _add_link(bodies[int(model.parent[i])], model, drives, i, visible)
+        parent = bodies[int(model.parent[i])]
+        bodies[i] = _add_link(parent, model, drives, i, visible, time_step)
     for name in model.joint_names:
         drive = drives[name]
         if drive.is_elastic:
             for motor, *of_motor in zip(drive.motors, drive.inertias, drive.frictions):
-                _add_motor(spec.worldbody, motor, *of_motor)
+                _add_motor(spec.worldbody, motor, *of_motor, time_step)
         if drive.stiffness or drive.damping:
             tendon = spec.add_tendon(
                 name=name, stiffness=drive.stiffness, damping=drive.damping, springlength=(0, 0)
@@ -226,7 +231,12 @@ def compiled(model: RobotModel, spec: Any) -> Any:
 
 
 def _add_link(
-    parent: Any, model: RobotModel, drives: Mapping[str, Drive], i: int, visible: bool
+    parent: Any,
+    model: RobotModel,
+    drives: Mapping[str, Drive],
+    i: int,
+    visible: bool,
+    time_step: float,
 ) -> Any:
     name, inertia = model.body_names[i], body_inertia(model, i)
     mass, moments = (inertia.mass, inertia.moments) if inertia.is_accepted else _STAND_IN
@@ -256,6 +266,7 @@ def _add_link(
         armature=armature,
         damping=viscous,
         frictionloss=dry,
+        solref_friction=(_STICTION * time_step, 1.0),
     )
     if visible:
         shapes, start, end = mujoco().mjtGeom, np.zeros(3), model.B[i, :3, 3]
@@ -273,7 +284,9 @@ def _add_link(
     return body
 
 
-def _add_motor(world: Any, name: str, inertia: float, law: FrictionLaw | None) -> None:
+def _add_motor(
+    world: Any, name: str, inertia: float, law: FrictionLaw | None, time_step: float
+) -> None:
     # A flywheel, also for a prismatic joint: gravity does not turn it, and where it is does not
     # matter. The mass is without effect.
     body = world.add_body(
@@ -286,6 +299,7 @@ def _add_motor(world: Any, name: str, inertia: float, law: FrictionLaw | None) -
         axis=(0, 0, 1),
         damping=friction.viscous,
         frictionloss=friction.dry,
+        solref_friction=(_STICTION * time_step, 1.0),
     )
 
 
