@@ -191,19 +191,19 @@ class Controller(ABC):
         fill(reference[0], 'position', position)
         inertia = np.diagonal(mass_matrix(model, reference[:1])[0]) + self.drives.inertia
 
-        def missing(moved: ArrayLike, pushed: ArrayLike) -> Array:
+        def missing(moved: Array, pushed: Array) -> Array:
             """Motor torques that the law wants beyond what keeps the robot at rest."""
             state = np.zeros((4, n))
             state[0] = reference[0] + moved
-            torque = gravity_effort(model, state[:1]) - pushed
+            torque: Array = gravity_effort(model, state[:1]) - pushed
             state[2] = state[0] + self.drives.deflections(torque)[0]
-            return self._demand(reference, state) - torque[0]
+            excess: Array = self._demand(reference, state) - torque[0]
+            return excess
 
-        steps = _DIFFERENCE * np.eye(n)
-        by_motion, by_torque = (
-            np.column_stack([missing(*change(+step)) - missing(*change(-step)) for step in steps])
-            for change in (lambda step: (step, 0.0), lambda step: (0.0, inertia * step))
-        )
+        none, steps = np.zeros(n), _DIFFERENCE * np.eye(n)
+        by_motion = np.column_stack([missing(d, none) - missing(-d, none) for d in steps])
+        steps *= inertia
+        by_torque = np.column_stack([missing(none, d) - missing(none, -d) for d in steps])
         compliance = np.linalg.solve(by_motion, -by_torque / inertia)
         stiffness: Array = 1.0 / np.diagonal(compliance)
         return stiffness

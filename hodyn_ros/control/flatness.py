@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.control.controller import Command, Controller, fill, middle_of_range, shifted
+from hodyn_ros.control.controller import Controller, fill, middle_of_range, shifted
 from hodyn_ros.control.gains import Poles, joint_gains
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -185,31 +185,12 @@ class FlatnessController(Controller):
         MotionError, DeflectionError
             See `command`.
         """
-        return self.evaluate_from_motion(reference, motion).torque
-
-    def evaluate_from_motion(self, reference: ArrayLike, motion: ArrayLike) -> Command:
-        """Motor torques as of `command_from_motion`, and what they would be without limits.
-
-        Parameters
-        ----------
-        reference, motion
-            See `command_from_motion`.
-
-        Returns
-        -------
-        Command
-
-        Raises
-        ------
-        MotionError, DeflectionError
-            See `command`.
-        """
         wanted = self._reference(reference)
         full = np.empty((5, self.model.n_joints))
         fill(full[:4], 'motion', motion)
         before = shifted(wanted, -self.lead)
         self._move_rigid_joints(before, full)
-        return self.limited(self._torque_of_motion(wanted, self._with_snap(before, full)))
+        return self.limited(self._torque_of_motion(wanted, self._with_snap(before, full))).torque
 
     def _demand(self, reference: Array, state: Array) -> Array:
         if self.lead:

@@ -128,14 +128,14 @@ def check_model(model: RobotModel) -> None:
         raise SimulationError(f'Joint {name!r} is helical; MuJoCo has no such joints.')
 
 
-def elastic_spec(
+def elastic_model(
     model: RobotModel,
     drives: Mapping[str, Drive],
     time_step: float,
     integrator: str = 'RK4',
     visible: bool = False,
 ) -> Any:
-    """Describe a robot with its motors and springs as MuJoCo wants it.
+    """Compile a robot with its motors and springs for MuJoCo.
 
     Parameters
     ----------
@@ -152,13 +152,14 @@ def elastic_spec(
 
     Returns
     -------
-    mujoco.MjSpec
-        Bodies whose inertia MuJoCo would refuse hold a stand-in, see `compiled`.
+    mujoco.MjModel
+        With the inertias of the robot model, also those that MuJoCo's compiler refuses: published
+        data violate the triangle inequality slightly.
 
     Raises
     ------
     SimulationError
-        If the robot has mimic or helical joints.
+        If the robot has mimic or helical joints, or MuJoCo refuses it.
     """
     check_model(model)
     library = mujoco()
@@ -171,17 +172,33 @@ def elastic_spec(
     off = library.mjtDisableBit
     # A simulation that has broken down must not start again at zero unnoticed.
     spec.option.disableflags = off.mjDSBL_CONTACT.value | off.mjDSBL_AUTORESET.value
+    _add_robot(spec, model, drives, visible)
+    try:
+        result = spec.compile()
+    except ValueError as error:
+        raise SimulationError(f'MuJoCo refuses the robot: {error}') from error
+    for i, name in enumerate(model.body_names):
+        inertia = body_inertia(model, i)
+        if not inertia.is_accepted:
+            body = result.joint(link_joint(name)).bodyid[0]
+            result.body_mass[body] = inertia.mass
+            result.body_inertia[body] = inertia.moments
+    library.mj_setConst(result, library.MjData(result))
+    return result
+
+
+def _add_robot(spec: Any, model: RobotModel, drives: Mapping[str, Drive], visible: bool) -> None:
     if visible:
         _add_scenery(spec)
     bodies = {BASE: spec.worldbody}
     for i in range(model.n_bodies):
         parent = bodies[int(model.parent[i])]
-        bodies[i] = _add_link(parent, model, drives, i, visible, time_step)
+        bodies[i] = _add_link(parent, model, drives, i, visible)
     for name in model.joint_names:
         drive = drives[name]
         if drive.is_elastic:
-            for motor, *of_motor in zip(drive.motors, drive.inertias, drive.frictions):
-                _add_motor(spec.worldbody, motor, *of_motor, time_step)
+            for motor, inertia, law in zip(drive.motors, drive.inertias, drive.frictions):
+                _add_motor(spec.worldbody, motor, inertia, law)
         if drive.stiffness or drive.damping:
             tendon = spec.add_tendon(
                 name=name, stiffness=drive.stiffness, damping=drive.damping, springlength=(0, 0)
@@ -190,53 +207,13 @@ def elastic_spec(
             tendon.wrap_joint(link_joint(name), -1.0)
         for motor in drive.motors:
             moved = motor_joint(motor) if drive.is_elastic else link_joint(name)
-            spec.add_actuator(name=motor, target=moved, trntype=library.mjtTrn.mjTRN_JOINT)
-    return spec
-
-
-def compiled(model: RobotModel, spec: Any) -> Any:
-    """Compile a description made by `elastic_spec`.
-
-    Parameters
-    ----------
-    model : RobotModel
-        From which it was made.
-    spec : mujoco.MjSpec
-
-    Returns
-    -------
-    mujoco.MjModel
-        With the inertias of the robot model, also those that MuJoCo's compiler refuses: published
-        data violate the triangle inequality slightly.
-
-    Raises
-    ------
-    SimulationError
-    """
-    try:
-        result = spec.compile()
-    except ValueError as error:
-        raise SimulationError(f'MuJoCo refuses the robot: {error}') from error
-    replaced = False
-    for i, name in enumerate(model.body_names):
-        inertia = body_inertia(model, i)
-        if not inertia.is_accepted:
-            body = result.joint(link_joint(name)).bodyid[0]
-            result.body_mass[body] = inertia.mass
-            result.body_inertia[body] = inertia.moments
-            replaced = True
-    if replaced:
-        mujoco().mj_setConst(result, mujoco().MjData(result))
-    return result
+            spec.add_actuator(name=motor, target=moved, trntype=mujoco().mjtTrn.mjTRN_JOINT)
+    for joint in spec.joints:
+        joint.solref_friction = (_STICTION * spec.option.timestep, 1.0)
 
 
 def _add_link(
-    parent: Any,
-    model: RobotModel,
-    drives: Mapping[str, Drive],
-    i: int,
-    visible: bool,
-    time_step: float,
+    parent: Any, model: RobotModel, drives: Mapping[str, Drive], i: int, visible: bool
 ) -> Any:
     name, inertia = model.body_names[i], body_inertia(model, i)
     mass, moments = (inertia.mass, inertia.moments) if inertia.is_accepted else _STAND_IN
@@ -266,7 +243,6 @@ def _add_link(
         armature=armature,
         damping=viscous,
         frictionloss=dry,
-        solref_friction=(_STICTION * time_step, 1.0),
     )
     if visible:
         shapes, start, end = mujoco().mjtGeom, np.zeros(3), model.B[i, :3, 3]
@@ -284,9 +260,7 @@ def _add_link(
     return body
 
 
-def _add_motor(
-    world: Any, name: str, inertia: float, law: FrictionLaw | None, time_step: float
-) -> None:
+def _add_motor(world: Any, name: str, inertia: float, law: FrictionLaw | None) -> None:
     # A flywheel, also for a prismatic joint: gravity does not turn it, and where it is does not
     # matter. The mass is without effect.
     body = world.add_body(
@@ -299,7 +273,6 @@ def _add_motor(
         axis=(0, 0, 1),
         damping=friction.viscous,
         frictionloss=friction.dry,
-        solref_friction=(_STICTION * time_step, 1.0),
     )
 
 

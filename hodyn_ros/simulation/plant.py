@@ -19,13 +19,11 @@ from hodyn_ros.simulation.backend import callbacks, mujoco
 from hodyn_ros.simulation.drives import drive_of
 from hodyn_ros.simulation.mjcf import (
     INTEGRATORS,
-    compiled,
-    elastic_spec,
+    elastic_model,
     link_joint,
     motor_joint,
     split_friction,
 )
-from hodyn_ros.simulation.numbers import check_number
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -99,8 +97,7 @@ class ElasticPlant:
         self.joint_names = model.joint_names
         self.motor_names = tuple(motor for drive in self._drives for motor in drive.motors)
         self._library = mujoco()
-        spec = elastic_spec(model, drives, self.time_step, integrator, visible)
-        self.mujoco_model = compiled(model, spec)
+        self.mujoco_model = elastic_model(model, drives, self.time_step, integrator, visible)
         self.mujoco_data = self._library.MjData(self.mujoco_model)
         self._find_addresses()
         self._find_laws()
@@ -131,9 +128,8 @@ class ElasticPlant:
 
     def _addresses(self, names: Iterable[str]) -> Indices:
         """Degrees of freedom by the names of joints; positions have the same, all being scalar."""
-        joint = self._library.mjtObj.mjOBJ_JOINT
-        ids = [self._library.mj_name2id(self.mujoco_model, joint, name) for name in names]
-        return np.array(self.mujoco_model.jnt_dofadr[ids], dtype=np.intp)
+        addresses = [self.mujoco_model.joint(name).dofadr[0] for name in names]
+        return np.array(addresses, dtype=np.intp)
 
     def _find_laws(self) -> None:
         """Collect what MuJoCo does not compute itself: it is added while it steps."""
@@ -501,3 +497,16 @@ class ElasticPlant:
                 f'{what} is {values!r}, expected {len(names)} finite numbers for {listed(names)}.'
             )
         return vector
+
+
+def check_number(name: str, value: object, is_whole: bool) -> None:
+    """Refuse what is not a number from zero on.
+
+    Raises
+    ------
+    SimulationError
+    """
+    kinds = (int, np.integer) if is_whole else (int, float, np.integer, np.floating)
+    if not isinstance(value, kinds) or isinstance(value, bool) or not 0 <= value < np.inf:
+        kind = 'whole number' if is_whole else 'finite number'
+        raise SimulationError(f'{name} is {value!r}, expected a {kind}, zero or more.')

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import SimulationError
-from hodyn_ros.simulation.numbers import check_number
-from hodyn_ros.simulation.plant import ElasticPlant
+from hodyn_ros.simulation.plant import ElasticPlant, check_number
 
 Array = NDArray[np.float64]
 
