@@ -363,10 +363,10 @@ def draw_summary(chosen: list[Run], runs: list[Run], path: Path) -> None:
             for run in runs:
                 if (run.stiffness, run.controller) == (stiffness, name):
                     place = list(CONDITIONS).index(run.condition) + offset
-                    height = np.clip(run.rms, lowest, highest)
-                    axis.vlines(place, lowest, height, color=colour, lw=1.0, alpha=0.5)
+                    top = np.clip(run.rms, lowest, highest)
+                    axis.vlines(place, lowest, top, color=colour, lw=1.0, alpha=0.5)
                     axis.semilogy(
-                        place, height, marker, color=colour, ms=6.5, clip_on=False,
+                        place, top, marker, color=colour, ms=6.5, clip_on=False,
                         mfc=colour if run.is_calm else 'white',
                     )  # fmt: skip
         axis.set_xlim(-0.5, len(CONDITIONS) - 0.5)
@@ -383,7 +383,7 @@ def draw_summary(chosen: list[Run], runs: list[Run], path: Path) -> None:
         'Panda with elastic joints at 1 kHz: RMS errors of controllers that one rule has tuned.\n'
         'Hollow: torques reach their limits or do not come to rest'
     )
-    figure.tight_layout(rect=(0, 0.9 / height, 1, 1))
+    figure.tight_layout(rect=(0, 0.65 / height, 1, 1))
     save(figure, path)
 
 
