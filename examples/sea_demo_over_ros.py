@@ -19,9 +19,8 @@ from hodyn_msgs.msg import JointMotion
 from rclpy.node import Node
 from sea_demo import (
     CONTROLLERS,
-    FLATNESS_BANDWIDTH,
-    MOTOR_BANDWIDTH,
     MOTOR_INERTIAS,
+    TIME_STEP,
     Run,
 )
 from sensor_msgs.msg import JointState
@@ -97,8 +96,6 @@ class Client(Node):
 
 def start_nodes(run: Run, model: RobotModel, q: np.ndarray, period: float) -> list:
     """Start the simulated robot and the controller as processes."""
-    kind = CONTROLLERS[run.controller][0]
-    bandwidth = FLATNESS_BANDWIDTH if kind == 'flatness' else MOTOR_BANDWIDTH
     shared: dict[str, object] = {}
     for joint, inertia in zip(model.joint_names, MOTOR_INERTIAS):
         shared[f'actuators.{joint}.type'] = 'sea'
@@ -106,14 +103,15 @@ def start_nodes(run: Run, model: RobotModel, q: np.ndarray, period: float) -> li
         shared[f'actuators.{joint}.motor_inertia'] = inertia
     robot = {
         'sample_period': period,
+        'time_step': TIME_STEP,
         'start_time': START,
         'command_timeout': 1.0,
         'diagnostics_period': 0.1,
         **{f'initial_position.{joint}': value for joint, value in zip(model.joint_names, q)},
     }
     control = {
-        'controller': kind,
-        'bandwidth': bandwidth,
+        'controller': CONTROLLERS[run.controller][0],
+        'bandwidth': run.bandwidth,
         'lead': period / 2.0,
         'measurement_timeout': 0.0,
         # A reference that is late is not to be replaced by another one.

@@ -42,8 +42,9 @@ ARGUMENTS = (
     (
         'controller',
         '',
-        'Control law: flatness, feed_forward_2, feed_forward_1, feed_forward_0, '
-        'rigid_computed_torque or pd_gravity. Empty: that of the parameter file.',
+        'Control law: feed_forward_2, feed_forward_1, feed_forward_0, rigid_computed_torque, '
+        'pd_gravity or flatness (exact linearisation). Empty: that of the parameter file, or '
+        'else feed_forward_2.',
     ),
     ('simulation', 'true', 'Also simulate the robot. Needs the Python package mujoco.'),
     ('demo', 'true', 'Also run a publisher of a reference trajectory.'),

@@ -24,6 +24,7 @@ class Plant:
         self.elastic = np.array([spring is not None for spring in springs])
         self.inertia = np.array(inertia, dtype=float)
         self.viscous = viscous  # of the motors
+        self.push = np.zeros(len(inertia))  # torques on the links that nobody knows of
 
     def spring_torque(self, deflection):
         return np.array(
@@ -39,7 +40,7 @@ class Plant:
         motor = tau - self.viscous * speed
         spring = self.spring_torque(theta - q)
         M_all = M + np.diag(np.where(self.elastic, 0.0, self.inertia))
-        q2d = np.linalg.solve(M_all, np.where(self.elastic, spring, motor) - h)
+        q2d = np.linalg.solve(M_all, np.where(self.elastic, spring, motor) + self.push - h)
         theta2d = np.where(self.elastic, (motor - spring) / self.inertia, q2d)
         return q2d, theta2d
 

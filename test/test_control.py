@@ -1,5 +1,6 @@
 """Controllers of elastic joints against a robot by Pinocchio that they know nothing of."""
 
+import re
 import warnings
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from hodyn_ros.actuators import (
     SeriesElastic,
 )
 from hodyn_ros.control import (
+    ControlWarning,
     FeedForwardController,
     FlatnessController,
     PDGravity,
@@ -36,6 +38,8 @@ from hodyn_ros.errors import (
 )
 from hodyn_ros.model.friction import Viscous
 from hodyn_ros.trajectory.references import panda_sinusoids
+
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 
 PANDA = (Path(__file__).resolve().parent.parent / 'urdf' / 'panda.urdf').read_text()
 
@@ -314,6 +318,83 @@ def test_the_look_ahead_does_not_matter_where_nothing_moves():
         np.testing.assert_allclose(
             ahead.command(reference, *state), law.command(reference, *state), atol=1e-9
         )
+
+
+@pytest.mark.parametrize('make', [elastic_three_link, mixed_three_link])
+def test_a_pushed_robot_comes_to_rest_where_the_static_stiffness_says(make):
+    case = make()
+    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
+    reference = np.zeros((5, 3))
+    reference[0] = [0.3, -0.6, 0.4]
+    stiffness = controller.static_stiffness(reference[0])
+    for j in range(3):
+        case.plant.push[:] = 0.0
+        case.plant.push[j] = 1e-3
+        states = case.plant.run_continuously(
+            case.state(reference[:4]), lambda t, x: controller.command(reference, *x), [0.0, 1.0]
+        )
+        moved = states[-1, 0, j] - reference[0, j]
+        assert moved == pytest.approx(1e-3 / stiffness[j], rel=5e-3)
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')  # an axis that is not of unit length
+def test_feed_forward_stands_as_stiff_as_springs_and_motor_control_in_series():
+    model = RobotModel.from_urdf(THREE_LINK, gravity=(0.0, 0.0, 0.0))
+    springs, gains = np.array([300.0, 200.0, 80.0]), np.array([60.0, 50.0, 40.0])
+    drives = {name: SeriesElastic(k, 0.2) for name, k in zip(model.joint_names, springs)}
+    controller = FeedForwardController(model, Actuators(model, drives), (gains, 8.0))
+    expected = springs * gains / (springs + gains)
+    np.testing.assert_allclose(controller.static_stiffness(np.zeros(3)), expected, rtol=1e-6)
+
+
+def softness_by_formula(case, q, w, K):
+    """How far a torque moves each link under exact linearisation with all poles at -w."""
+    oracle, n = case.oracle, len(q)
+    at_rest = oracle.effort(np.stack([q, 0 * q, 0 * q]))
+    M = np.column_stack([oracle.effort(np.stack([q, 0 * q, e])) - at_rest for e in np.eye(n)])
+    weight, h = lambda x: oracle.effort(np.stack([x, 0 * q, 0 * q])), 1e-5
+    G = np.column_stack([(weight(q + h * e) - weight(q - h * e)) / (2 * h) for e in np.eye(n)])
+    M_inverse = np.linalg.inv(M)
+    return -np.diagonal(M_inverse @ (np.diag(K) + G - 6 * w**2 * M) @ M_inverse) / w**4
+
+
+@pytest.mark.parametrize('w', [25.0, 50.0, 150.0])
+def test_stiffer_springs_make_a_softer_robot_under_exact_linearisation(w):
+    q = panda_sinusoids().centre
+    for factor in (1.0, 5.0):
+        K = factor * np.array([1000.0] * 4 + [500.0] * 3)
+        case = panda(K)
+        found = FlatnessController(case.model, case.actuators, w).static_stiffness(q)
+        np.testing.assert_allclose(1.0 / found, softness_by_formula(case, q, w, K), rtol=1e-5)
+        if w == 25.0:  # the spring of the last joint has 500 and 2500 N m/rad
+            assert abs(found[-1]) == pytest.approx(0.018 / factor, rel=0.05)
+
+
+def test_exact_linearisation_warns_of_how_soft_it_is():
+    case = panda([1000.0] * 4 + [500.0] * 3)
+    model, actuators = case.model, case.actuators
+    with pytest.warns(ControlWarning, match='Static stiffness in the middle of the range') as seen:
+        controller = FlatnessController(model, actuators, 25.0)
+    (warning,) = seen
+    assert warning.filename == __file__
+    middle = 0.5 * (model.limits.lower + model.limits.upper)
+    for j, stiffness in enumerate(np.abs(controller.static_stiffness(middle))):
+        spring = 1000 if j < 4 else 500
+        expected = rf'panda_joint{j + 1} {stiffness:.3g} \(spring {spring}, usable from \d+ rad/s'
+        assert re.search(expected, str(warning.message)), expected
+    last = re.search(r'panda_joint7 .*usable from (\d+) rad', str(warning.message))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        FlatnessController(model, actuators, 1.1 * float(last[1]))
+        FlatnessController(model, Actuators(model, {}), 25.0)  # no springs
+        FeedForwardController(model, actuators, motor_gains(model, actuators, 20.0, middle))
+
+
+def test_springs_that_cannot_carry_the_robot_are_said_to_have_no_stiffness_to_tell():
+    model = elastic_three_link().model
+    weak = SeriesElastic(LinearSpring(100.0, 1e-6), 0.2)
+    with pytest.warns(ControlWarning, match="cannot be said: .* spring of joint 'j2'"):
+        FlatnessController(model, Actuators(model, {'j2': weak}), BANDWIDTH)
 
 
 def test_limits_cut_torques_and_say_so():

@@ -123,6 +123,45 @@ def test_plant_has_the_mass_matrix_and_bias_of_pinocchio(panda):
 
 
 @needs_mujoco
+def test_a_push_acts_at_the_centre_of_mass_of_the_link(panda):
+    pin = pytest.importorskip('pinocchio')
+    reference = pin.buildModelFromXML(share_file('urdf/panda.urdf').read_text())
+    data = reference.createData()
+    plant = elastic(panda)
+    rng = np.random.default_rng(3)
+    for j, name in enumerate(panda.joint_names):
+        q, qd, force = rng.uniform(-1.0, 1.0, 7), rng.uniform(-1.0, 1.0, 7), rng.normal(size=3)
+        plant.reset(q, qd, q, qd)
+        plant.push('panda_joint1', [1e3, 1e3, 1e3])  # the next one takes its place
+        plant.push(name, 20.0 * force)
+        q2d, _ = plant.acceleration(np.zeros(7))
+        pin.forwardKinematics(reference, data, q)
+        J = pin.computeJointJacobian(reference, data, q, j + 1)  # in the axes of the link
+        pull = data.oMi[j + 1].rotation.T @ (20.0 * force)
+        at_com = np.concatenate([pull, np.cross(reference.inertias[j + 1].lever, pull)])
+        expected = pin.aba(reference, data, q, qd, J.T @ at_com)
+        np.testing.assert_allclose(q2d, expected, rtol=0.0, atol=1e-9 * np.abs(expected).max())
+        plant.reset(q, qd, q, qd)
+        free, _ = plant.acceleration(np.zeros(7))
+        expected = pin.aba(reference, data, q, qd, np.zeros(7))
+        np.testing.assert_allclose(free, expected, rtol=0.0, atol=1e-9 * np.abs(expected).max())
+
+
+@needs_mujoco
+@pytest.mark.parametrize(
+    ('joint', 'force', 'message'),
+    [
+        ('wrist', [0.0, 0.0, 1.0], "joint 'wrist' is unknown; choose one of shoulder"),
+        ('elbow', [0.0, 1.0], 'force is .*expected 3 finite numbers'),
+        ('elbow', [0.0, 1.0, np.nan], 'force is .*expected 3 finite numbers'),
+    ],
+)
+def test_pushes_that_cannot_be_are_refused(joint, force, message):
+    with pytest.raises(SimulationError, match=message):
+        ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {}).push(joint, force)
+
+
+@needs_mujoco
 def test_springs_carry_the_weight_after_a_reset(panda):
     q = motion([0.0])[0, 0]
     for drives in (
@@ -301,6 +340,18 @@ def test_dry_friction_holds_a_joint_at_rest():
     assert abs(plant.qd[0]) < 0.02
     plant.step([50.0], 500)
     assert plant.qd[0] > 1.0
+
+
+@needs_mujoco
+def test_dry_friction_brakes_what_brakes_already():
+    model = RobotModel.from_urdf(robots.OTHER_JOINTS)
+    accelerations = []
+    for friction in (None, Coulomb(30.0)):
+        plant = ElasticPlant(model.with_friction({'rail': friction}), {})
+        plant.reset([0.0], [0.1])
+        accelerations.append(plant.acceleration([-200.0])[0][0])
+    inertia = plant.mass_matrix()[0, 0]
+    assert (accelerations[1] - accelerations[0]) * inertia == pytest.approx(-30.0, rel=1e-9)
 
 
 @needs_mujoco

@@ -130,6 +130,40 @@ def test_encoders_round_to_their_resolution():
     assert 0.0 < np.abs(sampled.measurement.q - sampled.plant.q).max() <= step / 2
 
 
+def test_velocities_are_filtered_differences_of_the_positions_that_are_measured():
+    step, time = 2 * np.pi / 2**12, 3e-3
+    sensors = Sensors(
+        1e-4, 7.0, 1e-4, 7.0, resolution=step, motor_resolution=step, velocity_filter=time
+    )
+    sampled = SampledPlant(plant(), sensors=sensors)
+    sampled.reset([0.2, -0.4], [1.0, -2.0])
+    share = 1.0 - np.exp(-1e-3 / time)
+    before = sampled.measurement
+    for _ in range(20):
+        now = sampled.advance([1.0, 2.0])
+        for position, rate in (('q', 'qd'), ('theta', 'thetad')):
+            difference = (getattr(now, position) - getattr(before, position)) / 1e-3
+            expected = (1.0 - share) * getattr(before, rate) + share * difference
+            np.testing.assert_allclose(getattr(now, rate), expected, rtol=1e-9)
+        before = now
+
+
+def test_a_disturbance_may_push_from_a_time_on():
+    seen = []
+
+    def disturbance(robot, time):
+        seen.append(time)
+        if time >= 0.0495:
+            robot.push('elbow', [5.0, 0.0, 0.0])
+
+    free = simulate_tracking(plant(), FeedForward(), motion, 0.1)
+    pushed = simulate_tracking(plant(), FeedForward(), motion, 0.1, disturbance=disturbance)
+    np.testing.assert_allclose(seen, 1e-3 * np.arange(100), atol=1e-12)
+    np.testing.assert_array_equal(pushed.q[:51], free.q[:51])
+    assert np.abs(pushed.q - free.q)[51].max() > 0.0
+    assert np.abs(pushed.q - free.q)[-1].max() > 1e-4
+
+
 def test_measurements_are_late_by_the_delay():
     sampled = SampledPlant(plant(), sensors=Sensors(delay=3))
     sampled.reset([0.2, -0.4], [1.0, -2.0])
@@ -197,6 +231,7 @@ def test_rigid_joints_may_stand_beside_elastic_ones():
         {'delay': -1},
         {'seed': 'one'},
         {'motor_resolution': True},
+        {'velocity_filter': -1e-3},
     ],
 )
 def test_sensors_that_cannot_be_are_refused(options):

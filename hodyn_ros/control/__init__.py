@@ -1,8 +1,9 @@
 """Tracking controllers of robots with elastic joints, all with the same call.
 
-`FlatnessController` linearises the robot exactly; the others are what it is compared with. All of
-them take a reference (5, n), the motion of the links and that of the motors, and return the
-torques of the motors.
+`FeedForwardController` with all derivatives is the one to begin with. `FlatnessController`
+linearises a robot that is known exactly; the others are there to compare. All of them take a
+reference (5, n), the motion of the links and that of the motors, and return the torques of the
+motors.
 """
 
 from hodyn_ros.control.controller import Command, Controller, warm_up
@@ -13,11 +14,12 @@ from hodyn_ros.control.feed_forward import (
     RigidComputedTorque,
     motor_gains,
 )
-from hodyn_ros.control.flatness import FlatnessController
+from hodyn_ros.control.flatness import ControlWarning, FlatnessController
 from hodyn_ros.control.gains import gains_from_poles
 
 __all__ = [
     'Command',
+    'ControlWarning',
     'Controller',
     'FeedForwardController',
     'FlatnessController',

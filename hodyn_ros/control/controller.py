@@ -18,6 +18,8 @@ from hodyn_ros.model.robot import RobotModel
 Array = NDArray[np.float64]
 
 _INVERSE_FACTORIALS = np.array([1.0, 1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0])
+# Of positions and of accelerations by torques, for numerical derivatives.
+_DIFFERENCE = 1e-4
 _STATE = ('q', 'qd', 'theta', 'thetad')
 
 
@@ -49,8 +51,9 @@ class Controller(ABC):
         Largest motor torque in both directions [N m] or [N]; infinite where there is none.
     lead : float
         How much later than the measurement the torque acts, in the mean [s]: half of the period
-        for which it is held, and the delay until it is applied. References are those of that
-        later time. Zero is for continuous time.
+        for which it is held. References are those of that later time. Zero is for continuous
+        time. A known delay until the torque is applied may be added for the motor-side laws, not
+        for `FlatnessController`.
 
     Attributes
     ----------
@@ -163,6 +166,48 @@ class Controller(ABC):
             )
         return Command(np.clip(demand, -self.torque_limits, self.torque_limits), demand)
 
+    def static_stiffness(self, position: ArrayLike) -> Array:
+        """How stiff the links are that the law holds in a position.
+
+        Parameters
+        ----------
+        position : array-like, shape (n,)
+            Where the robot is to rest.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Constant torque on one link that the law does not know of, by how far this joint has
+            moved when the robot has come to rest [N m/rad] or [N/m], for small torques; negative
+            where it moves against the torque.
+
+        Raises
+        ------
+        MotionError, DeflectionError
+            See `command`.
+        """
+        model, n = self.model, self.model.n_joints
+        reference = np.zeros((5, n))
+        fill(reference[0], 'position', position)
+        inertia = np.diagonal(mass_matrix(model, reference[:1])[0]) + self.drives.inertia
+
+        def missing(moved: Array, pushed: Array) -> Array:
+            """Motor torques that the law wants beyond what keeps the robot at rest."""
+            state = np.zeros((4, n))
+            state[0] = reference[0] + moved
+            torque: Array = gravity_effort(model, state[:1]) - pushed
+            state[2] = state[0] + self.drives.deflections(torque)[0]
+            excess: Array = self._demand(reference, state) - torque[0]
+            return excess
+
+        none, steps = np.zeros(n), _DIFFERENCE * np.eye(n)
+        by_motion = np.column_stack([missing(d, none) - missing(-d, none) for d in steps])
+        steps *= inertia
+        by_torque = np.column_stack([missing(none, d) - missing(none, -d) for d in steps])
+        compliance = np.linalg.solve(by_motion, -by_torque / inertia)
+        stiffness: Array = 1.0 / np.diagonal(compliance)
+        return stiffness
+
     @abstractmethod
     def _demand(self, reference: Array, state: Array) -> Array:
         """Torques without limits for a reference (5, n) and a state (4, n), see `_state`.
@@ -192,6 +237,12 @@ class Controller(ABC):
         rows = np.empty((5, self.model.n_joints))
         fill(rows, 'reference', reference)
         return rows
+
+
+def middle_of_range(model: RobotModel) -> Array:
+    """Positions that the robot can have, shape (n,): in the middle of their limits, or zero."""
+    middle: Array = 0.5 * (model.limits.lower + model.limits.upper)
+    return np.where(np.isfinite(middle), middle, 0.0)
 
 
 def shifted(motion: Array, time: float) -> Array:

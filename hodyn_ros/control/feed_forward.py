@@ -1,4 +1,4 @@
-"""Controllers of the motor side to compare with: feed-forward, computed torque, PD with gravity.
+"""Controllers of the motor side: feed-forward, computed torque, PD with gravity.
 
 None of them uses measurements of the links. Sources: De Luca and Book, "Robots with flexible
 elements", Springer Handbook of Robotics; Tomei 1991, "A simple PD controller for robots with
@@ -50,7 +50,9 @@ def motor_gains(
     Returns
     -------
     MotorGains
-        w^2 (M_jj + B_j) and 2 w (M_jj + B_j).
+        w^2 (M_jj + B_j) and 2 w (M_jj + B_j). This is a rule for rigid joints: faster than its
+        spring swings, a motor moves B_j alone, and the velocity loop has the bandwidth
+        2 w (M_jj + B_j) / B_j, which delays and filters must leave room for.
 
     Raises
     ------

@@ -11,17 +11,18 @@ joints among elastic ones: see `FlatnessController`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.control.controller import Command, Controller, fill, shifted
+from hodyn_ros.control.controller import Controller, fill, middle_of_range, shifted
 from hodyn_ros.control.gains import Poles, joint_gains
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.matrices import mass_matrix
-from hodyn_ros.errors import ControlError
+from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
+from hodyn_ros.errors import ControlError, DeflectionError
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -29,13 +30,22 @@ Array = NDArray[np.float64]
 ELASTIC_ORDER, RIGID_ORDER = 4, 2
 """Integrators between the torque of a motor and the position of its link."""
 
+# Static stiffness, relative to the spring, below which a joint is called far softer. With the
+# bandwidth sqrt(K / M) a single joint has just this one.
+_SOFT = 0.2
+
+
+class ControlWarning(UserWarning):
+    """A controller that holds the robot far softer than its springs do."""
+
 
 class FlatnessController(Controller):
     """Exact feedback linearisation of a robot with elastic joints, some of which may be rigid.
 
     In closed loop with the robot of the model, the error of every elastic joint follows
     e'''' + k3 e''' + k2 e'' + k1 e' + k0 e = 0, that of every rigid joint e'' + k1 e' + k0 e = 0,
-    each on its own.
+    each on its own. A robot that the model does not describe exactly is another matter: torques
+    that it lacks are answered with a static stiffness of about w^4 M K^-1 M.
 
     Parameters
     ----------
@@ -47,7 +57,8 @@ class FlatnessController(Controller):
     torque_limits : float or array-like, shape (n,), optional
         See `Controller`. While a limit cuts a torque, the linearisation does not hold.
     lead : float
-        See `Controller`. The law predicts the motion of the links over this time.
+        See `Controller`. The law predicts the motion of the links over this time, as if the torque
+        that it is about to ask for acted already: half a period, and no delays.
 
     Attributes
     ----------
@@ -58,6 +69,11 @@ class FlatnessController(Controller):
     ------
     ControlError
         If the actuators or the poles cannot be used.
+
+    Warns
+    -----
+    ControlWarning
+        If the law holds a joint softer than its spring does, see `static_stiffness`.
 
     Notes
     -----
@@ -88,6 +104,35 @@ class FlatnessController(Controller):
         gains.flags.writeable = False
         self.gains = gains
         self._elastic_block = np.ix_(self.drives.elastic, self.drives.elastic)
+        self._warn_of_softness()
+
+    def _warn_of_softness(self) -> None:
+        """Say how stiff the joints stand, if some stand far softer than their springs."""
+        model, drives = self.model, self.drives
+        elastic, position = drives.elastic, middle_of_range(model)[None]
+        try:
+            held = abs(self.static_stiffness(position[0]))[elastic]
+            deflection = drives.deflections(gravity_effort(model, position))[0, elastic]
+        except DeflectionError as error:
+            warn(f'How stiff exact linearisation is cannot be said: {error}', ControlWarning, 3)
+            return
+        spring = drives.spring_torques(deflection)[1]
+        if np.all(held >= _SOFT * spring):
+            return
+        moved = mass_matrix(model, position)[0] + np.diag(drives.inertia * ~drives.is_elastic)
+        usable = np.sqrt(spring * np.diagonal(np.linalg.inv(moved))[elastic])
+        joints = ', '.join(
+            f'{model.joint_names[j]} {own:.3g} (spring {k:.6g}, usable from {w:.0f} rad/s on)'
+            for j, own, k, w in zip(elastic, held, spring, usable)
+        )
+        warn(
+            'Exact linearisation with these poles holds joints far softer than their springs, so '
+            'that a small error of the model moves the robot far. Static stiffness in the middle '
+            f'of the range [N m/rad or N/m]: {joints}. Take FeedForwardController, or poles '
+            'beyond these bandwidths if torque limits, noise and delays permit.',
+            ControlWarning,
+            stacklevel=3,
+        )
 
     def motion(
         self,
@@ -140,31 +185,12 @@ class FlatnessController(Controller):
         MotionError, DeflectionError
             See `command`.
         """
-        return self.evaluate_from_motion(reference, motion).torque
-
-    def evaluate_from_motion(self, reference: ArrayLike, motion: ArrayLike) -> Command:
-        """Motor torques as of `command_from_motion`, and what they would be without limits.
-
-        Parameters
-        ----------
-        reference, motion
-            See `command_from_motion`.
-
-        Returns
-        -------
-        Command
-
-        Raises
-        ------
-        MotionError, DeflectionError
-            See `command`.
-        """
         wanted = self._reference(reference)
         full = np.empty((5, self.model.n_joints))
         fill(full[:4], 'motion', motion)
         before = shifted(wanted, -self.lead)
         self._move_rigid_joints(before, full)
-        return self.limited(self._torque_of_motion(wanted, self._with_snap(before, full)))
+        return self.limited(self._torque_of_motion(wanted, self._with_snap(before, full))).torque
 
     def _demand(self, reference: Array, state: Array) -> Array:
         if self.lead:

@@ -68,6 +68,7 @@ ENTRIES = (
     Entry('sensors.motor_resolution', 0.0, 'Step of the encoders of theta; 0: none.', **_NOISE),
     Entry('sensors.delay', 0, 'Samples by which measurements are older than stamped.', 0, 1000),
     Entry('sensors.seed', 0, 'Seed of the noise.', 0, 2**31 - 1),
+    Entry('sensors.velocity_filter', 0.0, 'Low pass of velocities by differences [s].', **_NOISE),
     Entry('diagnostics_period', 1.0, 'Time between two reports on /diagnostics [s].', 0.01, 3600),
 )
 

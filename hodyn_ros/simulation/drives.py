@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from hodyn_ros.actuators.actuator import Actuator
 from hodyn_ros.actuators.rigid import RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.actuators.springs import LinearSpring, Spring
+from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa import VariableStiffness
-from hodyn_ros.actuators.vsa_model import VsaModel
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.model.friction import FrictionLaw
 
@@ -91,36 +90,20 @@ def drive_of(joint: str, actuator: Actuator) -> Drive:
             stiffness=spring.stiffness if isinstance(spring, LinearSpring) else 0.0,
             damping=actuator.damping,
             frictions=(actuator.friction,),
-            law=None if is_linear else _spring_law(spring),
+            law=None if is_linear else lambda d: spring.derivatives(d, 0)[..., 0],
             rest=lambda torque: float(spring.deflection(np.asarray(torque))),
             range=spring.range,
         )
     if isinstance(actuator, VariableStiffness):
-        friction = actuator.friction
+        friction, model = actuator.friction, actuator.model
         return Drive(
             motors,
             inertias,
             frictions=friction if isinstance(friction, tuple) else (friction, friction),
-            law=_variable_law(actuator.model),
-            coupling=actuator.model.link_coupling,
+            law=lambda d: model.series(d[:, None]).motor_effort[:, 0],
+            coupling=model.link_coupling,
         )
     raise SimulationError(
         f'Joint {joint!r}: an actuator of type {type(actuator).__name__} is not simulated, '
         'expected RigidDrive, SeriesElastic or VariableStiffness.'
     )
-
-
-def _spring_law(spring: Spring) -> Callable[[Array], Array]:
-    def law(deflection: Array) -> Array:
-        torque: Array = spring.derivatives(deflection, 0)[..., 0]
-        return torque
-
-    return law
-
-
-def _variable_law(model: VsaModel) -> Callable[[Array], Array]:
-    def law(deflection: Array) -> Array:
-        torque: Array = model.series(deflection[:, None]).motor_effort[:, 0]
-        return torque
-
-    return law

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,10 @@ INTEGRATORS = ('RK4', 'Euler', 'implicit', 'implicitfast')
 # stand-ins, and the numbers of the model are written into what was compiled.
 _SMALLEST_MASS = 1e-9
 _STAND_IN = (1.0, (1.0, 1.0, 1.0))
+
+# Time steps in which dry friction may bring a joint to rest, as few as MuJoCo takes. It is a soft
+# constraint there: with the 20 ms that it has by default it even drives what brakes faster.
+_STICTION = 2.0
 
 
 class BodyInertia(NamedTuple):
@@ -125,14 +128,14 @@ def check_model(model: RobotModel) -> None:
         raise SimulationError(f'Joint {name!r} is helical; MuJoCo has no such joints.')
 
 
-def elastic_mjcf(
+def elastic_model(
     model: RobotModel,
     drives: Mapping[str, Drive],
     time_step: float,
     integrator: str = 'RK4',
     visible: bool = False,
-) -> str:
-    """Describe a robot with its motors and springs in MuJoCo's language.
+) -> Any:
+    """Compile a robot with its motors and springs for MuJoCo.
 
     Parameters
     ----------
@@ -149,29 +152,6 @@ def elastic_mjcf(
 
     Returns
     -------
-    str
-        XML text. Bodies whose inertia MuJoCo would refuse hold a stand-in, see `compiled`.
-
-    Raises
-    ------
-    SimulationError
-        If the robot has mimic or helical joints.
-    """
-    check_model(model)
-    return _Writer(model, drives, visible).text(time_step, integrator)
-
-
-def compiled(model: RobotModel, mjcf: str) -> Any:
-    """Compile a description made by `elastic_mjcf`.
-
-    Parameters
-    ----------
-    model : RobotModel
-        From which it was made.
-    mjcf : str
-
-    Returns
-    -------
     mujoco.MjModel
         With the inertias of the robot model, also those that MuJoCo's compiler refuses: published
         data violate the triangle inequality slightly.
@@ -179,179 +159,132 @@ def compiled(model: RobotModel, mjcf: str) -> Any:
     Raises
     ------
     SimulationError
+        If the robot has mimic or helical joints, or MuJoCo refuses it.
     """
+    check_model(model)
     library = mujoco()
+    spec = library.MjSpec()
+    spec.modelname = model.name
+    spec.compiler.degree = False
+    spec.option.timestep = time_step
+    spec.option.gravity = model.gravity
+    spec.option.integrator = getattr(library.mjtIntegrator, f'mjINT_{integrator.upper()}')
+    off = library.mjtDisableBit
+    # A simulation that has broken down must not start again at zero unnoticed.
+    spec.option.disableflags = off.mjDSBL_CONTACT.value | off.mjDSBL_AUTORESET.value
+    _add_robot(spec, model, drives, visible)
     try:
-        result = library.MjModel.from_xml_string(mjcf)
+        result = spec.compile()
     except ValueError as error:
         raise SimulationError(f'MuJoCo refuses the robot: {error}') from error
-    replaced = False
     for i, name in enumerate(model.body_names):
         inertia = body_inertia(model, i)
         if not inertia.is_accepted:
-            body = result.jnt_bodyid[_joint_id(result, link_joint(name))]
+            body = result.joint(link_joint(name)).bodyid[0]
             result.body_mass[body] = inertia.mass
             result.body_inertia[body] = inertia.moments
-            replaced = True
-    if replaced:
-        library.mj_setConst(result, library.MjData(result))
+    library.mj_setConst(result, library.MjData(result))
     return result
 
 
-def _joint_id(compiled_model: Any, name: str) -> int:
-    library = mujoco()
-    return int(library.mj_name2id(compiled_model, library.mjtObj.mjOBJ_JOINT, name))
-
-
-class _Writer:
-    def __init__(self, model: RobotModel, drives: Mapping[str, Drive], visible: bool) -> None:
-        self.model, self.drives, self.visible = model, drives, visible
-
-    def text(self, time_step: float, integrator: str) -> str:
-        root = ElementTree.Element('mujoco', model=self.model.name)
-        ElementTree.SubElement(
-            root,
-            'compiler',
-            angle='radian',
-            autolimits='true',
-            inertiafromgeom='false',
-            balanceinertia='false',
-        )
-        option = ElementTree.SubElement(
-            root,
-            'option',
-            timestep=repr(float(time_step)),
-            gravity=_numbers(self.model.gravity),
-            integrator=integrator,
-        )
-        # A simulation that has broken down must not start again at zero unnoticed.
-        ElementTree.SubElement(option, 'flag', contact='disable', autoreset='disable')
-        world = ElementTree.SubElement(root, 'worldbody')
-        if self.visible:
-            _scenery(root, world)
-        elements = {BASE: world}
-        for i in range(self.model.n_bodies):
-            elements[i] = self._link(elements[int(self.model.parent[i])], i)
-        elastic = [name for name in self.model.joint_names if self.drives[name].is_elastic]
-        for name in elastic:
-            for i, motor in enumerate(self.drives[name].motors):
-                self._motor(world, motor, self.drives[name], i)
-        tendons = ElementTree.SubElement(root, 'tendon')
-        for name in elastic:
-            if self.drives[name].stiffness or self.drives[name].damping:
-                self._spring(tendons, name)
-        actuators = ElementTree.SubElement(root, 'actuator')
-        for name, drive in self.drives.items():
-            for motor in drive.motors:
-                moved = motor_joint(motor) if drive.is_elastic else link_joint(name)
-                ElementTree.SubElement(actuators, 'motor', name=motor, joint=moved)
-        ElementTree.indent(root)
-        return ElementTree.tostring(root, encoding='unicode') + '\n'
-
-    def _link(self, parent: ElementTree.Element, i: int) -> ElementTree.Element:
-        model, name = self.model, self.model.body_names[i]
-        body = ElementTree.SubElement(
-            parent, 'body', name=name, pos=_numbers(model.B[i, :3, 3]), quat=_quat(model.B[i])
-        )
-        inertia = body_inertia(model, i)
-        mass, moments = (
-            (inertia.mass, inertia.moments) if inertia.is_accepted else _STAND_IN
-        )
-        ElementTree.SubElement(
-            body,
-            'inertial',
-            pos=_numbers(inertia.com),
-            quat=_quat(inertia.axes),
-            mass=repr(mass),
-            diaginertia=_numbers(np.asarray(moments)),
-        )
-        X, drive = model.X[i], self.drives[name]
-        turns = bool(X[:3].any())
-        friction = split_friction(model.friction.get(name))
-        armature = float(model.armature[i])
-        viscous, dry = friction.viscous, friction.dry
-        if not drive.is_elastic:
-            of_motor = split_friction(drive.frictions[0])
-            armature += drive.inertias[0]
-            viscous, dry = viscous + of_motor.viscous, dry + of_motor.dry
-        ElementTree.SubElement(
-            body,
-            'joint',
-            name=link_joint(name),
-            type='hinge' if turns else 'slide',
-            axis=_numbers(X[:3] if turns else X[3:]),
-            pos=_numbers(np.cross(X[:3], X[3:])),
-            armature=repr(armature),
-            damping=repr(viscous),
-            frictionloss=repr(dry),
-        )
-        if self.visible:
-            origin = model.B[i, :3, 3]
-            if np.linalg.norm(origin) > 1e-6:
-                ElementTree.SubElement(
-                    parent,
-                    'geom',
-                    type='capsule',
-                    fromto=_numbers(np.concatenate([np.zeros(3), origin])),
-                    size='0.045',
-                    mass='0',
-                    rgba='0.85 0.87 0.9 1',
-                )
-            ElementTree.SubElement(
-                body, 'geom', type='sphere', size='0.06', mass='0', rgba='0.2 0.4 0.7 1'
+def _add_robot(spec: Any, model: RobotModel, drives: Mapping[str, Drive], visible: bool) -> None:
+    if visible:
+        _add_scenery(spec)
+    bodies = {BASE: spec.worldbody}
+    for i in range(model.n_bodies):
+        parent = bodies[int(model.parent[i])]
+        bodies[i] = _add_link(parent, model, drives, i, visible)
+    for name in model.joint_names:
+        drive = drives[name]
+        if drive.is_elastic:
+            for motor, inertia, law in zip(drive.motors, drive.inertias, drive.frictions):
+                _add_motor(spec.worldbody, motor, inertia, law)
+        if drive.stiffness or drive.damping:
+            tendon = spec.add_tendon(
+                name=name, stiffness=drive.stiffness, damping=drive.damping, springlength=(0, 0)
             )
-        return body
-
-    def _motor(self, world: ElementTree.Element, motor: str, drive: Drive, i: int) -> None:
-        body = ElementTree.SubElement(world, 'body', name=motor_joint(motor))
-        # A flywheel, also for a prismatic joint: gravity does not turn it, and where it is does
-        # not matter. The mass is without effect.
-        B = repr(float(drive.inertias[i]))
-        ElementTree.SubElement(
-            body, 'inertial', pos='0 0 0', mass='1', diaginertia=f'{B} {B} {B}'
-        )
-        friction = split_friction(drive.frictions[i])
-        ElementTree.SubElement(
-            body,
-            'joint',
-            name=motor_joint(motor),
-            type='hinge',
-            axis='0 0 1',
-            damping=repr(friction.viscous),
-            frictionloss=repr(friction.dry),
-        )
-
-    def _spring(self, tendons: ElementTree.Element, name: str) -> None:
-        drive = self.drives[name]
-        tendon = ElementTree.SubElement(
-            tendons,
-            'fixed',
-            name=name,
-            stiffness=repr(float(drive.stiffness)),
-            damping=repr(float(drive.damping)),
-            springlength='0 0',
-        )
-        ElementTree.SubElement(
-            tendon, 'joint', joint=motor_joint(drive.motors[0]), coef='1'
-        )
-        ElementTree.SubElement(tendon, 'joint', joint=link_joint(name), coef='-1')
+            tendon.wrap_joint(motor_joint(drive.motors[0]), 1.0)
+            tendon.wrap_joint(link_joint(name), -1.0)
+        for motor in drive.motors:
+            moved = motor_joint(motor) if drive.is_elastic else link_joint(name)
+            spec.add_actuator(name=motor, target=moved, trntype=mujoco().mjtTrn.mjTRN_JOINT)
+    for joint in spec.joints:
+        joint.solref_friction = (_STICTION * spec.option.timestep, 1.0)
 
 
-def _scenery(root: ElementTree.Element, world: ElementTree.Element) -> None:
-    visual = ElementTree.SubElement(root, 'visual')
-    ElementTree.SubElement(visual, 'global', offwidth='1280', offheight='960')
-    ElementTree.SubElement(visual, 'headlight', ambient='0.4 0.4 0.4', diffuse='0.5 0.5 0.5')
-    ElementTree.SubElement(world, 'light', pos='1 -1 3', dir='-0.3 0.3 -1')
-    ElementTree.SubElement(
-        world, 'geom', type='plane', size='1.5 1.5 0.1', rgba='0.93 0.93 0.9 1'
+def _add_link(
+    parent: Any, model: RobotModel, drives: Mapping[str, Drive], i: int, visible: bool
+) -> Any:
+    name, inertia = model.body_names[i], body_inertia(model, i)
+    mass, moments = (inertia.mass, inertia.moments) if inertia.is_accepted else _STAND_IN
+    body = parent.add_body(
+        name=name,
+        pos=model.B[i, :3, 3],
+        quat=_quat(model.B[i, :3, :3]),
+        explicitinertial=True,
+        mass=mass,
+        ipos=inertia.com,
+        iquat=_quat(inertia.axes),
+        inertia=moments,
+    )
+    X, drive, kinds = model.X[i], drives[name], mujoco().mjtJoint
+    turns = bool(X[:3].any())
+    friction = split_friction(model.friction.get(name))
+    armature, viscous, dry = float(model.armature[i]), friction.viscous, friction.dry
+    if not drive.is_elastic:
+        of_motor = split_friction(drive.frictions[0])
+        armature += drive.inertias[0]
+        viscous, dry = viscous + of_motor.viscous, dry + of_motor.dry
+    body.add_joint(
+        name=link_joint(name),
+        type=kinds.mjJNT_HINGE if turns else kinds.mjJNT_SLIDE,
+        axis=X[:3] if turns else X[3:],
+        pos=np.cross(X[:3], X[3:]),
+        armature=armature,
+        damping=viscous,
+        frictionloss=dry,
+    )
+    if visible:
+        shapes, start, end = mujoco().mjtGeom, np.zeros(3), model.B[i, :3, 3]
+        if np.linalg.norm(end) > 1e-6:
+            parent.add_geom(
+                type=shapes.mjGEOM_CAPSULE,
+                fromto=np.concatenate([start, end]),
+                size=(0.045, 0, 0),
+                mass=0,
+                rgba=(0.85, 0.87, 0.9, 1),
+            )
+        body.add_geom(
+            type=shapes.mjGEOM_SPHERE, size=(0.06, 0, 0), mass=0, rgba=(0.2, 0.4, 0.7, 1)
+        )
+    return body
+
+
+def _add_motor(world: Any, name: str, inertia: float, law: FrictionLaw | None) -> None:
+    # A flywheel, also for a prismatic joint: gravity does not turn it, and where it is does not
+    # matter. The mass is without effect.
+    body = world.add_body(
+        name=motor_joint(name), explicitinertial=True, mass=1.0, inertia=np.full(3, inertia)
+    )
+    friction = split_friction(law)
+    body.add_joint(
+        name=motor_joint(name),
+        type=mujoco().mjtJoint.mjJNT_HINGE,
+        axis=(0, 0, 1),
+        damping=friction.viscous,
+        frictionloss=friction.dry,
     )
 
 
-def _numbers(values: Array) -> str:
-    # repr keeps every bit.
-    return ' '.join(repr(float(value)) for value in values)
+def _add_scenery(spec: Any) -> None:
+    view = spec.visual
+    view.global_.offwidth, view.global_.offheight = 1280, 960
+    view.headlight.ambient, view.headlight.diffuse = (0.4, 0.4, 0.4), (0.5, 0.5, 0.5)
+    world, shapes = spec.worldbody, mujoco().mjtGeom
+    world.add_light(pos=(1, -1, 3), dir=(-0.3, 0.3, -1))
+    world.add_geom(type=shapes.mjGEOM_PLANE, size=(1.5, 1.5, 0.1), rgba=(0.93, 0.93, 0.9, 1))
 
 
-def _quat(pose: Array) -> str:
-    x, y, z, w = Rotation.from_matrix(pose[:3, :3]).as_quat()
-    return _numbers(np.array([w, x, y, z]))
+def _quat(rotation: Array) -> Array:
+    x, y, z, w = Rotation.from_matrix(rotation).as_quat()
+    return np.array([w, x, y, z])

@@ -19,13 +19,11 @@ from hodyn_ros.simulation.backend import callbacks, mujoco
 from hodyn_ros.simulation.drives import drive_of
 from hodyn_ros.simulation.mjcf import (
     INTEGRATORS,
-    compiled,
-    elastic_mjcf,
+    elastic_model,
     link_joint,
     motor_joint,
     split_friction,
 )
-from hodyn_ros.simulation.numbers import check_number
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -62,8 +60,6 @@ class ElasticPlant:
         In the order of all arrays, n and m of them.
     time_step : float
         [s]
-    mjcf : str
-        The description that MuJoCo has compiled.
     mujoco_model, mujoco_data
         For what this class does not offer.
 
@@ -100,9 +96,8 @@ class ElasticPlant:
         self._drives = tuple(drives.values())
         self.joint_names = model.joint_names
         self.motor_names = tuple(motor for drive in self._drives for motor in drive.motors)
-        self.mjcf = elastic_mjcf(model, drives, self.time_step, integrator, visible)
         self._library = mujoco()
-        self.mujoco_model = compiled(model, self.mjcf)
+        self.mujoco_model = elastic_model(model, drives, self.time_step, integrator, visible)
         self.mujoco_data = self._library.MjData(self.mujoco_model)
         self._find_addresses()
         self._find_laws()
@@ -133,9 +128,8 @@ class ElasticPlant:
 
     def _addresses(self, names: Iterable[str]) -> Indices:
         """Degrees of freedom by the names of joints; positions have the same, all being scalar."""
-        joint = self._library.mjtObj.mjOBJ_JOINT
-        ids = [self._library.mj_name2id(self.mujoco_model, joint, name) for name in names]
-        return np.array(self.mujoco_model.jnt_dofadr[ids], dtype=np.intp)
+        addresses = [self.mujoco_model.joint(name).dofadr[0] for name in names]
+        return np.array(addresses, dtype=np.intp)
 
     def _find_laws(self) -> None:
         """Collect what MuJoCo does not compute itself: it is added while it steps."""
@@ -244,6 +238,30 @@ class ElasticPlant:
         data.qpos[self._motor], data.qvel[self._motor] = motor_position, motor_velocity
         data.qpos[self._link], data.qvel[self._link] = position, velocity
         self._check()
+
+    def push(self, joint: str, force: ArrayLike) -> None:
+        """Push a link at its centre of mass, from now until the next push or reset.
+
+        Parameters
+        ----------
+        joint : str
+            The joint that moves the link.
+        force : array-like, shape (3,)
+            In the axes of the base [N].
+
+        Raises
+        ------
+        SimulationError
+            If the joint is unknown or the force is not three finite numbers.
+        """
+        if joint not in self.joint_names:
+            raise SimulationError(
+                f'The joint {joint!r} is unknown; choose one of {listed(self.joint_names)}.'
+            )
+        body = self.mujoco_model.joint(link_joint(joint)).bodyid[0]
+        vector = self._vector('force', force, ('x', 'y', 'z'))
+        self.mujoco_data.xfrc_applied[:] = 0.0
+        self.mujoco_data.xfrc_applied[body, :3] = vector
 
     def weight(self, q: ArrayLike) -> Array:
         """Joint torques that hold the links at rest, as MuJoCo computes them.
@@ -479,3 +497,16 @@ class ElasticPlant:
                 f'{what} is {values!r}, expected {len(names)} finite numbers for {listed(names)}.'
             )
         return vector
+
+
+def check_number(name: str, value: object, is_whole: bool) -> None:
+    """Refuse what is not a number from zero on.
+
+    Raises
+    ------
+    SimulationError
+    """
+    kinds = (int, np.integer) if is_whole else (int, float, np.integer, np.floating)
+    if not isinstance(value, kinds) or isinstance(value, bool) or not 0 <= value < np.inf:
+        kind = 'whole number' if is_whole else 'finite number'
+        raise SimulationError(f'{name} is {value!r}, expected a {kind}, zero or more.')

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import SimulationError
-from hodyn_ros.simulation.numbers import check_number
-from hodyn_ros.simulation.plant import ElasticPlant
+from hodyn_ros.simulation.plant import ElasticPlant, check_number
 
 Array = NDArray[np.float64]
 
@@ -52,6 +51,9 @@ class Sensors:
         By how many samples a measurement is older than its time says.
     seed : int
         Of the noise, which is the same after every reset.
+    velocity_filter : float
+        Time constant of a low pass [s]. Unless it is zero, velocities are not measured: they are
+        differences of the measured positions behind this low pass.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class Sensors:
     motor_resolution: float = 0.0
     delay: int = 0
     seed: int = 0
+    velocity_filter: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -187,15 +190,22 @@ class SampledPlant:
         # All noise is drawn, be it used or not, so that one kind does not change another.
         link = self._random.standard_normal((2, len(plant.joint_names)))
         motor = self._random.standard_normal((2, len(plant.motor_names)))
-        measured = Measurement(
-            plant.time,
+        position = [
             _rounded(plant.q + sensors.position_noise * link[0], sensors.resolution),
-            plant.qd + sensors.velocity_noise * link[1],
             _rounded(
                 plant.theta + sensors.motor_position_noise * motor[0], sensors.motor_resolution
             ),
+        ]
+        velocity = [
+            plant.qd + sensors.velocity_noise * link[1],
             plant.thetad + sensors.motor_velocity_noise * motor[1],
-        )
+        ]
+        if sensors.velocity_filter and self._count:
+            share = -np.expm1(-self.period / sensors.velocity_filter)
+            _, q, qd, theta, thetad = self._taken[-1]
+            for i, (old, rate) in enumerate(((q, qd), (theta, thetad))):
+                velocity[i] = rate + share * ((position[i] - old) / self.period - rate)
+        measured = Measurement(plant.time, position[0], velocity[0], position[1], velocity[1])
         self._taken.append(measured)
         # Before the first samples nothing has moved.
         while len(self._taken) <= sensors.delay:

@@ -89,35 +89,6 @@ class Tracking(NamedTuple):
         return float(np.abs(changes).max())
 
 
-class Recorder:
-    """Collects samples of a plant into a `Tracking`."""
-
-    def __init__(self, plant: ElasticPlant) -> None:
-        self._plant = plant
-        self._times: list[float] = []
-        self._states: list[tuple[Array, Array, Array, Array]] = []
-        self._torques: list[Array] = []
-
-    def add_state(self, time: float) -> None:
-        """Keep the true state as that of a sample."""
-        plant = self._plant
-        self._times.append(time)
-        self._states.append((plant.q, plant.qd, plant.theta, plant.thetad))
-
-    def add_torque(self, torque: Array) -> None:
-        """Keep the command that follows the sample."""
-        self._torques.append(np.array(torque))
-
-    def tracking(self, motion: Motion) -> Tracking:
-        """Everything kept so far, beside the motion that was wanted."""
-        times = np.array(self._times, dtype=np.float64)
-        q, qd, theta, thetad = (
-            np.array(column, dtype=np.float64) for column in zip(*self._states)
-        )
-        torques = np.array(self._torques, dtype=np.float64)
-        return Tracking(times, motion(times), q, qd, theta, thetad, torques)
-
-
 def start_on_motion(sampled: SampledPlant, motion: Motion) -> None:
     """Put a robot where a motion begins, motors included, at the time zero.
 
@@ -149,6 +120,7 @@ def simulate_tracking(
     sensors: Sensors | None = None,
     command_delay: int = 0,
     start: Callable[[SampledPlant], None] | None = None,
+    disturbance: Callable[[ElasticPlant, float], None] | None = None,
 ) -> Tracking:
     """Let a robot follow a motion in closed loop.
 
@@ -171,6 +143,8 @@ def simulate_tracking(
     start : callable, optional
         Puts the robot into its state at the time zero; by default on the motion, see
         `start_on_motion`.
+    disturbance : callable, optional
+        Is called at every sample with the plant and the time [s], and may push it.
 
     Returns
     -------
@@ -197,15 +171,19 @@ def simulate_tracking(
             'positions and their first four derivatives.'
         )
     (start or _started_on(motion))(sampled)
-    recorder = Recorder(plant)
+    states, torques = [], []
     measured: Measurement = sampled.measurement
     for reference in desired:
-        recorder.add_state(measured.time)
+        states.append((measured.time, plant.q, plant.qd, plant.theta, plant.thetad))
         torque = controller.command(reference, *measured[1:])
-        recorder.add_torque(torque)
+        torques.append(np.array(torque))
+        if disturbance is not None:
+            disturbance(plant, measured.time)
         measured = sampled.advance(torque)
-    recorder.add_state(measured.time)
-    return recorder.tracking(motion)
+    states.append((measured.time, plant.q, plant.qd, plant.theta, plant.thetad))
+    times, q, qd, theta, thetad = (np.array(c, dtype=np.float64) for c in zip(*states))
+    torque = np.array(torques, dtype=np.float64)
+    return Tracking(times, motion(times), q, qd, theta, thetad, torque)
 
 
 def _started_on(motion: Motion) -> Callable[[SampledPlant], None]:
