@@ -64,15 +64,15 @@ class Harness:
             'robot_description': self.client.create_publisher(
                 String, 'robot_description', qos.ROBOT_DESCRIPTION
             ),
-            'joint_motion': self.client.create_publisher(JointMotion, 'joint_motion', qos.INPUT),
+            'joint_motion': self.client.create_publisher(JointMotion, 'joint_motion', qos.OUTPUT),
             'joint_trajectory': self.client.create_publisher(
-                JointTrajectory, 'joint_trajectory', qos.INPUT
+                JointTrajectory, 'joint_trajectory', qos.OUTPUT
             ),
             'wrench_motion': self.client.create_publisher(
-                WrenchMotion, 'wrench_motion', qos.INPUT
+                WrenchMotion, 'wrench_motion', qos.OUTPUT
             ),
             'stiffness_motion': self.client.create_publisher(
-                StiffnessMotion, 'stiffness_motion', qos.INPUT
+                StiffnessMotion, 'stiffness_motion', qos.OUTPUT
             ),
         }
         for topic, kind, profile in (

@@ -52,36 +52,44 @@ class Violation(NamedTuple):
 
 
 class LimitCheck:
-    """Quick test of single samples against the same limits.
+    """Counts which of the same limits the samples of a stream exceed, as quickly as may be.
 
     Parameters
     ----------
+    model : RobotModel
     limits : MotionLimits
     """
 
-    def __init__(self, limits: MotionLimits) -> None:
+    _QUANTITIES = ('position', 'velocity', 'acceleration', 'effort', 'jerk', 'effort_dot')
+
+    def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
         ranges = [(limits.lower, limits.upper)]
-        ranges += [
-            (-limit, limit)
-            for limit in (
-                limits.velocity,
-                limits.acceleration,
-                limits.effort,
-                limits.jerk,
-                limits.effort_dot,
-            )
-        ]
+        largest = (getattr(limits, quantity) for quantity in self._QUANTITIES[1:])
+        ranges += [(-limit, limit) for limit in largest]
         lower, upper = (np.array(bounds) for bounds in zip(*ranges))
         slack = _slack(upper)
         self._lower, self._upper = lower - slack, upper + slack
+        self._names = model.joint_names
+        self._hits = np.zeros(upper.shape, dtype=np.int64)
 
-    def is_kept(self, motion: Array, effort: Array) -> bool:
-        """Whether a motion (K, n) with efforts (K-2, n) exceeds none of the limits."""
-        rows = (motion[:3], effort[:1], motion[3:4], effort[1:2])
-        values = np.concatenate(rows)
+    def look(self, motion: Array, effort: Array) -> bool:
+        """Count what a motion (K, n) with efforts (K-2, n) exceeds; return whether that is any."""
+        values = np.concatenate((motion[:3], effort[:1], motion[3:4], effort[1:2]))
         K = len(values)
         is_outside = (values < self._lower[:K]) | (values > self._upper[:K])
-        return not is_outside.any()
+        if not is_outside.any():
+            return False
+        self._hits[:K] += is_outside
+        return True
+
+    def take_hits(self) -> dict[str, int]:
+        """How many samples have exceeded each limit since the last call, in words."""
+        hits = {
+            f'{self._QUANTITIES[k]} of {self._names[joint]}': int(self._hits[k, joint])
+            for k, joint in np.argwhere(self._hits)
+        }
+        self._hits[:] = 0
+        return hits
 
 
 def motion_limits(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import threading
@@ -12,6 +13,9 @@ from pathlib import Path
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
+from rclpy.qos import QoSCompatibility, qos_check_compatible
+from rclpy.subscription import Subscription
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from hodyn_ros.ros.alarm import ERROR, OK, STALE, WARN, Alarm, Cause
 from hodyn_ros.ros.answers import Robot
@@ -26,6 +30,11 @@ _INTERVALS = 20
 _FEWEST_INTERVALS = 10
 _USUAL_INTERVALS = 10.0
 _LONGEST_INTERVALS = 3.0
+
+# Of an interval, at most so many latenesses are looked at. A larger share of samples left out is
+# worth a warning: now and then one is, on every machine.
+_LATENESSES = 10_000
+_LEFT_OUT = 0.01
 
 _PROCESS_LEVELS = {'off': OK, 'running': OK, 'starting': WARN, 'ended': ERROR}
 """States of the planning process."""
@@ -42,10 +51,27 @@ def resident_memory(pid: int | None = None) -> int | None:
 
 def publisher_names(node: Node, topic: str) -> list[str]:
     """Fully qualified names of the nodes that publish a topic, one for each publisher."""
-    return sorted(
-        f'{info.node_namespace.rstrip("/")}/{info.node_name}'
-        for info in node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
-    )
+    infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
+    return sorted(map(_full_name, infos))
+
+
+def _full_name(info: TopicEndpointInfo) -> str:
+    return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+
+
+def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
+    """Why some publishers of a topic are not heard, in words."""
+    found = []
+    package, part, *_ = subscription.msg_type.__module__.split('.')
+    kind = f'{package}/{part}/{subscription.msg_type.__name__}'
+    for info in node.get_publishers_info_by_topic(subscription.topic_name):
+        fit, reason = qos_check_compatible(info.qos_profile, subscription.qos_profile)
+        if info.topic_type != kind:
+            reason = f'its messages are {info.topic_type}, expected {kind}'
+        elif fit != QoSCompatibility.ERROR:
+            continue
+        found.append(f'nothing is heard of {_full_name(info)}: {reason}')
+    return found
 
 
 class _Input:
@@ -56,6 +82,8 @@ class _Input:
         self.refused: Counter[str] = Counter()
         self.recent_refused = 0
         self.dropped = self.recent_dropped = 0
+        self.arrived = self.left_out = self.recent_left_out = self.lost = self.recent_lost = 0
+        self.lateness: deque[float] = deque(maxlen=_LATENESSES)
         self.gaps = self.recent_gaps = 0
         self.longest_gap = self.recent_gap = 0.0
         self.last_arrival: float | None = None  # of one that was taken
@@ -64,6 +92,7 @@ class _Input:
         self.silent = False
         self.last_error = ''
         self.publishers: tuple[str, ...] = ()
+        self.unheard: tuple[str, ...] = ()
 
     def sign_of_life(self, now: float) -> None:
         if self.silent:
@@ -97,10 +126,13 @@ class _Output:
         self.stops = self.recent_stops = 0
         self.stopped_because = ''
 
-    def publish(self, limit_hits: Sequence[str]) -> None:
+    def publish(self, limit_hits: Iterable[str]) -> None:
         self.published += 1
         self.recent_published += 1
-        self.recent_limit_hits += len(limit_hits)
+        self.exceed(Counter(limit_hits))
+
+    def exceed(self, limit_hits: Mapping[str, int]) -> None:
+        self.recent_limit_hits += sum(limit_hits.values())
         self.limit_hits.update(limit_hits)
 
     def stop(self, reason: str) -> None:
@@ -221,6 +253,31 @@ class Diagnostics:
             entry.last_error = reason
             entry.sign_of_life(self._now())
 
+    def arrived(self, topic: str, lateness: float, left_out: int) -> None:
+        """Count an input to which the node turns.
+
+        Parameters
+        ----------
+        topic : str
+        lateness : float
+            Time since its arrival [s].
+        left_out : int
+            How many before it never came to the node.
+        """
+        with self._lock:
+            entry = self._input(topic)
+            entry.arrived += 1
+            entry.lateness.append(lateness)
+            entry.left_out += left_out
+            entry.recent_left_out += left_out
+
+    def lost(self, topic: str, count: int) -> None:
+        """Count inputs that the middleware says to have lost."""
+        with self._lock:
+            entry = self._input(topic)
+            entry.lost += count
+            entry.recent_lost += count
+
     def dropped(self, topic: str, count: int = 1) -> None:
         """Count samples of an input that came too late to be used."""
         with self._lock:
@@ -233,14 +290,22 @@ class Diagnostics:
         with self._lock:
             self._add_gaps(self._input(topic), 1, length)
 
-    def publishers(self, topic: str, names: Sequence[str]) -> None:
-        """Say who publishes an input, see `publisher_names`."""
+    def publishers(
+        self, topic: str, names: Sequence[str], unheard: Sequence[str] = ()
+    ) -> None:
+        """Say who publishes an input, see `publisher_names`, and who does so unheard."""
         with self._lock:
-            self._input(topic).publishers = tuple(names)
+            entry = self._input(topic)
+            entry.publishers, entry.unheard = tuple(names), tuple(unheard)
 
     # Output
 
-    def published(self, compute_time: float, limit_hits: Sequence[str]) -> None:
+    def exceeded(self, limit_hits: Mapping[str, int]) -> None:
+        """Count how many outputs have exceeded each limit."""
+        with self._lock:
+            self._efforts.exceed(limit_hits)
+
+    def published(self, compute_time: float, limit_hits: Sequence[str] = ()) -> None:
         """Count an output, the time it took [s], and the limits that it exceeds."""
         with self._lock:
             self._efforts.publish(limit_hits)
@@ -440,6 +505,7 @@ class Diagnostics:
     ) -> DiagnosticStatus:
         fine = 'no input yet' if entry.received == 0 else 'input is taken'
         level, message = entry.alarm.report(_input_causes(topic, entry, now), now, fine)
+        late = sorted(entry.lateness)
         age = '' if entry.last_arrival is None else f'{now - entry.last_arrival:.3f}'
         values: dict[str, object] = {
             'age of the last input [s]': age,
@@ -448,12 +514,18 @@ class Diagnostics:
             'refused': sum(entry.refused.values()),
             'last error': entry.last_error,
             **{f'refused as {kind}': entry.refused[kind] for kind in REFUSALS},
+            'lateness p50 [ms]': _milliseconds(late, 0.5),
+            'lateness p99 [ms]': _milliseconds(late, 0.99),
+            'left out': entry.left_out,
+            'lost by the middleware': entry.lost,
             'dropped late samples': entry.dropped,
             'gaps': entry.gaps,
             'longest gap [s]': f'{entry.longest_gap:.3f}',
             'publishers': ' '.join(entry.publishers),
         }
+        entry.lateness.clear()
         entry.recent_received = entry.recent_refused = entry.recent_dropped = 0
+        entry.arrived = entry.recent_left_out = entry.recent_lost = 0
         entry.recent_gaps, entry.recent_gap = 0, 0.0
         return self._status(topic, level, message, values)
 
@@ -540,6 +612,13 @@ def _input_causes(topic: str, entry: _Input, now: float) -> Iterable[Cause]:
         count = {2: 'two'}.get(len(entry.publishers), str(len(entry.publishers)))
         names = ', '.join(sorted(entry.publishers))
         yield Cause(WARN, 'publishers', f'{count} publishers on {topic}: {names}', 0)
+    for text in entry.unheard:
+        yield Cause(WARN, 'unheard', text, 0)
+    if entry.recent_left_out > _LEFT_OUT * (entry.arrived + entry.recent_left_out):
+        text = 'samples were left out, newer ones had come'
+        yield Cause(WARN, 'left out', text, entry.recent_left_out)
+    if entry.recent_lost:
+        yield Cause(WARN, 'lost', 'samples were lost by the middleware', entry.recent_lost)
     if entry.recent_dropped:
         yield Cause(WARN, 'late', 'samples came too late', entry.recent_dropped)
     if entry.recent_gaps:
@@ -554,6 +633,13 @@ def _input_causes(topic: str, entry: _Input, now: float) -> Iterable[Cause]:
         text = f'silent for {silence:.1f} s, came at {rate:.3g} Hz before'
         yield Cause(STALE, 'silence', text, 0 if entry.silent else 1)
         entry.silent = True
+
+
+def _milliseconds(latenesses: Sequence[float], share: float) -> str:
+    """Lateness that so many of the sorted ones do not exceed; empty if there is none."""
+    if not latenesses:
+        return ''
+    return f'{1e3 * latenesses[math.ceil(share * len(latenesses)) - 1]:.3f}'
 
 
 def _mebibytes(memory: int | None) -> str:

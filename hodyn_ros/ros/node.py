@@ -33,7 +33,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, LimitCheck, find_violations
+from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import HodynError, StaleError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
@@ -50,7 +50,7 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
 )
 from hodyn_ros.ros.descriptions import Descriptions
-from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
+from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, unheard_publishers
 from hodyn_ros.ros.inbox import Inbox
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
@@ -100,9 +100,10 @@ class HodynNode(Node):
         )
         settings = self._settings
         self._remark = ''
-        self._limit_check: LimitCheck  # these two of the robot in use
+        self._limit_check: LimitCheck | None = None  # these two of the robot in use
         self._writer: EffortWriter
-        self._last_logged: dict[str, float] = {}
+        self._estimate: Estimate | None = None  # of the joint states, not answered yet
+        self._logged: dict[str, tuple[float, int]] = {}  # when, and how many were not since
         self._last_tick: int | None = None
         self._checked: tuple[str, RobotModel | None] = '', None  # description about to be set
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
@@ -153,8 +154,9 @@ class HodynNode(Node):
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
         self._create_inputs()
+        # It runs as long as there is a motion.
         self._stream_timer = self.create_timer(
-            1.0 / settings.publish_rate, self._on_stream_timer
+            1.0 / settings.publish_rate, self._on_stream_timer, autostart=False
         )
         # Health is reported in real time, also while simulated time stands still.
         self.create_timer(
@@ -175,21 +177,25 @@ class HodynNode(Node):
             self.get_logger().info('Waiting for a robot description.')
 
     def _create_inputs(self) -> None:
-        inputs = Inputs(
+        inputs = self._inputs = Inputs(
             self,
             lambda: self._settings.max_message_size,
             self._diagnostics.received,
             self._refuse,
+            self._diagnostics.arrived,
+            self._diagnostics.lost,
         )
-        self._input_topics = {
-            'joint_motion': (JointMotion, self._take_joint_motion, qos.INPUT),
-            'joint_states': (JointState, self._take_joint_states, qos.SENSOR_INPUT),
-            'wrench_motion': (WrenchMotion, self._take_wrench_motion, qos.INPUT),
-            'wrench': (WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
-            STIFFNESS_INPUT: (StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
-        }
-        for topic, (kind, take, profile) in self._input_topics.items():
-            inputs.subscribe(topic, kind, take, profile)
+        is_series = self._settings.answer_all
+        for topic, kind, take, profile in (
+            ('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
+            ('joint_states', JointState, self._take_joint_states, qos.SENSOR_INPUT),
+            ('wrench_motion', WrenchMotion, self._take_wrench_motion, qos.INPUT),
+            ('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
+            (STIFFNESS_INPUT, StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
+        ):
+            then = self._answer_joint_states if topic == 'joint_states' else None
+            profile = qos.as_series(profile) if is_series else profile
+            inputs.subscribe(topic, kind, take, profile, then=then)
         inputs.subscribe(
             'robot_description',
             String,
@@ -292,7 +298,9 @@ class HodynNode(Node):
         """Tell the planning which robot there is, or whether to wait for one."""
         robot = self._robot
         if robot is not None:
-            self._limit_check, self._writer = LimitCheck(robot.limits), EffortWriter(robot.model)
+            self._note_limit_hits()
+            self._limit_check = LimitCheck(robot.model, robot.limits)
+            self._writer = EffortWriter(robot.model)
             self._motors.use(robot.drives)
         in_preparation = self._descriptions.in_preparation
         self._planner.set_robot(robot, in_preparation)
@@ -340,36 +348,60 @@ class HodynNode(Node):
     def _take_joint_motion(self, message: JointMotion) -> None:
         robot = self._ready()
         motion = motion_from_message(robot.model, message)
-        stamp = self._checked_stamp(nanoseconds(message.header.stamp))
+        stamp, arrival = self._times(message)
+        age, timeout = (arrival - stamp) / NANOSECONDS, self._settings.input_timeout
+        if timeout and age > timeout:
+            raise StaleError(
+                f'The stamp lay {age:.3f} s in the past when the message arrived, more than '
+                f'input_timeout ({timeout} s). The clocks of sender and node must agree. For '
+                'recorded data, set use_sim_time and play the clock, or set input_timeout to 0.'
+            )
         self._publish_effort(
             robot, motion, stamp, JointEffort.SOURCE_JOINT_MOTION, HIGHEST_EFFORT_ORDER
         )
 
-    def _checked_stamp(self, stamp: int) -> int:
-        now = self._time()
+    def _times(self, message: JointMotion | JointState) -> tuple[int, int]:
+        """Stamp and arrival [ns] of the message that is being taken; a stamp of zero is arrival.
+
+        Raises
+        ------
+        StaleError
+            If it came in time, but has waited here for too long.
+        """
+        arrival, now = self._inputs.arrival, self._time()
+        stamp = nanoseconds(message.header.stamp) or arrival
         timeout = self._settings.input_timeout
-        if not stamp:
-            return now
-        if timeout and now - stamp > timeout * NANOSECONDS:
+        if timeout and now - stamp > timeout * NANOSECONDS >= arrival - stamp:
             raise StaleError(
                 f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
-                f'input_timeout ({timeout} s). For recorded data, set use_sim_time and play the '
-                'clock, or set input_timeout to 0.'
+                f'input_timeout ({timeout} s), since the message has waited for the node for '
+                f'{(now - arrival) / NANOSECONDS:.3f} s: the node or its machine has too much to '
+                'do, or was held up.'
             )
-        return stamp
+        return stamp, arrival
 
     def _take_joint_states(self, message: JointState) -> None:
         if not self._settings.estimator.enabled or self._awaits_robot():
             return
-        robot = self._ready()
+        self._ready()
         measured = self._measured
         dropped = measured.dropped
-        estimate = measured.update(message, self._time(), self._settings.input_timeout)
+        _, arrival = self._times(message)
+        estimate = measured.update(message, arrival, self._settings.input_timeout)
         if measured.dropped > dropped:
             self._diagnostics.dropped('joint_states', measured.dropped - dropped)
         if measured.gap:
             self._diagnostics.gap('joint_states', measured.gap)
-        if estimate is None:
+        if estimate is not None:
+            self._estimate = estimate
+            if self._settings.answer_all:
+                self._answer_joint_states()
+
+    def _answer_joint_states(self) -> None:
+        """Answer the latest of the joint states that have been taken."""
+        estimate, self._estimate = self._estimate, None
+        robot = self._robot
+        if estimate is None or robot is None:
             return
         self._estimate_publisher.publish(motion_estimate_message(robot.model, estimate))
         self._diagnostics.estimated(estimate.valid_order, estimate.delay, estimate.noise)
@@ -392,14 +424,14 @@ class HodynNode(Node):
 
     def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
         self._ready()
-        self._motors.take_stiffness(message, self._time())
+        self._motors.take_stiffness(message, self._inputs.arrival)
 
     def _take_acting(
         self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
     ) -> None:
         model = self._ready().model
         dropped = self._wrenches.dropped
-        if take(message, model, self._time()):
+        if take(message, model, self._inputs.arrival):
             self._descriptions.request_wrenches(model, self._wrenches.latest())
         if self._wrenches.dropped > dropped:
             self._diagnostics.dropped(topic)
@@ -435,14 +467,9 @@ class HodynNode(Node):
         if self._mirrors is not None:
             self._mirrors.publish(message)
         compute_time = time.perf_counter() - begin
-        self._diagnostics.published(compute_time, self._limit_hits(robot, motion, effort))
+        self._diagnostics.published(compute_time)
+        self._limit_check.look(motion, effort)
         self._motors.publish(motion, effort, stamp, source)
-
-    def _limit_hits(self, robot: Robot, motion: NDArray, effort: NDArray) -> list[str]:
-        if self._limit_check.is_kept(motion, effort):
-            return []
-        violations = find_violations(robot.model, robot.limits, motion[None], effort[None])
-        return [f'{item.quantity} of {item.joint_name}' for item in violations]
 
     # Trajectories and the service
 
@@ -451,6 +478,9 @@ class HodynNode(Node):
         timeline = self._trajectories.timeline
         due = timeline.sample(now)
         self._count_missed(now, due is not None)
+        if not timeline:
+            self._stream_timer.cancel()
+            self._last_tick = None
         robot = self._robot
         if due is None or robot is None:
             return
@@ -511,6 +541,8 @@ class HodynNode(Node):
         self._diagnostics.received(topic)
         remarks = list(plan.remarks)
         if plan.planned is not None:
+            if self._stream_timer.is_canceled():
+                self._stream_timer.reset()
             duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
             self.get_logger().info(f'Trajectory taken: a motion of {duration:.3f} s.')
         elif remarks:
@@ -545,12 +577,25 @@ class HodynNode(Node):
         self._log_error('joint_effort', f'No effort is published: {error}')
 
     def _log_error(self, subject: str, text: str) -> None:
-        """Log an error; of every stream no more than one in LOG_PERIOD."""
+        """Log an error; of every stream no more than one in LOG_PERIOD, with those left out."""
         now = time.monotonic()
-        if subject in STREAMS and now - self._last_logged.get(subject, -math.inf) < LOG_PERIOD:
+        before, left_out = self._logged.get(subject, (-math.inf, 0))
+        if subject in STREAMS and now - before < LOG_PERIOD:
+            self._logged[subject] = before, left_out + 1
             return
-        self._last_logged[subject] = now
-        self.get_logger().error(text)
+        self._logged[subject] = now, 0
+        more = f' ({left_out} more like it in the {now - before:.1f} s before)' * bool(left_out)
+        self.get_logger().error(text + more)
+
+    def _log_left_out(self) -> None:
+        """Say how many errors of streams that have ended were not logged."""
+        now = time.monotonic()
+        for subject, (before, left_out) in list(self._logged.items()):
+            if left_out and now - before >= LOG_PERIOD:
+                self._logged[subject] = before, 0
+                self.get_logger().error(
+                    f'{subject}: {left_out} more errors in the {now - before:.1f} s before.'
+                )
 
     def _on_diagnostics_timer(self) -> None:
         self._note_inputs()
@@ -566,8 +611,15 @@ class HodynNode(Node):
     def _note_inputs(self) -> None:
         """Tell the diagnostics what can be known of the inputs without looking at messages."""
         settings = self._settings
-        for topic in (*self._input_topics, 'joint_trajectory'):
-            self._diagnostics.publishers(topic, publisher_names(self, topic))
+        self._log_left_out()
+        self._note_limit_hits()
+        for topic, subscription in self._inputs.subscriptions.items():
+            if topic != 'robot_description':
+                self._diagnostics.publishers(
+                    topic,
+                    publisher_names(self, topic),
+                    unheard_publishers(self, subscription),
+                )
         for topic in ('joint_motion', 'joint_states'):
             self._diagnostics.watch(topic, settings.input_timeout)
         for topic in ('wrench_motion', 'wrench'):
@@ -577,6 +629,10 @@ class HodynNode(Node):
         self._diagnostics.clock(
             clock.clock_type.name, self.get_parameter('use_sim_time').value is True
         )
+
+    def _note_limit_hits(self) -> None:
+        if self._limit_check is not None:
+            self._diagnostics.exceeded(self._limit_check.take_hits())
 
     def _algorithms(self, model: RobotModel) -> dict[str, str]:
         motion = np.zeros((5, model.n_joints))

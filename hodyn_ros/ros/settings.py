@@ -79,6 +79,7 @@ class Settings:
     gravity: Triple
     planning_process: bool
     mirror_efforts: bool
+    answer_all: bool
     diagnostics_period: float
     max_waiting_requests: int
     publish_rate: float
@@ -156,6 +157,13 @@ ENTRIES = (
         False,
         'Efforts are published once more as sensor_msgs/JointState, one topic for each '
         'derivative, for plotting tools.',
+        read_only=True,
+    ),
+    Entry(
+        'answer_all',
+        False,
+        'Every sample on joint_motion and joint_states is answered, in order, however late. '
+        'Otherwise only the newest is, where several wait.',
         read_only=True,
     ),
     Entry(
