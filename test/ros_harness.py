@@ -88,7 +88,10 @@ class Harness:
         if description_first is not None:
             self.describe(description_first)
         values = {'diagnostics_period': 0.1, 'planning_process': False, **(parameters or {})}
-        overrides = [Parameter(name, value=value) for name, value in values.items()]
+        overrides = [
+            Parameter(name.format(namespace=self.namespace), value=value)
+            for name, value in values.items()
+        ]
         self.node = HodynNode(
             context=self.context, namespace=self.namespace, parameter_overrides=overrides
         )

@@ -36,6 +36,9 @@ _LONGEST_INTERVALS = 3.0
 _LATENESSES = 10_000
 _LEFT_OUT = 0.01
 
+# Name of a node that the middleware knows by its publishers only, for a moment.
+_UNKNOWN = '_NODE_NAME_UNKNOWN_'
+
 _PROCESS_LEVELS = {'off': OK, 'running': OK, 'starting': WARN, 'ended': ERROR}
 """States of the planning process."""
 
@@ -67,10 +70,15 @@ def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
     for info in node.get_publishers_info_by_topic(subscription.topic_name):
         fit, reason = qos_check_compatible(info.qos_profile, subscription.qos_profile)
         if info.topic_type != kind:
-            reason = f'its messages are {info.topic_type}, expected {kind}'
+            reason = f'it sends {info.topic_type}, expected {kind}'
         elif fit != QoSCompatibility.ERROR:
+            reason = ''
+        if not reason or info.node_name == _UNKNOWN:
             continue
-        found.append(f'nothing is heard of {_full_name(info)}: {reason}')
+        reason = reason.removeprefix('ERROR: ').rstrip('; ')
+        found.append(
+            f'{_full_name(info)} publishes {subscription.topic_name} unheard: {reason}'
+        )
     return found
 
 

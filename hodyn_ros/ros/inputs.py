@@ -62,7 +62,9 @@ class Inputs:
         Is called with the topic of every message, the time since it has arrived [s], and how many
         from the same publisher never came to the node between it and the one before.
     lost : callable, optional
-        Is called with a topic and how many of its messages the middleware says to have lost.
+        Is called with the topic of samples and how many of them the middleware says to have lost.
+        Who counts these watches publishers too, see `unheard_publishers`: rclpy does not warn of
+        those that do not fit then. (Every kind of event costs time with every message.)
     """
 
     def __init__(
@@ -121,8 +123,8 @@ class Inputs:
             Is called when all messages that waited have been taken; may raise as `take` may.
         """
         entry = _Input(topic, kind, take, is_sample, as_bytes, is_settled, then, {})
-        events = SubscriptionEventCallbacks()
-        if self._lost is not None:
+        events = SubscriptionEventCallbacks(use_default_callbacks=self._lost is None)
+        if is_sample and self._lost is not None:
             lost = self._lost
 
             def on_lost(info: QoSMessageLostInfo) -> None:

@@ -104,6 +104,7 @@ class HodynNode(Node):
         self._writer: EffortWriter
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
         self._logged: dict[str, tuple[float, int]] = {}  # when, and how many were not since
+        self._unheard: set[str] = set()  # publishers that have been warned of
         self._last_tick: int | None = None
         self._checked: tuple[str, RobotModel | None] = '', None  # description about to be set
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
@@ -614,12 +615,13 @@ class HodynNode(Node):
         self._log_left_out()
         self._note_limit_hits()
         for topic, subscription in self._inputs.subscriptions.items():
+            unheard = unheard_publishers(self, subscription)
+            for reason in unheard:
+                if reason not in self._unheard:
+                    self.get_logger().warning(reason)
+            self._unheard.update(unheard)
             if topic != 'robot_description':
-                self._diagnostics.publishers(
-                    topic,
-                    publisher_names(self, topic),
-                    unheard_publishers(self, subscription),
-                )
+                self._diagnostics.publishers(topic, publisher_names(self, topic), unheard)
         for topic in ('joint_motion', 'joint_states'):
             self._diagnostics.watch(topic, settings.input_timeout)
         for topic in ('wrench_motion', 'wrench'):
