@@ -33,7 +33,7 @@ NAMES = [entry.name for entry in ENTRIES]
 READ_ONLY = {
     'base_link', 'tip_link', 'gravity', 'planning_process', 'diagnostics_period',
     'max_waiting_requests',
-    'mirror_efforts',
+    'mirror_efforts', 'answer_all',
 }  # fmt: skip
 # What rclpy declares itself.
 OF_RCLPY = {'use_sim_time', 'start_type_description_service'}
@@ -167,8 +167,8 @@ def test_choices_are_named_and_all_of_them_are_taken(plain_node, name, choices):
 def test_values_reach_the_settings(plain_node):
     values = {
         'base_link': 'a', 'tip_link': 'b', 'gravity': [1.0, 2.0, 3.0], 'planning_process': False,
-        'mirror_efforts': True, 'diagnostics_period': 2.5, 'max_waiting_requests': 3,
-        'publish_rate': 12.5,
+        'mirror_efforts': True, 'answer_all': True, 'diagnostics_period': 2.5,
+        'max_waiting_requests': 3, 'publish_rate': 12.5,
         'trajectory_sample_period': 0.25, 'max_samples': 77, 'max_trajectory_points': 55,
         'max_message_size': 4096, 'interpolation': 'jtc', 'allow_partial_joints': True,
         'stop_duration': 1.5, 'input_timeout': 2.0, 'wrench_timeout': 0.75,
