@@ -128,7 +128,10 @@ class NodeProcess:
 
     def __init__(self, domain: int, **parameters: object) -> None:
         self.domain = domain
-        values = {'input_timeout': 0.0, 'diagnostics_period': 0.1, **parameters}
+        # Clients count answers, and some have many samples under way.
+        values = {
+            'input_timeout': 0.0, 'diagnostics_period': 0.1, 'answer_all': True, **parameters
+        }
         self._arguments = [
             word for name, value in values.items() for word in ('-p', f'{name}:={_yaml(value)}')
         ]
