@@ -156,7 +156,7 @@ def test_choices_are_named_and_all_of_them_are_taken(plain_node, name, choices):
     for choice in choices:
         (result,) = node.set_parameters([parameter(name, choice)])
         assert result.successful, result.reason
-        part, _, key = name.rpartition('.')
+        part, _, key = name.replace('wrench_', 'wrench.').rpartition('.')
         holder = getattr(parameters.settings, part) if part else parameters.settings
         assert getattr(holder, key) == choice
 
@@ -187,6 +187,8 @@ def test_values_reach_the_settings(plain_node):
         assert values[entry.name] != default, 'a default would reach the settings anyway'
     settings = Parameters(plain_node(**values)).settings
     read = flat(dataclasses.asdict(settings))
+    for key in ('timeout', 'stale_policy', 'fade_time'):  # of given wrenches too
+        read[f'wrench_{key}'] = read.pop(f'wrench.{key}')
     assert read.pop('limits') == read.pop('actuators') == ()
     assert {name: list(v) if isinstance(v, tuple) else v for name, v in read.items()} == values
 

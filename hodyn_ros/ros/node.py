@@ -63,11 +63,7 @@ from hodyn_ros.ros.planner import Plan
 from hodyn_ros.ros.planning import SERVICE, Asked, Event, Logged, Planner, Served
 from hodyn_ros.ros.planning_process import ProcessState, new_planner
 from hodyn_ros.ros.process import run
-from hodyn_ros.ros.sensors import (
-    is_wrench_estimated_alike,
-    wrench_estimator,
-    wrench_settings,
-)
+from hodyn_ros.ros.sensors import is_wrench_estimated_alike, wrench_estimator
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.tally import missed_ticks, refusal_kind
 from hodyn_ros.ros.trajectories import TrajectoryInput
@@ -109,7 +105,7 @@ class HodynNode(Node):
         self._checked: tuple[str, RobotModel | None] = '', None  # description about to be set
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._wrenches = Wrenches(
-            wrench_settings(settings), lambda: wrench_estimator(self._settings)
+            settings.wrench, lambda: wrench_estimator(self._settings)
         )
         self._measured = MeasuredMotion(settings.estimator)
         self._inbox = Inbox(self)
@@ -277,7 +273,7 @@ class HodynNode(Node):
 
     def _on_settings(self, before: Settings, settings: Settings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
-        self._wrenches.settings = wrench_settings(settings)
+        self._wrenches.settings = settings.wrench
         if not is_wrench_estimated_alike(settings, before):
             self._wrenches.restart_estimators()
         if settings.estimator != before.estimator:
@@ -625,7 +621,7 @@ class HodynNode(Node):
         for topic in ('joint_motion', 'joint_states'):
             self._diagnostics.watch(topic, settings.input_timeout)
         for topic in ('wrench_motion', 'wrench'):
-            self._diagnostics.watch(topic, settings.wrench_timeout)
+            self._diagnostics.watch(topic, settings.wrench.timeout)
         self._diagnostics.acting(self._wrenches.report(self._time()))
         clock = self.get_clock()
         self._diagnostics.clock(

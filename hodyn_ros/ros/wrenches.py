@@ -26,7 +26,8 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
     wrench_from_message,
 )
-from hodyn_ros.ros.wrench_settings import WrenchSettings, check_link, mounting
+from hodyn_ros.ros.settings import WrenchSettings
+from hodyn_ros.ros.wrench_settings import check_link, mounting
 from hodyn_ros.ros.wrench_sources import (
     LEVER,
     Estimator,
@@ -322,4 +323,4 @@ def _checked_stamp(header: Header, link: str, now: int, timeout: float) -> int:
     return stamp
 
 
-__all__ = ['LEVER', 'WrenchSettings', 'Wrenches', 'WrenchesAt', 'continued']
+__all__ = ['LEVER', 'Wrenches', 'WrenchesAt', 'continued']
