@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -75,10 +74,10 @@ def test_level_rises_at_once_and_falls_after_a_quiet_time(station):
     assert levels == [WARN, WARN, OK, OK]
 
 
-def test_level_is_seen_in_three_reports_however_rare_they_are(station):
+def test_level_is_seen_in_one_report_however_rare_they_are(station):
     station.diagnostics.refused('joint_motion', 'no')
-    levels = [station.after(60.0)['joint_motion'].level for _ in range(4)]
-    assert levels == [ERROR, ERROR, ERROR, OK]
+    levels = [station.after(60.0)['joint_motion'].level for _ in range(2)]
+    assert levels == [ERROR, OK]
 
 
 def test_level_is_held_for_a_time_however_many_reports_there_are(station):
@@ -132,17 +131,17 @@ STEPS = st.lists(st.tuples(st.floats(0.01, 5.0), st.none() | LEVELS), max_size=4
 @given(STEPS)
 def test_level_is_the_worst_one_that_is_not_quiet_yet(steps):
     alarm, time, happened = Alarm(3.0), 0.0, []
-    for number, (step, level) in enumerate(steps):
+    for step, level in steps:
         time += step
         if level is not None:
-            happened.append((time, number, level))
+            happened.append((time, level))
         causes = [] if level is None else [Cause(level, 'kind', 'text')]
         reported, _ = alarm.report(causes, time, 'fine')
         # OK, WARN and ERROR are in the order of their numbers.
         holding = [
             level
-            for when, report, level in happened
-            if time - when < 3.0 or number - report < 3
+            for when, level in happened
+            if time - when < 3.0
         ]
         assert reported == max(holding, default=OK)
 
@@ -315,21 +314,6 @@ def test_kind_of_refusal_that_does_not_exist_is_an_error(station):
 )
 def test_errors_have_kinds(error, kind):
     assert refusal_kind(error) == kind
-
-
-def test_threads_lose_no_counts(station):
-    def feed():
-        for _ in range(500):
-            station.diagnostics.received('joint_motion')
-            station.diagnostics.refused('joint_motion', 'no')
-
-    threads = [threading.Thread(target=feed) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    values = dict_of(station.after(1.0)['joint_motion'])
-    assert (values['received'], values['refused']) == ('2000', '2000')
 
 
 # Publishers

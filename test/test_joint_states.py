@@ -99,7 +99,7 @@ def settle(harness):
 
     def is_settled():
         counts = harness.node._diagnostics._inputs.get('joint_states')
-        return counts and counts.received + sum(counts.refused.values()) == harness.sent
+        return counts and counts.total['received'] + counts.total['refused'] == harness.sent
 
     if harness.sent:
         harness.wait(is_settled, 'all joint states taken')

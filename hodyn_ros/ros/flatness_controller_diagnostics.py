@@ -29,10 +29,9 @@ class ControlDiagnostics(Diagnostics):
         error : float
             Largest tracking error of any joint [rad] or [m].
         """
-        with self._lock:
-            self._control = {'controller': controller, 'reference': reference}
-            self._error = error
-            self._largest_error = max(self._largest_error, error)
+        self._control = {'controller': controller, 'reference': reference}
+        self._error = error
+        self._largest_error = max(self._largest_error, error)
 
     def _output_status(self, interval: float, now: float) -> DiagnosticStatus:
         status = super()._output_status(interval, now)

@@ -41,6 +41,7 @@ from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import Robot, ready
 from hodyn_ros.ros.conversions import (
+    EFFORT_FIELDS,
     HIGHEST_EFFORT_ORDER,
     NANOSECONDS,
     EffortWriter,
@@ -54,9 +55,7 @@ from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, unheard_publ
 from hodyn_ros.ros.inbox import Inbox
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
-from hodyn_ros.ros.mirrors import Mirrors
 from hodyn_ros.ros.motor_output import INPUT as STIFFNESS_INPUT
-from hodyn_ros.ros.motor_output import OUTPUT as MOTOR_OUTPUT
 from hodyn_ros.ros.motor_output import MotorOutput
 from hodyn_ros.ros.parameters import Parameters, declare_robot_description
 from hodyn_ros.ros.planner import Plan
@@ -71,16 +70,6 @@ from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
 
 LOG_PERIOD = 1.0  # s
-STREAMS = (
-    'joint_motion',
-    'joint_states',
-    'wrench',
-    'wrench_motion',
-    STIFFNESS_INPUT,
-    'joint_effort',
-    MOTOR_OUTPUT,
-    SERVICE,
-)
 
 
 class HodynNode(Node):
@@ -113,7 +102,10 @@ class HodynNode(Node):
         self._effort_publisher = qos.create_publisher(
             self, JointEffort, '~/joint_effort', qos.OUTPUT
         )
-        self._mirrors = Mirrors(self) if settings.mirror_efforts else None
+        self._mirrors = [
+            qos.create_publisher(self, JointState, f'~/joint_effort/order_{order}', qos.OUTPUT)
+            for order in range(len(EFFORT_FIELDS) if settings.mirror_efforts else 0)
+        ]
         self._estimate_publisher = qos.create_publisher(
             self, MotionEstimate, '~/motion_estimate', qos.OUTPUT
         )
@@ -461,8 +453,11 @@ class HodynNode(Node):
         delay = 0.0 if estimate is None else estimate.delay
         message = self._writer.message(effort, stamp, source, continuous, deviations, delay)
         self._effort_publisher.publish(message)
-        if self._mirrors is not None:
-            self._mirrors.publish(message)
+        for field, publisher in zip(EFFORT_FIELDS[: len(effort)], self._mirrors):
+            values = getattr(message, field)
+            publisher.publish(
+                JointState(header=message.header, name=message.joint_names, effort=values)
+            )
         compute_time = time.perf_counter() - begin
         self._diagnostics.published(compute_time)
         self._limit_check.look(motion, effort)
@@ -574,10 +569,10 @@ class HodynNode(Node):
         self._log_error('joint_effort', f'No effort is published: {error}')
 
     def _log_error(self, subject: str, text: str) -> None:
-        """Log an error; of every stream no more than one in LOG_PERIOD, with those left out."""
+        """Log an error; but for trajectories, one in LOG_PERIOD with the number of the others."""
         now = time.monotonic()
         before, left_out = self._logged.get(subject, (-math.inf, 0))
-        if subject in STREAMS and now - before < LOG_PERIOD:
+        if subject != 'joint_trajectory' and now - before < LOG_PERIOD:
             self._logged[subject] = before, left_out + 1
             return
         self._logged[subject] = now, 0
