@@ -265,7 +265,7 @@ def test_refusals_that_are_not_logged_are_counted_in_the_log(start, capfd):
     def logged():
         text.append(capfd.readouterr().err)
         lines = ''.join(text).splitlines()
-        shown = [line for line in lines if 'joint_motion refused' in line]
+        shown = [line for line in lines if 'joint_motion refused:' in line]
         more = [line for line in lines if 'more' in line and 'joint_motion' in line]
         counts = [int(line.partition(' more')[0].rpartition(' ')[2].strip('(')) for line in more]
         return len(shown) + sum(counts) == 300 and len(shown) <= 10

@@ -1,7 +1,6 @@
 """Wrench inputs of the node: what becomes of messages until a motion needs them."""
 
 import math
-import threading
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -794,35 +793,6 @@ def test_report_says_what_becomes_of_each_wrench(model):
         assert fresh == "wrench (frame_id 'panda_link8'), 0.020 s old"
         later = [wrenches.report(START + ms * MS)['panda_link8'] for ms in (60, 151)]
         assert [text.rpartition(', ')[2] for text in later] == words
-
-
-def test_several_threads_may_send_and_ask(model):
-    wrenches = wrenches_with(timeout=10.0, tool_mass=MASS)
-    errors = []
-
-    def run(action):
-        try:
-            for index in range(200):
-                action(index)
-        except Exception as error:
-            errors.append(error)
-
-    settings = [wrench_settings(timeout=10.0, link=link) for link in ('', 'panda_link7')]
-    actions = [
-        lambda i: wrenches.take_stamped(stamped(time=START + i * MS), model, START),
-        lambda i: wrenches.take_motion(
-            given(VALUES * (i % 3), 'panda_link4', START + i * MS), model, START
-        ),
-        lambda i: wrenches.at(START, MOTION, model),
-        lambda i: (wrenches.latest(), wrenches.report(START), wrenches.keep_only(model)),
-        lambda i: setattr(wrenches, 'settings', settings[i % 2]),
-    ]
-    threads = [threading.Thread(target=run, args=(action,)) for action in actions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
 
 
 def test_changed_estimation_holds_for_streams_that_go_on(model):

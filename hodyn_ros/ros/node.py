@@ -568,26 +568,19 @@ class HodynNode(Node):
         self._diagnostics.stopped(str(error))
         self._log_error('joint_effort', f'No effort is published: {error}')
 
-    def _log_error(self, subject: str, text: str) -> None:
-        """Log an error; but for trajectories, one in LOG_PERIOD with the number of the others."""
+    def _log_error(self, subject: str, text: str = '') -> None:
+        """Log an error; but for trajectories, one in LOG_PERIOD with the number of the others.
+
+        Without a text, log that number alone, if there are any.
+        """
         now = time.monotonic()
         before, left_out = self._logged.get(subject, (-math.inf, 0))
         if subject != 'joint_trajectory' and now - before < LOG_PERIOD:
-            self._logged[subject] = before, left_out + 1
-            return
-        self._logged[subject] = now, 0
-        more = f' ({left_out} more like it in the {now - before:.1f} s before)' * bool(left_out)
-        self.get_logger().error(text + more)
-
-    def _log_left_out(self) -> None:
-        """Say how many errors of streams that have ended were not logged."""
-        now = time.monotonic()
-        for subject, (before, left_out) in list(self._logged.items()):
-            if left_out and now - before >= LOG_PERIOD:
-                self._logged[subject] = before, 0
-                self.get_logger().error(
-                    f'{subject}: {left_out} more errors in the {now - before:.1f} s before.'
-                )
+            self._logged[subject] = before, left_out + bool(text)
+        elif text or left_out:
+            self._logged[subject] = now, 0
+            more = f' ({left_out} more in the {now - before:.1f} s before)' * bool(left_out)
+            self.get_logger().error((text or f'{subject} refused') + more)
 
     def _on_diagnostics_timer(self) -> None:
         self._note_inputs()
@@ -603,7 +596,8 @@ class HodynNode(Node):
     def _note_inputs(self) -> None:
         """Tell the diagnostics what can be known of the inputs without looking at messages."""
         settings = self._settings
-        self._log_left_out()
+        for subject in self._logged:
+            self._log_error(subject)
         self._note_limit_hits()
         for topic, subscription in self._inputs.subscriptions.items():
             unheard = unheard_publishers(self, subscription)
