@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rclpy.event_handler import QoSMessageLostInfo, SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
-from rclpy.subscription import MessageInfo, Subscription
+from rclpy.subscription import Subscription
 
 from hodyn_ros.errors import HodynError, MessageError, SizeError
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import NANOSECONDS
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # ROS 2 Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
 
 # Of messages about one instant: hundreds of joints with long names.
 LARGEST_SAMPLE = 256 * 1024
@@ -127,21 +131,23 @@ class Inputs:
         if is_sample and self._lost is not None:
             lost = self._lost
 
-            def on_lost(info: QoSMessageLostInfo) -> None:
-                lost(topic, info.total_count_change)
+            events.message_lost = lambda info: lost(topic, info.total_count_change)
 
-            events.message_lost = on_lost
+        def receive(data: bytes, info: Mapping[str, Any]) -> None:
+            self._on_message(entry, data, info)
+
+        # In ROS 2 Humble, callbacks are told nothing of a message.
         self.subscriptions[topic] = qos.create_subscription(
             self._node,
             kind,
             topic,
-            lambda data, info: self._on_message(entry, data, info),
+            receive if hasattr(Subscription, 'CallbackType') else lambda data: receive(data, {}),
             profile,
             raw=True,
             event_callbacks=events,
         )
 
-    def _on_message(self, entry: _Input, data: bytes, info: MessageInfo) -> None:
+    def _on_message(self, entry: _Input, data: bytes, info: Mapping[str, Any]) -> None:
         """Take a message and those that wait behind it.
 
         Each turn of the executor costs more than a message, so that one with a message each would
@@ -154,7 +160,7 @@ class Inputs:
                 if following is None:
                     break
                 data, info = following
-            self._received = info['received_timestamp']
+            self._received = info.get('received_timestamp', 0)
             if self._arrived is not None:
                 received = self._received or time.time_ns()  # 0: the middleware does not say
                 late = max(time.time_ns() - received, 0) / NANOSECONDS
@@ -192,11 +198,11 @@ class Inputs:
         entry.take(data if entry.as_bytes else _unpacked(data, entry.kind))
 
 
-def _left_out(numbers: dict[bytes, int], info: MessageInfo) -> int:
+def _left_out(numbers: dict[bytes, int], info: Mapping[str, Any]) -> int:
     """Count the messages of a publisher that never came, since its last one that did."""
-    number, publisher = info['publication_sequence_number'], info['publisher_gid']
+    number, publisher = info.get('publication_sequence_number'), info.get('publisher_gid')
     if number is None or publisher is None:
-        return 0  # other middleware does not number them
+        return 0  # other middleware does not number them, and ROS 2 before Kilted does not say
     identity = publisher['data']
     before = numbers.get(identity, number)
     if len(numbers) > _MOST_PUBLISHERS:

@@ -145,8 +145,9 @@ class HodynNode(Node):
         self._create_inputs()
         # It runs as long as there is a motion.
         self._stream_timer = self.create_timer(
-            1.0 / settings.publish_rate, self._on_stream_timer, autostart=False
+            1.0 / settings.publish_rate, self._on_stream_timer
         )
+        self._stream_timer.cancel()
         # Health is reported in real time, also while simulated time stands still.
         self.create_timer(
             settings.diagnostics_period,
