@@ -912,7 +912,7 @@ def test_efforts_are_mirrored_for_plotting_tools_if_asked_for(start, model):
     for order in range(3):
         topic = f'hodyn_node/joint_effort/order_{order}'
         harness.client.create_subscription(JointState, topic, harness._keeper(topic), 10)
-    publishers = [*harness.node._mirrors._publishers, harness.node._effort_publisher]
+    publishers = [*harness.node._mirrors, harness.node._effort_publisher]
     harness.wait(lambda: all(p.get_subscription_count() for p in publishers), 'match mirrors')
     harness.describe_and_wait(robots.TWO_LINK)
     harness.publishers['joint_motion'].publish(joint_motion(MOTION[:4]))
