@@ -130,7 +130,6 @@ class Inputs:
         events = SubscriptionEventCallbacks(use_default_callbacks=self._lost is None)
         if is_sample and self._lost is not None:
             lost = self._lost
-
             events.message_lost = lambda info: lost(topic, info.total_count_change)
 
         def receive(data: bytes, info: Mapping[str, Any]) -> None:

@@ -581,7 +581,7 @@ class HodynNode(Node):
         elif text or left_out:
             self._logged[subject] = now, 0
             more = f' ({left_out} more in the {now - before:.1f} s before)' * bool(left_out)
-            self.get_logger().error((text or f'{subject} refused') + more)
+            self.get_logger().error((text or f'{subject}: further errors') + more)
 
     def _on_diagnostics_timer(self) -> None:
         self._note_inputs()
