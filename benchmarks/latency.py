@@ -8,8 +8,10 @@ what the node adds to rclpy and the middleware.
 
     python -m benchmarks.latency --size quick
 
-measures in about two minutes at 100 Hz, 500 Hz and 1 kHz, then beside clients of the service, then
-the rate from which on samples are lost.
+measures in about four minutes at 100 Hz, 500 Hz and 1 kHz, then beside clients of the service and
+a process that never pauses, then the rate from which on samples are left out. What the node says
+of itself in its diagnostics stands beside: how late it was, and how many samples it left out for
+newer ones. (The relay leaves samples out in the same way.)
 """
 
 from __future__ import annotations
@@ -26,17 +28,19 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from hodyn_msgs.msg import JointEffort, JointMotion
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
+from rclpy.time import Time
 from std_msgs.msg import String
 
 from benchmarks import report
@@ -49,10 +53,17 @@ TIMEOUT = 60.0  # s
 QUIET = 3.0  # s without an answer after which what is missing is lost
 STAMP = struct.Struct('<iI')
 STAMP_AT = 4  # behind the four bytes that say how a message is encoded
-# Fewer answers than that share of a second's samples may be on their way when the last sample is
-# sent; with more, the contestant falls behind and the queues only hide it for a while.
-BEHIND = 0.05
+# A rate is sustained if no larger share of its samples is left out: now and then one is.
+LEFT_OUT = 0.01
 CONTESTANTS = ('relay', 'node')
+# What runs beside, by what the tables call it: arguments of `latency_peers`.
+LOADS = {
+    'nothing': (),
+    'motion samples': ('motion',),
+    'trajectories': ('trajectory',),
+    'busy process': ('loop',),
+    'motion samples and busy process': ('motion', 'loop'),
+}
 
 
 @dataclass(frozen=True)
@@ -67,12 +78,13 @@ class Size:
     busy_rounds: int
     highest: int  # Hz
     step_seconds: float
+    report_period: float  # s, of the diagnostics
 
 
 SIZES = {
-    'tiny': Size((100, 1000), 1, 0.1, (200,), 200, 1, 2000, 0.05),
-    'quick': Size((100, 500, 1000), 5, 2.0, (100, 1000), 10_000, 2, 64_000, 2.0),
-    'full': Size((100, 500, 1000), 10, 10.0, (100, 500, 1000), 10_000, 3, 64_000, 5.0),
+    'tiny': Size((100, 1000), 1, 0.1, (200,), 200, 1, 2000, 0.05, 0.1),
+    'quick': Size((100, 500, 1000), 3, 2.0, (100, 1000), 10_000, 2, 64_000, 2.0, 1.0),
+    'full': Size((100, 500, 1000), 10, 10.0, (100, 500, 1000), 10_000, 3, 64_000, 5.0, 1.0),
 }
 
 
@@ -86,24 +98,34 @@ class Stream:
         From sending to receiving [s].
     lost : int
         Samples without an answer.
-    pending : int
-        Answers on their way when the last sample was sent.
     rate : float
         Rate that the client reached [Hz].
+    cpu : float
+        Time of a processor that the process of the contestant took [s].
+    left_out : int
+        Samples that the node says to have left out.
+    lateness : list of (float, float)
+        Its p50 and p99 in every report of the node [s].
     """
 
     latencies: np.ndarray
     lost: int
-    pending: int
     rate: float
+    cpu: float = 0.0
+    left_out: int = 0
+    lateness: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Latencies of one contestant at one rate; all rounds together [s]."""
+    """Latencies of one contestant at one rate; all rounds together [s].
+
+    What the node says of itself is NaN and 0 for the relay; `late50` and `late99` are the medians
+    of its reports.
+    """
 
     contestant: str
-    service: str
+    beside: str
     rate: int
     samples: int
     lost: int
@@ -111,11 +133,15 @@ class Latency:
     p99: float
     p999: float
     largest: float
+    cpu: float  # of a sample
+    left_out: int
+    late50: float
+    late99: float
 
 
 @dataclass(frozen=True)
 class Sustained:
-    """The highest rate at which nothing was lost [Hz], and what ended the climb."""
+    """The highest rate at which hardly a sample was left out [Hz], and what ended the climb."""
 
     contestant: str
     rate: int
@@ -126,7 +152,7 @@ class Sustained:
 class Calls:
     """Calls of the service beside the stream."""
 
-    service: str
+    beside: str
     answered: int
     seconds: float  # median of a call
 
@@ -144,7 +170,9 @@ class Results:
 class Probe:
     """The measuring client: one thread that sends and receives without an executor in between."""
 
-    def __init__(self, domain: int, namespace: str) -> None:
+    def __init__(self, domain: int, namespace: str, processes: dict[str, int]) -> None:
+        self._processes = processes
+        self._status = f'{namespace}/hodyn_node: joint_motion'
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain)
         self._node = Node('probe', context=self._context, namespace=namespace)
@@ -156,10 +184,14 @@ class Probe:
             ('node', 'joint_motion', 'hodyn_node/joint_effort'),
             ('relay', 'relay/joint_motion', 'relay/joint_effort'),
         ):
-            self._publishers[name] = self._node.create_publisher(JointMotion, inputs, qos.INPUT)
+            self._publishers[name] = self._node.create_publisher(JointMotion, inputs, qos.OUTPUT)
             self._subscriptions[name] = self._node.create_subscription(
                 JointEffort, outputs, lambda _: None, qos.OUTPUT, raw=True
             )
+        self._diagnostics = self._node.create_subscription(
+            DiagnosticArray, '/diagnostics', lambda _: None, qos.OUTPUT
+        )
+        self._left_out = 0
         self._wait_set = rclpy_implementation.WaitSet(1, 0, 0, 0, 0, 0, self._context.handle)
         values = 0.2 * np.sin(np.arange(35.0)).reshape(5, 7)
         self._bytes = bytearray(serialize_message(joint_motion(values)))
@@ -183,12 +215,14 @@ class Probe:
         identity = self._streams
         sent = np.zeros(samples)
         arrived = np.full(samples, np.nan)
-        number = answered = pending = 0
+        number = 0
         clock = time.perf_counter
         gc.collect()
         gc.disable()
+        cpu = cpu_time(self._processes[contestant])
         begin = latest = clock()
-        while answered < samples:
+        # Answers come in order, and the newest sample is never left out.
+        while np.isnan(arrived[-1]):
             now = clock()
             wait = QUIET + latest - now
             if number < samples:
@@ -198,7 +232,6 @@ class Probe:
                     sent[number] = latest = clock()
                     publish(bytes(self._bytes))
                     number += 1
-                    pending = number - answered
             elif wait <= 0.0:
                 break
             if not self._is_ready(subscription, max(wait, 0.0)):
@@ -208,13 +241,37 @@ class Probe:
                 seconds, index = STAMP.unpack_from(taken[0], STAMP_AT)
                 if seconds == identity and np.isnan(arrived[index]):
                     arrived[index] = latest
-                    answered += 1
                 if number < samples and latest >= begin + number / rate:
                     break  # the next sample is due
         gc.enable()
+        cpu = cpu_time(self._processes[contestant]) - cpu
         latencies = (arrived - sent)[np.isfinite(arrived)]
         reached = (samples - 1) / max(sent[-1] - begin, 1e-9)
-        return Stream(latencies, samples - answered, pending, reached)
+        left_out, lateness = self._reports() if contestant == 'node' else (0, [])
+        lost = samples - len(latencies)
+        return Stream(latencies, lost, reached, cpu, left_out, tuple(lateness))
+
+    def _reports(self) -> tuple[int, list[tuple[float, float]]]:
+        """Wait for the next report; return samples left out since the last call, and lateness."""
+        lateness = []
+        before = self._left_out
+        now = self._node.get_clock().now().nanoseconds
+        stamp, deadline = 0, time.monotonic() + TIMEOUT
+        while stamp < now:
+            if time.monotonic() > deadline:
+                raise RuntimeError('The node sends no diagnostics.')
+            if not self._is_ready(self._diagnostics.handle, 0.1):
+                continue
+            message, _ = self._diagnostics.handle.take_message(DiagnosticArray, False)
+            for status in message.status:
+                if status.name == self._status:
+                    stamp = Time.from_msg(message.header.stamp).nanoseconds
+                    values = {item.key: item.value for item in status.values}
+                    self._left_out = int(values['left out'])
+                    late = [values[f'lateness p{share} [ms]'] for share in (50, 99)]
+                    if all(late):  # empty: nothing came
+                        lateness.append((1e-3 * float(late[0]), 1e-3 * float(late[1])))
+        return self._left_out - before, lateness
 
     def _is_ready(self, subscription: object, seconds: float) -> bool:
         wait_set = self._wait_set
@@ -229,6 +286,12 @@ class Probe:
             self._publishers[contestant].get_subscription_count() > 0
             and self._node.count_publishers(self._subscriptions[contestant].topic_name) > 0
         )
+
+
+def cpu_time(pid: int) -> float:
+    """Time of a processor that a process has taken [s]."""
+    fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 @contextmanager
@@ -254,17 +317,19 @@ def process(domain: int, *arguments: str) -> Iterator[subprocess.Popen]:
 
 
 @contextmanager
-def session() -> Iterator[tuple[Probe, int]]:
+def session(report_period: float) -> Iterator[tuple[Probe, int]]:
     """Node, relay and client, all of them ready; with the ROS domain in which they meet."""
     domain = random.randint(1, 100)
     # Others on the machine may have the same domain, but not the same names.
     os.environ['LATENCY_NAMESPACE'] = namespace = f'latency_{uuid.uuid4().hex}'
     place = ('--ros-args', '-r', f'__ns:=/{namespace}', '--log-level', 'error')
+    parameters = ('-p', 'input_timeout:=0.0', '-p', f'diagnostics_period:={report_period}')
     with (
-        process(domain, 'hodyn_ros.ros.node', *place, '-p', 'input_timeout:=0.0') as node_process,
+        process(domain, 'hodyn_ros.ros.node', *place, *parameters) as node_process,
         process(domain, 'benchmarks.latency_peers', 'relay', *place) as relay_process,
     ):
-        probe = Probe(domain, namespace)
+        processes = {'node': node_process.pid, 'relay': relay_process.pid}
+        probe = Probe(domain, namespace, processes)
         try:
             probe.describe(Path(share_file('urdf/panda.urdf')).read_text(encoding='utf-8'))
             for name, running in (('node', node_process), ('relay', relay_process)):
@@ -281,7 +346,7 @@ def session() -> Iterator[tuple[Probe, int]]:
 
 
 def latencies(
-    probe: Probe, rates: Sequence[int], rounds: int, seconds: float, service: str
+    probe: Probe, rates: Sequence[int], rounds: int, seconds: float, beside: str = 'nothing'
 ) -> list[Latency]:
     """Latencies of both contestants at all rates, in turn."""
     streams: dict[tuple[str, int], list[Stream]] = {}
@@ -297,31 +362,32 @@ def latencies(
         values = np.concatenate([stream.latencies for stream in found])
         lost = sum(stream.lost for stream in found)
         p50, p99, p999 = np.percentile(values, [50.0, 99.0, 99.9]) if len(values) else [np.nan] * 3
+        samples = len(values) + lost
+        late = [pair for stream in found for pair in stream.lateness] or [(np.nan, np.nan)]
         rows.append(
             Latency(
                 contestant,
-                service,
+                beside,
                 rate,
-                len(values) + lost,
+                samples,
                 lost,
                 *(float(value) for value in (p50, p99, p999, values.max(initial=0.0))),
+                sum(stream.cpu for stream in found) / samples,
+                sum(stream.left_out for stream in found),
+                *(float(value) for value in np.median(late, axis=0)),
             )
         )
     return rows
 
 
 def sustained_rate(probe: Probe, contestant: str, size: Size) -> Sustained:
-    """Double the rate until samples are lost, answers pile up, or the client cannot keep up."""
+    """Double the rate until samples are left out, or the client cannot keep up."""
     best, rate, end = 0, 1000, f'not tried beyond {size.highest} Hz'
     while rate <= size.highest:
         stream = probe.stream(contestant, rate, round(rate * size.step_seconds))
-        if stream.lost:
-            share = stream.lost / (stream.lost + len(stream.latencies))
-            end = f'{rate} Hz: {100 * share:.2g} % lost'
-            break
-        # A run of a few milliseconds has hardly a rate; in tiny runs the bounds mean nothing.
-        if stream.pending > max(BEHIND * rate, 100):
-            end = f'{rate} Hz: falls behind'
+        share = stream.lost / (stream.lost + len(stream.latencies))
+        if share > LEFT_OUT:
+            end = f'{rate} Hz: {100 * share:.2g} % left out'
             break
         if stream.rate < 0.95 * rate:
             end = f'{rate} Hz: the client sends {stream.rate:.0f} Hz at most'
@@ -330,38 +396,45 @@ def sustained_rate(probe: Probe, contestant: str, size: Size) -> Sustained:
     return Sustained(contestant, best, end)
 
 
-def beside_calls(
-    probe: Probe, domain: int, kind: str, size: Size
-) -> tuple[list[Latency], Calls]:
-    """Latencies while a client calls the service back to back."""
-    caller = ('benchmarks.latency_peers', kind, str(size.busy_samples))
-    with process(domain, *caller) as running:
-        first = running.stdout.readline()  # the first call is answered: all is compiled
-        if not first:
-            raise RuntimeError(f'The service does not answer: {running.stderr.read()}')
-        rows = latencies(probe, size.busy_rates, size.busy_rounds, size.seconds, kind)
-        if running.poll() is not None:
-            raise RuntimeError(f'The client of the service ended: {running.stderr.read()}')
-        running.send_signal(signal.SIGTERM)
-        # A line that the signal has cut off has no end.
-        lines = running.stdout.read().splitlines(keepends=True)
-    durations = [float(line) for line in [first, *lines] if line.endswith('\n')]
-    return rows, Calls(kind, len(durations), median(durations))
+def beside_load(
+    probe: Probe, domain: int, beside: str, size: Size
+) -> tuple[list[Latency], list[Calls]]:
+    """Latencies while other processes have something to do, and the calls of those that call."""
+    calls = []
+    with ExitStack() as stack:
+        running = []
+        for kind in LOADS[beside]:
+            peer = ('benchmarks.latency_peers', kind, str(size.busy_samples))
+            running.append(stack.enter_context(process(domain, *peer)))
+        # The first call is answered: all is compiled.
+        firsts = [peer.stdout.readline() for peer in running]
+        if not all(firsts):
+            raise RuntimeError('The service does not answer, or a process has not started.')
+        rows = latencies(probe, size.busy_rates, size.busy_rounds, size.seconds, beside)
+        for kind, peer, first in zip(LOADS[beside], running, firsts):
+            if peer.poll() is not None:
+                raise RuntimeError(f'The process {kind} has ended: {peer.stderr.read()}')
+            peer.send_signal(signal.SIGTERM)
+            # A line that the signal has cut off has no end.
+            lines = [first, *peer.stdout.read().splitlines(keepends=True)]
+            if kind != 'loop':
+                durations = [float(line) for line in lines if line.endswith('\n')]
+                calls.append(Calls(beside, len(durations), median(durations)))
+    return rows, calls
 
 
 def measure(size: Size) -> Results:
     """Measure everything."""
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-    with session() as (probe, domain):
+    with session(size.report_period) as (probe, domain):
         for contestant in CONTESTANTS:  # the first messages of a process are slower
             probe.stream(contestant, 1000, round(500 * size.seconds))
-        idle = latencies(probe, size.rates, size.rounds, size.seconds, '')
-        busy = latencies(probe, size.busy_rates, size.busy_rounds, size.seconds, '')
-        calls = []
-        for kind in ('motion', 'trajectory'):
-            rows, called = beside_calls(probe, domain, kind, size)
+        idle = latencies(probe, size.rates, size.rounds, size.seconds)
+        busy, calls = [], []
+        for beside in LOADS:
+            rows, called = beside_load(probe, domain, beside, size)
             busy += rows
-            calls.append(called)
+            calls += called
         sustained = [sustained_rate(probe, contestant, size) for contestant in CONTESTANTS]
     return Results(idle, sustained, busy, calls)
 
@@ -372,9 +445,9 @@ def text(results: Results) -> str:
         [
             '.. rubric:: From sending a motion to receiving its efforts [µs]\n',
             idle_table(results),
-            '.. rubric:: Highest rate without a lost sample\n',
+            '.. rubric:: Highest rate at which no more than 1 % of the samples are left out\n',
             sustained_table(results),
-            '.. rubric:: Beside a client of the service that calls it back to back [µs]\n',
+            '.. rubric:: Beside what other processes do [µs]\n',
             busy_table(results),
         ]
     )
@@ -382,7 +455,7 @@ def text(results: Results) -> str:
 
 def idle_table(results: Results) -> str:
     """Percentiles at each rate, with the ratio to the relay."""
-    lines = [['rate', '', 'p50', 'p99', 'p99.9', 'samples', 'lost']]
+    lines = [['rate', '', 'p50', 'p99', 'p99.9', 'CPU per sample', 'samples', 'unanswered']]
     by_rate = {(row.rate, row.contestant): row for row in results.idle}
     for rate in sorted({row.rate for row in results.idle}):
         relay, node = (by_rate[rate, contestant] for contestant in CONTESTANTS)
@@ -391,12 +464,15 @@ def idle_table(results: Results) -> str:
                 [
                     f'{rate} Hz',
                     row.contestant,
-                    *(_microseconds(value) for value in (row.p50, row.p99, row.p999)),
+                    *(_microseconds(value) for value in (row.p50, row.p99, row.p999, row.cpu)),
                     str(row.samples),
                     str(row.lost),
                 ]
             )
-        ratios = (node.p50 / relay.p50, node.p99 / relay.p99, node.p999 / relay.p999)
+        ratios = [
+            getattr(node, name) / max(getattr(relay, name), 1e-9)
+            for name in ('p50', 'p99', 'p999', 'cpu')
+        ]
         lines.append([f'{rate} Hz', 'ratio', *(f'{ratio:.2f}' for ratio in ratios), '', ''])
     return report.grid(lines)
 
@@ -409,19 +485,26 @@ def sustained_table(results: Results) -> str:
 
 
 def busy_table(results: Results) -> str:
-    """Percentiles with and without clients of the service."""
-    lines = [['service', 'rate', '', 'p50', 'p99', 'largest', 'lost', 'a call takes']]
-    calls = {row.service: f'{1e3 * row.seconds:.0f} ms' for row in results.calls}
-    names = {'': 'idle', 'motion': 'motion samples', 'trajectory': 'trajectories'}
-    for row in sorted(results.busy, key=lambda row: (list(names).index(row.service), row.rate)):
+    """Percentiles with and without other processes, and what the node says of itself."""
+    lines = [
+        [
+            *('beside', 'rate', '', 'p50', 'p99', 'largest', 'unanswered'),
+            *('late p50', 'late p99', 'left out', 'a call takes'),
+        ]
+    ]
+    calls = {row.beside: f'{1e3 * row.seconds:.0f} ms' for row in results.calls}
+    names = list(LOADS)
+    for row in sorted(results.busy, key=lambda row: (names.index(row.beside), row.rate)):
+        said = (_microseconds(row.late50), _microseconds(row.late99), str(row.left_out))
         lines.append(
             [
-                names[row.service],
+                row.beside,
                 f'{row.rate} Hz',
                 row.contestant,
                 *(_microseconds(value) for value in (row.p50, row.p99, row.largest)),
-                str(row.lost),
-                calls.get(row.service, ''),
+                f'{100 * row.lost / row.samples:.2g} %',
+                *(said if row.contestant == 'node' else ('', '', '')),
+                calls.get(row.beside, ''),
             ]
         )
     return report.grid(lines)

@@ -1,13 +1,15 @@
-"""What the latency benchmark starts as other processes: a relay, and callers of the service.
+"""What the latency benchmark starts as other processes: a relay, callers of the service, a load.
 
     python -m benchmarks.latency_peers relay [--ros-args ...]
     python -m benchmarks.latency_peers motion 10000
     python -m benchmarks.latency_peers trajectory 10000
+    python -m benchmarks.latency_peers loop
 
 The relay receives a JointMotion and publishes a JointEffort of the same size, with no computation:
 what rclpy and the middleware take by themselves. A caller calls the service again and again, and
 prints how long each call took [s]; it finds the service in the namespace that the environment
-variable LATENCY_NAMESPACE names. Both run until they are terminated.
+variable LATENCY_NAMESPACE names. The loop has nothing to do with ROS and never pauses. All run
+until they are terminated.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Relay(Node):
     def __init__(self) -> None:
         super().__init__('relay')
         self._publisher = self.create_publisher(JointEffort, '~/joint_effort', qos.OUTPUT)
-        self.create_subscription(JointMotion, '~/joint_motion', self._on_motion, qos.INPUT)
+        self.create_subscription(JointMotion, '~/joint_motion', self._on_motion, qos.NEWEST)
 
     def _on_motion(self, motion: JointMotion) -> None:
         effort = JointEffort(header=motion.header, joint_names=motion.joint_names)
@@ -104,6 +106,10 @@ def main(arguments: Sequence[str]) -> int:
     """Run what is asked for."""
     if arguments[0] == 'relay':
         return run(Relay, arguments[1:])
+    if arguments[0] == 'loop':
+        print('running', flush=True)
+        while True:
+            pass
     call(REQUESTS[arguments[0]](int(arguments[1])))
     return 0
 

@@ -55,11 +55,11 @@ MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]
 EVERYTHING = QoSProfile(depth=100_000, reliability=ReliabilityPolicy.RELIABLE)
 INPUTS = {
     'robot_description': (String, qos.ROBOT_DESCRIPTION),
-    'joint_motion': (JointMotion, qos.INPUT),
-    'joint_trajectory': (JointTrajectory, qos.INPUT),
-    'wrench_motion': (WrenchMotion, qos.INPUT),
-    'joint_states': (JointState, qos.INPUT),
-    'wrench': (WrenchStamped, qos.INPUT),
+    'joint_motion': (JointMotion, qos.OUTPUT),
+    'joint_trajectory': (JointTrajectory, qos.OUTPUT),
+    'wrench_motion': (WrenchMotion, qos.OUTPUT),
+    'joint_states': (JointState, qos.OUTPUT),
+    'wrench': (WrenchStamped, qos.OUTPUT),
 }
 
 
@@ -128,7 +128,10 @@ class NodeProcess:
 
     def __init__(self, domain: int, **parameters: object) -> None:
         self.domain = domain
-        values = {'input_timeout': 0.0, 'diagnostics_period': 0.1, **parameters}
+        # Clients count answers, and some have many samples under way.
+        values = {
+            'input_timeout': 0.0, 'diagnostics_period': 0.1, 'answer_all': True, **parameters
+        }
         self._arguments = [
             word for name, value in values.items() for word in ('-p', f'{name}:={_yaml(value)}')
         ]

@@ -64,15 +64,15 @@ class Harness:
             'robot_description': self.client.create_publisher(
                 String, 'robot_description', qos.ROBOT_DESCRIPTION
             ),
-            'joint_motion': self.client.create_publisher(JointMotion, 'joint_motion', qos.INPUT),
+            'joint_motion': self.client.create_publisher(JointMotion, 'joint_motion', qos.OUTPUT),
             'joint_trajectory': self.client.create_publisher(
-                JointTrajectory, 'joint_trajectory', qos.INPUT
+                JointTrajectory, 'joint_trajectory', qos.OUTPUT
             ),
             'wrench_motion': self.client.create_publisher(
-                WrenchMotion, 'wrench_motion', qos.INPUT
+                WrenchMotion, 'wrench_motion', qos.OUTPUT
             ),
             'stiffness_motion': self.client.create_publisher(
-                StiffnessMotion, 'stiffness_motion', qos.INPUT
+                StiffnessMotion, 'stiffness_motion', qos.OUTPUT
             ),
         }
         for topic, kind, profile in (
@@ -88,7 +88,10 @@ class Harness:
         if description_first is not None:
             self.describe(description_first)
         values = {'diagnostics_period': 0.1, 'planning_process': False, **(parameters or {})}
-        overrides = [Parameter(name, value=value) for name, value in values.items()]
+        overrides = [
+            Parameter(name.format(namespace=self.namespace), value=value)
+            for name, value in values.items()
+        ]
         self.node = HodynNode(
             context=self.context, namespace=self.namespace, parameter_overrides=overrides
         )

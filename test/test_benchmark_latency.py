@@ -40,10 +40,10 @@ def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, capsys)
     assert {(v['contestant'], v['rate']) for v in values['idle']} == {
         (name, rate) for name in both for rate in size.rates
     }
-    assert {(v['contestant'], v['service'], v['rate']) for v in values['busy']} == {
-        (name, service, rate)
+    assert {(v['contestant'], v['beside'], v['rate']) for v in values['busy']} == {
+        (name, beside, rate)
         for name in both
-        for service in ('', 'motion', 'trajectory')
+        for beside in latency.LOADS
         for rate in size.busy_rates
     }
     for v in values['idle'] + values['busy']:
@@ -53,7 +53,14 @@ def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, capsys)
         assert 1e-6 < v['p50'] <= v['p99'] <= v['p999'] <= v['largest'] < latency.TIMEOUT
     assert [v['contestant'] for v in values['sustained']] == list(both)
     assert all(v['rate'] in (0, 1000, 2000) and v['end'] for v in values['sustained'])
-    assert {v['service'] for v in values['calls']} == {'motion', 'trajectory'}
+    for v in values['idle'] + values['busy']:
+        # What the client misses is what the node says that it has left out.
+        assert v['left_out'] == (v['lost'] if v['contestant'] == 'node' else 0)
+        assert np.isnan(v['late50']) == (v['contestant'] == 'relay')
+        assert not v['late50'] > v['late99']
+    assert [v['beside'] for v in values['calls']] == [
+        beside for beside, kinds in latency.LOADS.items() if set(kinds) - {'loop'}
+    ]
     assert all(v['answered'] >= 1 and v['seconds'] > 0.0 for v in values['calls'])
 
     text = include.read_text()
@@ -64,7 +71,8 @@ def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, capsys)
         [f'{rate} Hz', name] for rate in size.rates for name in (*both, 'ratio')
     ]
     assert [line[0] for line in rows[8:10]] == list(both)
-    assert len(rows) == 1 + 3 * len(size.rates) + 1 + 2 + 1 + 6 * len(size.busy_rates)
+    busy = 2 * len(latency.LOADS) * len(size.busy_rates)
+    assert len(rows) == 1 + 3 * len(size.rates) + 1 + 2 + 1 + busy
 
 
 def test_processes_find_the_modules_that_the_benchmark_finds(latency, tmp_path, monkeypatch):
@@ -95,21 +103,19 @@ class FakeProbe:
 
     def stream(self, contestant, rate, samples):
         self.asked.append((contestant, rate, samples))
-        lost = pending = 0
+        lost = 0
         reached = float(rate)
         if rate > self._highest:
             lost = samples // 4 if self._failure == 'loses' else 0
-            pending = samples // 2 if self._failure == 'falls behind' else 0
             reached = 0.5 * rate if self._failure == 'is not asked so fast' else rate
         times = np.arange(1, samples - lost + 1) * (1e-6 if contestant == 'relay' else 3e-6)
-        return self._stream(times, lost, pending, reached)
+        return self._stream(times, lost, reached, cpu=1e-4 * samples)
 
 
 @pytest.mark.parametrize(
     ('failure', 'end'),
     [
-        ('loses', '8000 Hz: 25 % lost'),
-        ('falls behind', '8000 Hz: falls behind'),
+        ('loses', '8000 Hz: 25 % left out'),
         ('is not asked so fast', '8000 Hz: the client sends 4000 Hz at most'),
     ],
 )
@@ -130,7 +136,7 @@ def test_the_climb_ends_at_the_highest_rate(latency):
 
 def test_figures_are_percentiles_over_all_rounds_and_ratios_to_the_relay(latency):
     probe = FakeProbe(latency.Stream, 1500, 'loses')
-    rows = latency.latencies(probe, (1000, 2000), 3, 1.0, '')
+    rows = latency.latencies(probe, (1000, 2000), 3, 1.0)
     assert len(probe.asked) == 12, 'both contestants in three rounds at two rates'
     found = {(row.contestant, row.rate): row for row in rows}
     relay = found['relay', 1000]
@@ -142,7 +148,7 @@ def test_figures_are_percentiles_over_all_rounds_and_ratios_to_the_relay(latency
     assert (found['node', 2000].samples, found['node', 2000].lost) == (6000, 1500)
     results = latency.Results(rows, [], [], [])
     ratios = [line for line in rows_of(latency.idle_table(results)) if line[1] == 'ratio']
-    assert [line[2:5] for line in ratios] == [['3.00'] * 3] * 2
+    assert [line[2:6] for line in ratios] == [['3.00'] * 3 + ['1.00']] * 2
 
 
 def test_requests_of_the_callers_are_what_the_service_takes(latency):

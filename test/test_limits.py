@@ -1,5 +1,7 @@
 """Limits: where a motion exceeds them, and what may be given as one."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import robots
@@ -82,15 +84,15 @@ def test_bad_limit_is_refused_with_the_reason(extra, reason):
 
 
 @pytest.mark.parametrize('orders', [3, 4, 5])
-def test_quick_check_of_a_sample_agrees_with_the_search(orders):
+def test_quick_check_of_samples_counts_what_the_search_finds(orders):
     limits = motion_limits(MODEL, EXTRA)
-    check = LimitCheck(limits)
+    check = LimitCheck(MODEL, limits)
     bounds = np.array(
         [limits.upper, limits.velocity, limits.acceleration, limits.jerk, [np.inf, np.inf]]
     )[:orders]
     bounds_of_effort = np.array([limits.effort, limits.effort_dot, [np.inf, np.inf]])
     random = np.random.default_rng(4)
-    kept = []
+    kept, hits = [], Counter()
     for _ in range(500):
         # Most values within, some on and some beyond their limits; any value where there is none.
         factors = random.choice([0.0, -0.5, 0.9, 1.0, -1.0, 1.0 + 1e-12, 1.1, -1.1], (8, 2))
@@ -99,6 +101,9 @@ def test_quick_check_of_a_sample_agrees_with_the_search(orders):
         bound = bounds_of_effort[: orders - 2]
         effort = factors[5 : 5 + orders - 2] * np.where(np.isfinite(bound), bound, 1e9)
         found = find_violations(MODEL, limits, motion[None], effort[None])
-        kept.append(check.is_kept(motion, effort))
+        kept.append(not check.look(motion, effort))
         assert kept[-1] == (found == ())
+        hits.update(f'{item.quantity} of {item.joint_name}' for item in found)
     assert 50 < sum(kept) < 450
+    assert check.take_hits() == hits
+    assert check.take_hits() == {}, 'they are taken once'

@@ -219,7 +219,7 @@ def test_limits_of_motors_show_in_the_diagnostics(start):
 
 def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(start):
     D = 20.0
-    harness = start({**ELASTIC, 'actuators.elbow.damping': D})
+    harness = start({**ELASTIC, 'actuators.elbow.damping': D, 'answer_all': True})
     begin = harness.node.get_clock().now().nanoseconds
     step = 5_000_000
     t = np.arange(200) * step / 1e9

@@ -34,8 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = [entry.name for entry in ENTRIES]
 READ_ONLY = {
     'base_link', 'tip_link', 'gravity', 'planning_process', 'diagnostics_period',
-    'max_waiting_requests', 'allow_impossible_inertia',
-    'mirror_efforts',
+    'max_waiting_requests', 'allow_impossible_inertia', 'mirror_efforts', 'answer_all',
 }  # fmt: skip
 # What rclpy declares itself.
 OF_RCLPY = {'use_sim_time', 'start_type_description_service'}
@@ -158,7 +157,7 @@ def test_choices_are_named_and_all_of_them_are_taken(plain_node, name, choices):
     for choice in choices:
         (result,) = node.set_parameters([parameter(name, choice)])
         assert result.successful, result.reason
-        part, _, key = name.rpartition('.')
+        part, _, key = name.replace('wrench_', 'wrench.').rpartition('.')
         holder = getattr(parameters.settings, part) if part else parameters.settings
         assert getattr(holder, key) == choice
 
@@ -169,9 +168,8 @@ def test_choices_are_named_and_all_of_them_are_taken(plain_node, name, choices):
 def test_values_reach_the_settings(plain_node):
     values = {
         'base_link': 'a', 'tip_link': 'b', 'gravity': [1.0, 2.0, 3.0], 'planning_process': False,
-        'allow_impossible_inertia': True,
-        'mirror_efforts': True, 'diagnostics_period': 2.5, 'max_waiting_requests': 3,
-        'publish_rate': 12.5,
+        'allow_impossible_inertia': True, 'mirror_efforts': True, 'answer_all': True,
+        'diagnostics_period': 2.5, 'max_waiting_requests': 3, 'publish_rate': 12.5,
         'trajectory_sample_period': 0.25, 'max_samples': 77, 'max_trajectory_points': 55,
         'max_message_size': 4096, 'interpolation': 'jtc', 'allow_partial_joints': True,
         'stop_duration': 1.5, 'input_timeout': 2.0, 'wrench_timeout': 0.75,
@@ -190,6 +188,8 @@ def test_values_reach_the_settings(plain_node):
         assert values[entry.name] != default, 'a default would reach the settings anyway'
     settings = Parameters(plain_node(**values)).settings
     read = flat(dataclasses.asdict(settings))
+    for key in ('timeout', 'stale_policy', 'fade_time'):  # of given wrenches too
+        read[f'wrench_{key}'] = read.pop(f'wrench.{key}')
     assert read.pop('limits') == read.pop('actuators') == ()
     assert {name: list(v) if isinstance(v, tuple) else v for name, v in read.items()} == values
 

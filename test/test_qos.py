@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 import rclpy
 import robots
+from diagnostic_msgs.msg import DiagnosticStatus
 from hodyn_msgs.msg import JointEffort, JointMotion
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from ros_harness import TIMEOUT, next_domain
+from ros_harness import TIMEOUT, Harness, next_domain
+from std_msgs.msg import String
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros import qos
@@ -109,9 +111,14 @@ def test_override_that_cannot_be_used_is_an_error_that_says_so(context, policy, 
     node.destroy_node()
 
 
-def test_sensor_input_takes_reliable_and_best_effort_publishers_and_a_second_at_1_khz():
+def test_inputs_of_one_instant_are_shallow_unless_a_series_is_wanted(hodyn_node):
     assert qos.SENSOR_INPUT.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert qos.SENSOR_INPUT.depth >= 1000
+    for answer_all, depths in ((False, (1, 16, 16)), (True, (1000, 1000, 1000))):
+        node = hodyn_node('-p', f'answer_all:={str(answer_all).lower()}')
+        found = {item.topic_name: item.qos_profile.depth for item in node.subscriptions}
+        topics = ('/joint_motion', '/joint_states', '/wrench_motion')
+        assert tuple(found[topic] for topic in topics) == depths
+    assert qos.NEWEST.depth == 1
 
 
 def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node):
@@ -148,3 +155,29 @@ def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node
     client.destroy_node()
     assert heard
     np.testing.assert_allclose(heard[0].effort, inverse_dynamics(model, motion)[0])
+
+
+def test_publishers_that_do_not_fit_are_named_with_the_reason():
+    harness = Harness({'robot_description': robots.TWO_LINK})
+    context = Context()  # a process has one type for each topic
+    rclpy.init(context=context, domain_id=harness.context.get_domain_id())
+    other = Node('other', context=context, namespace=harness.namespace)
+    start = f'/{harness.namespace}/other publishes /{harness.namespace}/'
+    try:
+        other.create_publisher(JointMotion, 'joint_motion', BEST_EFFORT)
+        # The client of the harness publishes the same topic and is heard.
+        status = harness.status('joint_motion', lambda s: 'unheard' in s.message)
+        assert (status.level, status.message) == (
+            DiagnosticStatus.WARN,
+            f'{start}joint_motion unheard: Best effort publisher and reliable subscription',
+        )
+        other.create_publisher(String, 'wrench', 10)
+        status = harness.status('wrench', lambda s: 'unheard' in s.message)
+        assert status.message == (
+            f'{start}wrench unheard: it sends std_msgs/msg/String, expected '
+            'geometry_msgs/msg/WrenchStamped'
+        )
+    finally:
+        other.destroy_node()
+        rclpy.shutdown(context=context)
+        harness.close()

@@ -27,7 +27,7 @@ class Simulation:
         self.harness = Harness({'use_sim_time': True, **parameters})
         self.clock = self.harness.client.create_publisher(Clock, '/clock', QoSProfile(depth=10))
         self.joint_states = self.harness.client.create_publisher(
-            JointState, 'joint_states', qos.INPUT
+            JointState, 'joint_states', qos.OUTPUT
         )
         for publisher in (self.clock, self.joint_states):
             self.harness.wait(lambda p=publisher: p.get_subscription_count() > 0, 'match')

@@ -52,36 +52,48 @@ class Violation(NamedTuple):
 
 
 class LimitCheck:
-    """Quick test of single samples against the same limits.
+    """Counts which of the same limits the samples of a stream exceed, as quickly as may be.
 
     Parameters
     ----------
+    model : RobotModel
     limits : MotionLimits
     """
 
-    def __init__(self, limits: MotionLimits) -> None:
-        ranges = [(limits.lower, limits.upper)]
-        ranges += [
-            (-limit, limit)
-            for limit in (
-                limits.velocity,
-                limits.acceleration,
-                limits.effort,
-                limits.jerk,
-                limits.effort_dot,
-            )
-        ]
-        lower, upper = (np.array(bounds) for bounds in zip(*ranges))
+    def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
+        self._quantities, *bounds = zip(*_ranges(limits))
+        lower, upper = np.array(bounds)
         slack = _slack(upper)
         self._lower, self._upper = lower - slack, upper + slack
+        self._names = model.joint_names
+        self._hits = np.zeros(upper.shape, dtype=np.int64)
 
-    def is_kept(self, motion: Array, effort: Array) -> bool:
-        """Whether a motion (K, n) with efforts (K-2, n) exceeds none of the limits."""
-        rows = (motion[:3], effort[:1], motion[3:4], effort[1:2])
-        values = np.concatenate(rows)
+    def look(self, motion: Array, effort: Array) -> bool:
+        """Count what a motion (K, n) with efforts (K-2, n) exceeds; return whether that is any."""
+        values = np.concatenate((motion[:3], effort[:1], motion[3:4], effort[1:2]))
         K = len(values)
         is_outside = (values < self._lower[:K]) | (values > self._upper[:K])
-        return not is_outside.any()
+        if not is_outside.any():
+            return False
+        self._hits[:K] += is_outside
+        return True
+
+    def take_hits(self) -> dict[str, int]:
+        """How many samples have exceeded each limit since the last call, in words."""
+        hits = {
+            f'{self._quantities[k]} of {self._names[joint]}': int(self._hits[k, joint])
+            for k, joint in np.argwhere(self._hits)
+        }
+        self._hits[:] = 0
+        return hits
+
+
+def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
+    """Quantities with their lowest and highest values, by the orders that they need."""
+    yield 'position', limits.lower, limits.upper
+    for quantity in ('velocity', 'acceleration', 'effort', 'jerk', 'effort_dot'):
+        limit = getattr(limits, quantity)
+        yield quantity, -limit, limit
 
 
 def motion_limits(
@@ -147,18 +159,12 @@ def find_violations(
         Ordered by quantity, then by joint; empty where all limits are kept.
     """
     motion, effort = np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64)
-    series = {
-        'position': (motion[:, 0], limits.lower, limits.upper),
-        'velocity': (motion[:, 1], -limits.velocity, limits.velocity),
-        'acceleration': (motion[:, 2], -limits.acceleration, limits.acceleration),
-        'effort': (effort[:, 0], -limits.effort, limits.effort),
-    }
+    series = [*np.moveaxis(motion[:, :3], 1, 0), effort[:, 0]]
     if motion.shape[1] > 3:
-        series['jerk'] = (motion[:, 3], -limits.jerk, limits.jerk)
-        series['effort_dot'] = (effort[:, 1], -limits.effort_dot, limits.effort_dot)
+        series += [motion[:, 3], effort[:, 1]]
     return tuple(
         violation
-        for quantity, (values, lower, upper) in series.items()
+        for (quantity, lower, upper), values in zip(_ranges(limits), series)
         for violation in _worst(model, quantity, values, lower, upper)
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -26,17 +25,6 @@ class Cause(NamedTuple):
     """How often; 0 for a state that goes on."""
 
 
-@dataclass
-class _Held:
-    """The latest cause of one kind and level, until it has been quiet long enough."""
-
-    level: bytes
-    text: str
-    count: int
-    time: float
-    reports: int = 0
-
-
 class Alarm:
     """Level and message of one status.
 
@@ -44,14 +32,12 @@ class Alarm:
     ----------
     quiet_time : float
         Time without a cause after which a level falls [s].
-    quiet_reports : int
-        Number of reports without a cause that this needs as well, so that a level is seen also
-        where reports are rare.
     """
 
-    def __init__(self, quiet_time: float, quiet_reports: int = 3) -> None:
-        self._quiet_time, self._quiet_reports = quiet_time, quiet_reports
-        self._held: dict[tuple[bytes, str], _Held] = {}
+    def __init__(self, quiet_time: float) -> None:
+        self._quiet_time = quiet_time
+        # The latest cause of each level and kind, and when it was.
+        self._held: dict[tuple[bytes, str], tuple[Cause, float]] = {}
 
     def report(self, causes: Iterable[Cause], now: float, fine: str) -> tuple[bytes, str]:
         """Level and message at a time.
@@ -71,36 +57,24 @@ class Alarm:
         message : str
             The latest cause, and how often its kind has come since it was last quiet.
         """
-        causes = sorted(causes, key=lambda cause: severity(cause.level))
-        for held in self._held.values():
-            held.reports += 1
+        causes = sorted(causes, key=_severity)
         for cause in causes:
             # Silence that is over is no silence any more, but it was worth a warning.
             level = WARN if cause.level == STALE else cause.level
             before = self._held.pop((level, cause.kind), None)
-            count = cause.count + (before.count if before else 0)
-            self._held[level, cause.kind] = _Held(level, cause.text, count, now)
+            count = cause.count + (before[0].count if before else 0)
+            self._held[level, cause.kind] = Cause(level, cause.kind, cause.text, count), now
         self._held = {
-            key: held
-            for key, held in self._held.items()
-            if now - held.time < self._quiet_time or held.reports < self._quiet_reports
+            key: held for key, held in self._held.items() if now - held[1] < self._quiet_time
         }
         if not self._held:
             return OK, fine
-        levels = [item.level for item in [*self._held.values(), *causes]]
-        latest = list(self._held.values())[-1]
-        return max(levels, key=severity), _message(latest, now)
+        worst = max([*(cause for cause, _ in self._held.values()), *causes], key=_severity)
+        latest, time = list(self._held.values())[-1]
+        notes = [f'{latest.count} times'] * (latest.count > 1)
+        notes += [f'last {now - time:.1f} s ago'] * (now > time)
+        return worst.level, f'{latest.text} ({", ".join(notes)})' if notes else latest.text
 
 
-def severity(level: bytes) -> int:
-    """Place of a level among all, the worst being the highest."""
-    return _SEVERITY.index(level)
-
-
-def _message(held: _Held, now: float) -> str:
-    notes = []
-    if held.count > 1:
-        notes.append(f'{held.count} times')
-    if now > held.time:
-        notes.append(f'last {now - held.time:.1f} s ago')
-    return f'{held.text} ({", ".join(notes)})' if notes else held.text
+def _severity(cause: Cause) -> int:
+    return _SEVERITY.index(cause.level)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,6 +12,9 @@ from pathlib import Path
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
+from rclpy.qos import QoSCompatibility, qos_check_compatible
+from rclpy.subscription import Subscription
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from hodyn_ros.ros.alarm import ERROR, OK, STALE, WARN, Alarm, Cause
 from hodyn_ros.ros.answers import Robot
@@ -26,6 +29,14 @@ _INTERVALS = 20
 _FEWEST_INTERVALS = 10
 _USUAL_INTERVALS = 10.0
 _LONGEST_INTERVALS = 3.0
+
+# Of an interval, at most so many latenesses are looked at. A larger share of samples left out is
+# worth a warning: now and then one is, on every machine.
+_LATENESSES = 10_000
+_LEFT_OUT = 0.01
+
+# Name of a node that the middleware knows by its publishers only, for a moment.
+_UNKNOWN = '_NODE_NAME_UNKNOWN_'
 
 _PROCESS_LEVELS = {'off': OK, 'running': OK, 'starting': WARN, 'ended': ERROR}
 """States of the planning process."""
@@ -42,21 +53,53 @@ def resident_memory(pid: int | None = None) -> int | None:
 
 def publisher_names(node: Node, topic: str) -> list[str]:
     """Fully qualified names of the nodes that publish a topic, one for each publisher."""
-    return sorted(
-        f'{info.node_namespace.rstrip("/")}/{info.node_name}'
-        for info in node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
-    )
+    infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
+    return sorted(map(_full_name, infos))
 
 
-class _Input:
+def _full_name(info: TopicEndpointInfo) -> str:
+    return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+
+
+def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
+    """Why some publishers of a topic are not heard, in words."""
+    found = []
+    package, part, *_ = subscription.msg_type.__module__.split('.')
+    kind = f'{package}/{part}/{subscription.msg_type.__name__}'
+    for info in node.get_publishers_info_by_topic(subscription.topic_name):
+        fit, reason = qos_check_compatible(info.qos_profile, subscription.qos_profile)
+        if info.topic_type != kind:
+            reason = f'it sends {info.topic_type}, expected {kind}'
+        elif fit != QoSCompatibility.ERROR:
+            reason = ''
+        if not reason or info.node_name == _UNKNOWN:
+            continue
+        reason = reason.removeprefix('ERROR: ').rstrip('; ')
+        found.append(
+            f'{_full_name(info)} publishes {subscription.topic_name} unheard: {reason}'
+        )
+    return found
+
+
+class _Part:
+    """What has happened since the start, what since the report before, and the level of that."""
+
     def __init__(self, quiet_time: float) -> None:
         self.alarm = Alarm(quiet_time)
+        self.total: Counter[str] = Counter()
+        self.recent: Counter[str] = Counter()
+
+    def add(self, what: str, count: int = 1) -> None:
+        self.total[what] += count
+        self.recent[what] += count
+
+
+class _Input(_Part):
+    def __init__(self, quiet_time: float) -> None:
+        super().__init__(quiet_time)
         self.timeout = 0.0
-        self.received = self.recent_received = 0
         self.refused: Counter[str] = Counter()
-        self.recent_refused = 0
-        self.dropped = self.recent_dropped = 0
-        self.gaps = self.recent_gaps = 0
+        self.lateness: deque[float] = deque(maxlen=_LATENESSES)
         self.longest_gap = self.recent_gap = 0.0
         self.last_arrival: float | None = None  # of one that was taken
         self.last_sign: float | None = None  # of life: also of one that was refused
@@ -64,6 +107,7 @@ class _Input:
         self.silent = False
         self.last_error = ''
         self.publishers: tuple[str, ...] = ()
+        self.unheard: tuple[str, ...] = ()
 
     def sign_of_life(self, now: float) -> None:
         if self.silent:
@@ -86,44 +130,39 @@ class _Input:
         return silence if silence > patience else None
 
 
-class _Output:
+class _Output(_Part):
     """What became of the messages of an output topic."""
 
     def __init__(self, quiet_time: float) -> None:
-        self.alarm = Alarm(quiet_time)
-        self.published = self.recent_published = 0
+        super().__init__(quiet_time)
         self.limit_hits: Counter[str] = Counter()
-        self.recent_limit_hits = 0
-        self.stops = self.recent_stops = 0
         self.stopped_because = ''
 
-    def publish(self, limit_hits: Sequence[str]) -> None:
-        self.published += 1
-        self.recent_published += 1
-        self.recent_limit_hits += len(limit_hits)
-        self.limit_hits.update(limit_hits)
+    def exceed(self, limit_hits: Iterable[str] | Mapping[str, int]) -> None:
+        hits = Counter(limit_hits)
+        self.add('limit', hits.total())
+        self.limit_hits.update(hits)
 
     def stop(self, reason: str) -> None:
         self.stopped_because = reason
-        self.stops += 1
-        self.recent_stops += 1
+        self.add('stop')
 
     def causes(self) -> Iterable[Cause]:
-        if self.recent_limit_hits:
-            yield Cause(WARN, 'limit', 'limits are exceeded', self.recent_limit_hits)
+        if self.recent['limit']:
+            yield Cause(WARN, 'limit', 'limits are exceeded', self.recent['limit'])
         if self.stopped_because:
             text = f'the output is held back: {self.stopped_because}'
-            yield Cause(ERROR, 'stop', text, self.recent_stops)
+            yield Cause(ERROR, 'stop', text, self.recent['stop'])
 
     def values(self, interval: float) -> dict[str, object]:
         """Values for the report, those of limits apart; starts a new interval."""
         values = {
-            'published': self.published,
-            'rate [Hz]': f'{self.recent_published / interval:.1f}',
+            'published': self.total['published'],
+            'rate [Hz]': f'{self.recent["published"] / interval:.1f}',
             'held back because': self.stopped_because,
-            'held back': self.stops,
+            'held back': self.total['stop'],
         }
-        self.recent_published = self.recent_limit_hits = self.recent_stops = 0
+        self.recent.clear()
         self.stopped_because = ''
         return values
 
@@ -135,10 +174,9 @@ class _Output:
 
 
 class Diagnostics:
-    """Counters that any thread may feed; `report` turns them into a message.
+    """Counters that the thread of the executor feeds; `report` turns them into a message.
 
-    A level rises with the first report after its cause and falls after a quiet time, at least
-    three reports long.
+    A level rises with the first report after its cause and falls after a quiet time.
 
     Parameters
     ----------
@@ -161,22 +199,18 @@ class Diagnostics:
     ) -> None:
         self._name = name.lstrip('/')
         self._now, self._memory, self._quiet_time = clock, memory, quiet_time
-        self._lock = threading.Lock()
         self._inputs: dict[str, _Input] = {}
         self._last_report = self._now()
         self._hardware_id = ''
         self._wrenches: dict[str, str] = {}
         self._efforts = _Output(quiet_time)
-        self._motors: _Output | None = None
+        self._motors = _Output(quiet_time)
         self._recent_compute_time = self._recent_longest = 0.0
-        self._missed_ticks = self._recent_missed_ticks = 0
         self._estimate: dict[str, object] | None = None
         self._process: dict[str, object] | None = None
-        self._process_alarm = Alarm(quiet_time)
-        self._recent_restarts = 0
+        self._planning = _Part(quiet_time)
         self._waiting: tuple[int, int] | None = None
-        self._node_alarm = Alarm(quiet_time)
-        self._time_jumps = self._recent_time_jumps = 0
+        self._node = _Part(quiet_time)
         self._clock_type = ''
         self._use_sim_time = False
         self._namesakes = 0
@@ -192,17 +226,14 @@ class Diagnostics:
         timeout : float
             Longest silence that is usual [s]; 0: it need not go on.
         """
-        with self._lock:
-            self._input(topic).timeout = timeout
+        self._input(topic).timeout = timeout
 
     def received(self, topic: str) -> None:
         """Count an input that was taken."""
-        with self._lock:
-            entry = self._input(topic)
-            entry.received += 1
-            entry.recent_received += 1
-            entry.last_arrival = self._now()
-            entry.sign_of_life(entry.last_arrival)
+        entry = self._input(topic)
+        entry.add('received')
+        entry.last_arrival = self._now()
+        entry.sign_of_life(entry.last_arrival)
 
     def refused(self, topic: str, reason: str, kind: str = 'invalid') -> None:
         """Count an input that was not taken.
@@ -215,69 +246,84 @@ class Diagnostics:
             One of `hodyn_ros.ros.tally.REFUSALS`; `refusal_kind` tells it of an error.
         """
         check_kind(kind)
-        with self._lock:
-            entry = self._input(topic)
-            entry.refused[kind] += 1
-            entry.recent_refused += 1
-            entry.last_error = reason
-            entry.sign_of_life(self._now())
+        entry = self._input(topic)
+        entry.refused[kind] += 1
+        entry.add('refused')
+        entry.last_error = reason
+        entry.sign_of_life(self._now())
+
+    def arrived(self, topic: str, lateness: float, left_out: int) -> None:
+        """Count an input to which the node turns.
+
+        Parameters
+        ----------
+        topic : str
+        lateness : float
+            Time since its arrival [s].
+        left_out : int
+            How many before it never came to the node.
+        """
+        entry = self._input(topic)
+        entry.add('arrived')
+        entry.add('left out', left_out)
+        entry.lateness.append(lateness)
+
+    def lost(self, topic: str, count: int) -> None:
+        """Count inputs that the middleware says to have lost."""
+        self._input(topic).add('lost', count)
 
     def dropped(self, topic: str, count: int = 1) -> None:
         """Count samples of an input that came too late to be used."""
-        with self._lock:
-            entry = self._input(topic)
-            entry.dropped += count
-            entry.recent_dropped += count
+        self._input(topic).add('dropped', count)
 
     def gap(self, topic: str, length: float) -> None:
         """Count a gap between two samples of an input [s]."""
-        with self._lock:
-            self._add_gaps(self._input(topic), 1, length)
+        entry = self._input(topic)
+        entry.add('gap')
+        entry.longest_gap = max(entry.longest_gap, length)
+        entry.recent_gap = max(entry.recent_gap, length)
 
-    def publishers(self, topic: str, names: Sequence[str]) -> None:
-        """Say who publishes an input, see `publisher_names`."""
-        with self._lock:
-            self._input(topic).publishers = tuple(names)
+    def publishers(
+        self, topic: str, names: Sequence[str], unheard: Sequence[str] = ()
+    ) -> None:
+        """Say who publishes an input, see `publisher_names`, and who does so unheard."""
+        entry = self._input(topic)
+        entry.publishers, entry.unheard = tuple(names), tuple(unheard)
 
     # Output
 
-    def published(self, compute_time: float, limit_hits: Sequence[str]) -> None:
+    def exceeded(self, limit_hits: Mapping[str, int]) -> None:
+        """Count how many outputs have exceeded each limit."""
+        self._efforts.exceed(limit_hits)
+
+    def published(self, compute_time: float, limit_hits: Sequence[str] = ()) -> None:
         """Count an output, the time it took [s], and the limits that it exceeds."""
-        with self._lock:
-            self._efforts.publish(limit_hits)
-            self._recent_compute_time += compute_time
-            self._recent_longest = max(self._recent_longest, compute_time)
+        self._efforts.add('published')
+        if limit_hits:
+            self._efforts.exceed(limit_hits)
+        self._recent_compute_time += compute_time
+        self._recent_longest = max(self._recent_longest, compute_time)
 
     def stopped(self, reason: str) -> None:
         """Note that an output was held back."""
-        with self._lock:
-            self._efforts.stop(reason)
+        self._efforts.stop(reason)
 
     def motors_published(self, limit_hits: Sequence[str]) -> None:
         """Count an output about the motors and the limits that it exceeds."""
-        with self._lock:
-            self._motor_output().publish(limit_hits)
+        self._motors.add('published')
+        self._motors.exceed(limit_hits)
 
     def motors_stopped(self, reason: str) -> None:
         """Note that an output about the motors was held back."""
-        with self._lock:
-            self._motor_output().stop(reason)
-
-    def _motor_output(self) -> _Output:
-        if self._motors is None:
-            self._motors = _Output(self._quiet_time)
-        return self._motors
+        self._motors.stop(reason)
 
     def acting(self, wrenches: Mapping[str, str]) -> None:
         """Note the wrenches that act, by their links."""
-        with self._lock:
-            self._wrenches = dict(wrenches)
+        self._wrenches = dict(wrenches)
 
     def missed_ticks(self, count: int) -> None:
         """Count samples of the stream that were due and never computed."""
-        with self._lock:
-            self._missed_ticks += count
-            self._recent_missed_ticks += count
+        self._efforts.add('tick', count)
 
     # Estimator, planning process, node
 
@@ -293,12 +339,11 @@ class Diagnostics:
         deviation : sequence of float
             Standard deviation of the noise of the measured positions, one for each joint.
         """
-        with self._lock:
-            self._estimate = {
-                'valid order': valid_order,
-                'delay [ms]': f'{1e3 * delay:.3f}',
-                'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviation),
-            }
+        self._estimate = {
+            'valid order': valid_order,
+            'delay [ms]': f'{1e3 * delay:.3f}',
+            'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviation),
+        }
 
     def process(
         self, state: str, restarts: int = 0, last_exit: str = '', pid: int | None = None
@@ -317,28 +362,23 @@ class Diagnostics:
         """
         if state not in _PROCESS_LEVELS:
             raise ValueError(f'State is {state!r}, expected one of {", ".join(_PROCESS_LEVELS)}.')
-        with self._lock:
-            before = 0 if self._process is None else self._process['restarts']
-            self._recent_restarts += max(restarts - before, 0)
-            self._process = {
-                'state': state, 'restarts': restarts, 'last exit': last_exit, 'pid': pid
-            }
+        before = 0 if self._process is None else self._process['restarts']
+        self._planning.add('restart', max(restarts - before, 0))
+        self._process = {
+            'state': state, 'restarts': restarts, 'last exit': last_exit, 'pid': pid
+        }
 
     def waiting(self, count: int, most: int) -> None:
         """Note how many requests of the service wait, and how many may."""
-        with self._lock:
-            self._waiting = (count, most)
+        self._waiting = (count, most)
 
     def time_jumped(self) -> None:
         """Count a jump of the node's clock."""
-        with self._lock:
-            self._time_jumps += 1
-            self._recent_time_jumps += 1
+        self._node.add('jump')
 
     def clock(self, kind: str, use_sim_time: bool) -> None:
         """Say which clock the node follows."""
-        with self._lock:
-            self._clock_type, self._use_sim_time = kind, use_sim_time
+        self._clock_type, self._use_sim_time = kind, use_sim_time
 
     def namesakes(self, count: int) -> None:
         """Say how many other nodes have the name of this one."""
@@ -366,39 +406,31 @@ class Diagnostics:
         algorithms : mapping of str to str
             How efforts are computed.
         """
-        with self._lock:
-            now = self._now()
-            interval = max(now - self._last_report, 1e-9)
-            self._last_report = now
-            self._hardware_id = robot.model.name if robot else ''
-            statuses = [
-                self._model_status(robot, description_error, in_preparation, algorithms),
-                *(
-                    self._input_status(topic, entry, interval, now)
-                    for topic, entry in self._inputs.items()
-                ),
-                self._output_status(interval, now),
-            ]
-            if self._motors is not None:
-                statuses.append(self._motor_status(self._motors, interval, now))
-            if self._estimate is not None:
-                statuses.append(self._estimator_status())
-            if self._process is not None or self._waiting is not None:
-                statuses.append(self._planning_status(now))
-            statuses.append(self._node_status(now))
+        now = self._now()
+        interval = max(now - self._last_report, 1e-9)
+        self._last_report = now
+        self._hardware_id = robot.model.name if robot else ''
+        statuses = [
+            self._model_status(robot, description_error, in_preparation, algorithms),
+            *(
+                self._input_status(topic, entry, interval, now)
+                for topic, entry in self._inputs.items()
+            ),
+            self._output_status(interval, now),
+        ]
+        if self._motors.total:
+            statuses.append(self._motor_status(interval, now))
+        if self._estimate is not None:
+            statuses.append(self._estimator_status())
+        if self._process is not None or self._waiting is not None:
+            statuses.append(self._planning_status(now))
+        statuses.append(self._node_status(now))
         return DiagnosticArray(status=statuses)
 
     def _input(self, topic: str) -> _Input:
         if topic not in self._inputs:
             self._inputs[topic] = _Input(self._quiet_time)
         return self._inputs[topic]
-
-    @staticmethod
-    def _add_gaps(entry: _Input, count: int, longest: float) -> None:
-        entry.gaps += count
-        entry.recent_gaps += count
-        entry.longest_gap = max(entry.longest_gap, longest)
-        entry.recent_gap = max(entry.recent_gap, longest)
 
     def _status(
         self, part: str, level: bytes, message: str, values: Mapping[str, object]
@@ -443,51 +475,53 @@ class Diagnostics:
     def _input_status(
         self, topic: str, entry: _Input, interval: float, now: float
     ) -> DiagnosticStatus:
-        fine = 'no input yet' if entry.received == 0 else 'input is taken'
+        total = entry.total
+        fine = 'input is taken' if total['received'] else 'no input yet'
         level, message = entry.alarm.report(_input_causes(topic, entry, now), now, fine)
+        late = sorted(entry.lateness)
         age = '' if entry.last_arrival is None else f'{now - entry.last_arrival:.3f}'
         values: dict[str, object] = {
             'age of the last input [s]': age,
-            'rate [Hz]': f'{entry.recent_received / interval:.1f}',
-            'received': entry.received,
-            'refused': sum(entry.refused.values()),
+            'rate [Hz]': f'{entry.recent["received"] / interval:.1f}',
+            'received': total['received'],
+            'refused': total['refused'],
             'last error': entry.last_error,
             **{f'refused as {kind}': entry.refused[kind] for kind in REFUSALS},
-            'dropped late samples': entry.dropped,
-            'gaps': entry.gaps,
+            'lateness p50 [ms]': _milliseconds(late, 0.5),
+            'lateness p99 [ms]': _milliseconds(late, 0.99),
+            'left out': total['left out'],
+            'lost by the middleware': total['lost'],
+            'dropped late samples': total['dropped'],
+            'gaps': total['gap'],
             'longest gap [s]': f'{entry.longest_gap:.3f}',
             'publishers': ' '.join(entry.publishers),
         }
-        entry.recent_received = entry.recent_refused = entry.recent_dropped = 0
-        entry.recent_gaps, entry.recent_gap = 0, 0.0
+        entry.lateness.clear()
+        entry.recent.clear()
+        entry.recent_gap = 0.0
         return self._status(topic, level, message, values)
 
     def _output_status(self, interval: float, now: float) -> DiagnosticStatus:
-        causes = []
-        if self._recent_missed_ticks:
-            causes.append(
-                Cause(
-                    WARN, 'tick', 'samples of the stream were missed', self._recent_missed_ticks
-                )
-            )
-        output = self._efforts
+        output, causes = self._efforts, []
+        missed, count = output.recent['tick'], output.recent['published']
+        if missed:
+            causes.append(Cause(WARN, 'tick', 'samples of the stream were missed', missed))
         causes += output.causes()
         level, message = output.alarm.report(causes, now, 'ok')
-        count = output.recent_published
         values = {
             **output.values(interval),
             'mean compute time [ms]': f'{1e3 * self._recent_compute_time / max(count, 1):.3f}',
             'longest compute time [ms]': f'{1e3 * self._recent_longest:.3f}',
-            'missed samples of the stream': self._missed_ticks,
+            'missed samples of the stream': output.total['tick'],
         }
         for link, state in self._wrenches.items():
             values[f'wrench on {link}'] = state
         values.update(output.hits())
         self._recent_compute_time = self._recent_longest = 0.0
-        self._recent_missed_ticks = 0
         return self._status('joint_effort', level, message, values)
 
-    def _motor_status(self, output: _Output, interval: float, now: float) -> DiagnosticStatus:
+    def _motor_status(self, interval: float, now: float) -> DiagnosticStatus:
+        output = self._motors
         level, message = output.alarm.report(list(output.causes()), now, 'ok')
         values = {**output.values(interval), **output.hits()}
         return self._status('motor_reference', level, message, values)
@@ -502,9 +536,9 @@ class Diagnostics:
         causes, values = [], {}
         if self._process is not None:
             state, last_exit = self._process['state'], self._process['last exit']
-            if self._recent_restarts:
+            if restarts := self._planning.recent.pop('restart', 0):
                 text = f'the process was started again, it had ended: {last_exit or "unknown"}'
-                causes.append(Cause(WARN, 'restart', text, self._recent_restarts))
+                causes.append(Cause(WARN, 'restart', text, restarts))
             if _PROCESS_LEVELS[state] != OK:
                 text = f'the process is {state}'
                 causes.append(Cause(_PROCESS_LEVELS[state], 'state', text, 0))
@@ -515,30 +549,27 @@ class Diagnostics:
                 'last exit': last_exit,
                 'memory [MiB]': _mebibytes(None if pid is None else self._memory(pid)),
             }
-            self._recent_restarts = 0
         if self._waiting is not None:
             count, most = self._waiting
             values.update({'waiting requests': count, 'most waiting requests': most})
             if count >= most:
                 text = f'{count} requests wait, no more are taken'
                 causes.append(Cause(WARN, 'waiting', text, 0))
-        level, message = self._process_alarm.report(causes, now, 'ready')
+        level, message = self._planning.alarm.report(causes, now, 'ready')
         return self._status('planning', level, message, values)
 
     def _node_status(self, now: float) -> DiagnosticStatus:
-        causes = []
-        if self._recent_time_jumps:
-            causes.append(Cause(WARN, 'jump', 'the clock jumped', self._recent_time_jumps))
-        self._recent_time_jumps = 0
+        jumps = self._node.recent.pop('jump', 0)
+        causes = [Cause(WARN, 'jump', 'the clock jumped', jumps)] if jumps else []
         if self._namesakes:
             text = f'{self._namesakes} more of this name: each input is answered by all of them'
             causes.append(Cause(WARN, 'name', text, 0))
-        level, message = self._node_alarm.report(causes, now, 'ok')
+        level, message = self._node.alarm.report(causes, now, 'ok')
         values = {
             'memory [MiB]': _mebibytes(self._memory(None)),
             'clock': self._clock_type,
             'use_sim_time': 'true' if self._use_sim_time else 'false',
-            'time jumps': self._time_jumps,
+            'time jumps': self._node.total['jump'],
         }
         return self._status('node', level, message, values)
 
@@ -548,20 +579,36 @@ def _input_causes(topic: str, entry: _Input, now: float) -> Iterable[Cause]:
         count = {2: 'two'}.get(len(entry.publishers), str(len(entry.publishers)))
         names = ', '.join(sorted(entry.publishers))
         yield Cause(WARN, 'publishers', f'{count} publishers on {topic}: {names}', 0)
-    if entry.recent_dropped:
-        yield Cause(WARN, 'late', 'samples came too late', entry.recent_dropped)
-    if entry.recent_gaps:
-        yield Cause(WARN, 'gap', f'a gap of {entry.recent_gap:.3f} s', entry.recent_gaps)
-    if entry.recent_refused:
-        level = WARN if entry.recent_received else ERROR
-        text = f'input was refused: {entry.last_error}'
-        yield Cause(level, 'refusal', text, entry.recent_refused)
+    for text in entry.unheard:
+        yield Cause(WARN, 'unheard', text, 0)
+    recent = entry.recent
+    is_much = recent['left out'] > _LEFT_OUT * (recent['arrived'] + recent['left out'])
+    for level, kind, text in (
+        (WARN, 'left out' * is_much, 'samples were left out, newer ones had come'),
+        (WARN, 'lost', 'samples were lost by the middleware'),
+        (WARN, 'dropped', 'samples came too late'),
+        (WARN, 'gap', f'a gap of {entry.recent_gap:.3f} s'),
+        (
+            WARN if recent['received'] else ERROR,
+            'refused',
+            f'input was refused: {entry.last_error}',
+        ),
+    ):
+        if recent[kind]:
+            yield Cause(level, kind, text, recent[kind])
     silence = entry.silence(now)
     if silence is not None:
         rate = 1.0 / max(statistics.median(entry.intervals), 1e-9)
         text = f'silent for {silence:.1f} s, came at {rate:.3g} Hz before'
         yield Cause(STALE, 'silence', text, 0 if entry.silent else 1)
         entry.silent = True
+
+
+def _milliseconds(latenesses: Sequence[float], share: float) -> str:
+    """Lateness that so many of the sorted ones do not exceed; empty if there is none."""
+    if not latenesses:
+        return ''
+    return f'{1e3 * latenesses[math.ceil(share * len(latenesses)) - 1]:.3f}'
 
 
 def _mebibytes(memory: int | None) -> str:

@@ -168,10 +168,11 @@ class FlatnessControllerNode(Node):
             lambda: self._settings.max_message_size,
             self._diagnostics.received,
             self._refuse,
+            self._diagnostics.arrived,
         )
         inputs.subscribe(LINKS, JointState, lambda m: self._take(LINKS, m), qos.SENSOR_INPUT)
         inputs.subscribe(MOTORS, JointState, lambda m: self._take(MOTORS, m), qos.SENSOR_INPUT)
-        inputs.subscribe(REFERENCE, JointMotion, self._take_reference, qos.INPUT)
+        inputs.subscribe(REFERENCE, JointMotion, self._take_reference, qos.NEWEST)
         inputs.subscribe(
             DESCRIPTION,
             String,

@@ -33,7 +33,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, LimitCheck, find_violations
+from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import HodynError, StaleError, TrajectoryError, WrenchError
 from hodyn_ros.model.robot import RobotModel
@@ -41,6 +41,7 @@ from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import Robot, ready
 from hodyn_ros.ros.conversions import (
+    EFFORT_FIELDS,
     HIGHEST_EFFORT_ORDER,
     NANOSECONDS,
     EffortWriter,
@@ -50,24 +51,18 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
 )
 from hodyn_ros.ros.descriptions import Descriptions
-from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
+from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, unheard_publishers
 from hodyn_ros.ros.inbox import Inbox
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
-from hodyn_ros.ros.mirrors import Mirrors
 from hodyn_ros.ros.motor_output import INPUT as STIFFNESS_INPUT
-from hodyn_ros.ros.motor_output import OUTPUT as MOTOR_OUTPUT
 from hodyn_ros.ros.motor_output import MotorOutput
 from hodyn_ros.ros.parameters import Parameters, declare_robot_description
 from hodyn_ros.ros.planner import Plan
 from hodyn_ros.ros.planning import SERVICE, Asked, Event, Logged, Planner, Served
 from hodyn_ros.ros.planning_process import ProcessState, new_planner
 from hodyn_ros.ros.process import run
-from hodyn_ros.ros.sensors import (
-    is_wrench_estimated_alike,
-    wrench_estimator,
-    wrench_settings,
-)
+from hodyn_ros.ros.sensors import is_wrench_estimated_alike, wrench_estimator
 from hodyn_ros.ros.settings import Settings
 from hodyn_ros.ros.tally import missed_ticks, refusal_kind
 from hodyn_ros.ros.trajectories import TrajectoryInput
@@ -75,16 +70,6 @@ from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
 
 LOG_PERIOD = 1.0  # s
-STREAMS = (
-    'joint_motion',
-    'joint_states',
-    'wrench',
-    'wrench_motion',
-    STIFFNESS_INPUT,
-    'joint_effort',
-    MOTOR_OUTPUT,
-    SERVICE,
-)
 
 
 class HodynNode(Node):
@@ -100,15 +85,17 @@ class HodynNode(Node):
         )
         settings = self._settings
         self._remark = ''
-        self._limit_check: LimitCheck  # these two of the robot in use
+        self._limit_check: LimitCheck | None = None  # these two of the robot in use
         self._writer: EffortWriter
-        self._last_logged: dict[str, float] = {}
+        self._estimate: Estimate | None = None  # of the joint states, not answered yet
+        self._logged: dict[str, tuple[float, int]] = {}  # when, and how many were not since
+        self._unheard: set[str] = set()  # publishers that have been warned of
         self._last_tick: int | None = None
         self._namesakes = 0
         self._checked: tuple[str, RobotModel | None] = '', None  # description about to be set
         self._diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._wrenches = Wrenches(
-            wrench_settings(settings), lambda: wrench_estimator(self._settings)
+            settings.wrench, lambda: wrench_estimator(self._settings)
         )
         self._measured = MeasuredMotion(settings.estimator)
         self._inbox = Inbox(self)
@@ -116,7 +103,10 @@ class HodynNode(Node):
         self._effort_publisher = qos.create_publisher(
             self, JointEffort, '~/joint_effort', qos.OUTPUT
         )
-        self._mirrors = Mirrors(self) if settings.mirror_efforts else None
+        self._mirrors = [
+            qos.create_publisher(self, JointState, f'~/joint_effort/order_{order}', qos.OUTPUT)
+            for order in range(len(EFFORT_FIELDS) if settings.mirror_efforts else 0)
+        ]
         self._estimate_publisher = qos.create_publisher(
             self, MotionEstimate, '~/motion_estimate', qos.OUTPUT
         )
@@ -154,9 +144,11 @@ class HodynNode(Node):
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
         self._create_inputs()
+        # It runs as long as there is a motion.
         self._stream_timer = self.create_timer(
             1.0 / settings.publish_rate, self._on_stream_timer
         )
+        self._stream_timer.cancel()
         # Health is reported in real time, also while simulated time stands still.
         self.create_timer(
             settings.diagnostics_period,
@@ -176,21 +168,25 @@ class HodynNode(Node):
             self.get_logger().info('Waiting for a robot description.')
 
     def _create_inputs(self) -> None:
-        inputs = Inputs(
+        inputs = self._inputs = Inputs(
             self,
             lambda: self._settings.max_message_size,
             self._diagnostics.received,
             self._refuse,
+            self._diagnostics.arrived,
+            self._diagnostics.lost,
         )
-        self._input_topics = {
-            'joint_motion': (JointMotion, self._take_joint_motion, qos.INPUT),
-            'joint_states': (JointState, self._take_joint_states, qos.SENSOR_INPUT),
-            'wrench_motion': (WrenchMotion, self._take_wrench_motion, qos.INPUT),
-            'wrench': (WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
-            STIFFNESS_INPUT: (StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
-        }
-        for topic, (kind, take, profile) in self._input_topics.items():
-            inputs.subscribe(topic, kind, take, profile)
+        is_series = self._settings.answer_all
+        for topic, kind, take, profile in (
+            ('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
+            ('joint_states', JointState, self._take_joint_states, qos.SENSOR_INPUT),
+            ('wrench_motion', WrenchMotion, self._take_wrench_motion, qos.INPUT),
+            ('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
+            (STIFFNESS_INPUT, StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
+        ):
+            then = self._answer_joint_states if topic == 'joint_states' else None
+            profile = qos.as_series(profile) if is_series else profile
+            inputs.subscribe(topic, kind, take, profile, then=then)
         inputs.subscribe(
             'robot_description',
             String,
@@ -271,7 +267,7 @@ class HodynNode(Node):
 
     def _on_settings(self, before: Settings, settings: Settings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
-        self._wrenches.settings = wrench_settings(settings)
+        self._wrenches.settings = settings.wrench
         if not is_wrench_estimated_alike(settings, before):
             self._wrenches.restart_estimators()
         if settings.estimator != before.estimator:
@@ -293,7 +289,9 @@ class HodynNode(Node):
         """Tell the planning which robot there is, or whether to wait for one."""
         robot = self._robot
         if robot is not None:
-            self._limit_check, self._writer = LimitCheck(robot.limits), EffortWriter(robot.model)
+            self._note_limit_hits()
+            self._limit_check = LimitCheck(robot.model, robot.limits)
+            self._writer = EffortWriter(robot.model)
             self._motors.use(robot.drives)
         in_preparation = self._descriptions.in_preparation
         self._planner.set_robot(robot, in_preparation)
@@ -341,36 +339,60 @@ class HodynNode(Node):
     def _take_joint_motion(self, message: JointMotion) -> None:
         robot = self._ready()
         motion = motion_from_message(robot.model, message)
-        stamp = self._checked_stamp(nanoseconds(message.header.stamp))
+        stamp, arrival = self._times(message)
+        age, timeout = (arrival - stamp) / NANOSECONDS, self._settings.input_timeout
+        if timeout and age > timeout:
+            raise StaleError(
+                f'The stamp lay {age:.3f} s in the past when the message arrived, more than '
+                f'input_timeout ({timeout} s). The clocks of sender and node must agree. For '
+                'recorded data, set use_sim_time and play the clock, or set input_timeout to 0.'
+            )
         self._publish_effort(
             robot, motion, stamp, JointEffort.SOURCE_JOINT_MOTION, HIGHEST_EFFORT_ORDER
         )
 
-    def _checked_stamp(self, stamp: int) -> int:
-        now = self._time()
+    def _times(self, message: JointMotion | JointState) -> tuple[int, int]:
+        """Stamp and arrival [ns] of the message that is being taken; a stamp of zero is arrival.
+
+        Raises
+        ------
+        StaleError
+            If it came in time, but has waited here for too long.
+        """
+        arrival, now = self._inputs.arrival, self._time()
+        stamp = nanoseconds(message.header.stamp) or arrival
         timeout = self._settings.input_timeout
-        if not stamp:
-            return now
-        if timeout and now - stamp > timeout * NANOSECONDS:
+        if timeout and now - stamp > timeout * NANOSECONDS >= arrival - stamp:
             raise StaleError(
                 f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
-                f'input_timeout ({timeout} s). For recorded data, set use_sim_time and play the '
-                'clock, or set input_timeout to 0.'
+                f'input_timeout ({timeout} s), since the message has waited for the node for '
+                f'{(now - arrival) / NANOSECONDS:.3f} s: the node or its machine has too much to '
+                'do, or was held up.'
             )
-        return stamp
+        return stamp, arrival
 
     def _take_joint_states(self, message: JointState) -> None:
         if not self._settings.estimator.enabled or self._awaits_robot():
             return
-        robot = self._ready()
+        self._ready()
         measured = self._measured
         dropped = measured.dropped
-        estimate = measured.update(message, self._time(), self._settings.input_timeout)
+        _, arrival = self._times(message)
+        estimate = measured.update(message, arrival, self._settings.input_timeout)
         if measured.dropped > dropped:
             self._diagnostics.dropped('joint_states', measured.dropped - dropped)
         if measured.gap:
             self._diagnostics.gap('joint_states', measured.gap)
-        if estimate is None:
+        if estimate is not None:
+            self._estimate = estimate
+            if self._settings.answer_all:
+                self._answer_joint_states()
+
+    def _answer_joint_states(self) -> None:
+        """Answer the latest of the joint states that have been taken."""
+        estimate, self._estimate = self._estimate, None
+        robot = self._robot
+        if estimate is None or robot is None:
             return
         self._estimate_publisher.publish(motion_estimate_message(robot.model, estimate))
         self._diagnostics.estimated(estimate.valid_order, estimate.delay, estimate.noise)
@@ -393,14 +415,14 @@ class HodynNode(Node):
 
     def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
         self._ready()
-        self._motors.take_stiffness(message, self._time())
+        self._motors.take_stiffness(message, self._inputs.arrival)
 
     def _take_acting(
         self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
     ) -> None:
         model = self._ready().model
         dropped = self._wrenches.dropped
-        if take(message, model, self._time()):
+        if take(message, model, self._inputs.arrival):
             self._descriptions.request_wrenches(model, self._wrenches.latest())
         if self._wrenches.dropped > dropped:
             self._diagnostics.dropped(topic)
@@ -433,17 +455,15 @@ class HodynNode(Node):
         delay = 0.0 if estimate is None else estimate.delay
         message = self._writer.message(effort, stamp, source, continuous, deviations, delay)
         self._effort_publisher.publish(message)
-        if self._mirrors is not None:
-            self._mirrors.publish(message)
+        for field, publisher in zip(EFFORT_FIELDS[: len(effort)], self._mirrors):
+            values = getattr(message, field)
+            publisher.publish(
+                JointState(header=message.header, name=message.joint_names, effort=values)
+            )
         compute_time = time.perf_counter() - begin
-        self._diagnostics.published(compute_time, self._limit_hits(robot, motion, effort))
+        self._diagnostics.published(compute_time)
+        self._limit_check.look(motion, effort)
         self._motors.publish(motion, effort, stamp, source)
-
-    def _limit_hits(self, robot: Robot, motion: NDArray, effort: NDArray) -> list[str]:
-        if self._limit_check.is_kept(motion, effort):
-            return []
-        violations = find_violations(robot.model, robot.limits, motion[None], effort[None])
-        return [f'{item.quantity} of {item.joint_name}' for item in violations]
 
     # Trajectories and the service
 
@@ -452,6 +472,9 @@ class HodynNode(Node):
         timeline = self._trajectories.timeline
         due = timeline.sample(now)
         self._count_missed(now, due is not None)
+        if not timeline:
+            self._stream_timer.cancel()
+            self._last_tick = None
         robot = self._robot
         if due is None or robot is None:
             return
@@ -512,6 +535,8 @@ class HodynNode(Node):
         self._diagnostics.received(topic)
         remarks = list(plan.remarks)
         if plan.planned is not None:
+            if self._stream_timer.is_canceled():
+                self._stream_timer.reset()
             duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
             self.get_logger().info(f'Trajectory taken: a motion of {duration:.3f} s.')
         elif remarks:
@@ -545,13 +570,19 @@ class HodynNode(Node):
         self._diagnostics.stopped(str(error))
         self._log_error('joint_effort', f'No effort is published: {error}')
 
-    def _log_error(self, subject: str, text: str) -> None:
-        """Log an error; of every stream no more than one in LOG_PERIOD."""
+    def _log_error(self, subject: str, text: str = '') -> None:
+        """Log an error; but for trajectories, one in LOG_PERIOD with the number of the others.
+
+        Without a text, log that number alone, if there are any.
+        """
         now = time.monotonic()
-        if subject in STREAMS and now - self._last_logged.get(subject, -math.inf) < LOG_PERIOD:
-            return
-        self._last_logged[subject] = now
-        self.get_logger().error(text)
+        before, left_out = self._logged.get(subject, (-math.inf, 0))
+        if subject != 'joint_trajectory' and now - before < LOG_PERIOD:
+            self._logged[subject] = before, left_out + bool(text)
+        elif text or left_out:
+            self._logged[subject] = now, 0
+            more = f' ({left_out} more in the {now - before:.1f} s before)' * bool(left_out)
+            self.get_logger().error((text or f'{subject}: further errors') + more)
 
     def _note_namesakes(self) -> None:
         before = self._namesakes
@@ -579,17 +610,30 @@ class HodynNode(Node):
     def _note_inputs(self) -> None:
         """Tell the diagnostics what can be known of the inputs without looking at messages."""
         settings = self._settings
-        for topic in (*self._input_topics, 'joint_trajectory'):
-            self._diagnostics.publishers(topic, publisher_names(self, topic))
+        for subject in self._logged:
+            self._log_error(subject)
+        self._note_limit_hits()
+        for topic, subscription in self._inputs.subscriptions.items():
+            unheard = unheard_publishers(self, subscription)
+            for reason in unheard:
+                if reason not in self._unheard:
+                    self.get_logger().warning(reason)
+            self._unheard.update(unheard)
+            if topic != 'robot_description':
+                self._diagnostics.publishers(topic, publisher_names(self, topic), unheard)
         for topic in ('joint_motion', 'joint_states'):
             self._diagnostics.watch(topic, settings.input_timeout)
         for topic in ('wrench_motion', 'wrench'):
-            self._diagnostics.watch(topic, settings.wrench_timeout)
+            self._diagnostics.watch(topic, settings.wrench.timeout)
         self._diagnostics.acting(self._wrenches.report(self._time()))
         clock = self.get_clock()
         self._diagnostics.clock(
             clock.clock_type.name, self.get_parameter('use_sim_time').value is True
         )
+
+    def _note_limit_hits(self) -> None:
+        if self._limit_check is not None:
+            self._diagnostics.exceeded(self._limit_check.take_hits())
 
     def _algorithms(self, model: RobotModel) -> dict[str, str]:
         motion = np.zeros((5, model.n_joints))

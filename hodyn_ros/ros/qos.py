@@ -26,17 +26,24 @@ ROBOT_DESCRIPTION = QoSProfile(
 )
 """As robot_state_publisher offers it: also those who come late get the description."""
 
-INPUT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
-"""Motions and wrenches: what arrives while the node is busy waits, up to a second at 1 kHz."""
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+"""Motions of one instant: while the node is busy, a newer one takes the place of an older one."""
+
+INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.RELIABLE)
+"""Given for one instant, but in several messages, such as the wrenches on several links."""
 
 TRAJECTORY_INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.RELIABLE)
 """Trajectories: the middleware keeps the memory of as many large messages as may wait."""
 
-SENSOR_INPUT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSOR_INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Measurements: a reader that asks for best effort is served by reliable publishers, such as
-joint_state_broadcaster, and by those of sensors. A second at 1 kHz may wait."""
+joint_state_broadcaster, and by those of sensors. The latest few may wait."""
 
-OUTPUT = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
+SERIES_DEPTH = 1000
+"""Of an input of which every message is wanted: what arrives while the node is busy waits, up to a
+second at 1 kHz."""
+
+OUTPUT = QoSProfile(depth=SERIES_DEPTH, reliability=ReliabilityPolicy.RELIABLE)
 """Efforts: a burst reaches those who want all of it; others choose a smaller depth."""
 
 EFFORT_TRAJECTORY = QoSProfile(
@@ -89,6 +96,13 @@ def create_publisher(
     return node.create_publisher(
         kind, topic, _copied(profile), qos_overriding_options=_options(), **options
     )
+
+
+def as_series(profile: QoSProfile) -> QoSProfile:
+    """Profile of an input that keeps every message until the node comes to it."""
+    kept = _copied(profile)
+    kept.depth = SERIES_DEPTH
+    return kept
 
 
 def _copied(profile: QoSProfile) -> QoSProfile:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from hodyn_ros.ros.settings import EstimatorSettings, Settings
-from hodyn_ros.ros.wrench_settings import WrenchSettings
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 
 _WRENCH_COMPONENTS = 6
@@ -44,23 +43,6 @@ def _wrench_options(settings: Settings) -> dict[str, Any]:
         'delay': max(sensor.delay, joints.delay) if joints.enabled else sensor.delay,
         'noise': sensor.noise or None,
         'bandwidth': sensor.bandwidth or None,
-        'max_gap': settings.wrench_timeout,
+        'max_gap': sensor.timeout,
         'smallest_motion': _SMALLEST_FORCE,
     }
-
-
-def wrench_settings(settings: Settings) -> WrenchSettings:
-    """How wrenches are taken."""
-    sensor = settings.wrench
-    return WrenchSettings(
-        link=sensor.link,
-        acting=sensor.acting,
-        sensor_xyz=sensor.sensor_xyz,
-        sensor_rpy=sensor.sensor_rpy,
-        tool_mass=sensor.tool_mass,
-        tool_center_of_mass=sensor.tool_center_of_mass,
-        timeout=settings.wrench_timeout,
-        stale_policy=settings.wrench_stale_policy,
-        # Of no use otherwise, and then it may be zero.
-        fade_time=settings.wrench_fade_time or 1.0,
-    )

@@ -9,11 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hodyn_ros.actuators.config import check_config
 from hodyn_ros.analysis.limits import EXTRA_QUANTITIES, MotionLimits, motion_limits
 from hodyn_ros.errors import ActuatorError
+from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.drives import START, Drives, actuator_entry, config_of, drives_of
 
@@ -30,11 +35,11 @@ Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class WrenchSensorSettings:
-    """How a measured wrench (geometry_msgs/WrenchStamped) is to be read."""
+class WrenchSettings:
+    """How wrenches are taken, and how a measured one (WrenchStamped) is to be read."""
 
     link: str
-    """Link on which it acts; empty: the frame_id of the message names the link."""
+    """Link on which a measured one acts; empty: the frame_id of the message names the link."""
     acting: str
     """'on_robot' or 'on_environment'."""
     sensor_xyz: Triple
@@ -51,6 +56,17 @@ class WrenchSensorSettings:
     """[N] and [N m]; 0: identified."""
     bandwidth: float
     """[Hz]; 0: adapted."""
+    timeout: float
+    """Longest time between a wrench and its use [s]."""
+    stale_policy: str
+    """What becomes of it after that: 'stop', 'hold' or 'fade'."""
+    fade_time: float
+    """Time in which a stale one comes to rest [s]."""
+
+    @cached_property
+    def sensor_pose(self) -> NDArray[np.float64]:
+        """Pose of the sensor in its link, shape (4, 4)."""
+        return se3.pose(so3.from_rpy(self.sensor_rpy), self.sensor_xyz)
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,7 @@ class Settings:
     allow_impossible_inertia: bool
     planning_process: bool
     mirror_efforts: bool
+    answer_all: bool
     diagnostics_period: float
     max_waiting_requests: int
     publish_rate: float
@@ -91,12 +108,9 @@ class Settings:
     allow_partial_joints: bool
     stop_duration: float
     input_timeout: float
-    wrench_timeout: float
-    wrench_stale_policy: str
-    wrench_fade_time: float
     stiffness_timeout: float
     stiffness_rest_time: float
-    wrench: WrenchSensorSettings
+    wrench: WrenchSettings
     estimator: EstimatorSettings
     limits: tuple[tuple[str, str, float], ...] = field(default=())
     """Joint, quantity and value of every limit that is given beside the robot description."""
@@ -183,6 +197,13 @@ ENTRIES = (
         False,
         'Efforts are published once more as sensor_msgs/JointState, one topic for each '
         'derivative, for plotting tools.',
+        read_only=True,
+    ),
+    Entry(
+        'answer_all',
+        False,
+        'Every sample on joint_motion and joint_states is answered, in order, however late. '
+        'Otherwise only the newest is, where several wait.',
         read_only=True,
     ),
     Entry(
@@ -470,6 +491,8 @@ def make_settings(values: Mapping[str, Any]) -> Settings:
             top[name] = value
     top['base_link'] = top['base_link'] or None
     top['tip_link'] = top['tip_link'] or None
+    for key in ('timeout', 'stale_policy', 'fade_time'):
+        groups['wrench'][key] = top.pop(f'wrench_{key}')
     limits = []
     for name, value in sorted(values.items()):
         if is_limit(name) and math.isfinite(value):
@@ -477,7 +500,7 @@ def make_settings(values: Mapping[str, Any]) -> Settings:
             limits.append((joint, quantity, float(value)))
     return Settings(
         **top,
-        wrench=WrenchSensorSettings(**groups['wrench']),
+        wrench=WrenchSettings(**groups['wrench']),
         estimator=EstimatorSettings(**groups['estimator']),
         limits=tuple(limits),
         actuators=tuple(_actuator_entries(values)),

@@ -1,106 +1,19 @@
-"""Parameters on wrenches, and what they say about a frame: where a measured wrench acts."""
+"""What the parameters on wrenches say about a frame: where a measured wrench acts."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.dynamics.wrenches import ACTINGS
 from hodyn_ros.errors import WrenchError
-from hodyn_ros.lie import se3, so3
+from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.ros.settings import WrenchSettings
 
 Array = NDArray[np.float64]
-
-STALE_POLICIES = ('stop', 'hold', 'fade')
-
-
-@dataclass(frozen=True)
-class WrenchSettings:
-    """Parameters on wrenches; those on the sensor concern the input `wrench` alone.
-
-    Attributes
-    ----------
-    link : str
-        Parameter `wrench.link`: link on which the measured wrench acts; '' is the link that
-        frame_id names.
-    acting : {'on_environment', 'on_robot'}
-        Parameter `wrench.acting`: sign convention of the sensor, see `Wrench`.
-    sensor_xyz, sensor_rpy : tuple of 3 floats
-        Parameters `wrench.sensor_xyz` [m] and `wrench.sensor_rpy` [rad]: pose of the sensor in the
-        link that frame_id names (if that is at rest, in the link on which the wrench acts), as in
-        a URDF.
-    tool_mass : float
-        Parameter `wrench.tool_mass`: mass of what is attached to the robot beyond the sensor and
-        is part of the robot model [kg]. Its weight is taken out; 0 leaves the values alone.
-    tool_center_of_mass : tuple of 3 floats
-        Parameter `wrench.tool_center_of_mass`: of the same, in the sensor frame [m].
-    timeout : float
-        Parameter `wrench_timeout`: longest time between a wrench and its use [s].
-    stale_policy : {'stop', 'hold', 'fade'}
-        Parameter `wrench_stale_policy`: what becomes of a wrench after the time-out.
-    fade_time : float
-        Parameter `wrench_fade_time`: time in which a stale wrench comes to rest [s].
-
-    Raises
-    ------
-    WrenchError
-        If a value cannot be used; the message names the parameter.
-    """
-
-    link: str = ''
-    acting: str = 'on_environment'
-    sensor_xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    sensor_rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    tool_mass: float = 0.0
-    tool_center_of_mass: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    timeout: float = 0.1
-    stale_policy: str = 'stop'
-    fade_time: float = 0.5
-
-    def __post_init__(self) -> None:
-        for name, value, choices in (
-            ('wrench.acting', self.acting, ACTINGS),
-            ('wrench_stale_policy', self.stale_policy, STALE_POLICIES),
-        ):
-            if value not in choices:
-                raise WrenchError(
-                    f'Parameter {name} is {value!r}, expected one of {", ".join(choices)}.'
-                )
-        for name, vector in (
-            ('wrench.sensor_xyz', self.sensor_xyz),
-            ('wrench.sensor_rpy', self.sensor_rpy),
-            ('wrench.tool_center_of_mass', self.tool_center_of_mass),
-        ):
-            if len(vector) != 3 or not all(math.isfinite(value) for value in vector):
-                raise WrenchError(
-                    f'Parameter {name} is {list(vector)}, expected three finite numbers.'
-                )
-        if not (math.isfinite(self.tool_mass) and self.tool_mass >= 0.0):
-            raise WrenchError(
-                f'Parameter wrench.tool_mass is {self.tool_mass}, expected a finite number that '
-                'is not negative [kg].'
-            )
-        for name, duration in (
-            ('wrench_timeout', self.timeout),
-            ('wrench_fade_time', self.fade_time),
-        ):
-            if not (math.isfinite(duration) and duration > 0.0):
-                raise WrenchError(
-                    f'Parameter {name} is {duration}, expected a finite positive number [s].'
-                )
-
-    @cached_property
-    def sensor_pose(self) -> Array:
-        """Pose of the sensor in its link, shape (4, 4)."""
-        return se3.pose(so3.from_rpy(self.sensor_rpy), self.sensor_xyz)
-
 
 class Mounting(NamedTuple):
     """How the coordinates in a message become those of a wrench on a link."""

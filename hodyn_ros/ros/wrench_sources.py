@@ -19,7 +19,8 @@ from hodyn_ros.errors import WrenchError
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.conversions import NANOSECONDS
-from hodyn_ros.ros.wrench_settings import Mounting, WrenchSettings, check_link, mounting
+from hodyn_ros.ros.settings import WrenchSettings
+from hodyn_ros.ros.wrench_settings import Mounting, check_link, mounting
 
 Array = NDArray[np.float64]
 

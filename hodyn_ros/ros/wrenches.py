@@ -6,7 +6,6 @@ source at a time.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -26,7 +25,8 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
     wrench_from_message,
 )
-from hodyn_ros.ros.wrench_settings import WrenchSettings, check_link, mounting
+from hodyn_ros.ros.settings import WrenchSettings
+from hodyn_ros.ros.wrench_settings import check_link, mounting
 from hodyn_ros.ros.wrench_sources import (
     LEVER,
     Estimator,
@@ -52,7 +52,7 @@ class WrenchesAt(NamedTuple):
 
 
 class Wrenches:
-    """The latest wrench on every link. Safe to use from several threads.
+    """The latest wrench on every link; of the thread of the executor.
 
     A link has one source at a time: the input `wrench_motion`, or `wrench` with one frame_id. As
     long as its last message is not older than the time-out, others are refused.
@@ -69,7 +69,6 @@ class Wrenches:
     def __init__(
         self, settings: WrenchSettings, new_estimator: Callable[[], Estimator]
     ) -> None:
-        self._lock = threading.Lock()
         self._settings = settings
         self._new_estimator = new_estimator
         self._latest: dict[str, Given | Measured] = {}
@@ -84,21 +83,19 @@ class Wrenches:
 
     @settings.setter
     def settings(self, settings: WrenchSettings) -> None:
-        with self._lock:
-            if settings.link != self._settings.link:
-                self._latest = {
-                    link: source
-                    for link, source in self._latest.items()
-                    if isinstance(source, Given)
-                }
-            self._settings = settings
+        if settings.link != self._settings.link:
+            self._latest = {
+                link: source
+                for link, source in self._latest.items()
+                if isinstance(source, Given)
+            }
+        self._settings = settings
 
     def restart_estimators(self) -> None:
         """Estimate measured wrenches anew, since estimators are to be made in another way."""
-        with self._lock:
-            for source in self._latest.values():
-                if isinstance(source, Measured):
-                    source.restart(self._new_estimator())
+        for source in self._latest.values():
+            if isinstance(source, Measured):
+                source.restart(self._new_estimator())
 
     @property
     def dropped(self) -> int:
@@ -129,20 +126,19 @@ class Wrenches:
         """
         link, expressed_in, acting, values = wrench_from_message(message)
         check_link(model, link)
-        with self._lock:
-            stamp = _checked_stamp(message.header, link, now_ns, self._settings.timeout)
-            if stamp == now_ns:  # whatever a stamp of before that was ahead
-                stamp = max(stamp, self._newest.get(link, stamp))
-            before, kind = self._latest.get(link), self._kind(link)
-            self._check_source(link, Given.topic, before, now_ns)
-            if self._is_late(link, stamp, repeated=False):
-                return False
-            if not values.any():
-                return self._latest.pop(link, None) is not None
-            source = before if isinstance(before, Given) else Given(link)
-            source.update(stamp, expressed_in, acting, values)
-            self._latest[link] = source
-            return kind != self._kind(link)
+        stamp = _checked_stamp(message.header, link, now_ns, self._settings.timeout)
+        if stamp == now_ns:  # whatever a stamp of before that was ahead
+            stamp = max(stamp, self._newest.get(link, stamp))
+        before, kind = self._latest.get(link), self._kind(link)
+        self._check_source(link, Given.topic, before, now_ns)
+        if self._is_late(link, stamp, repeated=False):
+            return False
+        if not values.any():
+            return self._latest.pop(link, None) is not None
+        source = before if isinstance(before, Given) else Given(link)
+        source.update(stamp, expressed_in, acting, values)
+        self._latest[link] = source
+        return kind != self._kind(link)
 
     def take_stamped(self, message: WrenchStamped, model: RobotModel, now_ns: int) -> bool:
         """Take a sample of a measured wrench; zeros are a sample like others.
@@ -169,27 +165,26 @@ class Wrenches:
         """
         frame_id = message.header.frame_id
         values = np.array(moment_force(message.wrench))
-        with self._lock:
-            settings = self._settings
-            place = mounting(settings, model, frame_id)
-            link, topic = place.link, measured_topic(frame_id)
-            if not np.isfinite(values).all():
-                raise WrenchError(f'Wrench on {link!r}: all values must be finite.')
-            stamp = _checked_stamp(message.header, link, now_ns, settings.timeout)
-            before, kind = self._latest.get(link), self._kind(link)
-            self._check_source(link, topic, before, now_ns)
-            if self._is_late(link, stamp, repeated=True):
-                return False
-            source = before
-            if (
-                not isinstance(before, Measured)
-                or before.topic != topic
-                or before.expressed_in != place.expressed_in
-            ):
-                source = Measured(frame_id, place, self._new_estimator())
-            source.update(stamp, values)
-            self._latest[link] = source
-            return kind != self._kind(link)
+        settings = self._settings
+        place = mounting(settings, model, frame_id)
+        link, topic = place.link, measured_topic(frame_id)
+        if not np.isfinite(values).all():
+            raise WrenchError(f'Wrench on {link!r}: all values must be finite.')
+        stamp = _checked_stamp(message.header, link, now_ns, settings.timeout)
+        before, kind = self._latest.get(link), self._kind(link)
+        self._check_source(link, topic, before, now_ns)
+        if self._is_late(link, stamp, repeated=True):
+            return False
+        source = before
+        if (
+            not isinstance(before, Measured)
+            or before.topic != topic
+            or before.expressed_in != place.expressed_in
+        ):
+            source = Measured(frame_id, place, self._new_estimator())
+        source.update(stamp, values)
+        self._latest[link] = source
+        return kind != self._kind(link)
 
     def _kind(self, link: str) -> str | None:
         """Expression in which a wrench acts on a link, None if there is none."""
@@ -221,32 +216,29 @@ class Wrenches:
 
     def clear(self) -> None:
         """Forget all wrenches, as after a jump of time."""
-        with self._lock:
-            self._latest.clear()
-            self._newest.clear()
+        self._latest.clear()
+        self._newest.clear()
 
     def keep_only(self, model: RobotModel) -> list[str]:
         """Forget wrenches that a model has no place for; return the links on which they acted."""
-        with self._lock:
-            gone = [
-                link
-                for link, source in self._latest.items()
-                if not source.fits(model, self._settings)
-            ]
-            for link in gone:
-                del self._latest[link]
-            self._newest = {
-                link: stamp for link, stamp in self._newest.items() if link in model.links
-            }
-            return gone
+        gone = [
+            link
+            for link, source in self._latest.items()
+            if not source.fits(model, self._settings)
+        ]
+        for link in gone:
+            del self._latest[link]
+        self._newest = {
+            link: stamp for link, stamp in self._newest.items() if link in model.links
+        }
+        return gone
 
     def latest(self) -> list[Wrench]:
         """Wrenches with the links and expressions in which they will act, whatever their age.
 
         They are for preparing compiled code: the values of measured ones are zero.
         """
-        with self._lock:
-            return [self._latest[link].as_arrived() for link in sorted(self._latest)]
+        return [self._latest[link].as_arrived() for link in sorted(self._latest)]
 
     def at(self, time_ns: int, motion: Array, model: RobotModel) -> WrenchesAt:
         """Wrenches at the instant of a motion.
@@ -271,13 +263,12 @@ class Wrenches:
             by more than the time-out.
         """
         acting = []
-        with self._lock:
-            query = Query(time_ns, motion, model, self._settings)
-            # In the same order every time, since each order has its own compiled code.
-            for link in sorted(self._latest):
-                wrench = self._latest[link].at(query)
-                if wrench is not None:
-                    acting.append((link, wrench))
+        query = Query(time_ns, motion, model, self._settings)
+        # In the same order every time, since each order has its own compiled code.
+        for link in sorted(self._latest):
+            wrench = self._latest[link].at(query)
+            if wrench is not None:
+                acting.append((link, wrench))
         order = min([len(motion) - 3, *(wrench.order for _, wrench in acting)])
         wrenches = [
             Wrench(link, wrench.values[: order + 1], wrench.expressed_in, wrench.acting)
@@ -292,19 +283,18 @@ class Wrenches:
     def report(self, now_ns: int) -> dict[str, str]:
         """State of the wrench on every link in words, for diagnostics."""
         states = {}
-        with self._lock:
-            settings = self._settings
-            for link in sorted(self._latest):
-                source = self._latest[link]
-                age = (now_ns - source.stamp) / NANOSECONDS
-                states[link] = f'{source.topic}, {age:.3f} s old'
-                if age > settings.timeout:
-                    over = age >= settings.timeout + settings.fade_time
-                    states[link] += {
-                        'stop': ', the output stops',
-                        'hold': ', held',
-                        'fade': ', faded out' if over else ', fading out',
-                    }[settings.stale_policy]
+        settings = self._settings
+        for link in sorted(self._latest):
+            source = self._latest[link]
+            age = (now_ns - source.stamp) / NANOSECONDS
+            states[link] = f'{source.topic}, {age:.3f} s old'
+            if age > settings.timeout:
+                over = age >= settings.timeout + settings.fade_time
+                states[link] += {
+                    'stop': ', the output stops',
+                    'hold': ', held',
+                    'fade': ', faded out' if over else ', fading out',
+                }[settings.stale_policy]
         return states
 
 
@@ -322,4 +312,4 @@ def _checked_stamp(header: Header, link: str, now: int, timeout: float) -> int:
     return stamp
 
 
-__all__ = ['LEVER', 'WrenchSettings', 'Wrenches', 'WrenchesAt', 'continued']
+__all__ = ['LEVER', 'Wrenches', 'WrenchesAt', 'continued']
