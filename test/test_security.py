@@ -156,6 +156,7 @@ METHODS = {'fdopen', 'popen', 'read_bytes', 'read_text', 'write_bytes', 'write_t
 OF_OS = ('exec', 'popen', 'posix_spawn', 'spawn', 'startfile', 'system')
 # Each has a reason, given in doc/security.md.
 KNOWN = {
+    '__init__.py': {'importlib'},
     'engine/generate.py': {'read_bytes', 'write_text'},
     'engine/kernels.py': {'ctypes'},
     'engine/machine.py': {'ctypes', 'read_bytes', 'fdopen'},
@@ -163,6 +164,7 @@ KNOWN = {
     'engine/straight_line.py': {'marshal', 'compile', 'exec'},
     'model/sources.py': {'importlib', 'subprocess'},
     'model/urdf.py': {'read_bytes'},
+    'ros/commands.py': {'importlib'},
     'ros/diagnostics.py': {'read_text'},
     'ros/middleware.py': {'read_text'},
     'ros/planning_process.py': {'pickle', 'subprocess', 'fdopen'},
