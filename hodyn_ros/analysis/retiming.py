@@ -38,7 +38,7 @@ SeriesOf = Callable[[Array, int], Array]
 """The place on the path and its derivatives, from times (N,) and a number of them."""
 
 RATE = 1000.0
-"""Samples per second of what is retimed [Hz]: the period of many controllers."""
+"""Knots per second of what is retimed [Hz]: the period of many controllers."""
 WINDOW = 0.008
 """Time over which the motion is averaged, which it takes longer [s]."""
 
@@ -51,7 +51,8 @@ _DENSITY = 6
 # Periods that the spline of degree 5 adds, without a further average, and how many of its
 # coefficients are equal where it rests up to the snap.
 _OF_SPLINE, _AT_REST = 4, 5
-_MOST_SAMPLES = 2_000_000
+# Samples from which on the default rate falls, and that nobody wants.
+_MANY_SAMPLES, _MOST_SAMPLES = 20_000, 500_000
 # Rounds in which a motion is slowed down until it keeps its limits.
 _ROUNDS = 30
 _NANO = 1_000_000_000
@@ -128,7 +129,7 @@ def retime(
     actuators: Actuators | None = None,
     motor_limits: MotorLimits | None = None,
     intervals: int | None = None,
-    rate: float = RATE,
+    rate: float | None = None,
     window: float = WINDOW,
     keep_standstills: bool = True,
     shortest: float = 0.0,
@@ -154,8 +155,9 @@ def retime(
         Between the knots of the time law: more are slower to compute and give a faster motion. By
         default 128, on a path of more than 32 segments four on each, up to 512. Where the path has
         several parts, they share them, 64 for each at least.
-    rate : float
-        Knots of the motion per second [Hz], see `Retimed.motion`.
+    rate : float, optional
+        Knots of the motion per second [Hz], see `Retimed.motion`. By default 1000, or as many as
+        make 20,000 knots on a longer motion.
     window : float
         Time over which the motion is averaged [s], four periods at least; each moving part takes
         so much longer. A change of a jerk or torque rate by L takes so long that snap and second
@@ -187,8 +189,8 @@ def retime(
     The motion is checked as it is executed, by exact inverse dynamics at 16 places between
     neighbouring knots and at the peaks between these.
 
-    Averaging leaves the path by up to a * (window^2 + 5 / rate^2) / 24 at an acceleration a; how
-    far, `deviation` says.
+    Averaging leaves the path by up to a * window^2 / 24 at an acceleration a; how far, `deviation`
+    says.
 
     Each law is a local optimum among splines of the squared speed; but for the window it is never
     slower than the uniform one. Sharp Coulomb friction jumps where a joint turns back, and such a
@@ -201,24 +203,28 @@ def retime(
     places = moving_parts(path)
     intervals = _checked_intervals(path, intervals)
     share = min(intervals, max(_ON_PART, intervals // len(places)))
-    parts = [work.part(start, end, share) for start, end in places]
     edges = np.ravel(places)
     ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
     standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
     first, last = (np.append(path(place, 0)[0], place)[None] for place in ends)
+
+    found = [work.motions(start, end, share) for start, end in places]
+    if rate is None:
+        moving = sum(motion.end_time for motion, _ in found)
+        most = _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + float(standing.sum()))
+        step, width = _periods(min(RATE, *most), window)
+        work = work._replace(step=step, width=width)
+    _refuse_many(float(standing.sum()) / work.step)
+    parts = [work.shorter(*motions) for motions in found]
     pauses = [round(time / work.step) for time in standing]
 
     rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
     periods = len(rows) - _AT_REST
     missing = shortest / work.step - periods
     if missing > 0.0:
-        slower = 1.0 + missing / (periods - sum(pauses))
+        slower = 1.0 + missing / sum(len(part.rows) - work.width for part in parts)
         _refuse_many(slower * periods)
-        slow = [work.slowed(part.motion, slower * part.stretch) for part in parts]
-        parts = [
-            part._replace(uniform_duration=fast.uniform_duration)
-            for part, fast in zip(slow, parts)
-        ]
+        parts = [work.slowed(part.motion, slower * part.stretch) for part in parts]
         rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
     motion, sigma = work.spline(rows)
     if wrench is not None and not work.scaling(motion, sigma).is_kept:
@@ -231,7 +237,7 @@ def retime(
         motion,
         sigma,
         motion.duration,
-        sum(part.uniform_duration for part in parts) + float(standing.sum()),
+        sum(uniform.end_time for _, uniform in found) + float(standing.sum()),
         max(part.stretch for part in parts),
         limiting._replace(time=starts[number] * work.step + limiting.time),
         np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
@@ -247,7 +253,6 @@ class _Part(NamedTuple):
     rows: Array
     """Positions and sigma, averaged, one period apart."""
     scaling: UniformScaling
-    uniform_duration: float = 0.0
 
 
 class _Work(NamedTuple):
@@ -264,8 +269,10 @@ class _Work(NamedTuple):
     width: int
     """Samples whose mean is taken."""
 
-    def part(self, start: float, end: float, intervals: int) -> _Part:
-        """Find a fast law for a part of the path."""
+    def motions(
+        self, start: float, end: float, intervals: int
+    ) -> tuple[MotionOnPath, MotionOnPath]:
+        """Find a fast motion along a part of the path, and that with a constant speed."""
         path = RestingPath(self.path, start, end)
 
         def constant(speed: float) -> MotionOnPath:
@@ -292,11 +299,14 @@ class _Work(NamedTuple):
             intervals,
             _DENSITY,
         )
-        found = self.slowed(MotionOnPath(path, law))
-        if found.stretch * law.duration > uniform.factor:
-            other = self.slowed(constant(speed))
-            found = min(found, other, key=lambda part: len(part.rows))
-        return found._replace(uniform_duration=uniform.factor)
+        return MotionOnPath(path, law), constant(speed)
+
+    def shorter(self, motion: MotionOnPath, uniform: MotionOnPath) -> _Part:
+        """Choose the shorter one when both keep their limits."""
+        found = self.slowed(motion)
+        if found.stretch * motion.end_time > uniform.end_time:
+            found = min(found, self.slowed(uniform), key=lambda part: len(part.rows))
+        return found
 
     def scaling(self, motion: TimedMotion, sigma: SeriesOf) -> UniformScaling:
         """Scale a motion uniformly; `sigma` is its place on the path."""
@@ -317,8 +327,8 @@ class _Work(NamedTuple):
     def slowed(self, motion: MotionOnPath, stretch: float = 1.0) -> _Part:
         """Average a motion, and slow it down until it keeps its limits."""
         for _ in range(_ROUNDS):
+            _refuse_many(stretch * motion.end_time / self.step)
             periods = max(1, ceil(stretch * motion.end_time / self.step - 1e-9))
-            _refuse_many(periods)
             rows = self.averaged(motion, periods)
             found = self.scaling(*self.spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0]))
             if found.is_kept:
@@ -363,13 +373,14 @@ def _joined(parts: Sequence[Array], pauses: Sequence[int]) -> tuple[Array, list[
     return np.concatenate(blocks), starts
 
 
-def _periods(rate: float, window: float) -> tuple[float, int]:
+def _periods(rate: float | None, window: float) -> tuple[float, int]:
     """Period in whole nanoseconds [s], and how many samples are averaged.
 
     Raises
     ------
     TrajectoryError
     """
+    rate = RATE if rate is None else rate
     if not (np.isfinite(rate) and 0.0 < rate <= _NANO):
         raise TrajectoryError(f'rate is {rate!r}, expected a positive number [Hz].')
     if not (np.isfinite(window) and window >= 0.0):

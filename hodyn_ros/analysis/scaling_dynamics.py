@@ -4,15 +4,14 @@ With q_new(t) = q(s t), the k-th derivative of the joint positions takes the fac
 efforts of rigid bodies, their m-th derivative Q^(m) = G_m + D_m at s = 1 split into what gravity
 and wrenches ask for and what the motion does, become s^m G_m + s^(m+2) D_m; viscous friction takes
 s^(m+1), and friction that only depends on the direction stays as it is. Motors behind linear
-springs follow from these, so all of that is polynomial in s. Friction laws and springs that are
-not are functions of s to be evaluated.
+springs follow from these. Other friction laws and springs are evaluated at every rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,10 +36,6 @@ from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
 
-POWERS = 6
-"""Powers of s, the zeroth included: the highest is that of the rate of a motor torque behind a
-spring."""
-
 # Springs refuse to be deflected beyond their range by rounding; what counts as rounding for limits
 # is more than that.
 _SPRING_SLACK = 1e-9
@@ -56,8 +51,6 @@ class Quantity(NamedTuple):
     """Largest magnitude, shape (C,)."""
     values: Callable[[float], Array]
     """Values (N, C) at a rate s; raises DeflectionError where there are none."""
-    coefficients: Array | None
-    """Of the powers of s, shape (N, C, 6); None if it is not polynomial."""
 
 
 class Friction(NamedTuple):
@@ -150,11 +143,6 @@ class ScaledDynamics:
             efforts = efforts - friction_efforts(self._model, laws, motion[:, 1:-1])
         return efforts
 
-    @property
-    def is_polynomial(self) -> bool:
-        """Whether the efforts are polynomials in s."""
-        return not self._friction.other
-
     def motion(self, s: float) -> Array:
         """Motion (N, K, n) at a rate."""
         return at_rate(self._motion, s)
@@ -166,21 +154,6 @@ class ScaledDynamics:
         if self._friction.other:
             velocity = self.motion(s)[:, 1:-1]
             result += friction_efforts(self._model, self._friction.other, velocity)
-        return result
-
-    def motion_coefficients(self, order: int) -> Array:
-        """Coefficients (N, n, 6) of a derivative of the joint positions."""
-        result = np.zeros((*self._motion[:, 0].shape, POWERS))
-        result[..., order] = self._motion[:, order]
-        return result
-
-    def effort_coefficients(self, order: int) -> Array:
-        """Coefficients (N, n, 6) of a derivative of the efforts, up to the third."""
-        result = np.zeros((*self._motion[:, 0].shape, POWERS))
-        parts = (self._static, self._viscous, self._dynamic)
-        for power, part in enumerate(parts, start=order):
-            result[..., power] = part[:, order]
-        result[..., 0] += self._constant[:, order]
         return result
 
 
@@ -208,13 +181,8 @@ def joint_quantities(
             continue
         of_efforts = name.startswith('effort')
         _refuse_low_order(name, K, order + (3 if of_efforts else 1))
-        coefficients = None
-        if not of_efforts:
-            coefficients = dynamics.motion_coefficients(order)
-        elif dynamics.is_polynomial:
-            coefficients = dynamics.effort_coefficients(order)
         series = dynamics.effort if of_efforts else dynamics.motion
-        found.append(Quantity(name, model.joint_names, limit, _row(series, order), coefficients))
+        found.append(Quantity(name, model.joint_names, limit, _row(series, order)))
     return found
 
 
@@ -261,11 +229,8 @@ def motor_quantities(
             f'The deflection of joints with damping ({listed(dampers)}) depends on the past, so '
             'no factor scales it; expected actuators without damping.'
         )
-    polynomial = dynamics.is_polynomial and all(
-        _is_polynomial(item.actuator) for item in actuators.driven
-    )
-    if polynomial:
-        return _polynomial_motors(dynamics, actuators, limits)
+    if all(_is_linear(item.actuator) for item in actuators.driven):
+        return _linear_motors(dynamics, actuators, limits)
     given = {
         name: np.asarray(values, dtype=np.float64) for name, values in (stiffness or {}).items()
     }
@@ -287,7 +252,7 @@ def motor_quantities(
         joints = actuators.model.joint_names
         columns = joints if name == 'deflection' else actuators.motor_names
         field = ('position', 'torque', 'torque', 'deflection')[MOTOR_QUANTITIES.index(name)]
-        found.append(Quantity(name, columns, limit, _motor_row(motors, field, order), None))
+        found.append(Quantity(name, columns, limit, _motor_row(motors, field, order)))
     return found
 
 
@@ -297,7 +262,7 @@ def _motor_row(
     return lambda s: np.asarray(getattr(motors(s), field)[:, order])
 
 
-def _is_polynomial(actuator: Actuator) -> bool:
+def _is_linear(actuator: Actuator) -> bool:
     if type(actuator) not in (RigidDrive, SeriesElastic):
         return False
     is_elastic = type(actuator) is SeriesElastic
@@ -309,66 +274,52 @@ def _is_polynomial(actuator: Actuator) -> bool:
     return all(_power(term) < 2 and not (is_elastic and type(term) is Coulomb) for term in terms)
 
 
-def _polynomial_motors(
+def _linear_motors(
     dynamics: ScaledDynamics, actuators: Actuators, limits: MotorLimits
 ) -> list[Quantity]:
-    """Quantities of motors behind linear springs, or rigid."""
+    """Quantities of motors behind linear springs, or rigid; much faster than `motor_motion`."""
     single = actuators.single
-    motion = dynamics.motion(1.0)
-    K = motion.shape[1]
+    K = dynamics.motion(1.0).shape[1]
     more = 2 if single.is_elastic else 0
 
-    def effort(order: int) -> Array:
-        return dynamics.effort_coefficients(order)
+    def deflection(s: float, order: int) -> Array:
+        effort = dynamics.effort(s)
+        return effort[:, order] / single.stiffness if more else np.zeros_like(effort[:, 0])
 
-    def deflection(order: int) -> Array:
-        return effort(order) / single.stiffness[:, None] if more else np.zeros((1, 1, 1))
+    def position(s: float, order: int) -> Array:
+        return dynamics.motion(s)[:, order] + deflection(s, order)
 
-    def position(order: int) -> Array:
-        return dynamics.motion_coefficients(order) + deflection(order)
-
-    def torque(order: int) -> Array:
-        result = single.inertia[:, None] * position(order + 2) + effort(order)
+    def torque(s: float, order: int) -> Array:
+        result = single.inertia * position(s, order + 2) + dynamics.effort(s)[:, order]
         for item in actuators.driven:
             law: FrictionLaw | None = item.actuator.friction  # type: ignore[attr-defined]
             terms = law.laws if isinstance(law, Sum) else (law,) if law is not None else ()
             for term in terms:
                 if type(term) is Viscous:
-                    rate = position(order + 1)[:, item.joint]
+                    rate = position(s, order + 1)[:, item.joint]
                     result[:, item.joint] += term.coefficient * rate
                 elif order == 0:
-                    velocity = motion[:, 1, item.joint, None]
-                    result[:, item.joint, 0] += term.effort(velocity)[:, 0]
+                    # At rest it is what it is in slow motion.
+                    velocity = dynamics.motion(s or 1.0)[:, 1, item.joint, None]
+                    result[:, item.joint] += term.effort(velocity)[:, 0]
         return result
 
-    found = []
     ranges = [
         item.actuator.spring.range[1] if isinstance(item.actuator, SeriesElastic) else np.inf
         for item in actuators.driven
     ]
+    largest = np.array(ranges) * (1.0 - _SPRING_SLACK) - _SPRING_SLACK
     rows = (
         ('motor_velocity', position, 1, 2 + more, limits.motor_velocity),
         ('motor_torque', torque, 0, 3 + more, limits.motor_torque),
         ('motor_torque_rate', torque, 1, 4 + more, limits.motor_torque_rate),
-        (
-            'deflection',
-            deflection,
-            0,
-            3,
-            np.minimum(
-                limits.deflection, np.array(ranges) * (1.0 - _SPRING_SLACK) - _SPRING_SLACK
-            ),
-        ),
+        ('deflection', deflection, 0, 3, np.minimum(limits.deflection, largest)),
     )
-    for name, coefficients, order, needed, limit in rows:
+    found = []
+    for name, values, order, needed, limit in rows:
         if np.isfinite(limit).any():
             _refuse_low_order(name, K, needed)
             joints = actuators.model.joint_names
             columns = joints if name == 'deflection' else actuators.motor_names
-            C = np.broadcast_to(coefficients(order), (len(motion), len(columns), POWERS))
-            found.append(Quantity(name, columns, limit, _polynomials(C), C))
+            found.append(Quantity(name, columns, limit, partial(values, order=order)))
     return found
-
-
-def _polynomials(coefficients: Array) -> Callable[[float], Array]:
-    return lambda s: np.asarray(coefficients @ s ** np.arange(float(POWERS)))
