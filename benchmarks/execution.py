@@ -74,7 +74,7 @@ class Executed(NamedTuple):
 
 
 def eased(durations: Sequence[float], points: Array, rate: float) -> tuple[Array, Array]:
-    """Samples of moves of least jerk from point to point."""
+    """Compute samples of moves of least jerk from point to point."""
     times = np.append(0.0, np.cumsum(durations))
     t = np.arange(round(times[-1] * rate) + 1) / rate
     segment = np.clip(np.searchsorted(times, t, side='right') - 1, 0, len(durations) - 1)
@@ -92,17 +92,14 @@ def cases() -> list[Case]:
     alone = home + [0.9, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     random = np.random.default_rng(7)
 
-    def sampled(durations: Sequence[float], points: Sequence[Array], rate: float = 100.0) -> object:
-        t, q = eased(durations, np.array(points), rate)
-        free = np.full((4, q.shape[1]), np.nan)
-        return fit_spline(t, q, start=free, end=free)
-
-    def recorded(noise: float) -> object:
-        t, q = eased([0.5, 2.0, 0.5, 1.5], np.array([home, home, away, away, home]), 100.0)
+    def sampled(
+        durations: Sequence[float], points: Sequence[Array], noise: float = 0.0
+    ) -> MotionSpline:
+        t, q = eased(durations, np.array(points), 100.0)
         free = np.full((4, q.shape[1]), np.nan)
         return fit_spline(t, q + noise * random.normal(size=q.shape), start=free, end=free)
 
-    def through(robot: RobotModel, at_rest: bool, seed: int) -> object:
+    def through(robot: RobotModel, at_rest: bool, seed: int) -> MotionSpline:
         source = np.random.default_rng(seed)
         lower = np.maximum(robot.limits.lower, -2.5)
         upper = np.minimum(robot.limits.upper, 2.5)
@@ -113,34 +110,32 @@ def cases() -> list[Case]:
         ends = None if at_rest else np.full((4, robot.n_joints), np.nan)
         return fit_spline(np.append(0.0, np.cumsum(chords)), points, start=ends, end=ends)
 
+    three = [home, home, away, away, aside, aside, home, home]
+    recorded = sampled([0.5, 2.0, 0.5, 1.5], [home, home, away, away, home], 1e-6)
+    twice = fit_spline([0.0, 1.0, 1.3, 2.3], [home, away, away, home])
     motions = [
         ('one move of 1 s, sampled at 100 Hz', sampled([1.0], [home, away])),
-        ('the same with 0.3 s of rest at both ends', sampled([0.3, 1.0, 0.3], [home, home, away, away])),
-        (
-            'three moves with rests in between',
-            sampled([0.5, 1, 0.5, 1, 0.5, 1, 0.5], [home, home, away, away, aside, aside, home, home]),
-        ),
+        ('the same, 0.3 s of rest at its ends', sampled([0.3, 1, 0.3], [home, home, away, away])),
+        ('three moves with rests', sampled([0.5, 1, 0.5, 1, 0.5, 1, 0.5], three)),
         ('violent: there and back in 0.5 s', fit_spline([0.0, 0.2, 0.5], [home, away, home])),
-        ('slow: 60 s', sampled([30.0, 30.0], [home, away, home])),
-        ('recorded: noise of 1e-6 rad, with rests', recorded(1e-6)),
-        ('waypoints, one of them twice', fit_spline([0.0, 1.0, 1.3, 2.3], [home, away, away, home])),
+        ('slow: there and back in 60 s', sampled([30.0, 30.0], [home, away, home])),
+        ('recorded: noise of 1e-6 rad, with rests', recorded),
+        ('waypoints, one of them twice', twice),
         ('tiny: 2 mrad', fit_spline([0.0, 1.0], [home, home + 0.002])),
         ('one joint there and back', fit_spline([0.0, 1.0, 2.0], [home, alone, home])),
-        ('through five configurations, in motion at the ends', through(model, False, 0)),
-        ('through five others, at rest at the ends', through(model, True, 2)),
-    ]  # fmt: skip
+        ('five waypoints, in motion at the ends', through(model, False, 0)),
+        ('five waypoints, at rest at the ends', through(model, True, 2)),
+    ]
     description = Path(share_file('urdf/panda.urdf'))
     found = [Case(f'Panda, {name}', description, model, limits, path) for name, path in motions]
     description = _example(_UR5)
     model = RobotModel.from_urdf(description)
     limits = motion_limits(model, {name: _OF_UR5 for name in model.joint_names})
-    rest = through(model, True, 3)
     low = np.array([0.0, -1.2, 1.0, -0.5, 0.3, 0.0])
-    motions = [
-        ('through five configurations', rest),
-        ('two moves with 0.5 s of rest', sampled([1, 0.5, 1], [low, low + 0.5, low + 0.5, low - 0.2])),
-    ]
-    return found + [Case(f'ur5, {name}', description, model, limits, path) for name, path in motions]
+    with_rest = sampled([1.0, 0.5, 1.0], [low, low + 0.5, low + 0.5, low - 0.2])
+    motions = [('five waypoints', through(model, True, 3)), ('two moves with a rest', with_rest)]
+    found += [Case(f'ur5, {name}', description, model, limits, path) for name, path in motions]
+    return found
 
 
 def _example(name: str) -> Path:
@@ -217,9 +212,8 @@ def executed(case: Case, intervals: int) -> Executed:
 
 def text_of(found: Sequence[tuple[Case, Executed]]) -> str:
     """Table of all motions."""
-    lines = [
-        ['motion', 'given', 'retimed', 'at rest', 'degree 5', 'degree 3', 'ends', "Q''", 'off the path'],
-    ]
+    columns = 'motion', 'given', 'retimed', 'at rest', 'degree 5', 'degree 3', 'ends', "Q''", 'off'
+    lines = [[*columns]]
     for case, result in found:
         lines.append(
             [

@@ -41,8 +41,6 @@ from hodyn_ros.trajectory.waypoints import Waypoints
 Array = NDArray[np.float64]
 
 _AT_ENDS = 4  # derivatives that a spline takes there
-# Excess of a factor over another one from which on it is worth a remark.
-_NOTICEABLE = 1e-6
 
 
 # What holds between the samples of a file, of any kind: not where it is known, and where it is.
@@ -101,8 +99,8 @@ def retime_path(
         )
     if wish.slower_only:
         scaled = _scaled(problem, given)
-        if scaled.factor <= 1.0:
-            _stretch(problem, given, wish, scaled, 1.0)
+        if scaled.is_kept:
+            _stretch(problem, given, wish, scaled)
             return
     path = path_through(problem.model, samples)
     before = path.end_time - path.start_time
@@ -130,7 +128,7 @@ def retime_path(
     if found.standstill:
         text += (
             f'It stands still for {number(found.standstill)} s of this, as before '
-            '(--drop-standstills leaves them out).\n'
+            '(--drop-standstills leaves that out).\n'
         )
     _finish(
         problem, _computed(problem, fast, given), wish,
@@ -185,21 +183,21 @@ def scale_uniformly(choice: Choice, given: GivenMotion, wish: Wish) -> None:
     _check(wish.output)
     problem = load_problem(choice, given, wish.limits)
     scaled = _scaled(problem, given)
-    if scaled.factor == 0.0 and not wish.slower_only:
+    if scaled.scaling.factor == 0.0 and not wish.slower_only:
         raise ScalingError(
             'Nothing limits the speed of this motion; name limits, or use --slower-only.'
         )
-    factor = max(1.0, scaled.factor) if wish.slower_only else scaled.factor
-    _stretch(problem, given, wish, scaled, factor)
+    _stretch(problem, given, wish, scaled)
 
 
 class _Scaled(NamedTuple):
     """The given motion, and how slowly it is to be played."""
 
     before: Results
-    at_samples: UniformScaling
-    factor: float
+    scaling: UniformScaling
     """With which limits are kept at the samples, and between them as executed."""
+    is_kept: bool
+    """Whether the motion keeps the limits as it is."""
 
 
 def _scaled(problem: Problem, given: GivenMotion) -> _Scaled:
@@ -217,31 +215,28 @@ def _scaled(problem: Problem, given: GivenMotion) -> _Scaled:
         'actuators': drives.actuators if drives else None,
         'motor_limits': drives.limits if drives else None,
     }
-    at_samples = uniform_scaling(
-        problem.model, before.motion, wrench=before.wrenches or None, **limits
-    )
-    factor = at_samples.factor if not at_samples.is_kept or at_samples.slower_is_kept else 1.0
-    # What is between samples is known without wrenches only.
-    if len(before) > 1 and before.motion.shape[1] > 2 and not before.wrenches:
-        rows = (before.motion[:, k] for k in range(3))
-        executed = uniform_scaling(problem.model, jtc_motion(before.times, *rows), **limits)
-        factor = max(factor, executed.factor)
-    if factor > (1.0 + _NOTICEABLE) * at_samples.factor:
-        show_remarks(
-            (
-                'At the samples the limits are kept with the factor '
-                f'{number(at_samples.factor, 6)}, and when joint_trajectory_controller moves '
-                f'between them with {number(factor, 6)}.',
-            )
-        )
-    return _Scaled(before, at_samples, factor)
+    wrenches = before.wrenches or None
+    scaling = uniform_scaling(problem.model, before.motion, wrench=wrenches, **limits)
+    is_kept = scaling.is_kept
+    if _is_determined(before):
+        motion = jtc_motion(before.times, *(before.motion[:, k] for k in range(3)))
+        executed = uniform_scaling(problem.model, motion, **limits)
+        is_kept &= executed.is_kept
+        if executed.factor > scaling.factor:
+            scaling = executed
+    return _Scaled(before, scaling, is_kept)
 
 
-def _stretch(
-    problem: Problem, given: GivenMotion, wish: Wish, scaled: _Scaled, factor: float
-) -> None:
-    """Write and tell the given motion, stretched by a factor."""
-    before, scaling = scaled.before, scaled.at_samples
+def _is_determined(results: Results) -> bool:
+    """Whether it is known what a controller does between the samples."""
+    return len(results) > 1 and results.motion.shape[1] > 2 and not results.wrenches
+
+
+def _stretch(problem: Problem, given: GivenMotion, wish: Wish, scaled: _Scaled) -> None:
+    """Write and tell the given motion, as slow as it has to be."""
+    before, scaling, is_kept = scaled
+    stays = wish.slower_only and is_kept
+    factor = 1.0 if stays else scaling.factor
     duration = float(before.times[-1] - before.times[0])
     slow = Samples(
         before.joint_names,
@@ -256,7 +251,8 @@ def _stretch(
     )
     limiting = scaling.limiting
     if limiting is not None:
-        limiting = limiting._replace(time=float(slow.times[limiting.sample]))
+        time = before.times[limiting.sample] if limiting.time is None else limiting.time
+        limiting = limiting._replace(time=before.times[0] + factor * (time - before.times[0]))
     _finish(
         problem, _computed(problem, slow, given), wish,
         {
@@ -268,7 +264,7 @@ def _stretch(
         },
         f'{before.name}: from {number(duration)} s to {number(factor * duration)} s, '
         f'{number(factor, 6)} times as long.',
-        limiting if factor == scaling.factor else None,
+        None if stays else limiting,
     )  # fmt: skip
 
 
@@ -368,4 +364,4 @@ def _finish(
     click.echo(f'All limits are kept ({problem.limits.origin}).')
     if wish.output is not None:
         click.echo(f'Written: {wish.output} ({len(results)} samples)')
-        show_remarks((_EXECUTION[results.motion.shape[1] > 2 and not results.wrenches],))
+        show_remarks((_EXECUTION[_is_determined(results)],))
