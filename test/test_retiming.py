@@ -135,7 +135,7 @@ def test_standstills_at_the_ends_are_kept_and_bounded_like_the_rest(standing, no
     without, result = results
     assert without.standstill == 0.0
     assert result.standstill == pytest.approx(2.0 * standing, abs=1e-9)
-    assert result.duration - result.standstill == pytest.approx(without.duration, rel=6e-3)
+    assert result.duration - result.standstill == pytest.approx(without.duration, rel=1e-2)
     # At rest for as long as the path is, up to the snap.
     for t in (np.linspace(0.0, standing, 99), result.duration - np.linspace(0.0, standing, 99)):
         motion = result.motion(np.clip(t, 0.0, result.duration))
@@ -147,7 +147,7 @@ def test_standstills_at_the_ends_are_kept_and_bounded_like_the_rest(standing, no
         assert np.abs(effort[[0, -1], 1:]).max() <= 1e-9 + 1e14 * noise
     dropped = retime(PANDA, path, limits, intervals=32, keep_standstills=False)
     assert dropped.standstill == 0.0
-    assert dropped.duration == pytest.approx(without.duration, rel=6e-3)
+    assert dropped.duration == pytest.approx(without.duration, rel=1e-2)
 
 
 def test_standstills_on_the_way_are_kept_where_they_are():

@@ -56,6 +56,8 @@ _MANY_SAMPLES, _MOST_SAMPLES = 20_000, 500_000
 # Rounds in which a motion is slowed down until it keeps its limits.
 _ROUNDS = 30
 _NANO = 1_000_000_000
+# Factor that counts as one where the same is examined at other places.
+_ROUNDED = 1.0 + 1e-6
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ def retime(
         parts = [work.slowed(part.motion, slower * part.stretch) for part in parts]
         rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
     motion, sigma = work.spline(rows)
-    if wrench is not None and not work.scaling(motion, sigma).is_kept:
+    if wrench is not None and sum(pauses) and work.scaling(motion, sigma).factor > _ROUNDED:
         raise ScalingError('The wrench exceeds a limit while the path stands still; change it.')
     passed = np.clip(sigma(motion.times, 1)[:, 0], path.start_time, path.end_time)
     number = int(np.argmax([part.scaling.factor for part in parts]))

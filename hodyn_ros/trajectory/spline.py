@@ -293,7 +293,8 @@ def _standing(times: Array, values: Array, given: Flags) -> Flags:
             missed = np.linalg.norm(rate + lead * (rate - farther), axis=1)
             turns &= missed <= 0.5 * np.linalg.norm(rate, axis=1)
     still[single[turns]] = False
-    return np.append(still, False) | np.insert(still, 0, False)
+    standing: Flags = np.append(still, False) | np.insert(still, 0, False)
+    return standing
 
 
 def _lowest_degree(times: Array, fixed: Flags) -> Flags:
