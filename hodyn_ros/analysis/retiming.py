@@ -347,7 +347,8 @@ class _Work(NamedTuple):
         u = motion.law(np.linspace(0.0, motion.end_time, periods + 1), 1)
         rows = np.hstack((motion.path.along(u)[:, 0], motion.path.sigma(u)))
         wide = np.pad(rows, ((self.width - 1, self.width - 1), (0, 0)), mode='edge')
-        result = np.mean([wide[i : i + periods + self.width] for i in range(self.width)], axis=0)
+        shifted = [wide[i : i + periods + self.width] for i in range(self.width)]
+        result: Array = np.mean(shifted, axis=0)
         # Means of equal rows are rounded.
         result[[0, -1]] = rows[[0, -1]]
         return result
