@@ -231,7 +231,7 @@ def text_of(found: Sequence[tuple[Case, Executed]]) -> str:
         '\nThe columns "degree 5" and "degree 3" hold the largest change of a torque per '
         'millisecond over its limit; "ends" the largest of velocity to snap and of the first two '
         "derivatives of the torques at both ends, in SI units; Q'' the largest second derivative "
-        'of a torque anywhere.\n'
+        'of a torque anywhere; "off" the largest distance from the path.\n'
     )
 
 

@@ -42,15 +42,13 @@ Array = NDArray[np.float64]
 
 _AT_ENDS = 4  # derivatives that a spline takes there
 
-
 # What holds between the samples of a file, of any kind: not where it is known, and where it is.
 _EXECUTION = (
     'The limits are kept at the samples. What is between them is not known.',
     'The limits are kept at any instant if positions, velocities and accelerations are executed '
     'together, as joint_trajectory_controller does (polynomials of degree 5 between the samples). '
-    'With positions and velocities alone (degree 3) accelerations jump a little at every sample, '
-    'with positions alone (degree 1) velocities: whoever plays the file so keeps no limit of the '
-    'torque rate.',
+    'With positions and velocities alone (degree 3) or positions alone (degree 1) it moves '
+    'otherwise, with jumps of acceleration or velocity; the limits are not checked for that.',
 )
 
 
