@@ -26,7 +26,7 @@ from benchmarks.report import grid
 from benchmarks.timing import NotInstalled
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis.limits import MotionLimits, motion_limits
-from hodyn_ros.analysis.retiming import RetimedMotion, retime
+from hodyn_ros.analysis.retiming import MotionOnPath, retime
 from hodyn_ros.analysis.retiming_path import RestingPath
 from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.analysis.stretching import StretchedMotion
@@ -104,9 +104,9 @@ def methods(model: RobotModel, limits: MotionLimits, intervals: int) -> list[Met
 
     def uniform(path: MotionSpline) -> tuple[float, Callable[[Array], Array]]:
         even = TimeLaw.from_coefficients(np.array([0.0, 1.0]), np.ones(5))
-        motion = RetimedMotion(RestingPath(path), even, 1.0)
+        motion = MotionOnPath(RestingPath(path), even)
         factor = uniform_scaling(model, motion, limits).factor
-        return factor * motion.duration, StretchedMotion(motion, factor)
+        return factor * motion.end_time, StretchedMotion(motion, factor)
 
     def ours(given: MotionLimits) -> Callable[..., tuple[float, Callable[[Array], Array]]]:
         def solve(path: MotionSpline) -> tuple[float, Callable[[Array], Array]]:

@@ -15,6 +15,40 @@ def benchmark_module(monkeypatch):
     return importlib.import_module('benchmarks.retiming')
 
 
+@pytest.fixture
+def execution_module(benchmark_module):
+    return importlib.import_module('benchmarks.execution')
+
+
+def test_executed_motions_keep_the_torque_rate_by_pinocchio(execution_module, tmp_path, capsys):
+    core = pytest.importorskip('docutils.core')
+    pytest.importorskip('pinocchio')
+    path = tmp_path / 'execution.inc'
+    assert execution_module.main(['--size', 'tiny', '-o', str(path)]) == 0
+    text = path.read_text()
+    assert text in capsys.readouterr().out
+    document = core.publish_doctree(text, settings_overrides={'report_level': 5})
+    assert document.parse_messages == []
+    lines = [line for line in text.splitlines() if line.startswith('Panda')]
+    assert len(lines) == execution_module.SIZES['tiny'][0]
+
+
+def test_motion_with_rests_is_executed_within_its_limits(execution_module):
+    pytest.importorskip('pinocchio')
+    case = execution_module.cases()[1]
+    found = execution_module.executed(case, 32)
+    assert 0.5 < found.steps[0] <= 1.0 + 1e-6
+    assert found.steps[1] <= 1.0
+    assert found.standstill == pytest.approx(0.6)
+    assert found.at_ends < 1e-9
+    assert found.second < 5e5
+    # The check itself sees a motion that is too fast.
+    times, rows = 0.9 * np.arange(0.0, 0.5, 1e-3), np.zeros((500, 3, 7))
+    rows[:, :, 0] = np.stack([t ** (3 - k) * c for k, c in enumerate((1e3, 3e3, 6e3))
+                              for t in [np.arange(0.0, 0.5, 1e-3)]], axis=1)  # fmt: skip
+    assert execution_module.largest_step(case, times, rows) > 1.0
+
+
 def test_benchmark_writes_its_table_with_or_without_toppra(benchmark_module, tmp_path, capsys):
     core = pytest.importorskip('docutils.core')
     path = tmp_path / 'folder' / 'retiming.inc'

@@ -11,8 +11,10 @@ from test_scaling import FRANKA, PANDA, excess, jittery_panda, unlimited
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
 from hodyn_ros.actuators.robot import motor_motion
+from hodyn_ros.analysis import retiming
 from hodyn_ros.analysis.limits import find_violations, motion_limits
-from hodyn_ros.analysis.retiming import retime
+from hodyn_ros.analysis.retiming import WINDOW, retime
+from hodyn_ros.analysis.retiming_solver import fastest_law
 from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.errors import HodynError, ScalingError, TrajectoryError, WrenchError
 from hodyn_ros.trajectory.jtc import jtc_motion
@@ -68,45 +70,182 @@ def test_panda_keeps_all_limits_at_any_instant_and_is_much_faster(seed, at_rest)
         assert result.uniform_duration == pytest.approx(uniform, rel=1e-6)
 
 
-def test_motion_stays_on_its_path_from_end_to_end():
+@pytest.mark.parametrize('window', [0.0, 0.008, 0.02])
+def test_motion_stays_near_its_path_from_end_to_end(window):
     path = panda_path(1, at_rest=False)
-    motion = retime(PANDA, path, motion_limits(PANDA, FRANKA), intervals=32).motion
+    limits = motion_limits(PANDA, FRANKA)
+    result = retime(PANDA, path, limits, intervals=32, window=window)
+    motion = result.motion
     t = np.linspace(0.0, motion.duration, 999)
-    parameter = motion.parameter(t)
-    assert np.all(np.diff(parameter[:, 0]) >= 0.0)
-    np.testing.assert_allclose(motion(t, 0), path(parameter[:, 0], 0), rtol=0.0, atol=1e-12)
-    ends = motion([0.0, motion.duration])
-    np.testing.assert_allclose(ends[:, 0], path([path.start_time, path.end_time], 0)[:, 0])
-    np.testing.assert_allclose(parameter[[0, -1], 0], [path.start_time, path.end_time])
+    sigma = result.parameter(t, 5)[:, 0]
+    assert np.all(np.diff(sigma) >= 0.0)
+    distance = np.abs(motion(t, 0) - path(np.clip(sigma, 0.0, path.end_time), 0)).max(axis=(0, 1))
+    assert np.all(distance <= 1.01 * result.deviation)
+    largest = np.abs(motion(t, 2)[:, 2]).max(axis=0)
+    assert np.all(result.deviation <= largest * max(window, 0.004) ** 2 / 24.0)
+    ends = path([path.start_time, path.end_time], 0)[:, 0]
+    np.testing.assert_allclose(motion([0.0, motion.duration], 0)[:, 0], ends, atol=1e-15)
+    np.testing.assert_allclose(sigma[[0, -1]], [path.start_time, path.end_time])
 
 
 def test_motion_rests_at_both_ends_up_to_the_snap():
     for at_rest in (True, False):
         path = panda_path(2, at_rest)
         motion = retime(PANDA, path, motion_limits(PANDA, FRANKA), intervals=16).motion
-        t = np.linspace(0.0, motion.duration, 301)
-        size = np.abs(motion(t)).max(axis=(0, 2))
-        ends = np.abs(motion([0.0, motion.duration])).max(axis=(0, 2))
-        assert np.all(ends[1:] <= 1e-9 * size[1:])
+        assert not motion([0.0, motion.duration])[:, 1:].any()
 
 
 def test_derivatives_are_continuous_and_belong_to_each_other():
     limits = motion_limits(PANDA, FRANKA)
     motion = retime(PANDA, panda_path(1, at_rest=False), limits, intervals=16).motion
+    assert motion.continuous_derivative == 4
     h = 1e-6
     t = np.random.default_rng(0).uniform(h, motion.duration - h, 2000)
     series = motion(t)
     size = np.abs(series).max(axis=(0, 2))
     differences = (motion(t + h) - motion(t - h))[:, :4] / (2.0 * h)
     error = np.abs(differences - series[:, 1:]).max(axis=(0, 2))
-    assert np.all(error < 1e-4 * size[1:])
+    assert np.all(error < 1e-3 * size[1:])
     # At the knots the fifth derivative jumps, but nothing below.
-    knots = motion.factor * motion.law.times[1:-1]
-    h = 1e-9 * motion.duration
-    jumps = np.abs(motion(knots + h, 5) - motion(knots - h, 5)).max(axis=(0, 2))
-    sizes = np.abs(motion(knots, 5)).max(axis=(0, 2))
-    assert np.all(jumps[:5] < 1e-5 * sizes[:5])
+    jumps = np.abs(motion.expansions[1:, 0] - motion.expansions[:-1, 1]).max(axis=(0, 2))
+    sizes = np.abs(motion.expansions).max(axis=(0, 1, 3))
+    assert np.all(jumps[:5] < 1e-12 * sizes[:5])
     assert jumps[5] > 1e-2 * sizes[5]
+
+
+def minimum_jerk(standing, stroke=0.8, rate=100.0):
+    """Samples of a move of 1 s, with a standstill before and behind it."""
+    t = np.linspace(0.0, 1.0 + 2.0 * standing, round(rate * (1.0 + 2.0 * standing)) + 1)
+    x = np.clip(t - standing, 0.0, 1.0)
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
+    direction = np.array([1.0, 0.4, -0.4, 0.6, 0.2, 0.5, 0.0])
+    return t, start + stroke * direction * (10.0 * x**3 - 15.0 * x**4 + 6.0 * x**5)[:, None]
+
+
+@pytest.mark.parametrize('noise', [0.0, 1e-15])
+@pytest.mark.parametrize('standing', [0.1, 0.3])
+def test_standstills_at_the_ends_are_kept_and_bounded_like_the_rest(standing, noise):
+    limits = motion_limits(PANDA, FRANKA)
+    results = []
+    for pause in (0.0, standing):
+        t, q = minimum_jerk(pause)
+        q += noise * np.random.default_rng(0).uniform(-1.0, 1.0, q.shape)
+        path = fit_spline(t, q, start=OPEN_END, end=OPEN_END)
+        results.append(retime(PANDA, path, limits, intervals=32))
+    without, result = results
+    assert without.standstill == 0.0
+    assert result.standstill == pytest.approx(2.0 * standing, abs=1e-9)
+    assert result.duration - result.standstill == pytest.approx(without.duration, rel=1e-2)
+    # At rest for as long as the path is, up to the snap.
+    for t in (np.linspace(0.0, standing, 99), result.duration - np.linspace(0.0, standing, 99)):
+        motion = result.motion(np.clip(t, 0.0, result.duration))
+        assert np.abs(motion[:, 1:]).max() <= 1e-9 + 1e14 * noise
+    for found in results:
+        t = np.linspace(0.0, found.duration, 20_011)
+        effort = inverse_dynamics(PANDA, found.motion(t))
+        assert np.abs(effort[:, 2]).max() < 2.5 * 1000.0 / WINDOW
+        assert np.abs(effort[[0, -1], 1:]).max() <= 1e-9 + 1e14 * noise
+    dropped = retime(PANDA, path, limits, intervals=32, keep_standstills=False)
+    assert dropped.standstill == 0.0
+    assert dropped.duration == pytest.approx(without.duration, rel=1e-2)
+
+
+def test_standstills_on_the_way_are_kept_where_they_are():
+    limits = motion_limits(PANDA, FRANKA)
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
+    points = start + np.array([0.0, 0.5, 0.5, 0.5, -0.3, -0.3])[:, None]
+    path = fit_spline([0.0, 1.0, 1.2, 1.4, 2.4, 3.0], points)
+    found = {
+        keep: retime(PANDA, path, limits, intervals=32, keep_standstills=keep)
+        for keep in (True, False)
+    }
+    assert found[True].standstill == pytest.approx(0.4 + 0.6)
+    assert found[True].duration == pytest.approx(found[False].duration + 1.0, abs=1e-9)
+    for keep, result in found.items():
+        assert violations(PANDA, limits, result.motion, 20_011) == ()
+        motion = result.motion(np.linspace(0.0, result.duration, 40_001))
+        stands = (np.abs(motion[:, 1:]).max(axis=(1, 2)) < 1e-9) & (motion[:, 0, 0] > 0.49)
+        step = result.duration / 40_000
+        assert stands.sum() * step == pytest.approx(0.4 if keep else 0.0, abs=2.0 * step)
+        # What limits it is where it is said to be.
+        limiting = result.limiting
+        now = result.motion(limiting.time)
+        values = {'velocity': now[1], 'acceleration': now[2], 'jerk': now[3]}
+        values['effort_dot'] = inverse_dynamics(PANDA, now)[1]
+        value = values[limiting.quantity][PANDA.joint_names.index(limiting.name)]
+        assert value == pytest.approx(limiting.limit, rel=0.01)
+
+
+def executed(motion, phase, joint_rows):
+    """What joint_trajectory_controller commands at 1 kHz from what a file holds."""
+    rows = (motion(motion.times)[:, k] for k in range(joint_rows))
+    played = jtc_motion(motion.times, *rows)
+    return played(np.arange(phase, played.duration, 1e-3), 2)
+
+
+@pytest.mark.parametrize('rate', [100.0, 400.0, 1000.0])
+def test_limits_hold_as_joint_trajectory_controller_executes_the_samples(rate):
+    limits = motion_limits(PANDA, FRANKA)
+    result = retime(PANDA, panda_path(2, at_rest=False), limits, rate=rate, intervals=32)
+    np.testing.assert_allclose(np.diff(result.motion.times), 1.0 / rate, rtol=1e-9)
+    times = np.rint(1e9 * result.motion.times)
+    np.testing.assert_array_equal(times / 1e9, result.motion.times)
+    for phase in (0.0, 0.00037):
+        motion = executed(result.motion, phase, 3)
+        steps = np.abs(np.diff(inverse_dynamics(PANDA, motion)[:, 0], axis=0))
+        assert steps.max() <= 1.0 + 1e-9
+        assert steps.max() > 0.8
+
+
+def test_second_derivative_of_the_torque_falls_with_the_window():
+    limits = motion_limits(PANDA, FRANKA)
+    largest, durations = [], []
+    for window in (0.004, 0.01, 0.03):
+        result = retime(PANDA, panda_path(2, at_rest=False), limits, window=window, intervals=32)
+        t = np.linspace(0.0, result.duration, 50_001)
+        largest.append(np.abs(inverse_dynamics(PANDA, result.motion(t))[:, 2]).max())
+        durations.append(result.duration)
+        assert violations(PANDA, limits, result.motion, 20_011) == ()
+    assert np.all(np.array(largest) < 2.5 * 1000.0 / np.array([0.004, 0.01, 0.03]))
+    np.testing.assert_allclose(np.diff(durations), [0.006, 0.02], atol=0.003)
+
+
+def test_motors_behind_springs_stay_near_their_limits():
+    driven = actuators.Actuators(
+        PANDA, {name: actuators.SeriesElastic(8000.0, 0.5) for name in PANDA.joint_names}
+    )
+    motion = retime(PANDA, panda_path(2, at_rest=False), motion_limits(PANDA, FRANKA)).motion
+    torque = motor_motion(driven, motion(np.linspace(0.0, motion.duration, 50_001), 5)).torque
+    assert np.all(np.abs(torque[:, 0]).max(axis=0) < 1.2 * PANDA.limits.effort)
+
+
+def test_motion_takes_as_long_as_is_asked_for():
+    limits = motion_limits(PANDA, FRANKA)
+    t, q = minimum_jerk(0.2)
+    path = fit_spline(t, q, start=OPEN_END, end=OPEN_END)
+    fast = retime(PANDA, path, limits, intervals=32)
+    slow = retime(PANDA, path, limits, intervals=32, shortest=path.duration)
+    assert fast.duration < path.duration <= slow.duration < path.duration + 0.01
+    assert fast.standstill == slow.standstill == pytest.approx(0.4)
+    assert violations(PANDA, limits, slow.motion, 20_011) == ()
+    again = retime(PANDA, path, limits, intervals=32, shortest=0.5 * fast.duration)
+    assert again.duration == fast.duration
+
+
+@pytest.mark.parametrize(
+    ('options', 'reason'),
+    [
+        ({'rate': 0.0}, 'rate is 0.0, expected a positive'),
+        ({'rate': np.nan}, 'rate is nan'),
+        ({'rate': 1e8}, 'choose a lower rate'),
+        ({'window': -1.0}, 'window is -1.0'),
+        ({'window': np.inf}, 'window is inf'),
+        ({'shortest': 1e9}, 'choose a lower rate'),
+    ],
+)
+def test_bad_rates_and_windows_are_refused(options, reason):
+    with pytest.raises(TrajectoryError, match=reason):
+        retime(RAIL, Line(0.0, 1.0), intervals=4, **options)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +276,20 @@ def test_duration_falls_with_the_number_of_intervals():
     assert durations[0] > 1.02 * durations[1] > 1.02**2 * durations[2]
 
 
-def test_path_of_many_segments_gets_more_intervals():
+def test_path_of_many_segments_gets_more_intervals(monkeypatch):
     points = np.random.default_rng(0).uniform(-1.0, 1.0, (41, 1))
     path = fit_spline(range(41), points)
     limits = unlimited(1, velocity=3.0, acceleration=20.0)
-    assert len(retime(RAIL, path, limits).motion.law.knots) == 4 * 40 + 1
-    assert len(retime(RAIL, Line(0.0, 1.0), limits).motion.law.knots) == 128 + 1
+    used = []
+
+    def recorded(limits_at, speed, intervals, density):
+        used.append(intervals)
+        return fastest_law(limits_at, speed, 8, density)
+
+    monkeypatch.setattr(retiming, 'fastest_law', recorded)
+    retime(RAIL, path, limits)
+    retime(RAIL, Line(0.0, 1.0), limits)
+    assert used == [4 * 40, 128]
 
 
 def test_limits_are_kept_on_every_segment_though_intervals_are_few():
@@ -152,23 +299,11 @@ def test_limits_are_kept_on_every_segment_though_intervals_are_few():
     motion = result.motion
     # Instants at which the motion passes the knots of its path.
     t = np.linspace(0.0, motion.duration, 400_001)
-    knots = np.interp(path.times, motion.parameter(t, 0)[:, 0], t)
+    knots = np.interp(path.times, result.parameter(t, 1)[:, 0], t)
     assert excess(limits, motion, knots, 23) == 0.0
     assert result.duration <= result.uniform_duration
     uniform = uniform_scaling(PANDA, path, limits).factor * path.duration
     assert result.uniform_duration > 0.9 * uniform
-
-
-def test_knots_of_the_motion_are_those_of_its_law_and_its_path():
-    path = panda_path(1, at_rest=False)
-    motion = retime(PANDA, path, motion_limits(PANDA, FRANKA), intervals=16).motion
-    assert (motion.times[0], motion.times[-1]) == (0.0, motion.duration)
-    assert np.all(np.diff(motion.times) > 0.0)
-    passed = motion.parameter(motion.times, 0)[:, 0]
-    for sigma in path.times:
-        assert np.abs(passed - sigma).min() < 1e-9 * path.duration
-    for knot in motion.factor * motion.law.times:
-        assert np.abs(motion.times - knot).min() < 1e-12 * motion.duration
 
 
 def test_path_may_halt_on_its_way_and_have_any_unit_of_its_parameter():
@@ -178,10 +313,10 @@ def test_path_may_halt_on_its_way_and_have_any_unit_of_its_parameter():
     durations = []
     for scale in (1e-4, 1.0, 1e4):
         path = fit_spline(scale * np.arange(4.0), points, velocities=rest, accelerations=rest)
-        result = retime(PANDA, path, limits, intervals=32)
+        result = retime(PANDA, path, limits, intervals=32, keep_standstills=False)
         assert violations(PANDA, limits, result.motion, 20_011) == ()
         durations.append(result.duration)
-    np.testing.assert_allclose(durations, durations[0], rtol=1e-3)
+    np.testing.assert_allclose(durations, durations[0], rtol=2e-3)
     assert durations[0] < 0.8 * result.uniform_duration
 
 
@@ -226,10 +361,11 @@ def test_random_robots_keep_random_limits_and_are_not_slower_than_uniform(seed):
     )
     result = retime(model, path, limits, intervals=12)
     assert violations(model, limits, result.motion, 20_011) == ()
-    assert result.duration <= result.uniform_duration
+    # The window, and whole periods.
+    assert result.duration <= 1.01 * result.uniform_duration + WINDOW + 0.002
     if ends is None:
         uniform = uniform_scaling(model, path, limits).factor * path.duration
-        assert result.duration <= uniform * (1.0 + 1e-9)
+        assert result.uniform_duration == pytest.approx(uniform, rel=1e-6)
 
 
 def test_limits_of_motors_are_kept_too():
@@ -250,7 +386,7 @@ def test_limits_of_motors_are_kept_too():
     motors = motor_motion(driven, result.motion(t, 5))
     assert find_motor_violations(driven, bounds, motors) == ()
     assert violations(PANDA, limits, result.motion) == ()
-    assert result.duration <= result.uniform_duration
+    assert result.duration <= result.uniform_duration + WINDOW + 0.002
 
 
 def push(sigma, orders):
@@ -271,7 +407,7 @@ def test_wrenches_that_belong_to_the_path_are_part_of_the_limits():
     result = retime(PANDA, path, limits, wrench=push, intervals=64)
     assert 1.0 <= result.repair < 1.005
     t = np.linspace(0.0, result.duration, 30_011)
-    motion, sigma = result.motion(t), result.motion.parameter(t, 2)
+    motion, sigma = result.motion(t), result.parameter(t, 3)
     along = push(sigma[:, 0], 3)
     values = np.array(along.values)
     first, second = (along.values[:, k].copy() for k in (1, 2))
@@ -281,15 +417,15 @@ def test_wrenches_that_belong_to_the_path_are_part_of_the_limits():
     assert find_violations(PANDA, limits, motion, loaded) == ()
     # The limits are reached with the wrench, and would not be kept without knowing it.
     assert np.abs(loaded[:, 1]).max() > 149.0
-    unaware = retime(PANDA, path, limits, intervals=64).motion
+    unaware = retime(PANDA, path, limits, intervals=64)
 
     def in_time(t, orders):
-        sigma = unaware.parameter(t, 1)
+        sigma = unaware.parameter(t, 2)
         values = np.array(push(sigma[:, 0], 2).values)
         values[:, 1] *= sigma[:, 1:2]
         return Wrench('panda_link8', values[:, :orders], 'hybrid')
 
-    factor = uniform_scaling(PANDA, unaware, limits, wrench=in_time).factor
+    factor = uniform_scaling(PANDA, unaware.motion, limits, wrench=in_time).factor
     assert factor > 1.01
     assert result.duration < factor * unaware.duration
 
@@ -314,7 +450,8 @@ def test_what_is_in_the_way_is_named_with_its_time():
     rows = {'velocity': motion[1], 'acceleration': motion[2], 'jerk': motion[3]}
     rows.update(effort=effort[0], effort_dot=effort[1])
     value = rows[found.quantity][PANDA.joint_names.index(found.name)]
-    assert value == pytest.approx(found.limit, rel=1e-6)
+    # Whole periods leave a little room.
+    assert value == pytest.approx(found.limit, rel=2e-3)
 
 
 def test_path_that_is_not_smooth_enough_is_refused():

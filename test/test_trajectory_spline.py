@@ -487,6 +487,68 @@ def test_boundary_may_repeat_what_the_waypoint_says():
     np.testing.assert_array_equal(spline.given[0], [True, True, False, False, False])
 
 
+# Standstills
+
+
+@pytest.mark.parametrize('rows', [None, 0.0])
+@pytest.mark.parametrize('ends', [None, np.full((4, 2), np.nan)])
+@pytest.mark.parametrize('noise', [0.0, 1e-16])
+def test_motion_stands_still_between_equal_waypoints(rows, ends, noise):
+    times = np.array([0.0, 1.0, 1.3, 2.3, 2.5, 2.7, 3.5])
+    positions = np.array([0.0, 0.8, 0.8, 0.1, 0.1, 0.1, 0.5])[:, None] * [1.0, -0.5]
+    positions += noise * np.random.default_rng(0).uniform(-1.0, 1.0, positions.shape)
+    given = None if rows is None else np.zeros_like(positions)
+    spline = fit_spline(times, positions, given, start=ends, end=ends)
+    for first, last, value in ((1.0, 1.3, 0.8), (2.3, 2.7, 0.1)):
+        motion = spline(np.linspace(first, last, 101))
+        np.testing.assert_allclose(motion[:, 0, 0], value, rtol=0.0, atol=10.0 * noise)
+        assert np.abs(motion[:, 1:]).max() <= 1e7 * noise
+        assert spline.continuous_derivative == 4
+    # What moves on one side does not depend on the other.
+    alone = fit_spline(times[2:4], positions[2:4])
+    t = np.linspace(1.3, 2.3, 101)
+    if rows is None:
+        np.testing.assert_allclose(spline(t), alone(t), rtol=0.0, atol=1e-9)
+
+
+def test_only_a_standstill_of_all_joints_is_one():
+    times, positions = random_waypoints(3, 6)
+    positions[3, 0] = positions[2, 0]
+    motion = fit_spline(times, positions)(np.linspace(times[2], times[3], 101))
+    assert np.abs(motion[1:-1, 1, 0]).max() > 1e-2
+    oracle = make_interp_spline(
+        times, positions, k=9, bc_type=([(k, np.zeros(2)) for k in range(1, ORDER)],) * 2
+    )
+    expected = oracle(np.linspace(times[2], times[3], 101))
+    np.testing.assert_allclose(motion[:, 0], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize('quantity', ['velocities', 'accelerations'])
+def test_what_is_given_between_equal_waypoints_is_met(quantity):
+    rows = np.full((4, 1), np.nan)
+    rows[1] = 0.5
+    spline = fit_spline(range(4), [[0.0], [1.0], [1.0], [0.0]], **{quantity: rows})
+    k = {'velocities': 1, 'accelerations': 2}[quantity]
+    assert spline.states[1, k] == 0.5
+    assert np.abs(spline(np.linspace(1.0, 2.0, 11))[:, 0] - 1.0).max() > 1e-3
+
+
+def test_two_equal_samples_where_a_motion_turns_back_are_no_standstill():
+    # Samples of a sine on both sides of its peak are the same numbers.
+    times = 0.1 * np.arange(-20, 20) + 0.05
+    exact = sine(times + 0.5 * np.pi)
+    exact[:20, 0] = exact[:19:-1, 0]
+    spline = fit_spline(times, exact[:, 0], start=exact[0, 1:5], end=exact[-1, 1:5])
+    t = np.linspace(times[0], times[-1], 400)
+    expected = sine(t + 0.5 * np.pi, highest=4)
+    assert np.all(np.abs(spline(t) - expected).max(axis=(0, 2)) < [1e-9, 1e-8, 1e-7, 1e-5, 1e-4])
+    # Unless it is said that they are one.
+    rest = np.full((40, 1), np.nan)
+    rest[19:21] = 0.0
+    still = fit_spline(times, exact[:, 0], rest, start=exact[0, 1:5], end=exact[-1, 1:5])
+    assert not still(np.linspace(-0.05, 0.05, 11))[:, 1:].any()
+
+
 # Too little for a unique answer
 
 FEW = {

@@ -9,7 +9,7 @@ __all__, __getattr__ = lazy_names(
             'LimitCheck', 'MotionLimits', 'Violation', 'find_position_violations',
             'find_violations', 'motion_limits',
         ),
-        'retiming': ('Retimed', 'RetimedMotion', 'retime'),
+        'retiming': ('Retimed', 'retime'),
         'scaling': ('uniform_scaling',),
         'scaling_search': ('Limiting', 'UniformScaling'),
         'stretching': ('StretchedMotion', 'stretched'),

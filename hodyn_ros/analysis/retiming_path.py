@@ -23,10 +23,50 @@ Array = NDArray[np.float64]
 _ORDER_OF_REST = 5
 # Size of a derivative at an end, relative to the largest on the path, up to which it is zero.
 _VANISHING = 1e-9
-# Places at which the sizes of derivatives are taken.
-_PLACES = 201
+# Places at which the sizes of derivatives are taken, and on each segment its positions.
+_PLACES, _ON_SEGMENT = 201, 16
+# Difference of positions, relative to the largest one of the joint, up to which it is rounding.
+_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
 # Of the interval from 0 to 1 after which a value of u is known to rounding.
 _HALVINGS = 55
+
+
+def moving_parts(path: TimedMotion) -> list[tuple[float, float]]:
+    """Find the intervals of the parameter on which a path moves; in between it stands still.
+
+    Parameters
+    ----------
+    path : function of sigma
+
+    Returns
+    -------
+    list of (float, float)
+        Increasing, each from one knot of the path to another one; a path without knots is one
+        part. Where the positions of all joints are the same on a whole segment, but for rounding,
+        the path stands still.
+
+    Raises
+    ------
+    TrajectoryError
+        If the path does not move, or has positions that are not finite.
+    """
+    knots = knots_of(path)
+    if knots is None:
+        knots = np.array([path.start_time, path.end_time], dtype=np.float64)
+    if not (np.all(np.isfinite(knots)) and knots[-1] > knots[0]):
+        raise TrajectoryError(
+            f'The path goes from {path.start_time!r} to {path.end_time!r}, expected an interval.'
+        )
+    places = knots[:-1, None] + np.diff(knots)[:, None] * np.linspace(0.0, 1.0, _ON_SEGMENT)
+    positions = path(np.minimum(places, knots[-1]), 0)[:, :, 0]
+    if not np.all(np.isfinite(positions)):
+        raise TrajectoryError('The path has positions that are not finite.')
+    rounding = _ROUNDING * np.abs(positions).max(axis=(0, 1))
+    moves = np.any(np.ptp(positions, axis=1) > rounding, axis=1)
+    if not moves.any():
+        raise TrajectoryError('The path does not move: all its positions are the same.')
+    edges = np.flatnonzero(np.diff(moves, prepend=False, append=False))
+    return [(float(knots[a]), float(knots[b])) for a, b in edges.reshape(-1, 2)]
 
 
 class RestingPath:
@@ -35,7 +75,9 @@ class RestingPath:
     Parameters
     ----------
     path : function of sigma
-        Such as a `MotionSpline`, from its start time to its end time.
+        Such as a `MotionSpline`.
+    start, end : float
+        Values of sigma, by default those at which the path begins and ends.
 
     Raises
     ------
@@ -43,14 +85,13 @@ class RestingPath:
         If the path does not move, or has values that are not finite.
     """
 
-    def __init__(self, path: TimedMotion) -> None:
+    def __init__(
+        self, path: TimedMotion, start: float | None = None, end: float | None = None
+    ) -> None:
         self._path = path
-        self._start, self._end = float(path.start_time), float(path.end_time)
+        self._start = float(path.start_time if start is None else start)
+        self._end = float(path.end_time if end is None else end)
         self._length = self._end - self._start
-        if not (np.isfinite(self._length) and self._length > 0.0):
-            raise TrajectoryError(
-                f'The path goes from {self._start!r} to {self._end!r}, expected an interval.'
-            )
         places = np.linspace(self._start, self._end, _PLACES)
         # In units of the whole length, all derivatives are comparable.
         derivatives = path(places, 4) * self._length ** np.arange(5.0)[:, None]
@@ -60,8 +101,6 @@ class RestingPath:
                 f'{derivatives.shape} with values that are not finite or in another shape.'
             )
         size = np.abs(derivatives[:, 1:]).max(axis=(0, 2))
-        if not size[0] > 0.0:
-            raise TrajectoryError('The path does not move: all its positions are the same.')
         exponents = [_exponent(derivatives[place, 1:], size) for place in (0, -1)]
         self._from_start = _advance(*exponents)
         self._from_end = _advance(*reversed(exponents))
@@ -85,6 +124,7 @@ class RestingPath:
         sigma = knots_of(self._path)
         if sigma is None:
             return np.array([0.0, 1.0])
+        sigma = sigma[(sigma >= self._start) & (sigma <= self._end)]
         low, high = np.zeros_like(sigma), np.ones_like(sigma)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)

@@ -42,7 +42,7 @@ _NEAR, _VERY_NEAR = 0.3, 0.6
 # Rounds in which places are added where a limit is exceeded between places, and their refinement.
 _ROUNDS = 8
 _FINER = 10
-_HALVINGS = 40
+_HALVINGS = 20
 
 
 def fastest_law(limits_at: LimitsAt, speed: float, intervals: int, density: int) -> TimeLaw:

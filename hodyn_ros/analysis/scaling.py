@@ -1,8 +1,9 @@
 """The smallest uniform time factor with which a motion keeps its limits.
 
 Played with the factor c, a motion q(t) becomes q(t / c): the same path, c times as long. All that
-is limited is a function of s = 1 / c, mostly a polynomial, see `scaling_dynamics`, so the factors
-that keep all limits are found exactly, as what the roots of these polynomials leave free.
+is limited is a function of s = 1 / c, see `scaling_dynamics`, which needs inverse dynamics at two
+rates only. So many rates are evaluated, and the edges between those that keep all limits and those
+that do not are found by bisection.
 
 A function of time is examined on every segment between its knots, see `scaling_in_time`.
 """
@@ -134,10 +135,9 @@ def uniform_scaling(
 
     Notes
     -----
-    Exact up to rounding for rigid joints and linear springs, with viscous and Coulomb friction.
-    With other laws of friction, nonlinear springs and variable stiffness the limits are evaluated
-    at 120 rates over three decades, 6 % apart, and the edge found by bisection: the limits are
-    kept at the factor, but a narrower interval of factors may stay unseen.
+    The limits are evaluated at 120 rates over three decades, 6 % apart (along a function of time
+    at its peaks, elsewhere at a quarter of them), and the edges found by bisection. The limits are
+    kept at the factor; a narrower interval of factors may stay unseen.
 
     Excesses within the rounding of `find_violations` are none.
     """

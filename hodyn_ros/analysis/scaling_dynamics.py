@@ -2,10 +2,8 @@
 
 With q_new(t) = q(s t), the k-th derivative of the joint positions takes the factor s^k. The
 efforts of rigid bodies, their m-th derivative Q^(m) = G_m + D_m at s = 1 split into what gravity
-and wrenches ask for and what the motion does, become s^m G_m + s^(m+2) D_m; viscous friction takes
-s^(m+1), and friction that only depends on the direction stays as it is. Motors behind linear
-springs follow from these, so all of that is polynomial in s. Friction laws and springs that are
-not are functions of s to be evaluated.
+and wrenches ask for and what the motion does, become s^m G_m + s^(m+2) D_m. Both follow from
+inverse dynamics at two rates; friction and motors are evaluated at every rate.
 """
 
 from __future__ import annotations
@@ -18,32 +16,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.actuator import Actuator
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.limits import MOTOR_QUANTITIES, MotorLimits
-from hodyn_ros.actuators.rigid import RigidDrive
 from hodyn_ros.actuators.robot import MotorMotion, motor_motion
-from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.analysis.limits import MotionLimits
 from hodyn_ros.analysis.stretching import at_rate
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.kinematics.joints import independent_efforts
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sum, Viscous, joint_friction
+from hodyn_ros.model.friction import FrictionLaw, joint_friction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
 
-POWERS = 6
-"""Powers of s, the zeroth included: the highest is that of the rate of a motor torque behind a
-spring."""
-
-# Springs refuse to be deflected beyond their range by rounding; what counts as rounding for limits
-# is more than that.
-_SPRING_SLACK = 1e-9
+SLOWEST = 1e-9
+"""Rate at which joints and motors count as held still."""
 
 
 class Quantity(NamedTuple):
@@ -56,36 +45,6 @@ class Quantity(NamedTuple):
     """Largest magnitude, shape (C,)."""
     values: Callable[[float], Array]
     """Values (N, C) at a rate s; raises DeflectionError where there are none."""
-    coefficients: Array | None
-    """Of the powers of s, shape (N, C, 6); None if it is not polynomial."""
-
-
-class Friction(NamedTuple):
-    """Friction laws of a robot by how they depend on the rate; each by the index of the body."""
-
-    constant: Mapping[int, FrictionLaw]
-    viscous: Mapping[int, FrictionLaw]
-    other: Mapping[int, FrictionLaw]
-
-
-def sorted_friction(model: RobotModel) -> Friction:
-    """Friction of a model, sorted by how it depends on the rate."""
-    kinds: tuple[dict[int, FrictionLaw], ...] = ({}, {}, {})
-    for name, law in model.friction.items():
-        body = model.body_names.index(name)
-        for term in law.laws if isinstance(law, Sum) else (law,):
-            kind = kinds[_power(term)]
-            kind[body] = kind[body] + term if body in kind else term
-    return Friction(*kinds)
-
-
-def _power(term: FrictionLaw) -> int:
-    """Power of s of a friction law, or 2 if it is none."""
-    if type(term) is Viscous:
-        return 1
-    if type(term) is Offset or (type(term) is Coulomb and term.smoothing == 0.0):
-        return 0
-    return 2
 
 
 def friction_efforts(model: RobotModel, laws: Mapping[int, FrictionLaw], velocity: Array) -> Array:
@@ -124,7 +83,7 @@ class ScaledDynamics:
         self, model: RobotModel, motion: Array, wrench: Wrench | Sequence[Wrench] | None = None
     ) -> None:
         self._model, self._motion = model, motion
-        self._friction = sorted_friction(model)
+        self._laws = {model.body_names.index(name): law for name, law in model.friction.items()}
         once = self._bodies(motion, wrench)
         wrenches = (wrench,) if isinstance(wrench, Wrench) else wrench or ()
         twice = [replace(item, values=at_rate(np.asarray(item.values), 2.0)) for item in wrenches]
@@ -132,9 +91,6 @@ class ScaledDynamics:
         at_two = at_rate(self._bodies(at_rate(motion, 2.0), twice), 0.5)
         self._dynamic = (at_two - once) / 3.0
         self._static = once - self._dynamic
-        velocity = motion[:, 1:-1]
-        self._constant = friction_efforts(model, self._friction.constant, velocity)
-        self._viscous = friction_efforts(model, self._friction.viscous, velocity)
         # Several quantities are rows of the same result.
         self.effort = lru_cache(maxsize=2)(self._effort)
         """Efforts (N, K - 2, n) at a rate."""
@@ -146,42 +102,17 @@ class ScaledDynamics:
         for which nothing has been compiled.
         """
         efforts = inverse_dynamics(self._model, motion, wrench)
-        for laws in self._friction:
-            efforts = efforts - friction_efforts(self._model, laws, motion[:, 1:-1])
-        return efforts
-
-    @property
-    def is_polynomial(self) -> bool:
-        """Whether the efforts are polynomials in s."""
-        return not self._friction.other
+        return efforts - friction_efforts(self._model, self._laws, motion[:, 1:-1])
 
     def motion(self, s: float) -> Array:
         """Motion (N, K, n) at a rate."""
         return at_rate(self._motion, s)
 
     def _effort(self, s: float) -> Array:
-        moving = s * s * self._dynamic + s * self._viscous
-        result = at_rate(self._static + moving, s)
-        result += self._constant
-        if self._friction.other:
-            velocity = self.motion(s)[:, 1:-1]
-            result += friction_efforts(self._model, self._friction.other, velocity)
-        return result
-
-    def motion_coefficients(self, order: int) -> Array:
-        """Coefficients (N, n, 6) of a derivative of the joint positions."""
-        result = np.zeros((*self._motion[:, 0].shape, POWERS))
-        result[..., order] = self._motion[:, order]
-        return result
-
-    def effort_coefficients(self, order: int) -> Array:
-        """Coefficients (N, n, 6) of a derivative of the efforts, up to the third."""
-        result = np.zeros((*self._motion[:, 0].shape, POWERS))
-        parts = (self._static, self._viscous, self._dynamic)
-        for power, part in enumerate(parts, start=order):
-            result[..., power] = part[:, order]
-        result[..., 0] += self._constant[:, order]
-        return result
+        result = at_rate(self._static + s * s * self._dynamic, s)
+        # Held still, friction is what it is in slow motion.
+        velocity = self.motion(max(s, SLOWEST))[:, 1:-1]
+        return result + friction_efforts(self._model, self._laws, velocity)
 
 
 def joint_quantities(
@@ -208,13 +139,8 @@ def joint_quantities(
             continue
         of_efforts = name.startswith('effort')
         _refuse_low_order(name, K, order + (3 if of_efforts else 1))
-        coefficients = None
-        if not of_efforts:
-            coefficients = dynamics.motion_coefficients(order)
-        elif dynamics.is_polynomial:
-            coefficients = dynamics.effort_coefficients(order)
         series = dynamics.effort if of_efforts else dynamics.motion
-        found.append(Quantity(name, model.joint_names, limit, _row(series, order), coefficients))
+        found.append(Quantity(name, model.joint_names, limit, _row(series, order)))
     return found
 
 
@@ -261,17 +187,13 @@ def motor_quantities(
             f'The deflection of joints with damping ({listed(dampers)}) depends on the past, so '
             'no factor scales it; expected actuators without damping.'
         )
-    polynomial = dynamics.is_polynomial and all(
-        _is_polynomial(item.actuator) for item in actuators.driven
-    )
-    if polynomial:
-        return _polynomial_motors(dynamics, actuators, limits)
     given = {
         name: np.asarray(values, dtype=np.float64) for name, values in (stiffness or {}).items()
     }
 
     @lru_cache(maxsize=2)
     def motors(s: float) -> MotorMotion:
+        s = max(s, SLOWEST)
         scaled = {name: at_rate(values[..., None], s)[..., 0] for name, values in given.items()}
         return motor_motion(
             actuators, dynamics.motion(s), dynamics.effort(s), stiffness=scaled, order=None
@@ -289,7 +211,7 @@ def motor_quantities(
         joints = actuators.model.joint_names
         columns = joints if name == 'deflection' else actuators.motor_names
         field = ('position', 'torque', 'torque', 'deflection')[MOTOR_QUANTITIES.index(name)]
-        found.append(Quantity(name, columns, limit, _motor_row(motors, field, order), None))
+        found.append(Quantity(name, columns, limit, _motor_row(motors, field, order)))
     return found
 
 
@@ -297,80 +219,3 @@ def _motor_row(
     motors: Callable[[float], MotorMotion], field: str, order: int
 ) -> Callable[[float], Array]:
     return lambda s: np.asarray(getattr(motors(s), field)[:, order])
-
-
-def _is_polynomial(actuator: Actuator) -> bool:
-    if type(actuator) not in (RigidDrive, SeriesElastic):
-        return False
-    is_elastic = type(actuator) is SeriesElastic
-    if is_elastic and type(actuator.spring) is not LinearSpring:  # type: ignore[attr-defined]
-        return False
-    law: FrictionLaw | None = actuator.friction  # type: ignore[attr-defined]
-    terms = law.laws if isinstance(law, Sum) else (law,) if law is not None else ()
-    # The motor of an elastic joint may turn back where the joint does not.
-    return all(_power(term) < 2 and not (is_elastic and type(term) is Coulomb) for term in terms)
-
-
-def _polynomial_motors(
-    dynamics: ScaledDynamics, actuators: Actuators, limits: MotorLimits
-) -> list[Quantity]:
-    """Quantities of motors behind linear springs, or rigid."""
-    single = actuators.single
-    motion = dynamics.motion(1.0)
-    K = motion.shape[1]
-    more = 2 if single.is_elastic else 0
-
-    def effort(order: int) -> Array:
-        return dynamics.effort_coefficients(order)
-
-    def deflection(order: int) -> Array:
-        return effort(order) / single.stiffness[:, None] if more else np.zeros((1, 1, 1))
-
-    def position(order: int) -> Array:
-        return dynamics.motion_coefficients(order) + deflection(order)
-
-    def torque(order: int) -> Array:
-        result = single.inertia[:, None] * position(order + 2) + effort(order)
-        for item in actuators.driven:
-            law: FrictionLaw | None = item.actuator.friction  # type: ignore[attr-defined]
-            terms = law.laws if isinstance(law, Sum) else (law,) if law is not None else ()
-            for term in terms:
-                if type(term) is Viscous:
-                    rate = position(order + 1)[:, item.joint]
-                    result[:, item.joint] += term.coefficient * rate
-                elif order == 0:
-                    velocity = motion[:, 1, item.joint, None]
-                    result[:, item.joint, 0] += term.effort(velocity)[:, 0]
-        return result
-
-    found = []
-    ranges = [
-        item.actuator.spring.range[1] if isinstance(item.actuator, SeriesElastic) else np.inf
-        for item in actuators.driven
-    ]
-    rows = (
-        ('motor_velocity', position, 1, 2 + more, limits.motor_velocity),
-        ('motor_torque', torque, 0, 3 + more, limits.motor_torque),
-        ('motor_torque_rate', torque, 1, 4 + more, limits.motor_torque_rate),
-        (
-            'deflection',
-            deflection,
-            0,
-            3,
-            np.minimum(
-                limits.deflection, np.array(ranges) * (1.0 - _SPRING_SLACK) - _SPRING_SLACK
-            ),
-        ),
-    )
-    for name, coefficients, order, needed, limit in rows:
-        if np.isfinite(limit).any():
-            _refuse_low_order(name, K, needed)
-            joints = actuators.model.joint_names
-            columns = joints if name == 'deflection' else actuators.motor_names
-            C = np.broadcast_to(coefficients(order), (len(motion), len(columns), POWERS))
-            found.append(Quantity(name, columns, limit, _polynomials(C), C))
-    return found
-
-
-def _polynomials(coefficients: Array) -> Callable[[float], Array]:
-    return lambda s: np.asarray(coefficients @ s ** np.arange(float(POWERS)))

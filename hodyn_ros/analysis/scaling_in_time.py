@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.analysis.scaling_dynamics import Quantity
 from hodyn_ros.analysis.scaling_search import (
+    RATES,
     FactorIntervals,
     UniformScaling,
     in_both,
@@ -30,10 +31,13 @@ Array = NDArray[np.float64]
 Examined = Callable[[Array], Sequence[Quantity]]
 
 PLACES = 16
-"""On each segment between knots."""
+"""On each segment between knots; fewer where there are more than `MOST_PLACES` in all."""
+MOST_PLACES, FEWEST_PLACES = 32_768, 5
 
 # Times that are examined together, which bounds the memory, and how many of these are remembered.
 _BLOCK, _REMEMBERED = 4096, 4
+# How many times fewer rates are evaluated for all of them than for the peaks.
+_FEWER = 4
 # Ratio to the limit from which on a peak is looked at in any case, and how many at most at a time.
 _NEAR = 0.99
 _MOST_PEAKS = 4000
@@ -58,16 +62,17 @@ def with_segments(times: Array, knots: Array | None) -> Array:
     Returns
     -------
     ndarray, shape (M,)
-        With `PLACES` of each segment, its start and its end included, from the first to the last
-        of the times. Derivatives may jump at a knot, so that it counts twice: as it is, and as
-        the last number before it.
+        With up to `PLACES` of each segment, its start and its end included, from the first to the
+        last of the times. Derivatives may jump at a knot, so that it counts twice: as it is, and
+        as the last number before it.
     """
     if knots is None:
         return times
-    fractions = np.arange(PLACES - 1) / (PLACES - 1)
-    places = knots[:-1, None] + np.diff(knots)[:, None] * fractions
+    places = int(np.clip(MOST_PLACES // (len(knots) - 1), FEWEST_PLACES, PLACES))
+    fractions = np.arange(places - 1) / (places - 1)
+    inside = knots[:-1, None] + np.diff(knots)[:, None] * fractions
     before = np.maximum(np.nextafter(knots[1:], -np.inf), knots[:-1])
-    every = np.concatenate((times, places.ravel(), before, knots[-1:]))
+    every = np.concatenate((times, inside.ravel(), before, knots[-1:]))
     return np.unique(every[(every >= times[0]) & (every <= times[-1])])
 
 
@@ -102,7 +107,9 @@ def scaling_in_time(examined: Examined, times: Array) -> UniformScaling:
     intervals: FactorIntervals = ((0.0, np.inf),)
     for number, block in enumerate(blocks):
         quantities = of_block(number)
-        intervals = in_both(intervals, kept_intervals(quantities, [block] * len(quantities)))
+        known, few = intervals[0][0], RATES // _FEWER
+        more = kept_intervals(quantities, [block] * len(quantities), known, few)
+        intervals = in_both(intervals, more)
     for _ in range(_PASSES):
         factor = smallest_factor(intervals)
         if factor == 0.0:
@@ -113,7 +120,8 @@ def scaling_in_time(examined: Examined, times: Array) -> UniformScaling:
         peaks = _closed_in(examined, _highest(found), 1.0 / factor, (times[0], times[-1]))
         for block in np.array_split(peaks, -(-len(peaks) // _BLOCK)):
             quantities = examined(block)
-            intervals = in_both(intervals, kept_intervals(quantities, [block] * len(quantities)))
+            more = kept_intervals(quantities, [block] * len(quantities), intervals[0][0])
+            intervals = in_both(intervals, more)
         settled = abs(smallest_factor(intervals) - factor) <= _SETTLED * factor
         if settled:
             break

@@ -1,7 +1,7 @@
 """The factors with which limited quantities keep their limits, and the smallest of them.
 
-Polynomials are solved exactly, see `scaling_intervals`; quantities that can only be evaluated are
-searched for edges, which are then found by bisection.
+Whether a limit is exceeded is evaluated at rates a few percent apart, and where that changes, the
+edge is found by bisection.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.analysis.scaling_dynamics import POWERS, Quantity
-from hodyn_ros.analysis.scaling_intervals import Intervals, free, outside
+from hodyn_ros.analysis.scaling_dynamics import Quantity
 from hodyn_ros.errors import DeflectionError, ScalingError
 
 Array = NDArray[np.float64]
 
 # Half of the excess that counts as rounding, see analysis/limits.py.
 _ROUNDING = 5e-10
-# Rates at which quantities that are not polynomial are evaluated, and how far they reach down.
-_RATES = 120
-_RANGE = 1e-3
-_HALVINGS = 60
+# Rates that are tried to find where all faster motions exceed a limit; how many are evaluated up
+# to there, and how far down they reach. Where not even slow motions keep all limits, the whole
+# range is evaluated as densely.
+_TRIED = 4.0 ** np.arange(-14.0, 15.0)
+RATES, _RANGE, _ALL_RATES = 120, 1e-3, 700
+_HALVINGS = 36
 _EDGE = 1e-11
 # How much faster the motion is played to see which limit is in the way.
 _FASTER = 1e-6
@@ -108,26 +109,45 @@ def scaling_of(
 
 
 def kept_intervals(
-    quantities: Sequence[Quantity], times: Sequence[Array] | None = None
+    quantities: Sequence[Quantity],
+    times: Sequence[Array] | None = None,
+    smallest: float = 0.0,
+    count: int = RATES,
 ) -> FactorIntervals:
-    """All time factors with which limited quantities keep their limits; see `scaling_of`."""
-    exact = [
-        (item.coefficients, _with_slack(item.limit))
-        for item in quantities
-        if item.coefficients is not None
-    ]
-    others = [item for item in quantities if item.coefficients is None]
-    occupied = []
-    if exact:
-        coefficients = np.concatenate([array.reshape(-1, POWERS) for array, _ in exact])
-        limit = np.concatenate([np.tile(bound, len(array)) for array, bound in exact])
-        occupied.append(outside(coefficients, limit))
-    if others:
-        occupied.append(_outside_by_search(others, occupied))
-    gaps = free(*occupied) if occupied else ((0.0, np.inf),)
+    """All time factors with which limited quantities keep their limits; see `scaling_of`.
+
+    Parameters
+    ----------
+    quantities, times
+    smallest : float
+        Factor below which the answer is of no interest and may be wrong.
+    count : int
+        Of rates that are evaluated.
+    """
+    slowest, fastest = _TRIED[[0, -1]]
+    if smallest > 0.0:
+        slowest, fastest = _RANGE / smallest, 1.0 / smallest
+    elif len(kept := np.flatnonzero([not _is_exceeded(quantities, s) for s in _TRIED])):
+        fastest = _TRIED[min(kept[-1] + 1, len(_TRIED) - 1)]
+        slowest = _RANGE * fastest
+    else:
+        count = _ALL_RATES
+    rates = np.append(0.0, np.geomspace(slowest, fastest, count))
+    exceeded = np.array([_is_exceeded(quantities, s) for s in rates])
+    edges = [] if exceeded[0] else [0.0]
+    for i in np.flatnonzero(exceeded[1:] != exceeded[:-1]).tolist():
+        low, high = rates[i], rates[i + 1]
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            is_same = _is_exceeded(quantities, middle) == exceeded[i]
+            low, high = (middle, high) if is_same else (low, middle)
+        # The side on which the limits are kept, away from the edge by more than rounding.
+        edges.append(float(high * (1.0 + _EDGE) if exceeded[i] else low * (1.0 - _EDGE)))
+    if len(edges) % 2:
+        edges.append(np.inf)
     intervals = tuple(
-        (1.0 / high if high > 0.0 else np.inf, 1.0 / low if low > 0.0 else np.inf)
-        for low, high in reversed(gaps)
+        (1.0 / high, 1.0 / low if low > 0.0 else np.inf)
+        for low, high in reversed([*zip(edges[::2], edges[1::2])])
     )
     if not intervals:
         raise ScalingError(_no_factor(quantities, times))
@@ -159,46 +179,16 @@ def _with_slack(limit: Array) -> Array:
     return limit + _ROUNDING * (limit + 1.0)
 
 
-def _excess(quantities: Sequence[Quantity], s: float) -> float:
-    """Largest excess, relative to the limit; infinite where a spring cannot have its torque."""
-    worst = -np.inf
+def _is_exceeded(quantities: Sequence[Quantity], s: float) -> bool:
+    """Whether a limit is exceeded at a rate, or a spring cannot have its torque."""
     for item in quantities:
         try:
             values = np.abs(item.values(s)).max(axis=0)
         except DeflectionError:
-            return np.inf
-        limit = _with_slack(item.limit)
-        limited = np.isfinite(limit)
-        excess = (values[limited] - limit[limited]) / limit[limited]
-        worst = max(worst, float(excess.max(initial=-np.inf)))
-    return worst
-
-
-def _outside_by_search(quantities: Sequence[Quantity], known: Sequence[Intervals]) -> Intervals:
-    """Where quantities that can only be evaluated exceed their limits."""
-    fastest = min((float(gap[1]) for gap in free(*known)[-1:]), default=0.0) if known else np.inf
-    if fastest == 0.0:
-        return Intervals(np.zeros(0), np.zeros(0))
-    if np.isinf(fastest):
-        # No polynomial ends the search: go up until a limit is exceeded three times running.
-        powers = 2.0 ** np.arange(-20, 21)
-        exceeded = np.array([_excess(quantities, s) > 0.0 for s in powers])
-        running = exceeded[:-2] & exceeded[1:-1] & exceeded[2:]
-        fastest = float(powers[np.argmax(running) + 2]) if running.any() else float(powers[-1])
-    rates = np.append(0.0, np.geomspace(_RANGE, 1.0, _RATES) * fastest)
-    exceeded = np.array([_excess(quantities, s) > 0.0 for s in rates])
-    edges = [0.0] if exceeded[0] else []
-    for i in np.flatnonzero(exceeded[1:] != exceeded[:-1]).tolist():
-        low, high = rates[i], rates[i + 1]
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            is_same = (_excess(quantities, middle) > 0.0) == exceeded[i]
-            low, high = (middle, high) if is_same else (low, middle)
-        # The side on which the limits are kept, away from the edge by more than rounding.
-        edges.append(float(high * (1.0 + _EDGE) if exceeded[i] else low * (1.0 - _EDGE)))
-    if len(edges) % 2:
-        edges.append(np.inf)
-    return Intervals(np.array(edges[::2]), np.array(edges[1::2]))
+            return True
+        if np.any(values > _with_slack(item.limit)):
+            return True
+    return False
 
 
 def limiting_of(

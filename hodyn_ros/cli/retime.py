@@ -24,7 +24,16 @@ from hodyn_ros.cli.options import json_option, limits_option, motion_options, ro
 )
 @click.option(
     '--slower-only', is_flag=True,
-    help='With --uniform: a motion that keeps its limits stays as it is.',
+    help='A motion that keeps its limits stays as it is; another one does not become shorter.',
+)
+@click.option(
+    '--drop-standstills', is_flag=True,
+    help='Leave out the time for which MOTION stands still, but for an instant of rest.',
+)
+@click.option(
+    '--window', type=click.FloatRange(0.0), default=8.0, show_default=True, metavar='MS',
+    help='Time over which the new motion is averaged: longer ones bound the second derivative of '
+    'the torques more, and cost so much time.',
 )
 @click.option(
     '--intervals', type=click.IntRange(4, 10_000), default=128, show_default=True,
@@ -33,26 +42,28 @@ from hodyn_ros.cli.options import json_option, limits_option, motion_options, ro
 @json_option
 def command(
     choice: Any, given: Any, limits: str | None, output: Path | None, uniform: bool,
-    slower_only: bool, intervals: int, as_json: bool,
+    slower_only: bool, drop_standstills: bool, window: float, intervals: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Find a fast timing of MOTION with which ROBOT keeps its limits.
 
-    The path stays. The new motion begins and ends at rest, is four times continuously
-    differentiable, and keeps the limits of velocity, acceleration, jerk, torque and torque rate;
-    with --actuators those of the motors too. With --uniform the motion is only stretched in time,
-    by the smallest factor with which the limits are kept; this needs no path at rest and takes
-    wrenches into account. --rate is that of the samples in OUT (100 Hz).
+    The path stays, and so does the time for which MOTION stands still. The new motion begins and
+    ends at rest, is four times continuously differentiable, and keeps the limits of velocity,
+    acceleration, jerk, torque and torque rate; with --actuators those of the motors too. With
+    --uniform the motion is only stretched in time, by the smallest factor with which the limits
+    are kept; this needs no path at rest and takes wrenches into account.
+
+    The limits hold when joint_trajectory_controller executes OUT, which it does between samples
+    from their positions, velocities and accelerations. --rate is that of the samples (1000 Hz).
 
     For example
-      hodyn retime panda fast.csv -o slower.csv
+      hodyn retime panda fast.csv -o retimed.csv
+      hodyn retime panda fast.csv -o slower.csv --slower-only
       hodyn retime panda waypoints.yaml --uniform
-      hodyn retime panda waypoints.yaml -o fastest.csv --rate 1000
     """
-    from hodyn_ros.cli.retiming import retime_path, scale_uniformly
+    from hodyn_ros.cli.retiming import Wish, retime_path, scale_uniformly
 
+    wish = Wish(limits, output, slower_only, as_json)
     if uniform:
-        scale_uniformly(choice, given, limits, output, slower_only, as_json)
-        return
-    if slower_only:
-        raise click.UsageError('--slower-only belongs to --uniform.')
-    retime_path(choice, given, limits, output, intervals, as_json)
+        scale_uniformly(choice, given, wish)
+    else:
+        retime_path(choice, given, wish, intervals, 1e-3 * window, not drop_standstills)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.analysis.retiming import retime
 from hodyn_ros.analysis.scaling import uniform_scaling
-from hodyn_ros.analysis.scaling_search import Limiting
+from hodyn_ros.analysis.scaling_search import Limiting, UniformScaling
 from hodyn_ros.analysis.stretching import TimedMotion, stretched
 from hodyn_ros.cli.motions import (
     GivenMotion,
@@ -23,7 +23,7 @@ from hodyn_ros.cli.motions import (
     show_remarks,
     violations_of,
 )
-from hodyn_ros.cli.outputs import check_writable, remarks_on_output
+from hodyn_ros.cli.outputs import check_writable
 from hodyn_ros.cli.progress import status
 from hodyn_ros.cli.robot_summary import NAMES
 from hodyn_ros.cli.robots import Choice
@@ -34,20 +34,40 @@ from hodyn_ros.io.consistency import noise_remarks, refuse_contradictions
 from hodyn_ros.io.files import SUFFIXES
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.trajectory.jtc import jtc_motion
 from hodyn_ros.trajectory.planning import plan_motion
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.trajectory.spline import STANDSTILL, fit_spline
 from hodyn_ros.trajectory.waypoints import Waypoints
 
 Array = NDArray[np.float64]
 
-RATE = 100.0
-"""Samples per second of the new motion [Hz]."""
 _AT_ENDS = 4  # derivatives that a spline takes there
+
+# What holds between the samples of a file, of any kind: not where it is known, and where it is.
+_EXECUTION = (
+    'The limits are kept at the samples. What is between them is not known.',
+    'The limits are kept at any instant if positions, velocities and accelerations are executed '
+    'together, as joint_trajectory_controller does (polynomials of degree 5 between the samples). '
+    'With positions and velocities alone (degree 3) or positions alone (degree 1) it moves '
+    'otherwise, with jumps of acceleration or velocity; the limits are not checked for that.',
+)
+
+
+class Wish(NamedTuple):
+    """What both kinds of timings are asked for."""
+
+    limits: str | None
+    """See `read_limits`."""
+    output: Path | None
+    """File for the new motion."""
+    slower_only: bool
+    """Whether a motion that keeps its limits stays, and another one becomes no shorter."""
+    as_json: bool
 
 
 def retime_path(
-    choice: Choice, given: GivenMotion, limits: str | None, output: Path | None, intervals: int,
-    as_json: bool,
+    choice: Choice, given: GivenMotion, wish: Wish, intervals: int, window: float,
+    keep_standstills: bool,
 ) -> None:  # fmt: skip
     """Find a fast timing along the path.
 
@@ -55,21 +75,20 @@ def retime_path(
     ----------
     choice : Choice
     given : GivenMotion
-    limits : str, optional
-        See `read_limits`.
-    output : pathlib.Path, optional
-        File for the new motion.
+    wish : Wish
     intervals : int
         See `retime`.
-    as_json : bool
+    window : float
+        See `retime` [s].
+    keep_standstills : bool
 
     Raises
     ------
     HodynError
         If there is no such timing, or the file cannot be written.
     """
-    _check(output)
-    problem = load_problem(choice, given, limits)
+    _check(wish.output)
+    problem = load_problem(choice, given, wish.limits)
     samples = read_samples(given)
     _check_path(samples, given)
     if samples.wrenches:
@@ -77,7 +96,13 @@ def retime_path(
             f'{samples.name} has wrenches, which belong to times and not to places on the path. '
             'Use --uniform, or leave their columns out.'
         )
+    if wish.slower_only:
+        scaled = _scaled(problem, given)
+        if scaled.is_kept:
+            _stretch(problem, given, wish, scaled)
+            return
     path = path_through(problem.model, samples)
+    before = path.end_time - path.start_time
     drives = problem.drives
     with status() as show:
         show('Looking for the fastest timing ...')
@@ -88,23 +113,35 @@ def retime_path(
             actuators=drives.actuators if drives else None,
             motor_limits=drives.limits if drives else None,
             intervals=intervals,
+            rate=given.rate,
+            window=window,
+            keep_standstills=keep_standstills,
+            shortest=before if wish.slower_only else 0.0,
         )
-    steps = max(1, round(found.duration * (given.rate or RATE)))
-    times = np.linspace(0.0, found.duration, steps + 1)
+    times = found.motion.times
     fast = Samples(problem.model.joint_names, times, found.motion(times), name=samples.name)
-    results = _computed(problem, fast, given)
-    before = path.end_time - path.start_time
+    text = (
+        f'{samples.name}: from {number(before)} s to {number(found.duration)} s; at constant '
+        f'speed of its parameter {number(found.uniform_duration)} s.\n'
+    )
+    if found.standstill:
+        text += (
+            f'It stands still for {number(found.standstill)} s of this, as before '
+            '(--drop-standstills leaves that out).\n'
+        )
     _finish(
-        problem, results, output, as_json,
+        problem, _computed(problem, fast, given), wish,
         {
             'duration_before': before,
             'duration': found.duration,
             'duration_uniform': found.uniform_duration,
+            'standstill': found.standstill,
+            'largest_distance_from_path': float(found.deviation.max()),
             'limiting': found.limiting,
         },
-        f'{samples.name}: {number(before)} s before, {number(found.duration)} s now. The same '
-        f'path at constant speed of its parameter: {number(found.uniform_duration)} s.',
-        found.limiting,
+        text + 'Averaging its timing leaves the path by at most '
+        f'{number(float(found.deviation.max()))} rad or m.',
+        None if wish.slower_only else found.limiting,
     )  # fmt: skip
 
 
@@ -128,31 +165,42 @@ def _check_path(samples: Samples, given: GivenMotion) -> None:
         )
 
 
-def scale_uniformly(
-    choice: Choice, given: GivenMotion, limits: str | None, output: Path | None,
-    slower_only: bool, as_json: bool,
-) -> None:  # fmt: skip
+def scale_uniformly(choice: Choice, given: GivenMotion, wish: Wish) -> None:
     """Stretch the motion in time by the smallest factor that keeps the limits.
 
     Parameters
     ----------
     choice : Choice
     given : GivenMotion
-    limits : str, optional
-        See `read_limits`.
-    output : pathlib.Path, optional
-        File for the new motion.
-    slower_only : bool
-        Whether the factor is at least one.
-    as_json : bool
+    wish : Wish
 
     Raises
     ------
     HodynError
         If there is no such factor, or the file cannot be written.
     """
-    _check(output)
-    problem = load_problem(choice, given, limits)
+    _check(wish.output)
+    problem = load_problem(choice, given, wish.limits)
+    scaled = _scaled(problem, given)
+    if scaled.scaling.factor == 0.0 and not wish.slower_only:
+        raise ScalingError(
+            'Nothing limits the speed of this motion; name limits, or use --slower-only.'
+        )
+    _stretch(problem, given, wish, scaled)
+
+
+class _Scaled(NamedTuple):
+    """The given motion, and how slowly it is to be played."""
+
+    before: Results
+    scaling: UniformScaling
+    """With which limits are kept at the samples, and between them as executed."""
+    is_kept: bool
+    """Whether the motion keeps the limits as it is."""
+
+
+def _scaled(problem: Problem, given: GivenMotion) -> _Scaled:
+    """Find the factor with which the motion keeps its limits."""
     problem.model.warm_up()
     before = compute_results(problem, given)
     if not np.isfinite(before.motion).all():
@@ -161,19 +209,33 @@ def scale_uniformly(
             'spline, or leave --uniform out.'
         )
     drives = problem.drives
-    scaling = uniform_scaling(
-        problem.model,
-        before.motion,
-        problem.limits.values,
-        wrench=before.wrenches or None,
-        actuators=drives.actuators if drives else None,
-        motor_limits=drives.limits if drives else None,
-    )
-    if scaling.factor == 0.0 and not slower_only:
-        raise ScalingError(
-            'Nothing limits the speed of this motion; name limits, or use --slower-only.'
-        )
-    factor = 1.0 if slower_only and scaling.is_kept else scaling.factor
+    limits: dict[str, Any] = {
+        'limits': problem.limits.values,
+        'actuators': drives.actuators if drives else None,
+        'motor_limits': drives.limits if drives else None,
+    }
+    wrenches = before.wrenches or None
+    scaling = uniform_scaling(problem.model, before.motion, wrench=wrenches, **limits)
+    is_kept = scaling.is_kept
+    if _is_determined(before):
+        motion = jtc_motion(before.times, *(before.motion[:, k] for k in range(3)))
+        executed = uniform_scaling(problem.model, motion, **limits)
+        is_kept &= executed.is_kept
+        if executed.factor > scaling.factor:
+            scaling = executed
+    return _Scaled(before, scaling, is_kept)
+
+
+def _is_determined(results: Results) -> bool:
+    """Whether it is known what a controller does between the samples."""
+    return len(results) > 1 and results.motion.shape[1] > 2 and not results.wrenches
+
+
+def _stretch(problem: Problem, given: GivenMotion, wish: Wish, scaled: _Scaled) -> None:
+    """Write and tell the given motion, as slow as it has to be."""
+    before, scaling, is_kept = scaled
+    stays = wish.slower_only and is_kept
+    factor = 1.0 if stays else scaling.factor
     duration = float(before.times[-1] - before.times[0])
     slow = Samples(
         before.joint_names,
@@ -186,12 +248,12 @@ def scale_uniformly(
         name=before.name,
         start=before.start,
     )
-    results = _computed(problem, slow, given)
     limiting = scaling.limiting
     if limiting is not None:
-        limiting = limiting._replace(time=float(slow.times[limiting.sample]))
+        time = before.times[limiting.sample] if limiting.time is None else limiting.time
+        limiting = limiting._replace(time=before.times[0] + factor * (time - before.times[0]))
     _finish(
-        problem, results, output, as_json,
+        problem, _computed(problem, slow, given), wish,
         {
             'factor': factor,
             'duration_before': duration,
@@ -199,9 +261,9 @@ def scale_uniformly(
             'limiting': limiting,
             'factors_that_keep_the_limits': scaling.intervals,
         },
-        f'{before.name}: {number(duration)} s before, {number(factor * duration)} s now, '
+        f'{before.name}: from {number(duration)} s to {number(factor * duration)} s, '
         f'{number(factor, 6)} times as long.',
-        limiting if factor == scaling.factor else None,
+        None if stays else limiting,
     )  # fmt: skip
 
 
@@ -236,6 +298,7 @@ def path_through(model: RobotModel, samples: Samples) -> TimedMotion:
     ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
     known = min(_AT_ENDS, motion.shape[1] - 1)
     ends[:, :known] = motion[[0, -1], 1 : known + 1]
+    ends[np.abs(ends) <= STANDSTILL] = 0.0
     return fit_spline(ordered.times, motion[:, 0], start=ends[0], end=ends[1])
 
 
@@ -265,8 +328,8 @@ def _computed(problem: Problem, samples: Samples, given: GivenMotion) -> Results
 
 
 def _finish(
-    problem: Problem, results: Results, output: Path | None, as_json: bool, data: dict[str, Any],
-    text: str, limiting: Limiting | None,
+    problem: Problem, results: Results, wish: Wish, data: dict[str, Any], text: str,
+    limiting: Limiting | None,
 ) -> None:  # fmt: skip
     """Check once more, write and say what came out."""
     show_remarks(problem.limits.remarks)
@@ -277,15 +340,14 @@ def _finish(
             f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
             f'{worst.value:.6g} instead of {worst.limit:.6g}.'
         )
-    if output is not None:
-        write_results(output, results)
-        show_remarks(remarks_on_output(output))
-    if as_json:
+    if wish.output is not None:
+        write_results(wish.output, results)
+    if wish.as_json:
         echo_json(
             {
                 'robot': problem.model.name,
                 'motion': results.name,
-                'output': output,
+                'output': wish.output,
                 'samples': len(results),
                 'limits_from': problem.limits.origin,
                 **data,
@@ -301,5 +363,6 @@ def _finish(
             f'({number(limiting.value)} of {number(limiting.limit)}).'
         )
     click.echo(f'All limits are kept ({problem.limits.origin}).')
-    if output is not None:
-        click.echo(f'Written: {output} ({len(results)} samples)')
+    if wish.output is not None:
+        click.echo(f'Written: {wish.output} ({len(results)} samples)')
+        show_remarks((_EXECUTION[_is_determined(results)],))

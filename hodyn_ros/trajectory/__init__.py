@@ -7,7 +7,7 @@ __all__, __getattr__ = lazy_names(
     {
         'estimator': ('DerivativeEstimator', 'Estimate'),
         'extremes': ('Extremes', 'position_extremes'),
-        'jtc': ('JtcMotion', 'jtc_motion'),
+        'jtc': ('JtcMotion', 'jtc_motion', 'spline_of_degree_5'),
         'planning': ('MotionPlan', 'StartState', 'plan_motion'),
         'spline': ('MotionSpline', 'fit_spline'),
         'stopping': ('stop_motion',),

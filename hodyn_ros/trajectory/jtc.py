@@ -7,7 +7,7 @@ of them have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import factorial
 
 import numpy as np
@@ -139,6 +139,41 @@ def jtc_motion(
             'units and merge waypoints that are too close.'
         )
     return JtcMotion(times, degrees, expansions, continuous_derivative(times, expansions))
+
+
+def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
+    """Spline of class C4 with knots at equal distances, as the controller executes it.
+
+    It is made of the positions, velocities and accelerations at its knots. Each derivative is a
+    mean of neighbouring differences of the coefficients, of that order.
+
+    Parameters
+    ----------
+    coefficients : array-like, shape (M, n)
+        Of its B-splines, M >= 6 [rad] or [m]. Five equal ones in a row are an instant of rest.
+    step : float
+        Between knots, a whole number of nanoseconds [s].
+
+    Returns
+    -------
+    JtcMotion
+        With M - 4 knots, the first one at zero.
+    """
+    c = np.asarray(coefficients, dtype=np.float64)
+    second, third = (np.diff(c, k, axis=0) for k in (2, 3))
+    fourth = np.diff(third, axis=0)
+    slopes = c[1:-1] + second / 12.0
+    motion = jtc_motion(
+        np.arange(len(fourth)) * round(1e9 * step) / 1e9,
+        c[2:-2] + second[1:-1] / 4.0 + fourth / 120.0,
+        (slopes[2:] - slopes[:-2]) / (2.0 * step),
+        (second[1:-1] + fourth / 6.0) / step**2,
+    )
+    expansions = motion.expansions.copy()
+    # At the knots these are exact; the controller's formulas round them.
+    for k, values in ((3, (third[1:] + third[:-1]) / 2.0), (4, fourth)):
+        expansions[:, 0, k], expansions[:, 1, k] = values[:-1] / step**k, values[1:] / step**k
+    return replace(motion, expansions=expansions, continuous_derivative=4)
 
 
 def segment_degrees(has_velocity: Flags, has_acceleration: Flags) -> NDArray[np.intp]:

@@ -64,6 +64,9 @@ _UNKNOWNS = 2 * ORDER
 # Every equation reaches this far to both sides of the diagonal.
 _BANDWIDTH = _UNKNOWNS - 1
 
+# Difference of positions, relative to the largest one of the joint, up to which it is rounding.
+_LARGEST_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
+
 # Difference in the middle of a segment, relative to the size of the motion there, that is more
 # than rounding.
 _LARGEST_GAP = 1e-6
@@ -133,8 +136,8 @@ def fit_spline(
 ) -> MotionSpline:
     """Smoothest motion of class C4 through waypoints.
 
-    The motion meets everything that is given. What is not given is chosen such that the integral
-    of the squared fifth derivative becomes least.
+    The motion meets everything that is given, and stands still between equal waypoints. What is
+    left is chosen such that the integral of the squared fifth derivative becomes least.
 
     Parameters
     ----------
@@ -168,6 +171,13 @@ def fit_spline(
     If all that is given leaves more than one smoothest motion (fewer than five values, as with a
     velocity at both of only two waypoints), it is the polynomial of the lowest degree.
 
+    Neighbouring waypoints at which all joints have the same positions, but for rounding, are a
+    standstill: velocity to snap are zero there, unless a velocity, an acceleration or a boundary
+    condition other than zero is given. What comes before and behind does not depend on each other.
+    Two such waypoints (not three or more, or with velocities of zero) are none if they are samples
+    around a place where the motion turns back: where the mean velocities of the two segments
+    before them lead to zero between them, and so do those of the two behind.
+
     Where waypoints are samples of a smooth motion, the spline returns to it. Through arbitrary
     positions at equal distances in time it leaves their range by about a quarter of that range.
     Where the durations do not suit the distances, it leaves the range by far: several times where
@@ -190,6 +200,7 @@ def fit_spline(
             fixed[index] = given[index]
         elif np.all(np.abs(values[index, 1:]) <= STANDSTILL):
             fixed[index] = True
+    fixed[_standing(times, values, given)] = True
     fixed |= _lowest_degree(times, fixed)
 
     # A power of two scales without rounding.
@@ -260,6 +271,30 @@ def _impose(boundary: ArrayLike, name: str, values: Array, given: Flags) -> None
                 f'{values[k].tolist()}; give it once, or the same values twice.'
             )
         values[k], given[k] = row, True
+
+
+def _standing(times: Array, values: Array, given: Flags) -> Flags:
+    """Find the waypoints between which the motion stands still, see `fit_spline`; shape (N,)."""
+    with np.errstate(over='ignore'):
+        h, steps = np.diff(times)[:, None], np.diff(values[:, 0], axis=0)
+    can_rest = np.all(np.abs(values[:, 1:]) <= STANDSTILL, axis=(1, 2))
+    rounding = _LARGEST_ROUNDING * np.abs(values[:, 0]).max(axis=0)
+    still = np.all(np.abs(steps) <= rounding, axis=1) & can_rest[:-1] & can_rest[1:]
+    # Single ones between two moving segments on both sides may be where the motion turns back.
+    single = 2 + np.flatnonzero(still[2:-2] & ~still[1:-3] & ~still[3:-1])
+    at_rest = given[:, 1] & can_rest
+    single = single[~(at_rest[single] & at_rest[single + 1])]
+    turns = np.ones(len(single), dtype=np.bool_)
+    with np.errstate(all='ignore'):
+        for side in (-1, 1):
+            near, far = single + side, single + 2 * side
+            rate, farther = steps[near] / h[near], steps[far] / h[far]
+            lead = (h[near] + h[single]) / (h[near] + h[far])
+            missed = np.linalg.norm(rate + lead * (rate - farther), axis=1)
+            turns &= missed <= 0.5 * np.linalg.norm(rate, axis=1)
+    still[single[turns]] = False
+    standing: Flags = np.append(still, False) | np.insert(still, 0, False)
+    return standing
 
 
 def _lowest_degree(times: Array, fixed: Flags) -> Flags:
