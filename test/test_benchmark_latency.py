@@ -90,7 +90,7 @@ def test_a_node_that_cannot_start_says_why(latency, tmp_path, monkeypatch):
     process = latency.process
     monkeypatch.setattr(latency, 'process', lambda domain, *_: process(domain, 'broken'))
     with pytest.raises(RuntimeError, match='(?s)node has ended: .*no_such_module'):
-        with latency.session():
+        with latency.session(1.0):
             pass
 
 

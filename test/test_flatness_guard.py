@@ -106,6 +106,7 @@ class Loop:
             message = JointState(name=NAMES, position=rows[0], velocity=rows[1])
             message.header.stamp = time_message(self.stamp)
             self.node._take(topic, message)
+            self.node._control_newest()
         torque = kept.effort
         self.record.append((measured.q, measured.qd, torque))
         self.stamp += STEP

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.dynamics import (
@@ -121,19 +122,20 @@ def inverse_dynamics(
     "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators
     using Spatial Representation of Twists", and the papers named in the formulations.
     """
-    if wrench is None and algorithm == 'auto':
-        # One sample in a control loop: the compiled call checks the rest of its arguments.
+    if wrench is None and algorithm == 'auto' and type(motion) is ndarray:
+        # One sample in a control loop: the compiled call checks the rest of its arguments. (It
+        # may take other classes for plain arrays, those with masked values too.)
         try:
-            shape, single, table = model.derived[motion.shape]  # type: ignore[union-attr]
-            effort = np.empty(shape) if out is None else out if out.shape == shape else None
+            shape, single, table = model.derived[motion.shape]
+            effort = empty(shape) if out is None else out
         except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
             pass
         else:
             try:
-                if effort is not None and single(table, motion, effort) == 0:
+                if single(table, motion, effort) == 0:
                     return effort
             except Exception:
-                if not refuses(motion, effort):
+                if not refuses(motion, effort) and effort.ndim == 2:
                     raise
     samples = Samples(model, motion, wrench)
     if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:

@@ -139,7 +139,7 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     else:
         try:
             result = np.empty(shape)
-            if single(table, motion, result) == 0:
+            if type(motion) is np.ndarray and single(table, motion, result) == 0:
                 return result
         except Exception:
             if not refuses(motion):

@@ -78,7 +78,12 @@ class Kernel:
         return Kernel, self._arguments
 
     def evaluate(
-        self, motion: Array, middle: Array | None, result: Array, num_threads: int = 1
+        self,
+        motion: Array,
+        middle: Array | None,
+        result: Array,
+        num_threads: int = 1,
+        together: bool = True,
     ) -> bool:
         """Compute a batch.
 
@@ -90,6 +95,8 @@ class Kernel:
         result : ndarray, shape (N, ...), C-contiguous
             Is written.
         num_threads : int
+        together : bool
+            Whether samples are computed side by side in the vector registers, or one by one.
 
         Returns
         -------
@@ -99,23 +106,29 @@ class Kernel:
         N = len(motion)
         threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
         if threads == 1:
-            return self._part(motion, middle, result)
+            return self._part(motion, middle, result, together)
         lanes = self._lanes[1]
         step = -(-N // (threads * lanes)) * lanes
         parts = [slice(start, start + step) for start in range(0, N, step)]
         futures = [
             _threads(num_threads).submit(
-                self._part, motion[part], None if middle is None else middle[part], result[part]
+                self._part,
+                motion[part],
+                None if middle is None else middle[part],
+                result[part],
+                together,
             )
             for part in parts
         ]
         return all([future.result() for future in futures])
 
-    def _part(self, motion: Array, middle: Array | None, result: Array) -> bool:
+    def _part(
+        self, motion: Array, middle: Array | None, result: Array, together: bool
+    ) -> bool:
         integers, numbers, _, scratch_sizes, *_ = self._arguments
         status = 0
         start = 0
-        for which in (1, 0):
+        for which in (1, 0) if together else (0,):
             lanes = self._lanes[which]
             blocks = (len(motion) - start) // lanes
             if blocks:

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 from numpy.typing import NDArray
 
 from hodyn_ros.engine.blocks import EVALUATE
@@ -37,6 +37,7 @@ def evaluate(_context: Any, _arguments: Any, _motion: Any, _middle: Any, _result
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
+@register_jitable
 def _one_result(arguments: int, motion: Array, result: Array) -> int:
     read, written = 8 * motion.size, 8 * result.size
     source, target = np.int64(motion.ctypes.data), np.int64(result.ctypes.data)
@@ -44,6 +45,14 @@ def _one_result(arguments: int, motion: Array, result: Array) -> int:
     # Code that writes before it has read everything must not write where it reads.
     if source >= target + written or target >= source + read:
         status = evaluate(arguments, source, np.int64(0), target)  # type: ignore[call-arg]
+    return status
+
+
+def _efforts(arguments: int, motion: Array, result: Array) -> int:
+    status = 1
+    # To look at the shape here costs less than in Python.
+    if result.shape[0] == motion.shape[0] - 2 and result.shape[1] == motion.shape[1]:
+        status = _one_result(arguments, motion, result)
     return status
 
 
@@ -63,7 +72,10 @@ def single_call(*dimensions: int) -> Callable[..., int]:
     and the only result does not overlap the motion. It raises an error for arrays that are not
     contiguous or not of float64, see `engine.refuses`.
     """
-    function = _one_result if len(dimensions) == 1 else _two_results
+    return _compiled(_one_result if len(dimensions) == 1 else _two_results, *dimensions)
+
+
+def _compiled(function: Callable[..., int], *dimensions: int) -> Callable[..., int]:
     given = types.Array(types.float64, 2, 'C', readonly=True)
     written = [types.Array(types.float64, count, 'C') for count in dimensions]
     signature = types.int64(types.int64, given, *written)
@@ -74,4 +86,5 @@ def single_call(*dimensions: int) -> Callable[..., int]:
     return compiled
 
 
-single = single_call(2)
+single = _compiled(_efforts, 2)
+"""As `single_call`, for efforts; results of other shapes are left alone."""

@@ -86,7 +86,7 @@ def forward_kinematics(
     else:
         try:
             pose, V = np.empty((4, 4)), np.empty(shape)
-            if single(table, motion, pose, V) == 0:
+            if type(motion) is np.ndarray and single(table, motion, pose, V) == 0:
                 return LinkMotion(pose, V)
         except Exception:
             if not refuses(motion):

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +60,7 @@ from hodyn_ros.ros.process import run
 from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.ros.timeline import State
 from hodyn_ros.ros.trajectories import TrajectoryInput
+from hodyn_ros.ros.worker import reason
 
 LOG_PERIOD = 1.0  # s
 
@@ -117,6 +120,7 @@ class FlatnessControllerNode(Node):
         self._loop: _Loop | None = None
         self._wanted = self._error = ''  # description in preparation; why the latest was refused
         self._measured: Measured | None = None
+        self._newest: Measured | None = None  # to be answered
         self._command: Command | None = None  # the latest, unless there was none for a measurement
         self._violations = 0  # of bounds, by measurements one after the other
         self._stopped = ''  # why the robot has been stopped
@@ -170,9 +174,13 @@ class FlatnessControllerNode(Node):
             self._refuse,
             self._diagnostics.arrived,
         )
-        inputs.subscribe(LINKS, JointState, lambda m: self._take(LINKS, m), qos.SENSOR_INPUT)
-        inputs.subscribe(MOTORS, JointState, lambda m: self._take(MOTORS, m), qos.SENSOR_INPUT)
-        inputs.subscribe(REFERENCE, JointMotion, self._take_reference, qos.NEWEST)
+        for topic in (LINKS, MOTORS):
+            take = partial(self._take, topic)
+            inputs.subscribe(topic, JointState, take, qos.SENSOR_INPUT, then=self._control_newest)
+        # References may come ahead of their time: none takes the place of another.
+        inputs.subscribe(
+            REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST)
+        )
         inputs.subscribe(
             DESCRIPTION,
             String,
@@ -241,8 +249,10 @@ class FlatnessControllerNode(Node):
         if built.robot is not None:
             try:
                 self._use(built.robot)
-            except HodynError as error:
-                self._error = str(error)
+            except Exception as error:  # also a fault of ours: trajectories wait for the outcome
+                if not isinstance(error, HodynError):
+                    self.get_logger().error(traceback.format_exc())
+                self._error = reason(error)
         if self._error:
             if self._loop is None:
                 self._trajectories.use_joints(None, False)
@@ -400,12 +410,21 @@ class FlatnessControllerNode(Node):
                     f'{measured.stamp / NANOSECONDS:.6f} s; the control begins anew.'
                 )
                 self._begin_anew()
-            self._control(loop, measured)
+            if self._newest is not None:
+                for name in pairs.dropped:
+                    self._diagnostics.dropped(name, 1)
+            self._newest = measured
         elif pairs.behind:
             self._say_behind(pairs.behind)
         for name, count in pairs.dropped.items():
             if count > dropped[name]:
                 self._diagnostics.dropped(name, count - dropped[name])
+
+    def _control_newest(self) -> None:
+        """Answer the newest pair of those that waited: commands for others come too late."""
+        measured, self._newest = self._newest, None
+        if measured is not None and self._loop is not None:
+            self._control(self._loop, measured)
 
     def _control(self, loop: _Loop, measured: Measured) -> None:
         begin = time.perf_counter()
@@ -445,7 +464,11 @@ class FlatnessControllerNode(Node):
         """
         if self._stopped and not self._references.is_stopping:
             self._stop(loop, measured, self._stopped)  # time or the robot is another one
-        reference, error = self._reference(loop, measured)
+        try:
+            reference, error = self._reference(loop, measured)
+        except HodynError:
+            self._violations = 0  # they count one after the other
+            raise
         violation = '' if self._stopped else loop.guard.violation(measured.state[:2], error)
         self._violations = self._violations + 1 if violation else 0
         if violation:
@@ -507,7 +530,8 @@ class FlatnessControllerNode(Node):
     def _begin_anew(self) -> None:
         """After time has gone back nothing of before is true any more."""
         self._diagnostics.time_jumped()
-        self._measured = self._command = None
+        self._measured = self._command = self._newest = None
+        self._violations = 0
         self._references.clear()
         if self._loop is not None:
             self._loop.pairs.clear()

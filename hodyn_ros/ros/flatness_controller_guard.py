@@ -46,7 +46,7 @@ class Guard:
     def __init__(self, robot: Robot, settings: ControlSettings) -> None:
         self._robot, self._settings = robot, settings
         self._limits = limits = robot.limits
-        self._check = LimitCheck(limits)
+        self._check = LimitCheck(robot.model, limits)
         self.max_error = settings.per_joint('max_tracking_errors', robot.model.joint_names)
         speed = (1.0 + settings.velocity_margin) * limits.velocity
         margin = settings.position_margin
@@ -65,7 +65,7 @@ class Guard:
             return
         motion = motion[:3]
         effort = inverse_dynamics(self._robot.model, motion)
-        if not self._check.is_kept(motion, effort):
+        if self._check.look(motion, effort):
             model = self._robot.model
             first = find_violations(model, self._limits, motion[None], effort[None])[0]
             raise MotionError(
@@ -85,7 +85,7 @@ class Guard:
             How far they are from the reference.
         """
         values = np.vstack((state, error))
-        outside = (values < self._lowest) | (values > self._highest)
+        outside = ~((values >= self._lowest) & (values <= self._highest))  # NaN is outside
         if not outside.any():
             return ''
         row, j = np.argwhere(outside)[0]
@@ -98,7 +98,7 @@ class Guard:
     def unrest(self, state: Array) -> str:
         """Say why a robot that has been stopped must not move on yet; empty if it may."""
         speed = np.abs(state[1])
-        if (speed > _AT_REST).any():
+        if not (speed <= _AT_REST).all():
             j = int(speed.argmax())
             return f'{self._robot.model.joint_names[j]} still moves at {state[1, j]:.3g}.'
         return self.violation(state, np.zeros_like(speed))
@@ -110,7 +110,9 @@ class Guard:
         qd = np.clip(state[1], -limits.velocity, limits.velocity)
         room = np.where(qd > 0.0, limits.upper - q, q - limits.lower)
         # The way to rest is half of what it would be at constant speed.
-        times = np.divide(2.0 * room, abs(qd), out=np.full_like(q, np.inf), where=qd != 0.0)
+        # One that hardly moves, such as a joint at its limit, does not hurry the others.
+        moves = abs(qd) > _AT_REST
+        times = np.divide(2.0 * room, abs(qd), out=np.full_like(q, np.inf), where=moves)
         longest = self._settings.stop_duration
         duration = float(np.clip(times.min(), _SHORTEST * longest, longest))
         return stop_motion(np.vstack((q, qd, np.zeros((3, len(q))))), duration)

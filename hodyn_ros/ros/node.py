@@ -586,7 +586,8 @@ class HodynNode(Node):
 
     def _note_namesakes(self) -> None:
         before = self._namesakes
-        self._namesakes = max(len(publisher_names(self, '~/joint_effort')) - 1, 0)
+        names = publisher_names(self, '~/joint_effort')
+        self._namesakes = max(names.count(self.get_fully_qualified_name()) - 1, 0)
         self._diagnostics.namesakes(self._namesakes)
         if self._namesakes > before:
             self.get_logger().warning(

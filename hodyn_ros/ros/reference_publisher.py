@@ -66,13 +66,13 @@ class ReferencePublisher(Node):
         reference = panda_sinusoids()
         self._message = joint_trajectory(reference, JOINT_NAMES, waypoint_period)
         self._pause = reference.duration + PAUSE
-        self._next = self.get_clock().now()
+        self._sent = self._next = self.get_clock().now()
         self._publisher = self.create_publisher(JointTrajectory, 'joint_trajectory', qos.INPUT)
         self.create_subscription(
             JointEffortTrajectory,
             'hodyn_node/effort_trajectory',
             self._on_answer,
-            qos.EFFORT_TRAJECTORY,
+            qos.INPUT,  # not the answer to what was sent before this node was there
         )
         self._timer = self.create_timer(0.2, self._on_timer)
 
@@ -82,6 +82,8 @@ class ReferencePublisher(Node):
 
     def _on_timer(self) -> None:
         now = self.get_clock().now()
+        if now < self._sent:  # time has begun anew
+            self._next = now
         if now < self._next or self._publisher.get_subscription_count() == 0:
             return
         self._publisher.publish(self._message)
@@ -89,7 +91,7 @@ class ReferencePublisher(Node):
             f'Sent a trajectory of {len(self._message.points)} points to '
             f'{self._publisher.topic_name}.'
         )
-        self._next = now + Duration(seconds=self._pause)
+        self._sent, self._next = now, now + Duration(seconds=self._pause)
         if not self._repeat:
             self._timer.cancel()
 
