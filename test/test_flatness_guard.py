@@ -371,6 +371,52 @@ def test_a_stop_uses_the_room_there_is_and_no_impossible_velocity(start):
     np.testing.assert_allclose(glitch(0.0)[1], [SPEED, -1.0])
 
 
+def test_a_joint_at_rest_at_its_limit_does_not_hurry_the_others(start):
+    guard = start().node._loop.guard
+    state = np.array([[0.0, LIMIT + 1e-6], [1.0, 1e-4]])
+    alone = guard.stopping(np.array([[0.0, 0.0], [1.0, 0.0]])).end_time
+    assert guard.stopping(state).end_time == alone
+
+
+def test_what_is_not_a_number_is_beyond_every_bound(start):
+    guard = start().node._loop.guard
+    state, error = np.zeros((2, 2)), np.zeros(2)
+    assert guard.violation(state, error) == guard.unrest(state) == ''
+    assert 'tracking error of elbow is nan' in guard.violation(state, np.array([0.0, np.nan]))
+    state[1, 0] = np.nan
+    assert 'velocity of shoulder is nan' in guard.violation(state, error)
+    assert 'shoulder still moves at nan' in guard.unrest(state)
+
+
+def test_of_the_pairs_that_wait_the_newest_is_answered(start):
+    loop = start()
+    node, sent = loop.node, []
+    node._publisher.publish = lambda message: sent.append(message.header.stamp.nanosec)
+    for k in range(3):
+        for topic in (LINKS, MOTORS):
+            message = JointState(name=NAMES, position=START, velocity=np.zeros(2))
+            message.header.stamp = time_message(loop.stamp + k * STEP)
+            node._take(topic, message)
+    node._control_newest()
+    node._control_newest()
+    assert sent == [(loop.stamp + 2 * STEP) % 10**9]
+    assert int(dict_of(loop.status(LINKS))['dropped late samples']) == 2
+
+
+def test_an_error_of_ours_while_a_robot_is_made_refuses_it(start, monkeypatch):
+    loop = start()
+
+    def fails(*_):
+        raise RuntimeError('no law today')
+
+    monkeypatch.setattr('hodyn_ros.ros.flatness_controller.make_controller', fails)
+    before = loop.node._loop
+    loop.node._describe(HEAVIER_TWO_LINK)
+    loop.spin_until(lambda: loop.node._error)
+    assert 'no law today' in loop.node._error
+    assert loop.node._loop is before and not loop.node._wanted
+
+
 def test_a_law_that_diverges_is_stopped_by_another_one(start):
     # Exact linearisation with a tool that it does not know.
     loop = start(HEAVIER_TWO_LINK, controller='flatness', bandwidth=15.0)
