@@ -13,6 +13,7 @@ from hodyn_ros import RobotModel
 from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.cli import motions, retiming
 from hodyn_ros.cli.main import run
+from hodyn_ros.errors import ScalingError
 from hodyn_ros.io import read_motion
 from hodyn_ros.trajectory.jtc import jtc_motion
 
@@ -136,6 +137,23 @@ def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path,
     assert 'at any instant' not in said.err
     assert [said.err.count(remark) for remark in remarks] == [1, 1]
     assert run(['check', URDF, out, '--limits', str(limits)]) == 0
+
+
+@pytest.mark.parametrize('step', [0.0, 1e-4], ids=['noise', 'encoder'])
+def test_table_of_measurements_is_no_path_unless_asked_for(step, tmp_path, monkeypatch, capsys):
+    motion = measured(tmp_path / 'a.csv', step)
+    assert run(['retime', URDF, motion]) == 2
+    said = capsys.readouterr().err
+    assert 'follows all of their noise' in said
+    assert '--uniform --derivatives estimate' in said
+
+    def tried(*_, **__):
+        raise ScalingError('this path was tried')
+
+    monkeypatch.setattr(retiming, 'retime', tried)
+    for words in ([motion, '--derivatives', 'spline'], [measured(tmp_path / 'b.csv', 1e-6)]):
+        assert run(['retime', URDF, *words]) == 2
+        assert 'this path was tried' in capsys.readouterr().err
 
 
 def test_order_that_the_limits_need_and_nobody_knows_is_named(tmp_path, capsys):

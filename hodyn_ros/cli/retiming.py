@@ -31,7 +31,12 @@ from hodyn_ros.cli.tables import echo_json, number
 from hodyn_ros.errors import HodynError, MotionError, RequestError, ScalingError
 from hodyn_ros.io import Results, Samples, compute, write_results
 from hodyn_ros.io.columns import MOTION
-from hodyn_ros.io.consistency import noise_remarks, refuse_contradictions
+from hodyn_ros.io.consistency import (
+    even_times,
+    is_measurement,
+    noise_remarks,
+    refuse_contradictions,
+)
 from hodyn_ros.io.derivatives import known_orders
 from hodyn_ros.io.files import SUFFIXES
 from hodyn_ros.model.robot import RobotModel
@@ -159,11 +164,12 @@ def _check_path(samples: Samples, given: GivenMotion) -> None:
             f'--interpolation {given.interpolation} makes a motion that is not smooth enough for '
             'a new timing along its path; leave it out, or use --uniform.'
         )
-    if given.derivatives == 'estimate' or (samples.is_measured and given.derivatives == 'auto'):
+    is_spline = given.derivatives == 'spline'
+    if given.derivatives == 'estimate' or (not is_spline and is_measurement(samples)):
         raise RequestError(
             f'{samples.name}: a path through measured positions follows all of their noise. Use '
-            '--uniform, which takes estimated derivatives, or --derivatives spline to follow the '
-            'measurements exactly.'
+            '--uniform --derivatives estimate, which finds the motion behind it, or --derivatives '
+            'spline to follow the measurements exactly.'
         )
 
 
@@ -243,7 +249,7 @@ def _scaled(problem: Problem, given: GivenMotion) -> _Scaled:
 
 def _is_determined(results: Results) -> bool:
     """Whether it is known what a controller does between the samples."""
-    if results.source == 'measured' or results.wrenches:  # Each order is estimated by itself.
+    if results.source == 'measured' or results.wrenches:  # each estimated alone; known there only
         return False
     return len(results) > 1 and results.motion.shape[1] > 2
 
@@ -312,7 +318,8 @@ def path_through(model: RobotModel, samples: Samples) -> TimedMotion:
         show_remarks((*plan.remarks, *plan.warnings))
         return plan.motion
     refuse_contradictions(model, ordered)
-    show_remarks(noise_remarks(ordered))
+    ordered, rounded = even_times(ordered)
+    show_remarks((*noise_remarks(ordered), *rounded))
     ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
     known = min(_AT_ENDS, motion.shape[1] - 1)
     ends[:, :known] = motion[[0, -1], 1 : known + 1]
