@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 import yaml
 
+from hodyn_ros import RobotModel
+from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.cli import motions, retiming
 from hodyn_ros.cli.main import run
+from hodyn_ros.errors import ScalingError
 from hodyn_ros.io import read_motion
+from hodyn_ros.trajectory.jtc import jtc_motion
 
 ROOT = Path(__file__).resolve().parent.parent
 URDF = str(ROOT / 'urdf' / 'two_link.urdf')
@@ -85,12 +89,92 @@ def test_measurements_are_no_path_unless_asked_for(monkeypatch, tmp_path, capsys
     assert run(['retime', URDF, motion, '--derivatives', 'spline']) == 0
 
 
-def test_file_that_holds_less_than_was_checked_says_so(tmp_path, capsys):
+@pytest.mark.parametrize('suffix', ['.yaml', '.csv'])
+def test_what_is_said_of_the_execution_holds_for_what_the_file_holds(suffix, tmp_path, capsys):
+    motion, out = trajectory(tmp_path / 'a.yaml'), tmp_path / f'b{suffix}'
+    assert run(['retime', URDF, motion, '--uniform', '-o', str(out)]) == 0
+    said = capsys.readouterr().err
+    assert 'kept at any instant if positions, velocities and accelerations are executed' in said
+    samples = read_motion(out)
+    model = RobotModel.from_urdf(URDF)
+    motion = samples.in_order(model.joint_names)[0].motion
+    assert motion.shape[1] == (3 if suffix == '.yaml' else 5)
+    played = jtc_motion(samples.times, *(motion[:, k] for k in range(3)))
+    # A trajectory has whole nanoseconds, which is all that the factor may lack.
+    assert 0.999 < uniform_scaling(model, played).factor < 1.0 + 1e-4
+
+
+def measured(path, step, noise=1e-5):
+    """Positions that swing twice, rounded as by an encoder, or with noise if the step is zero."""
+    times = np.arange(0.0, 4.0, 0.002)
+    q = np.sin(np.pi * times)[:, None] * [0.8, 0.5]
+    errors = noise * np.random.default_rng(0).standard_normal(q.shape)
+    q = np.round(q / step) * step if step else q + errors
+    head = 'time,' + ','.join(f'{name}.position' for name in NAMES)
+    values = np.column_stack([times, q])
+    np.savetxt(path, values, '%.9g', delimiter=',', header=head, comments='')
+    return str(path)
+
+
+ESTIMATE = ('--derivatives', 'estimate')
+
+
+@pytest.mark.parametrize('errors', [(0.0, 1e-5), (1e-4,), (0.0, 1e-3)], ids=str)
+def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path, capsys):
+    motion, out = measured(tmp_path / 'a.csv', *errors), str(tmp_path / 'b.csv')
+    limits = tmp_path / 'limits.yaml'
+    few = {name: {'jerk': 60.0, 'effort_dot': 400.0} for name in NAMES}
+    limits.write_text(yaml.safe_dump({'limits': few}))
+    words = [URDF, motion, *ESTIMATE, '--limits', str(limits)]
+    assert run(['check', *words]) == 0
+    remarks = [line for line in capsys.readouterr().err.splitlines() if 'stimate' in line]
+    assert len(remarks) == 2
+    assert (errors[-1] == 1e-3) == ('snap at 100 %' not in remarks[1])
+    assert run(['retime', *words, '--uniform', '--slower-only', '-o', out]) == 0
+    said = capsys.readouterr()
+    assert ', 1 times as long' in said.out
+    assert 'What is between them is not known' in said.err
+    assert 'at any instant' not in said.err
+    assert [said.err.count(remark) for remark in remarks] == [1, 1]
+    assert run(['check', URDF, out, '--limits', str(limits)]) == 0
+
+
+@pytest.mark.parametrize('step', [0.0, 1e-4], ids=['noise', 'encoder'])
+def test_table_of_measurements_is_no_path_unless_asked_for(step, tmp_path, monkeypatch, capsys):
+    motion = measured(tmp_path / 'a.csv', step)
+    assert run(['retime', URDF, motion]) == 2
+    said = capsys.readouterr().err
+    assert 'follows all of their noise' in said
+    assert '--uniform --derivatives estimate' in said
+
+    def tried(*_, **__):
+        raise ScalingError('this path was tried')
+
+    monkeypatch.setattr(retiming, 'retime', tried)
+    for words in ([motion, '--derivatives', 'spline'], [measured(tmp_path / 'b.csv', 1e-6)]):
+        assert run(['retime', URDF, *words]) == 2
+        assert 'this path was tried' in capsys.readouterr().err
+
+
+def test_order_that_the_limits_need_and_nobody_knows_is_named(tmp_path, capsys):
+    motion = measured(tmp_path / 'a.csv', 0.0, 2.5e-3)
+    limits = tmp_path / 'limits.yaml'
+    limits.write_text(yaml.safe_dump({'limits': {name: {'jerk': 500.0} for name in NAMES}}))
+    words = ['retime', URDF, motion, *ESTIMATE, '--uniform', '--limits', str(limits)]
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert 'jerk and more are not known at' in said
+    assert 'leave such limits out' in said
+    assert run(words[:-2]) == 0  # which is a way out
+
+
+@pytest.mark.parametrize(
+    'option', [('--drop-standstills',), ('--window', '8'), ('--intervals', '128')], ids=' '.join
+)
+def test_options_of_the_path_are_an_error_with_uniform(option, tmp_path, capsys):
     motion = trajectory(tmp_path / 'a.yaml')
-    assert run(['retime', URDF, motion, '--uniform', '-o', str(tmp_path / 'b.yaml')]) == 0
-    assert 'may exceed limits that are kept here' in capsys.readouterr().err
-    assert run(['retime', URDF, motion, '--uniform', '-o', str(tmp_path / 'b.csv')]) == 0
-    assert 'may exceed' not in capsys.readouterr().err
+    assert run(['retime', URDF, motion, '--uniform', *option]) == 2
+    assert f'{option[0]} is for a new timing along the path' in capsys.readouterr().err
 
 
 def test_results_do_not_replace_the_motion(tmp_path, capsys):

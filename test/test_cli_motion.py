@@ -689,7 +689,8 @@ def test_retiming_a_path_of_noise_says_so(tmp_path, capsys):
     times = np.linspace(0.0, 2.0, 201)
     noise = 1e-5 * np.random.default_rng(0).standard_normal((len(times), 2))
     path = write_table(tmp_path / 'noisy.csv', times, (swinging(times)[:, 0] + noise)[:, None])
-    _, _, err = command(capsys, 'retime', 'two_link', path, '--intervals', 4)
+    words = ('--derivatives', 'spline', '--intervals', 4)
+    _, _, err = command(capsys, 'retime', 'two_link', path, *words)
     assert 'looks measured' in err
     assert '--uniform' in err
 

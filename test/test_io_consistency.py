@@ -8,7 +8,7 @@ import pytest
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import MotionError
 from hodyn_ros.io import Samples, compute, compute_stream, to_motion
-from hodyn_ros.io.consistency import noise_remarks
+from hodyn_ros.io.consistency import is_measurement, noise_remarks
 from hodyn_ros.trajectory.planning import plan_motion
 from hodyn_ros.trajectory.references import panda_sinusoids
 from hodyn_ros.trajectory.waypoints import Waypoints
@@ -183,6 +183,33 @@ def test_measured_positions_are_recognised_and_the_way_out_is_said(rate, what):
     (remark,) = noise_of(times, motion)
     assert remark.startswith(f'The {"velocity" if what == "velocity" else "position"} of panda_')
     assert '--derivatives estimate' in remark
+
+
+def test_times_from_long_ago_do_not_disturb_the_derivatives():
+    times, motion = at(1000)
+    positions = motion[:, :1]
+    expected = to_motion(MODEL, samples(times, positions))[1]
+    stamps = 1.7e9 + times  # 2.4e-7 s apart at least
+    kept, found, remarks = to_motion(MODEL, samples(stamps, positions))
+    np.testing.assert_array_equal(kept, stamps)
+    assert np.abs(found - expected)[:, 3].max() < 1e-3 * np.abs(expected[:, 3]).max()
+    assert not [remark for remark in remarks if 'subtract' in remark]
+    uneven = times + 2e-4 * np.sin(7.0 * times)
+    for since, count in ((0.0, 0), (1.7e9, 1)):
+        remarks = to_motion(MODEL, samples(since + uneven, positions))[2]
+        assert len([remark for remark in remarks if 'subtract the first' in remark]) == count
+
+
+@pytest.mark.parametrize('rate', (100, 1000))
+def test_six_digits_of_a_motion_are_no_measurement(rate):
+    times, motion = at(rate)
+    exact = motion[:, :1]
+    digits = 10.0 ** (5.0 - np.floor(np.log10(np.maximum(np.abs(exact), 1e-6))))
+    for written in (np.round(exact * digits) / digits, np.round(exact, 6)):
+        assert not is_measurement(samples(times, written))
+    encoder = np.round(exact / 1e-4) * 1e-4
+    assert is_measurement(samples(times, encoder))
+    assert not is_measurement(samples(times, encoder, is_waypoints=True))
 
 
 @pytest.mark.parametrize('rate', RATES)

@@ -292,6 +292,21 @@ def test_path_of_many_segments_gets_more_intervals(monkeypatch):
     assert used == [4 * 40, 128]
 
 
+@pytest.mark.parametrize(('parts', 'expected'), [(2, 64), (10, 64), (32, 32), (300, 4)])
+def test_very_many_parts_share_the_work(parts, expected, monkeypatch):
+    seen = []
+
+    def constant(limits_at, speed, intervals, density):
+        seen.append(intervals)
+        raise ScalingError('enough')
+
+    monkeypatch.setattr(retiming, 'fastest_law', constant)
+    monkeypatch.setattr(retiming, 'moving_parts', lambda path: [(2.0, 3.0)] * parts)
+    with pytest.raises(ScalingError, match='enough'):
+        retime(RAIL, Line(0.0, 0.5), motion_limits(RAIL), intervals=128)
+    assert seen == [expected]
+
+
 def test_limits_are_kept_on_every_segment_though_intervals_are_few():
     limits = motion_limits(PANDA, FRANKA)
     path = jittery_panda(2500)

@@ -43,8 +43,9 @@ WINDOW = 0.008
 """Time over which the motion is averaged, which it takes longer [s]."""
 
 # Intervals between the knots of a time law by default: on any path, on each of its segments, and
-# on very long paths; and on one of many parts at least.
+# on very long paths; and on one of many parts at least, of which very many share some.
 _FEWEST_INTERVALS, _ON_SEGMENT, _MOST_INTERVALS, _ON_PART = 128, 4, 512, 64
+_ON_ALL_PARTS = 1024
 
 # Places in an interval at which the limits are part of the optimisation.
 _DENSITY = 6
@@ -156,7 +157,7 @@ def retime(
     intervals : int, optional
         Between the knots of the time law: more are slower to compute and give a faster motion. By
         default 128, on a path of more than 32 segments four on each, up to 512. Where the path has
-        several parts, they share them, 64 for each at least.
+        several parts, they share them, 64 for each at least (of more than 16 parts fewer).
     rate : float, optional
         Knots of the motion per second [Hz], see `Retimed.motion`. By default 1000, or as many as
         make 20,000 knots on a longer motion.
@@ -204,7 +205,8 @@ def retime(
     work = _Work(model, path, limits, wrench, actuators, motor_limits, *_periods(rate, window))
     places = moving_parts(path)
     intervals = _checked_intervals(path, intervals)
-    share = min(intervals, max(_ON_PART, intervals // len(places)))
+    on_part = max(_ON_SEGMENT, min(_ON_PART, _ON_ALL_PARTS // len(places)))
+    share = min(intervals, max(on_part, intervals // len(places)))
     edges = np.ravel(places)
     ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
     standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from hodyn_ros.cli.options import json_option, limits_option, motion_options, robot_options
 
@@ -64,6 +65,13 @@ def command(
 
     wish = Wish(limits, output, slower_only, as_json)
     if uniform:
+        source = click.get_current_context().get_parameter_source
+        for name in ('drop_standstills', 'window', 'intervals'):
+            if source(name) is not ParameterSource.DEFAULT:
+                raise click.UsageError(
+                    f'--{name.replace("_", "-")} is for a new timing along the path; leave it or '
+                    '--uniform out.'
+                )
         scale_uniformly(choice, given, wish)
     else:
         retime_path(choice, given, wish, intervals, 1e-3 * window, not drop_standstills)

@@ -28,9 +28,16 @@ from hodyn_ros.cli.progress import status
 from hodyn_ros.cli.robot_summary import NAMES
 from hodyn_ros.cli.robots import Choice
 from hodyn_ros.cli.tables import echo_json, number
-from hodyn_ros.errors import HodynError, RequestError, ScalingError
+from hodyn_ros.errors import HodynError, MotionError, RequestError, ScalingError
 from hodyn_ros.io import Results, Samples, compute, write_results
-from hodyn_ros.io.consistency import noise_remarks, refuse_contradictions
+from hodyn_ros.io.columns import MOTION
+from hodyn_ros.io.consistency import (
+    even_times,
+    is_measurement,
+    noise_remarks,
+    refuse_contradictions,
+)
+from hodyn_ros.io.derivatives import known_orders
 from hodyn_ros.io.files import SUFFIXES
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -157,11 +164,12 @@ def _check_path(samples: Samples, given: GivenMotion) -> None:
             f'--interpolation {given.interpolation} makes a motion that is not smooth enough for '
             'a new timing along its path; leave it out, or use --uniform.'
         )
-    if given.derivatives == 'estimate' or (samples.is_measured and given.derivatives == 'auto'):
+    is_spline = given.derivatives == 'spline'
+    if given.derivatives == 'estimate' or (not is_spline and is_measurement(samples)):
         raise RequestError(
             f'{samples.name}: a path through measured positions follows all of their noise. Use '
-            '--uniform, which takes estimated derivatives, or --derivatives spline to follow the '
-            'measurements exactly.'
+            '--uniform --derivatives estimate, which finds the motion behind it, or --derivatives '
+            'spline to follow the measurements exactly.'
         )
 
 
@@ -203,19 +211,32 @@ def _scaled(problem: Problem, given: GivenMotion) -> _Scaled:
     """Find the factor with which the motion keeps its limits."""
     problem.model.warm_up()
     before = compute_results(problem, given)
-    if not np.isfinite(before.motion).all():
-        raise RequestError(
-            f'{before.name}: the derivatives are not known at all samples. Use --derivatives '
-            'spline, or leave --uniform out.'
-        )
+    known = known_orders(before.motion)
+    for wrench in before.wrenches:
+        known = np.minimum(known, 2 + known_orders(np.asarray(wrench.values)))
+    lowest = int(known.min())  # An order that is lacking at one sample is not used at any.
+    wrenches = tuple(
+        replace(wrench, values=np.asarray(wrench.values)[:, : max(lowest - 2, 1)])
+        for wrench in before.wrenches
+    )
+    lacks = np.count_nonzero(known == lowest) if lowest < before.motion.shape[1] else 0
+    before = replace(before, motion=before.motion[:, :lowest], wrenches=wrenches)
     drives = problem.drives
     limits: dict[str, Any] = {
         'limits': problem.limits.values,
         'actuators': drives.actuators if drives else None,
         'motor_limits': drives.limits if drives else None,
     }
-    wrenches = before.wrenches or None
-    scaling = uniform_scaling(problem.model, before.motion, wrench=wrenches, **limits)
+    try:
+        scaling = uniform_scaling(problem.model, before.motion, wrench=wrenches or None, **limits)
+    except MotionError as error:
+        if not lacks:
+            raise
+        raise RequestError(
+            f'{before.name}: {MOTION[lowest]} and more are not known at {lacks} of {len(before)} '
+            'samples, so that limits which need them cannot be kept there. Cut these samples off, '
+            'or leave such limits out (--limits); accelerations are needed in any case.'
+        ) from error
     is_kept = scaling.is_kept
     if _is_determined(before):
         motion = jtc_motion(before.times, *(before.motion[:, k] for k in range(3)))
@@ -228,12 +249,15 @@ def _scaled(problem: Problem, given: GivenMotion) -> _Scaled:
 
 def _is_determined(results: Results) -> bool:
     """Whether it is known what a controller does between the samples."""
-    return len(results) > 1 and results.motion.shape[1] > 2 and not results.wrenches
+    if results.source == 'measured' or results.wrenches:  # each estimated alone; known there only
+        return False
+    return len(results) > 1 and results.motion.shape[1] > 2
 
 
 def _stretch(problem: Problem, given: GivenMotion, wish: Wish, scaled: _Scaled) -> None:
     """Write and tell the given motion, as slow as it has to be."""
     before, scaling, is_kept = scaled
+    show_remarks(before.remarks)
     stays = wish.slower_only and is_kept
     factor = 1.0 if stays else scaling.factor
     duration = float(before.times[-1] - before.times[0])
@@ -253,7 +277,7 @@ def _stretch(problem: Problem, given: GivenMotion, wish: Wish, scaled: _Scaled) 
         time = before.times[limiting.sample] if limiting.time is None else limiting.time
         limiting = limiting._replace(time=before.times[0] + factor * (time - before.times[0]))
     _finish(
-        problem, _computed(problem, slow, given), wish,
+        problem, replace(_computed(problem, slow, given), source=before.source), wish,
         {
             'factor': factor,
             'duration_before': duration,
@@ -294,7 +318,8 @@ def path_through(model: RobotModel, samples: Samples) -> TimedMotion:
         show_remarks((*plan.remarks, *plan.warnings))
         return plan.motion
     refuse_contradictions(model, ordered)
-    show_remarks(noise_remarks(ordered))
+    ordered, rounded = even_times(ordered)
+    show_remarks((*noise_remarks(ordered), *rounded))
     ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
     known = min(_AT_ENDS, motion.shape[1] - 1)
     ends[:, :known] = motion[[0, -1], 1 : known + 1]
@@ -332,7 +357,6 @@ def _finish(
     limiting: Limiting | None,
 ) -> None:  # fmt: skip
     """Check once more, write and say what came out."""
-    show_remarks(problem.limits.remarks)
     violations = violations_of(problem, results)
     if violations:
         worst = violations[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,12 @@ _NOISE_ORDER = 3
 _LEAST_NOISE = 1.0  # of the third derivative that is worth a word [rad/s^3] or [m/s^3]
 _FEWEST_NOISY = 30  # samples
 _MOST_NAMED = 3
+# Noise that is more than six digits of a position leave out, which is three millionths of it, and
+# that makes a larger jerk than the motion over some time [s].
+_MORE_THAN_DIGITS, _SMALLEST_POSITION = 5e-6, 0.1
+_SMOOTHING = 0.1
+# Units in the last place by which equal steps may differ; share of a step that is worth a word.
+_ROUNDED_BY, _ROUNDED_STEP = 2.0, 1e-5
 
 
 def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
@@ -129,6 +137,35 @@ def _error_of(values: Array) -> Array:
     return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise, dtype=np.float64)
 
 
+def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:
+    """Undo the rounding of times that count from long ago, for a spline through the samples.
+
+    Parameters
+    ----------
+    samples : Samples
+
+    Returns
+    -------
+    Samples
+        Counted from the first, if its steps are equal but for the rounding of the last time.
+    tuple of str
+        What one should know if they are not, and the rounding is no small part of them.
+    """
+    times = samples.times
+    if len(times) < 3 or samples.is_waypoints:
+        return samples, ()
+    since, rounding = times - times[0], float(np.spacing(np.abs(times).max()))
+    even = np.linspace(0.0, since[-1], len(times))
+    if np.abs(since - even).max() <= _ROUNDED_BY * rounding:
+        return replace(samples, times=even), ()
+    if rounding <= _ROUNDED_STEP * np.median(np.diff(times)):
+        return samples, ()
+    return samples, (
+        f'Times of {times[-1]:.3g} s are rounded to {rounding:.2g} s, and the derivatives follow '
+        'that; subtract the first time from all of them before they are written.',
+    )
+
+
 def noise_remarks(samples: Samples) -> tuple[str, ...]:
     """Say that samples look measured, so that what is exact for them follows their noise.
 
@@ -154,6 +191,31 @@ def noise_remarks(samples: Samples) -> tuple[str, ...]:
                 'behind the noise.',
             )
     return ()
+
+
+def is_measurement(samples: Samples) -> bool:
+    """Whether a path through all positions would be shaped by noise rather than by the motion.
+
+    Parameters
+    ----------
+    samples : Samples
+
+    Returns
+    -------
+    bool
+        True for measurements, said or recognised; False for what is rounded to six digits.
+    """
+    if samples.is_measured or samples.is_waypoints or len(samples) < 2:
+        return samples.is_measured
+    times, positions = samples.times, samples.motion[:, 0]
+    noise, step = _noise(times, positions, _NOISE_ORDER), float(np.median(np.diff(times)))
+    stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))
+    jerk = np.abs(np.diff(positions[::stride], _NOISE_ORDER, axis=0)).max(axis=0, initial=0.0)
+    jerk /= (stride * step) ** _NOISE_ORDER
+    error = noise * step**_NOISE_ORDER / np.sqrt(20.0)
+    size = np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
+    is_noise = (noise > np.maximum(jerk, _LEAST_NOISE)) & (error > _MORE_THAN_DIGITS * size)
+    return bool(is_noise.any())
 
 
 def _noise(times: Array, values: Array, order: int) -> Array:

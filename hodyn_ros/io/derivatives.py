@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.errors import MotionError, TrajectoryError
 from hodyn_ros.io.columns import MOTION
-from hodyn_ros.io.consistency import noise_remarks, refuse_contradictions
+from hodyn_ros.io.consistency import even_times, noise_remarks, refuse_contradictions
 from hodyn_ros.io.samples import Array, Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -199,6 +199,9 @@ class How:
         if not samples.is_waypoints:  # between which the motion is open
             refuse_contradictions(model, samples)
             remarks += noise_remarks(samples)
+        given_times = samples.times
+        samples, rounded = even_times(samples)
+        remarks += rounded
         try:
             if samples.is_waypoints or self.interpolation != 'spline':
                 waypoints = Waypoints(samples.joint_names, samples.times, *rows)  # type: ignore[arg-type]
@@ -223,8 +226,9 @@ class How:
             name: self._series(samples, series[:, :, None], times)[:, :, 0]
             for name, series in samples.stiffness.items()
         }
+        shift = given_times[0] - samples.times[0]
         return Completed(
-            times,
+            given_times if times is samples.times else shift + times,
             np.ascontiguousarray(curve(times)[:, : self.orders]),
             wrenches,
             stiffness,
