@@ -21,8 +21,14 @@ from hodyn_ros.errors import JointNameError, MotionError, SizeError, StaleError
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.alarm import Alarm, Cause
 from hodyn_ros.ros.answers import Robot
-from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, resident_memory
-from hodyn_ros.ros.tally import REFUSALS, missed_ticks, refusal_kind
+from hodyn_ros.ros.diagnostics import (
+    REFUSALS,
+    Diagnostics,
+    missed_ticks,
+    publisher_names,
+    refusal_kind,
+    resident_memory,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -6,12 +6,13 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from jtc_values import evaluate_jtc
 from scipy.interpolate import BPoly
 
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.jtc import jtc_motion
 from hodyn_ros.trajectory.spline import fit_spline
-from hodyn_ros.trajectory.waypoints import Waypoints, evaluate_jtc
+from hodyn_ros.trajectory.waypoints import Waypoints
 
 NAN = np.nan
 

@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from jtc_values import evaluate_jtc
 from scipy.interpolate import BPoly
 
 from hodyn_ros.errors import JointNameError, TrajectoryError
@@ -11,7 +12,6 @@ from hodyn_ros.trajectory.spline import fit_spline
 from hodyn_ros.trajectory.waypoints import (
     Waypoints,
     deviation_from_jtc,
-    evaluate_jtc,
     jtc_remarks,
     waypoints_in_order,
 )
@@ -203,11 +203,6 @@ def test_times_outside_are_refused(t):
     waypoints = Waypoints(('a',), [0.0, 1.0], [[0.0], [2.0]])
     with pytest.raises(TrajectoryError, match='outside of the motion'):
         evaluate_jtc(waypoints, t)
-
-
-def test_single_point_cannot_be_interpolated():
-    with pytest.raises(TrajectoryError, match='is one waypoint, expected at least two'):
-        evaluate_jtc(Waypoints(('a',), [0.0], [[0.0]]), 0.0)
 
 
 # Deviation

@@ -18,7 +18,7 @@ from test_tool import CENTER, GRAVITY, MASS, PANDA, PinPoses, derivatives_at_zer
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.errors import WrenchError
-from hodyn_ros.ros.sensors import is_wrench_estimated_alike
+from hodyn_ros.ros.measured_motion import is_wrench_estimated_alike
 from hodyn_ros.ros.settings import WrenchSettings, make_settings
 from hodyn_ros.ros.wrenches import LEVER, Wrenches
 

@@ -79,18 +79,6 @@ def read_bag(path: Path, options: Options, chunk: int) -> Iterator[Samples]:
             yield from _samples(path, topic, kind, messages, options, chunk)
 
 
-def topics(path: Path) -> dict[str, str]:
-    """Topics of a bag that a motion can be read from, with their types.
-
-    Raises
-    ------
-    FileError
-        If the bag cannot be read.
-    """
-    with _opened(path) as reader:
-        return _candidates(_connections(path, reader))
-
-
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     if path.is_dir() and not (path / 'metadata.yaml').is_file():

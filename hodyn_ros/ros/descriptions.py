@@ -12,9 +12,9 @@ from hodyn_ros.errors import HodynError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.ros.answers import Robot
-from hodyn_ros.ros.inbox import Inbox
 from hodyn_ros.ros.parameters import Parameters
 from hodyn_ros.ros.preparation import Outcome, Preparation
+from hodyn_ros.ros.worker import Inbox
 
 
 class Descriptions:

@@ -16,9 +16,9 @@ from rclpy.qos import QoSCompatibility, qos_check_compatible
 from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
+from hodyn_ros.errors import HodynError, JointNameError, SizeError, StaleError
 from hodyn_ros.ros.alarm import ERROR, OK, STALE, WARN, Alarm, Cause
 from hodyn_ros.ros.answers import Robot
-from hodyn_ros.ros.tally import REFUSALS, check_kind
 
 QUIET_TIME = 3.0
 """Time without a cause after which a level falls [s]."""
@@ -38,8 +38,42 @@ _LEFT_OUT = 0.01
 # Name of a node that the middleware knows by its publishers only, for a moment.
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 
+REFUSALS = ('too large', 'invalid', 'unknown joints', 'stale', 'busy', 'internal')
+"""Why an input is refused."""
+
 _PROCESS_LEVELS = {'off': OK, 'running': OK, 'starting': WARN, 'ended': ERROR}
 """States of the planning process."""
+
+
+def refusal_kind(error: Exception) -> str:
+    """Kind of refusal that an error stands for: one of `REFUSALS`."""
+    for kind, name in (
+        (JointNameError, 'unknown joints'),
+        (SizeError, 'too large'),
+        (StaleError, 'stale'),
+    ):
+        if isinstance(error, kind):
+            return name
+    return 'invalid' if isinstance(error, HodynError) else 'internal'
+
+
+def missed_ticks(previous: int, now: int, period: int) -> int:
+    """Count the ticks of a timer that were due between two that came.
+
+    Parameters
+    ----------
+    previous, now : int
+        Times of the two, by the clock of the timer [ns].
+    period : int
+        [ns]
+
+    Returns
+    -------
+    int
+        0 if they follow each other, or if time ran back.
+    """
+    # A tick may come late by up to half a period without one being missed.
+    return max((2 * (now - previous) + period) // (2 * period) - 1, 0)
 
 
 def resident_memory(pid: int | None = None) -> int | None:
@@ -243,9 +277,12 @@ class Diagnostics:
         topic : str
         reason : str
         kind : str, optional
-            One of `hodyn_ros.ros.tally.REFUSALS`; `refusal_kind` tells it of an error.
+            One of `REFUSALS`; `refusal_kind` tells it of an error.
         """
-        check_kind(kind)
+        if kind not in REFUSALS:
+            raise ValueError(
+                f'Kind of refusal is {kind!r}, expected one of {", ".join(REFUSALS)}.'
+            )
         entry = self._input(topic)
         entry.refused[kind] += 1
         entry.add('refused')

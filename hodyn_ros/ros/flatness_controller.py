@@ -34,7 +34,7 @@ from hodyn_ros.ros import qos
 from hodyn_ros.ros.alarm import ERROR
 from hodyn_ros.ros.answers import Robot, ready
 from hodyn_ros.ros.conversions import NANOSECONDS, flat
-from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names
+from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, refusal_kind
 from hodyn_ros.ros.flatness_controller_guard import Guard
 from hodyn_ros.ros.flatness_controller_pairs import (
     BEGIN_ANEW_AFTER,
@@ -52,15 +52,13 @@ from hodyn_ros.ros.flatness_controller_settings import (
     stopping_settings,
 )
 from hodyn_ros.ros.flatness_controller_worker import Background, Built
-from hodyn_ros.ros.inbox import Inbox
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.parameters import declare_robot_description
 from hodyn_ros.ros.planner import Plan
 from hodyn_ros.ros.process import run
-from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.ros.timeline import State
 from hodyn_ros.ros.trajectories import TrajectoryInput
-from hodyn_ros.ros.worker import reason
+from hodyn_ros.ros.worker import Inbox, reason
 
 LOG_PERIOD = 1.0  # s
 

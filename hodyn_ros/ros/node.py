@@ -51,10 +51,20 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
 )
 from hodyn_ros.ros.descriptions import Descriptions
-from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, unheard_publishers
-from hodyn_ros.ros.inbox import Inbox
+from hodyn_ros.ros.diagnostics import (
+    Diagnostics,
+    missed_ticks,
+    publisher_names,
+    refusal_kind,
+    unheard_publishers,
+)
 from hodyn_ros.ros.inputs import Inputs
-from hodyn_ros.ros.measured_motion import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.measured_motion import (
+    MeasuredMotion,
+    effort_deviations,
+    is_wrench_estimated_alike,
+    wrench_estimator,
+)
 from hodyn_ros.ros.motor_output import INPUT as STIFFNESS_INPUT
 from hodyn_ros.ros.motor_output import MotorOutput
 from hodyn_ros.ros.parameters import Parameters, declare_robot_description
@@ -62,10 +72,9 @@ from hodyn_ros.ros.planner import Plan
 from hodyn_ros.ros.planning import SERVICE, Asked, Event, Logged, Planner, Served
 from hodyn_ros.ros.planning_process import ProcessState, new_planner
 from hodyn_ros.ros.process import run
-from hodyn_ros.ros.sensors import is_wrench_estimated_alike, wrench_estimator
 from hodyn_ros.ros.settings import Settings
-from hodyn_ros.ros.tally import missed_ticks, refusal_kind
 from hodyn_ros.ros.trajectories import TrajectoryInput
+from hodyn_ros.ros.worker import Inbox
 from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
 

@@ -20,9 +20,9 @@ from hodyn_ros.ros.answers import (
     sample_times,
 )
 from hodyn_ros.ros.conversions import NANOSECONDS, continuous_order, waypoints_from_message
+from hodyn_ros.ros.diagnostics import refusal_kind
 from hodyn_ros.ros.measured_motion import TURN
 from hodyn_ros.ros.settings import Settings
-from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.ros.timeline import PlannedMotion, State
 from hodyn_ros.ros.worker import reason
 from hodyn_ros.trajectory.planning import StartState, plan_motion

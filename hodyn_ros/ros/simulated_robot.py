@@ -29,7 +29,7 @@ from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds, time_message
-from hodyn_ros.ros.diagnostics import publisher_names
+from hodyn_ros.ros.diagnostics import publisher_names, refusal_kind
 from hodyn_ros.ros.drives import declare_actuators
 from hodyn_ros.ros.inputs import Inputs
 from hodyn_ros.ros.parameters import declare_robot_description
@@ -41,7 +41,6 @@ from hodyn_ros.ros.simulation_settings import (
     initial_stiffness,
     unknown_parameters,
 )
-from hodyn_ros.ros.tally import refusal_kind
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant
 

@@ -1,4 +1,4 @@
-"""A thread for what takes long: one job after the other, none of which can end it."""
+"""A thread for what takes long, whose jobs cannot end it, and the way back to the executor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
 
 from hodyn_ros.errors import HodynError
 
@@ -75,3 +78,23 @@ class Worker:
 def reason(error: BaseException) -> str:
     """Return what is said of an error to those who have asked."""
     return str(error) if isinstance(error, HodynError) else f'Internal error: {error!r}'
+
+
+class Inbox:
+    """Runs calls in the executor of a node, in the order in which they were put."""
+
+    def __init__(self, node: Node) -> None:
+        self._calls: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = (
+            queue.SimpleQueue()
+        )
+        self._is_there = node.create_guard_condition(self._run)
+
+    def put(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Have something called soon; may be called from any thread while the node exists."""
+        self._calls.put((call, arguments))
+        self._is_there.trigger()
+
+    def _run(self) -> None:
+        while not self._calls.empty():
+            call, arguments = self._calls.get()
+            call(*arguments)

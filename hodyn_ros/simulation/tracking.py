@@ -78,11 +78,6 @@ class Tracking(NamedTuple):
         return float(np.abs(self.error).max())
 
     @property
-    def peak_torque(self) -> float:
-        """Largest motor torque [N m]."""
-        return float(np.abs(self.torque).max())
-
-    @property
     def peak_torque_rate(self) -> float:
         """Largest change of a motor torque between two samples, by their distance [N m/s]."""
         changes = np.diff(self.torque, axis=0) / np.diff(self.times[:-1])[:, None]

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.extremes import control_points, largest_values
 from hodyn_ros.trajectory.immutable import Immutable
 from hodyn_ros.trajectory.jtc import jtc_expansions, segment_degrees
-from hodyn_ros.trajectory.piecewise import BLOCK, evaluate
+from hodyn_ros.trajectory.piecewise import BLOCK
 from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline
 from hodyn_ros.trajectory.timeline import checked_positions, checked_rows, checked_times
 
@@ -171,44 +171,6 @@ def _degrees(waypoints: Waypoints) -> NDArray[np.intp]:
     )
 
 
-def evaluate_jtc(waypoints: Waypoints, t: ArrayLike) -> Array:
-    """Motion of joint_trajectory_controller through waypoints (interpolation method splines).
-
-    Between two points that both have velocities and accelerations it is of degree 5, if both have
-    velocities but not both have accelerations of degree 3, otherwise of degree 1. At the very end
-    it is the last waypoint, with zeros for what that does not give.
-
-    Parameters
-    ----------
-    waypoints : Waypoints
-        At least two.
-    t : array-like, shape (...)
-        Times from the first to the last waypoint [s].
-
-    Returns
-    -------
-    ndarray, shape (..., 3, n)
-        Positions, velocities and accelerations in the order of the waypoints' joints. NaN between
-        two points that both have accelerations but not both have velocities: the controller has
-        no interpolation for them and returns zeros, position included.
-
-    Raises
-    ------
-    TrajectoryError
-        If there is only one waypoint or a time lies outside.
-    """
-    if len(waypoints.times) < 2:
-        raise TrajectoryError('There is one waypoint, expected at least two.')
-    expansions = jtc_expansions(
-        waypoints.times, waypoints.positions, waypoints.velocities, waypoints.accelerations
-    )
-    motion = evaluate(waypoints.times, expansions, t, 2)
-    motion[np.asarray(t) == waypoints.times[-1]] = np.nan_to_num(
-        [waypoints.positions[-1], waypoints.velocities[-1], waypoints.accelerations[-1]]
-    )
-    return motion
-
-
 def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
     """How far a spline leaves the motion of joint_trajectory_controller.
 
@@ -222,7 +184,7 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
     -------
     ndarray, shape (n,)
         Largest absolute difference of the positions of each joint at any time [rad] or [m]. NaN if
-        there is a segment that the controller does not interpolate, see `evaluate_jtc`.
+        there is a segment that the controller does not interpolate, see `jtc.jtc_motion`.
 
     Raises
     ------
