@@ -6,7 +6,7 @@ VENV := .venv
 COLCON_VENV := .venv-colcon
 BENCH := quick
 # More processes than these hold each other up: the tests of the node have several each.
-IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SOAK := 600
 # Options of the demonstration, such as --over-ros; examples/sea_demo.py --help lists them.
 SEA :=
@@ -44,7 +44,7 @@ help: ## Show this list
 	@echo "For another Python than python3: make clean, then make PYTHON=python3.12 TARGET"
 
 .PHONY: venv
-venv: $(VENV)/package.stamp ## Set up .venv with ROS, hodyn_msgs, hodyn_ros and the test tools
+venv: $(VENV)/test.stamp ## Set up .venv with ROS, hodyn_msgs, hodyn_ros and the test tools
 
 .PHONY: test
 test: lint ## Set up, check the style and run all tests but the long ones
@@ -60,16 +60,16 @@ test-long: venv ## Set up and run the long tests, which make test leaves out
 	$(VENV)/bin/pytest -m slow || { test $$? -eq 5 && echo 'No test is marked slow.'; }
 
 .PHONY: demo
-demo: venv ## Set up, run the Panda node on real topics and draw build/demo/panda_efforts.png
+demo: $(VENV)/plot.stamp ## Set up, run the Panda node on real topics and draw build/demo/panda_efforts.png
 	$(VENV)/bin/python examples/panda_demo.py
 
 .PHONY: demo-sea
-demo-sea: venv ## Set up, compare controllers of a Panda with elastic joints into build/demo_sea
-	$(VENV)/bin/pip install --quiet '.[plot,simulation]'
+demo-sea: $(VENV)/plot.stamp ## Set up, compare controllers of a Panda with elastic joints into build/demo_sea
+	$(VENV)/bin/pip install --quiet '.[simulation]'
 	$(VENV)/bin/python examples/sea_demo.py $(SEA)
 
 .PHONY: examples
-examples: venv ## Set up, recompute examples of the papers and draw them into build/examples
+examples: $(VENV)/plot.stamp ## Set up, recompute examples of the papers and draw them into build/examples
 	for name in $(EXAMPLES); do \
 	  $(VENV)/bin/python examples/$$name.py --picture build/examples/$$name.png || exit; \
 	done
@@ -156,12 +156,20 @@ $(VENV)/msgs.stamp: $(VENV)/created.stamp $(MSGS_SOURCES)
 	$(VENV)/bin/pip install --quiet ./hodyn_msgs
 	@touch $@
 
+define install_package
+@echo 'Installing hodyn_ros.'
+rm -rf build/lib build/bdist.*
+$(VENV)/bin/pip install --quiet '.[ros,$(1)]'
+@touch $@
+endef
+
+# What a target needs beside ROS and the package is the extra of its name in setup.py.
 # setuptools keeps removed modules in build/lib and would install them again.
-$(VENV)/package.stamp: $(VENV)/msgs.stamp $(PACKAGE_SOURCES)
-	@echo 'Installing hodyn_ros.'
-	rm -rf build/lib build/bdist.*
-	$(VENV)/bin/pip install --quiet '.[ros,test]'
-	@touch $@
+$(VENV)/plot.stamp: $(VENV)/msgs.stamp $(PACKAGE_SOURCES)
+	$(call install_package,plot)
+
+$(VENV)/test.stamp: $(VENV)/msgs.stamp $(PACKAGE_SOURCES)
+	$(call install_package,test)
 
 # hodyn_ros itself and hodyn_msgs are not installed here: colcon builds them.
 $(COLCON_VENV)/ready.stamp: setup.py hodyn_msgs/pyproject.toml

@@ -45,8 +45,8 @@ setup(
         'numba>=0.55',
         'numpy>=1.21',
         'PyYAML>=5.4',
+        'rich>=11.0',
         'scipy>=1.8',
-        'urdfdom-py>=1.2',
     ],
     extras_require={
         # ROS itself where it is not installed otherwise. The wheels belong to one ROS
@@ -66,14 +66,14 @@ setup(
         'tables': ['pyarrow>=10.0'],
         'bags': ['rosbags>=0.11'],
         'plot': ['matplotlib>=3.5'],
-        'report': ['plotly>=5.0'],
+        'report': ['Jinja2>=3.0', 'plotly>=5.0'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
-        # Data sets of many motions on several machines.
-        'cluster': ['dask[distributed]>=2022.1'],
+        # Data sets of many motions by several processes, on this machine or others.
+        'cluster': ['cryptography>=3.4', 'dask[distributed]>=2022.1'],
         'doc': ['sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
-        # urdf_parser_py, which replaces the one that hodyn_ros needs.
+        # urdf_parser_py, which replaces the one of ROS.
         'bench': [
             'casadi>=3.6',
             'cmeel-eigen>=3.4',
@@ -87,10 +87,12 @@ setup(
         'test': [
             'casadi>=3.6',
             'catkin-pkg>=1.0',
+            'cryptography>=3.4',
             'dask[distributed]>=2022.1',
             'docutils>=0.17',
             'example-robot-data>=4.1',
             'hypothesis>=6.0',
+            'Jinja2>=3.0',
             'matplotlib>=3.5',
             'mujoco>=3.3',
             'mypy>=1.8',
@@ -107,11 +109,11 @@ setup(
     },
     entry_points={
         'console_scripts': [
-            'flatness_controller = hodyn_ros.ros.commands:flatness_controller',
+            'flatness_controller = hodyn_ros.commands:flatness_controller',
             'hodyn = hodyn_ros.cli.main:main',
-            'hodyn_node = hodyn_ros.ros.commands:hodyn_node',
-            'reference_publisher = hodyn_ros.ros.commands:reference_publisher',
-            'simulated_robot = hodyn_ros.ros.commands:simulated_robot',
+            'hodyn_node = hodyn_ros.commands:hodyn_node',
+            'reference_publisher = hodyn_ros.commands:reference_publisher',
+            'simulated_robot = hodyn_ros.commands:simulated_robot',
         ],
     },
 )

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from benchmarks.cases import ROOT
 from benchmarks.report import grid
 from hodyn_ros import RobotModel
-from hodyn_ros.batch import process_files
-from hodyn_ros.batch.worker import peak_memory
+from hodyn_ros.datasets import process_files
+from hodyn_ros.datasets.worker import peak_memory
 from hodyn_ros.resources import share_file
 
 Array = NDArray[np.float64]

@@ -1,7 +1,7 @@
 """Robots and motions that the contestants compute, and the errors of what they computed.
 
 The robots are given to all as the same URDF text. The errors are against the power series of
-test/oracles.py in extended precision, which share no code with any contestant.
+test/support/oracles.py in extended precision, which share no code with any contestant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros import RobotModel, to_urdf
-from hodyn_ros.model.robot import Limits
+from hodyn_ros.model.limits import Limits
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The oracle belongs to the tests, which are no package.
 sys.path.append(str(ROOT / 'test'))
 
-import oracles  # noqa: E402
+from support import oracles  # noqa: E402
 
 K = 5  # positions and four derivatives, for the efforts and two derivatives
 SIZES = (7, 14, 28, 56, 112)

@@ -275,7 +275,7 @@ def motion_delays(
     with Session(cache, *parameters, description=urdf) as session:
         client = session.client
         session.wait(lambda: client.robot)
-        thread = threading.Thread(target=send)
+        thread = threading.Thread(target=send, daemon=True)
         thread.start()
         change = change_robot(session, other)
         ended.set()

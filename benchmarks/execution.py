@@ -29,8 +29,8 @@ from benchmarks.report import grid
 from benchmarks.retiming import panda
 from benchmarks.timing import NotInstalled
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis.limits import MotionLimits, motion_limits
 from hodyn_ros.analysis.retiming import retime
+from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.resources import share_file
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 

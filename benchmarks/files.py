@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from benchmarks.cases import ROOT
 from benchmarks.report import grid
 from hodyn_ros import RobotModel
-from hodyn_ros.io import Results, ResultsWriter, compute_stream, iterate_motion
-from hodyn_ros.io.cdr import encode
-from hodyn_ros.io.definitions import typestore
+from hodyn_ros.files import Results, ResultsWriter, compute_stream, iterate_motion
+from hodyn_ros.files.messages import encode, typestore
 from hodyn_ros.resources import share_file
 
 PART = 10_000  # samples
@@ -124,7 +123,7 @@ def _write_states(path: Path, count: int, names: tuple[str, ...]) -> None:
         bag = Path(folder) / 'bag'
         with Writer(bag, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
             connection = writer.add_connection(
-                '/joint_states', JOINT_STATE, typestore=typestore(path)
+                '/joint_states', JOINT_STATE, typestore=typestore()
             )
             for part in parts(count, names):
                 stamps = START + np.rint(1e9 * part.times).astype(np.int64)

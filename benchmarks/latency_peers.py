@@ -27,8 +27,8 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros import qos
+from hodyn_ros.ros.base import main as run
 from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.process import run
 from hodyn_ros.ros.reference_publisher import JOINT_NAMES
 from hodyn_ros.trajectory.references import panda_sinusoids
 

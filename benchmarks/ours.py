@@ -15,7 +15,7 @@ from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
     MOST_BODIES,
-    STRAIGHT_LINE,
+    Efforts,
     engine_of,
     unavailable,
 )
@@ -102,12 +102,13 @@ def kernel(
     """
 
     def contestants(case: Case) -> list[Contestant]:
-        if form != STRAIGHT_LINE and unavailable():
+        if unavailable():
             raise NotInstalled(str(unavailable()))
         if form != COMPILED_TREE and case.model.n_bodies > MOST_BODIES:
             raise NotInstalled(f'straight-line code is for up to {MOST_BODIES} bodies')
-        motion = case.motion if form != STRAIGHT_LINE else case.motion[:SAMPLES_OF_FORMULATIONS]
-        made = engine_of(case.model).prepare(2, (), form)
+        motion = case.motion
+        made = engine_of(case.model).prepare(Efforts(2, (), form))
+        assert made is not None
         efforts = np.empty((len(motion), motion.shape[1] - 2, motion.shape[2]))
         options = {} if together else {'together': False}
 
@@ -128,7 +129,6 @@ ENGINE = {
         ('hodyn_ros this robot, batch', COMPILED_ROBOT),
         ('hodyn_ros any tree, 2 threads', COMPILED_TREE, True, 2),
         ('hodyn_ros this robot, 2 threads', COMPILED_ROBOT, True, 2),
-        ('hodyn_ros straight-line Python', STRAIGHT_LINE),
     )
 }
 

@@ -25,12 +25,9 @@ from benchmarks.peers import toppra_law
 from benchmarks.report import grid
 from benchmarks.timing import NotInstalled
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis.limits import MotionLimits, motion_limits
-from hodyn_ros.analysis.retiming import MotionOnPath, retime
-from hodyn_ros.analysis.retiming_path import RestingPath
-from hodyn_ros.analysis.scaling import uniform_scaling
-from hodyn_ros.analysis.stretching import StretchedMotion
-from hodyn_ros.analysis.time_law import TimeLaw
+from hodyn_ros.analysis.retiming import RestingPath, retime
+from hodyn_ros.analysis.scaling import StretchedMotion, uniform_scaling
+from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.resources import share_file
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
@@ -103,8 +100,7 @@ def methods(model: RobotModel, limits: MotionLimits, intervals: int) -> list[Met
     no_rates = limits._replace(jerk=endless, effort_dot=endless)
 
     def uniform(path: MotionSpline) -> tuple[float, Callable[[Array], Array]]:
-        even = TimeLaw.from_coefficients(np.array([0.0, 1.0]), np.ones(5))
-        motion = MotionOnPath(RestingPath(path), even)
+        motion = RestingPath(path)
         factor = uniform_scaling(model, motion, limits).factor
         return factor * motion.end_time, StretchedMotion(motion, factor)
 

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.report import grid
-from hodyn_ros.trajectory.extremes import position_extremes
 from hodyn_ros.trajectory.jtc import jtc_motion
+from hodyn_ros.trajectory.piecewise import position_extremes
+from hodyn_ros.trajectory.planning import Waypoints, deviation_from_jtc
 from hodyn_ros.trajectory.spline import fit_spline
-from hodyn_ros.trajectory.waypoints import Waypoints, deviation_from_jtc
 
 ROOT = Path(__file__).resolve().parents[1]
 JOINTS = 7

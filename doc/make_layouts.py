@@ -16,7 +16,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from hodyn_ros import RobotModel
-from hodyn_ros.io.bag_writer import (
+from hodyn_ros.files.bags import (
     EFFORT_MIRROR,
     EFFORT_TOPIC,
     MOTION_TOPIC,

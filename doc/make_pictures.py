@@ -10,8 +10,8 @@ import yaml
 
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import actuators_from_config, find_motor_violations, motor_limits
-from hodyn_ros.analysis.limits import find_violations, motion_limits
-from hodyn_ros.io import Samples, compute
+from hodyn_ros.files import Samples, compute
+from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.plotting import plot_energy, plot_joint, plot_motors, plot_portraits
 from hodyn_ros.resources import share_file
 from hodyn_ros.trajectory.references import panda_sinusoids

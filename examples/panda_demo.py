@@ -31,7 +31,7 @@ from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from hodyn_ros import RobotModel  # noqa: E402
-from hodyn_ros.analysis.limits import motion_limits  # noqa: E402
+from hodyn_ros.model.limits import motion_limits  # noqa: E402
 from hodyn_ros.resources import share_file  # noqa: E402
 from hodyn_ros.ros import qos  # noqa: E402
 from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds  # noqa: E402

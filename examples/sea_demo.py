@@ -18,6 +18,7 @@ import random
 import sys
 import textwrap
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -31,22 +32,18 @@ import numpy as np  # noqa: E402
 from scipy.interpolate import BPoly  # noqa: E402
 
 from hodyn_ros import HodynError, ModelWarning, RobotModel  # noqa: E402
-from hodyn_ros.actuators.robot import Actuators  # noqa: E402
+from hodyn_ros.actuators.motors import Actuators  # noqa: E402
 from hodyn_ros.actuators.sea import SeriesElastic  # noqa: E402
 from hodyn_ros.control import (  # noqa: E402
-    Controller,
     ControlWarning,
-    FeedForwardController,
-    FlatnessController,
-    PDGravity,
-    RigidComputedTorque,
-    motor_gains,
+    make_controller,
     warm_up,
 )
+from hodyn_ros.errors import SimulationError  # noqa: E402
 from hodyn_ros.model.friction import Coulomb  # noqa: E402
 from hodyn_ros.resources import share_file  # noqa: E402
 from hodyn_ros.simulation import ElasticPlant, Sensors, Tracking, simulate_tracking  # noqa: E402
-from hodyn_ros.simulation.pictures import render  # noqa: E402
+from hodyn_ros.simulation.mjcf import link_joint  # noqa: E402
 
 FOLDER = Path('build/demo_sea')
 PERIOD = 1e-3  # s
@@ -72,7 +69,7 @@ ENCODERS = Sensors(
 WINDOW = 20  # samples of the torque rate that are drawn as one
 PUSHED = 0.5  # s, when the push begins; it lasts
 
-# Names in the table, of the parameter of the controller node, colours and markers.
+# Names in the table, of the laws, colours and markers.
 CONTROLLERS = {
     'PD + gravity': ('pd_gravity', 'tab:gray', 'v'),
     'rigid computed torque': ('rigid_computed_torque', 'tab:brown', 's'),
@@ -203,25 +200,6 @@ def make_actuators(model: RobotModel, stiffness: float, friction: float = 0.0) -
     )
 
 
-def make_controller(
-    name: str, model: RobotModel, actuators: Actuators, bandwidth: float, lead: float = LEAD
-) -> Controller:
-    """Make a controller of the table as the controller node makes it."""
-    kind = CONTROLLERS[name][0]
-    options = {'torque_limits': model.limits.effort, 'lead': lead}
-    if kind == 'flatness':
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', ControlWarning)  # the table shows it
-            return FlatnessController(model, actuators, bandwidth, **options)
-    if kind == 'rigid_computed_torque':
-        return RigidComputedTorque(model, actuators, bandwidth, **options)
-    middle = 0.5 * (model.limits.lower + model.limits.upper)
-    gains = motor_gains(model, actuators, bandwidth, middle)
-    if kind == 'pd_gravity':
-        return PDGravity(model, actuators, gains, **options)
-    return FeedForwardController(model, actuators, gains, int(kind[-1]), **options)
-
-
 def make_plant(model: RobotModel, stiffness: float, condition: Condition) -> ElasticPlant:
     """Make the robot as it is, which the controllers do not know."""
     if condition.payload:
@@ -238,7 +216,11 @@ def run(
     if condition is not None:
         given, motion = CONDITIONS[condition], MOTION
     actuators = make_actuators(model, stiffness)
-    controller = make_controller(name, model, actuators, bandwidth, lead)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ControlWarning)  # the table shows it
+        controller = make_controller(
+            CONTROLLERS[name][0], model, actuators, bandwidth, model.limits.effort, lead
+        )
 
     def push(plant: ElasticPlant, time: float) -> None:
         if given.push and time >= PUSHED:
@@ -426,6 +408,35 @@ def save(figure: plt.Figure, path: Path) -> None:
     figure.savefig(path, dpi=90)
     plt.close(figure)
     print(f'Picture: {path}')
+
+
+def render(
+    plant: ElasticPlant, q: np.ndarray, width: int = 640, height: int = 480
+) -> Iterator[np.ndarray]:
+    """Give a picture (height, width, 3) of a visible plant at each of its positions (N, n)."""
+    import mujoco
+
+    model = plant.mujoco_model
+    try:
+        renderer = mujoco.Renderer(model, height, width)
+    except Exception as error:  # of many classes, by the library that is missing
+        raise SimulationError(
+            f'OpenGL without a window is not available ({error}); set MUJOCO_GL to egl or osmesa.'
+        ) from error
+    camera, data = mujoco.MjvCamera(), mujoco.MjData(model)
+    camera.lookat[:] = (0.2, 0.0, 0.4)
+    camera.distance, camera.azimuth, camera.elevation = 2.2, 125.0, -15.0
+    links = [model.joint(link_joint(name)).qposadr[0] for name in plant.joint_names]
+    try:
+        for position in q:
+            data.qpos[links] = position
+            mujoco.mj_kinematics(model, data)
+            mujoco.mj_comPos(model, data)
+            mujoco.mj_camlight(model, data)
+            renderer.update_scene(data, camera)
+            yield renderer.render()
+    finally:
+        renderer.close()
 
 
 def draw_robot(model: RobotModel, q: np.ndarray, folder: Path, count: int) -> None:

@@ -1,28 +1,66 @@
 """Joint torques of rigid-body robots with their exact time derivatives.
 
-The public interface: a `RobotModel` from a robot description, `inverse_dynamics` for joint efforts
-and their derivatives, `forward_kinematics` for poses and twists, and `HodynError` for what goes
-wrong. The ROS 2 node lives in `hodyn_ros.ros`, which alone needs a ROS installation.
+A `RobotModel` comes from a robot description, `inverse_dynamics` gives joint efforts and their
+derivatives, `forward_kinematics` poses and twists, and `HodynError` is what goes wrong. Each
+package has more names of its own: `hodyn_ros.trajectory`, `hodyn_ros.analysis`,
+`hodyn_ros.actuators` and so on. Only `hodyn_ros.ros` needs a ROS installation.
 
-They are imported when the first of them is asked for: NumPy and SciPy take most of a second, and
-the commands of this package answer an interrupt or a call for help before.
+Names are imported when they are asked for, so that importing this package takes no time.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hodyn_ros.public import *  # noqa: F403
-    from hodyn_ros.public import __all__ as __all__
-else:
+    from hodyn_ros import actuators
+    from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
+    from hodyn_ros.codegen import generate_code
+    from hodyn_ros.dynamics import (
+        Wrench,
+        coriolis_matrix,
+        gravity_effort,
+        inverse_dynamics,
+        inverse_dynamics_from_link_motion,
+        mass_matrix,
+    )
+    from hodyn_ros.errors import HodynError
+    from hodyn_ros.kinematics import (
+        InverseKinematicsOptions,
+        JointTask,
+        LeastNorm,
+        LinkMotion,
+        forward_kinematics,
+        inverse_kinematics,
+        jacobian,
+    )
+    from hodyn_ros.model import Inertia, ModelWarning, RobotModel, friction, to_urdf
 
-    def __getattr__(name):
-        public = import_module('hodyn_ros.public')
-        names = globals()
-        names.update({known: getattr(public, known) for known in ('__all__', *public.__all__)})
-        if name in names:
-            return names[name]
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+__all__ = [
+    'HodynError', 'Inertia', 'InverseKinematicsOptions', 'JointTask', 'LeastNorm', 'LinkMotion',
+    'ModelWarning', 'RobotModel', 'Wrench', 'actuators', 'coriolis_matrix', 'forward_kinematics',
+    'friction', 'generate_code', 'gravity_effort', 'inverse_dynamics',
+    'inverse_dynamics_from_link_motion', 'inverse_kinematics', 'jacobian', 'kinetic_energy',
+    'mass_matrix', 'potential_energy', 'to_urdf',
+]  # fmt: skip
 
-    def __dir__():
-        return [*globals(), *__getattr__('__all__')]
+_PACKAGES = (
+    'actuators', 'analysis', 'checks', 'codegen', 'control', 'datasets', 'dynamics', 'engine',
+    'errors', 'files', 'kinematics', 'lie', 'model', 'names', 'plotting', 'resources',
+    'simulation', 'trajectory',
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f'{__name__}.{name}')
+    if name in __all__:
+        # One imports the next, so that nothing is loaded in vain.
+        for package in ('errors', 'model', 'kinematics', 'dynamics', 'codegen', 'analysis'):
+            names = vars(import_module(f'{__name__}.{package}'))
+            if name in names:
+                return globals().setdefault(name, names[name])
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 
 class HodynError(ValueError):
-    """Root of all errors of this package."""
+    """Root of all errors of this package; some carry facts as attributes."""
+
+    def __init__(self, message: str, **facts: object) -> None:
+        super().__init__(message)
+        self.__dict__.update(facts)
 
 
 class ModelError(HodynError):
@@ -15,17 +19,10 @@ class ModelError(HodynError):
 
 
 class AmbiguousNameError(ModelError):
-    """A name that several robot descriptions have.
+    """A name that several robot descriptions have."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names that only one of them has.
-    """
-
-    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
-        self.names = names
+    names: tuple[str, ...] = ()
+    """Names that only one of them has."""
 
 
 class MotionError(HodynError):
@@ -50,6 +47,10 @@ class MessageError(HodynError):
 
 class FileError(HodynError):
     """A file that cannot be read or written, or that does not hold what is needed."""
+
+
+class BatchError(HodynError):
+    """A data set, options or an output folder that cannot be used, or workers that were lost."""
 
 
 class SizeError(HodynError):
@@ -77,80 +78,40 @@ class ActuatorError(HodynError):
 
 
 class DeflectionError(ActuatorError):
-    """A joint torque or stiffness that the springs of a joint cannot have.
+    """A joint torque or stiffness that the springs of a joint cannot have."""
 
-    Attributes
-    ----------
-    joint : str
-        Name of the joint; empty where a spring or actuator was used without a robot.
-    sample : tuple of int
-        Index of the sample in the leading axes of what was given.
-    """
-
-    def __init__(self, message: str, joint: str = '', sample: tuple[int, ...] = ()) -> None:
-        super().__init__(message)
-        self.joint = joint
-        self.sample = sample
+    joint: str = ''
+    """Name of the joint; empty where a spring or actuator was used without a robot."""
+    sample: tuple[int, ...] = ()
+    """Index of the sample in the leading axes of what was given."""
 
 
 class InverseKinematicsError(HodynError):
-    """A link motion that the joints cannot follow, or for which no solution was found.
+    """A link motion that the joints cannot follow, or for which no solution was found."""
 
-    Attributes
-    ----------
-    sample : tuple of int
-        Index of the sample in the leading axes of the link motion.
-    residual : float
-        Length of the remaining error, dimensionless; NaN if it does not apply.
-    """
-
-    def __init__(
-        self, message: str, sample: tuple[int, ...] = (), residual: float = float('nan')
-    ) -> None:
-        super().__init__(message)
-        self.sample = sample
-        self.residual = residual
+    sample: tuple[int, ...] = ()
+    """Index of the sample in the leading axes of the link motion."""
+    residual: float = float('nan')
+    """Length of the remaining error, dimensionless; NaN if it does not apply."""
 
 
 class SingularityError(HodynError):
-    """A configuration in which a link motion does not determine the joint motion.
+    """A configuration in which a link motion does not determine the joint motion."""
 
-    Attributes
-    ----------
-    sample : tuple of int
-        Index of the sample in the leading axes of the link motion.
-    singular_value : float
-        Smallest singular value of the dimensionless Jacobian.
-    threshold : float
-        Smallest one that is accepted.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        sample: tuple[int, ...] = (),
-        singular_value: float = float('nan'),
-        threshold: float = float('nan'),
-    ) -> None:
-        super().__init__(message)
-        self.sample = sample
-        self.singular_value = singular_value
-        self.threshold = threshold
+    sample: tuple[int, ...] = ()
+    """Index of the sample in the leading axes of the link motion."""
+    singular_value: float = float('nan')
+    """Smallest singular value of the dimensionless Jacobian."""
+    threshold: float = float('nan')
+    """Smallest one that is accepted."""
 
 
 class ScalingError(HodynError):
-    """A motion or path that keeps its limits at no speed, or whose speed nothing limits.
+    """A motion or path that keeps its limits at no speed, or whose speed nothing limits."""
 
-    Attributes
-    ----------
-    intervals : tuple of (float, float)
-        Time factors at which the limits are kept all the same, if there are some; as in
-        `hodyn_ros.analysis.scaling.UniformScaling`.
-    """
-
-    def __init__(self, message: str, intervals: tuple[tuple[float, float], ...] = ()) -> None:
-        super().__init__(message)
-        self.intervals = intervals
+    intervals: tuple[tuple[float, float], ...] = ()
+    """Time factors at which the limits are kept all the same, if there are some, as those of
+    `hodyn_ros.analysis.UniformScaling`."""
 
 
 class SimulationError(HodynError):

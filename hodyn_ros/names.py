@@ -20,24 +20,10 @@ def listed(names: Iterable[object]) -> str:
 
 
 def joint_order(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Find the indices that bring values in the order `given` into the order `wanted`.
+    """Indices that bring values in the order `given` into the order `wanted`.
 
-    Parameters
-    ----------
-    given : sequence of str
-        Names in the order of some values.
-    wanted : sequence of str
-        The same names in another order, each once.
-
-    Returns
-    -------
-    list of int
-        For each wanted name its place among the given ones.
-
-    Raises
-    ------
-    JointNameError
-        If a name is repeated, unknown or missing.
+    Both have the same names, each once; a `JointNameError` says what is repeated, unknown or
+    missing.
     """
     place = {name: index for index, name in enumerate(given)}
     known = set(wanted)

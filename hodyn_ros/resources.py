@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path, PurePath
 from types import ModuleType
-from typing import Any
-from xml.etree import ElementTree
 
 from hodyn_ros.errors import HodynError, ResourceError
 
@@ -22,26 +20,15 @@ _PACKAGE = 'hodyn_ros'
 
 def package_version() -> str:
     """Version of this package, as its manifest has it."""
+    from xml.etree import ElementTree
+
     return ElementTree.parse(share_file('package.xml')).findtext('version') or 'unknown'
 
 
 def share_file(relative_path: str | os.PathLike[str]) -> Path:
-    """Path of a data file of this package.
+    """Existing data file of this package, from its path below the data directory.
 
-    Parameters
-    ----------
-    relative_path : str or path-like
-        Path below the data directory of the package, such as ``'urdf/panda.urdf'``.
-
-    Returns
-    -------
-    pathlib.Path
-        An existing file.
-
-    Raises
-    ------
-    ResourceError
-        If the path is not below the data directory, or if there is no such file.
+    Such as ``'urdf/panda.urdf'``; a `ResourceError` says what there is instead.
     """
     relative = PurePath(relative_path)
     if relative.is_absolute() or '..' in relative.parts:
@@ -88,58 +75,10 @@ def _share_directories(module: Path) -> Iterator[Path]:
 def optional_import_module(
     module: str, need: str, extra: str, error: type[HodynError] = ResourceError
 ) -> ModuleType:
-    """Import a package that is not always installed.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name.
-    need : str
-        Begins the message: who needs what.
-    extra : str
-        Of this package, with which it is installed.
-    error : type, optional
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    HodynError
-        Of the given type, if it cannot be imported.
-    """
+    """Import a package that an extra of this one installs; `need` begins the message."""
     try:
         return importlib.import_module(module)
     except ImportError as reason:
         raise error(
             f'{need}, which cannot be imported ({reason}): pip install hodyn_ros[{extra}]'
         ) from reason
-
-
-def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]]
-) -> tuple[list[str], Callable[[str], Any]]:
-    """Let a package have names of its modules, which are imported when one of them is used.
-
-    Parameters
-    ----------
-    package : str
-    modules : mapping of str to sequence of str
-        Names of each module.
-
-    Returns
-    -------
-    list of str
-        For ``__all__``.
-    callable
-        For ``__getattr__``.
-    """
-    places = {name: module for module, names in modules.items() for name in names}
-
-    def get(name: str) -> Any:
-        if name not in places:
-            raise AttributeError(f'module {package!r} has no attribute {name!r}')
-        return getattr(importlib.import_module(f'{package}.{places[name]}'), name)
-
-    return list(places), get

@@ -1,6 +1,6 @@
 """Recursive inverse dynamics in hybrid twists: base axes, about the origin of each body.
 
-Source: the derivation in `hodyn_ros.kinematics.hybrid` and `hodyn_ros.dynamics.hybrid`; Mueller
+Source: the derivation on the page `doc/formulations/hybrid.rst`; Mueller
 2021 names this representation without formulas. Orders up to 2.
 """
 

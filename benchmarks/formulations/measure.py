@@ -18,7 +18,7 @@ from benchmarks.formulations.programs import (
 )
 from benchmarks.timing import Contestant, Effort, race
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.engine.machine import vector_width
+from hodyn_ros.engine.kernels import vector_width
 
 Array = NDArray[np.float64]
 

@@ -14,10 +14,16 @@ from benchmarks.formulations import body_fixed, closed_form, hybrid, robots, spa
 from hodyn_ros import RobotModel
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.frames import frames
-from hodyn_ros.engine.kernels import aligned
-from hodyn_ros.engine.machine import load, machine_code
-from hodyn_ros.engine.program import Number, Program, Recorder
-from hodyn_ros.engine.robot_program import NO_ARRAY, Part, RobotProgram, robot_program
+from hodyn_ros.engine.kernels import LoadedCode, aligned
+from hodyn_ros.engine.program import (
+    NO_ARRAY,
+    Number,
+    Part,
+    Program,
+    Recorder,
+    RobotProgram,
+)
+from hodyn_ros.engine.robot_program import robot_program
 
 Array = NDArray[np.float64]
 Efforts = Callable[
@@ -170,7 +176,7 @@ def evaluate(program: Program, model: RobotModel, motion: Array) -> Array:
     return efforts.reshape(N, K - 2, n)
 
 
-# The arguments are those of `hodyn_ros.engine.blocks.EVALUATE`.
+# The arguments are those of `hodyn_ros.engine.llvm.EVALUATE`.
 _EVALUATE = ctypes.CFUNCTYPE(
     ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3
 )
@@ -213,7 +219,7 @@ class Compiled:
         module = functions.robot_module(model, robot, lanes, width)
         scratch = aligned(functions.robot_scratch(model, robot, lanes, width))
         self._alive = (scratch, motion, efforts)
-        self._loaded = load(machine_code(module))
+        self._loaded = LoadedCode(module)
         self._evaluate = _EVALUATE(self._loaded.address)
         blocks = len(motion) // lanes
         pointers = (motion.ctypes.data, None, efforts.ctypes.data)

@@ -22,14 +22,11 @@ from benchmarks.formulations.robots import BASE, Robot, in_own_frames
 from hodyn_ros import RobotModel
 from hodyn_ros.dynamics import body_fixed, closed_form, hybrid, nth_order, spatial
 from hodyn_ros.engine.program import Number
-from hodyn_ros.kinematics import body, joints
-from hodyn_ros.kinematics import hybrid as hybrid_kinematics
-from hodyn_ros.kinematics import spatial as spatial_kinematics
+from hodyn_ros.kinematics import joints
 from hodyn_ros.lie import leibniz, se3, so3
 
 MODULES = (
-    body_fixed, closed_form, hybrid, nth_order, spatial,
-    body, joints, hybrid_kinematics, spatial_kinematics, leibniz, se3, so3,
+    body_fixed, closed_form, hybrid, nth_order, spatial, joints, leibniz, se3, so3,
 )  # fmt: skip
 FORMULATIONS: dict[str, Callable[..., Any]] = {
     'body_fixed': body_fixed.body_efforts,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.timing import NotInstalled
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis.limits import MotionLimits
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.trajectory.spline import MotionSpline
 
 Array = NDArray[np.float64]

@@ -1,20 +1,31 @@
-"""Actuators between motors and joints: rigid drives, series elastic, variable stiffness."""
+"""Actuators between motors and joints: rigid drives, series elastic, variable stiffness.
 
-from hodyn_ros.actuators.actuator import Actuator, Motors
+A new law of springs goes into `springs`, a new mechanism of variable stiffness into a file of its
+own in `vsa`; what they are called in parameters stands in `config`.
+"""
+
+from hodyn_ros.actuators.actuator import Actuator, Motors, RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
-from hodyn_ros.actuators.deflections import spring_deflections
-from hodyn_ros.actuators.limits import MotorLimits, find_motor_violations, motor_limits
-from hodyn_ros.actuators.rigid import RigidDrive
-from hodyn_ros.actuators.robot import MotorMotion, MotorState, motor_motion, motor_step
+from hodyn_ros.actuators.limits import (
+    MotorLimits,
+    find_motor_violations,
+    motor_limits,
+    spring_deflections,
+)
+from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, motor_step
 from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.actuators.springs import CubicSpring, LinearSpring, PolynomialSpring, Spring
-from hodyn_ros.actuators.table_spring import TableSpring
-from hodyn_ros.actuators.vsa import VariableStiffness
-from hodyn_ros.actuators.vsa_antagonistic import DlrBavs, HyperbolicPair, Qbmove
-from hodyn_ros.actuators.vsa_lever import AwasII
-from hodyn_ros.actuators.vsa_model import Elastic, VsaModel
-from hodyn_ros.actuators.vsa_parameters import vsa_model
+from hodyn_ros.actuators.springs import (
+    CubicSpring,
+    LinearSpring,
+    PolynomialSpring,
+    Spring,
+    TableSpring,
+)
+from hodyn_ros.actuators.vsa.antagonistic import DlrBavs, HyperbolicPair, Qbmove
+from hodyn_ros.actuators.vsa.lever import AwasII
+from hodyn_ros.actuators.vsa.model import Elastic, VariableStiffness, VsaModel
+from hodyn_ros.actuators.vsa.parameters import vsa_model
 
 __all__ = [
     'Actuator',

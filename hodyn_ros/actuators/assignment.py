@@ -6,38 +6,36 @@ and series elastic joints are grouped, because NumPy's cost is in the number of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.actuators.actuator import Actuator
-from hodyn_ros.actuators.friction_groups import FrictionGroups
-from hodyn_ros.actuators.rigid import RigidDrive
+from hodyn_ros.actuators.actuator import Actuator, RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring, Spring
-from hodyn_ros.errors import ActuatorError, JointNameError
-from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.errors import ActuatorError, DeflectionError, JointNameError, MotionError
+from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
-
+Places = NDArray[np.intp]
 
 # By what a robot is known as the same.
 _OF_THE_ROBOT = {
-    'joint_names': 'joints',
-    'joint_types': 'types of joints',
-    'body_names': 'bodies',
-    'parent': 'kinematics',
-    'coordinate': 'kinematics',
-    'multiplier': 'kinematics',
-    'X': 'kinematics',
-    'B': 'kinematics',
+    'joints': ('joint_names',),
+    'types of joints': ('joint_types',),
+    'bodies': ('body_names',),
+    'kinematics': ('parent', 'coordinate', 'multiplier', 'X', 'B'),
 }
+
+_ANGULAR_AND_LINEAR = (('N m/rad', 'N/m'), ('kg m^2', 'kg'), ('N m', 'N'), ('rad', 'm'))
 
 
 class DrivenJoint(NamedTuple):
@@ -51,36 +49,105 @@ class DrivenJoint(NamedTuple):
     actuator: Actuator
 
 
-class LinearDampers(NamedTuple):
-    """Those of the joints with damper whose springs are linear."""
+@contextmanager
+def of_joint(model: RobotModel, joint: int, beginning: str | None = None) -> Iterator[None]:
+    """Add the name of a joint and its units to errors of its actuator; overflow does not warn."""
+    try:
+        # Overflow is found in what comes out, and told in words.
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            yield
+    except (ActuatorError, MotionError) as error:
+        name = model.joint_names[joint]
+        start = f'Joint {name!r}: ' if beginning is None else beginning
+        message = start + in_units_of(model, joint, str(error))
+        if isinstance(error, DeflectionError):
+            raise DeflectionError(message, joint=name, sample=error.sample) from None
+        raise type(error)(message) from None
 
-    places: NDArray[np.intp]
-    """Among the joints with damper."""
-    joints: NDArray[np.intp]
-    stiffness: Array
-    damping: Array
-    max_deflection: Array
+
+def in_units_of(model: RobotModel, joint: int, text: str) -> str:
+    """Give a text the units of a joint; springs speak of angles, not knowing what they drive."""
+    if model.joint_types[joint] != 'prismatic':
+        return text
+    for angular, linear in _ANGULAR_AND_LINEAR:
+        text = re.sub(rf'(?<!\w){re.escape(angular)}(?!\w)', linear, text)
+    return text
 
 
-class SingleMotors(NamedTuple):
-    """Joints with one motor that moves by the deflection of a spring, or not at all, from them."""
+class SingleMotors:
+    """Joints with one motor: rigid and series elastic ones. Places are those among them.
 
-    joints: NDArray[np.intp] | slice
-    motors: NDArray[np.intp] | slice
-    stiffness: Array
-    """Of linear springs without damper; infinite for all other joints."""
-    max_torque: Array
-    """Of the same springs."""
-    inertia: Array
-    friction: FrictionGroups
-    """By the place among these joints."""
-    springs: tuple[tuple[int, DrivenJoint, Spring], ...]
-    """Place among these joints and spring, of nonlinear springs without damper."""
-    dampers: tuple[tuple[int, DrivenJoint, SeriesElastic], ...]
-    """Of the joints with damper."""
-    linear_dampers: LinearDampers
-    is_elastic: bool
-    """Whether one of them has a spring without damper."""
+    Attributes
+    ----------
+    joints, motors : ndarray of int, or slice
+        Indices in the robot.
+    inertia : ndarray, shape (s,)
+    stiffness, max_torque : ndarray, shape (s,)
+        Of linear springs without damper; infinite for all other joints.
+    springs : list of (place, DrivenJoint, Spring)
+        Nonlinear springs without damper.
+    dampers : list of (place, DrivenJoint, SeriesElastic)
+        Joints with damper.
+    linear_dampers : tuple of ndarray
+        Of dampers beside linear springs: indices in `dampers`, joints, stiffness, damping and
+        largest deflections; empty if there are none.
+    is_elastic : bool
+        Whether one of them has a spring without damper.
+    """
+
+    def __init__(self, model: RobotModel, driven: Sequence[DrivenJoint]) -> None:
+        items = [item for item in driven if _is_single(item.actuator)]
+        self._model, self._items = model, items
+        self.joints: Places | slice = np.array([item.joint for item in items], np.intp)
+        self.motors: Places | slice = np.array([item.motors.start for item in items], np.intp)
+        if len(items) == len(driven):
+            self.joints = self.motors = slice(None)
+        self.inertia = np.array([item.actuator.motor_inertias[0] for item in items])
+        self.stiffness, self.max_torque = np.full((2, len(items)), np.inf)
+        self.springs: list[tuple[int, DrivenJoint, Spring]] = []
+        self.dampers: list[tuple[int, DrivenJoint, SeriesElastic]] = []
+        friction: dict[int, FrictionLaw] = {}
+        linear = []
+        for place, item in enumerate(items):
+            actuator = item.actuator
+            law = actuator.friction  # type: ignore[attr-defined]
+            if law is not None:
+                friction[place] = law
+            if not isinstance(actuator, SeriesElastic):
+                continue
+            spring, damping = actuator.spring, actuator.damping
+            if actuator.needs_times:
+                if type(spring) is LinearSpring:
+                    constants = spring.stiffness, damping, spring.max_deflection
+                    linear.append((len(self.dampers), item.joint, *constants))
+                self.dampers.append((place, item, actuator))
+            elif type(spring) is LinearSpring:
+                self.stiffness[place] = spring.stiffness
+                self.max_torque[place] = spring.torque_range[1]
+            else:
+                self.springs.append((place, item, spring))
+        self._friction = JointFriction(friction) if friction else None
+        self.linear_dampers: tuple[Any, ...] = tuple(map(np.array, zip(*linear)))
+        self.is_elastic = bool(self.springs) or bool(np.isfinite(self.stiffness).any())
+
+    def deflections(self, torque: Array) -> Array:
+        """Deflections (..., K, s) of springs without damper by joint torques; zero for others."""
+        deflection: Array = torque / self.stiffness
+        if not np.all(np.abs(torque[..., 0, :]) <= self.max_torque):
+            # The spring that cannot have its torque is to say so, unless it is rounding.
+            for place in np.flatnonzero(np.isfinite(self.max_torque)).tolist():
+                item = self._items[place]
+                with of_joint(self._model, item.joint):
+                    item.actuator.spring.deflection(torque[..., 0, place])  # type: ignore[attr-defined]
+        for place, item, spring in self.springs:
+            with of_joint(self._model, item.joint):
+                deflection[..., place] = spring.deflection_series(torque[..., place])
+        return deflection
+
+    def add_friction(self, velocity: Array, torque: Array) -> None:
+        """Add friction (..., T, s) of motors with these velocities to their torques, in place."""
+        if self._friction and torque.shape[-2]:
+            torque += np.swapaxes(self._friction(np.swapaxes(velocity, -1, -2)), -1, -2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +182,7 @@ class Actuators:
     model: RobotModel
     by_joint: Mapping[str, Actuator]
     motor_names: tuple[str, ...] = field(init=False)
-    joint_of_motor: NDArray[np.intp] = field(init=False)
+    joint_of_motor: Places = field(init=False)
     driven: tuple[DrivenJoint, ...] = field(init=False, repr=False)
     single: SingleMotors = field(init=False, repr=False)
     others: tuple[DrivenJoint, ...] = field(init=False, repr=False)
@@ -159,20 +226,14 @@ class Actuators:
             'motor_names': tuple(names),
             'joint_of_motor': joint_of_motor,
             'driven': tuple(driven),
-            'single': _single_motors(driven),
+            'single': SingleMotors(self.model, driven),
             'others': tuple(item for item in driven if not _is_single(item.actuator)),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
     def __getitem__(self, joint_name: str) -> Actuator:
-        """Actuator of a joint.
-
-        Raises
-        ------
-        JointNameError
-            If the joint is unknown.
-        """
+        """Actuator of a joint; a `JointNameError` if it is unknown."""
         check_joint_names(self.model, (joint_name,))
         return self.by_joint[joint_name]
 
@@ -181,33 +242,19 @@ class Actuators:
         """Number m of motors."""
         return len(self.motor_names)
 
-    def __getstate__(self) -> dict[str, object]:
-        return {'model': self.model, 'by_joint': dict(self.by_joint)}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        for key, value in state.items():
-            object.__setattr__(self, key, value)
-        self.__post_init__()
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.model, dict(self.by_joint))
 
     def check_suits(self, model: RobotModel) -> None:
         """Refuse a model that is not of the robot that the actuators were made for.
 
-        Inertias, friction, limits and gravity may differ, as with a payload.
-
-        Parameters
-        ----------
-        model : RobotModel
-
-        Raises
-        ------
-        ActuatorError
-            If joints, their types or the kinematics differ, or an inertia would count twice.
+        Inertias, friction, limits and gravity may differ, as with a payload. An `ActuatorError`
+        is raised if joints, their types or the kinematics do, or an inertia would count twice.
         """
         if model is self.model:
             return
-        for what in _OF_THE_ROBOT:
-            if not np.array_equal(getattr(model, what), getattr(self.model, what)):
-                kind = _OF_THE_ROBOT[what]
+        for kind, names in _OF_THE_ROBOT.items():
+            if not all(np.array_equal(getattr(model, n), getattr(self.model, n)) for n in names):
                 raise ActuatorError(
                     f'The actuators are those of a robot with other {kind}: {self.model!r}, given '
                     f'is {model!r}. If they are meant for it, make them for it: Actuators(model, '
@@ -228,12 +275,7 @@ def _refuse_twice(model: RobotModel, name: str, actuator: Actuator) -> None:
 
 
 def check_joint_names(model: RobotModel, names: Sequence[str] | Mapping[str, object]) -> None:
-    """Refuse names that are not independent joints of the model.
-
-    Raises
-    ------
-    JointNameError
-    """
+    """Refuse names that are not independent joints of the model with a `JointNameError`."""
     unknown = [name for name in names if name not in model.joint_names]
     if unknown:
         mimics = [name for name in unknown if name in model.body_names]
@@ -247,52 +289,3 @@ def check_joint_names(model: RobotModel, names: Sequence[str] | Mapping[str, obj
 def _is_single(actuator: Actuator) -> bool:
     # Derived classes may have overridden anything.
     return type(actuator) in (RigidDrive, SeriesElastic)
-
-
-def _single_motors(driven: Sequence[DrivenJoint]) -> SingleMotors:
-    items = [item for item in driven if _is_single(item.actuator)]
-    stiffness, max_torque = np.full((2, len(items)), np.inf)
-    friction: dict[int, FrictionLaw] = {}
-    springs: list[tuple[int, DrivenJoint, Spring]] = []
-    dampers: list[tuple[int, DrivenJoint, SeriesElastic]] = []
-    for place, item in enumerate(items):
-        actuator = item.actuator
-        law = actuator.friction  # type: ignore[attr-defined]
-        if law is not None:
-            friction[place] = law
-        if not isinstance(actuator, SeriesElastic):
-            continue
-        spring = actuator.spring
-        if actuator.needs_times:
-            dampers.append((place, item, actuator))
-        elif type(spring) is LinearSpring:
-            stiffness[place] = spring.stiffness
-            max_torque[place] = spring.torque_range[1]
-        else:
-            springs.append((place, item, spring))
-    joints: NDArray[np.intp] | slice = np.array([item.joint for item in items], dtype=np.intp)
-    motors: NDArray[np.intp] | slice = np.array([item.motors.start for item in items], np.intp)
-    if len(items) == len(driven):
-        joints = motors = slice(None)
-    return SingleMotors(
-        joints=joints,
-        motors=motors,
-        stiffness=stiffness,
-        max_torque=max_torque,
-        inertia=np.array([item.actuator.motor_inertias[0] for item in items]),
-        friction=FrictionGroups(friction),
-        springs=tuple(springs),
-        dampers=tuple(dampers),
-        linear_dampers=_linear_dampers(dampers),
-        is_elastic=bool(springs) or bool(np.isfinite(stiffness).any()),
-    )
-
-
-def _linear_dampers(dampers: Sequence[tuple[int, DrivenJoint, SeriesElastic]]) -> LinearDampers:
-    rows = [
-        (i, item.joint, actuator.spring.stiffness, actuator.damping, actuator.spring.range[1])
-        for i, (_, item, actuator) in enumerate(dampers)
-        if type(actuator.spring) is LinearSpring
-    ]
-    places, joints, *values = np.array(rows).reshape(-1, 5).T
-    return LinearDampers(places.astype(np.intp), joints.astype(np.intp), *values)

@@ -1,18 +1,11 @@
-"""Deflection of a spring with a damper beside it, along a sampled joint torque.
+"""Deflection x of a spring with a damper beside it, along a sampled joint torque: Q = f(x) + D x'.
 
-The joint torque Q = f(delta) + D d/dt delta drives a stable first-order equation for the
-deflection. Its first E derivatives are algebraic in the deflection: with Q and E - 1 derivatives
-known at a sample, Q^(m) = d^m/dt^m f(delta) + D delta^(m+1), m = 0 .. E-1, are E equations for the
-E + 1 entries of the series of delta. The last equation joins consecutive samples: the Obreshkov
-formula of the Pade approximation (E-1, E) of the exponential function,
-
-    sum over j <= E of beta_j h^j delta_1^(j) = sum over j < E of alpha_j h^j delta_0^(j),
-
-which is exact for polynomials of degree 2 E - 1 and L-stable, so that the damping may be small and
-the equation stiff. All equations of a sample are solved at once, by elimination with pivoting in
-the unknowns h^j delta^(j): neither delta from its derivatives nor they from it would be
-well-conditioned for all ratios of h and D / f'. Steps that are too long are divided, with the
-torque between the samples from the polynomial that has its derivatives at both ends.
+Between samples Q is the polynomial of degree 2 E - 1 that has its E derivatives at both ends. A
+linear spring is followed exactly (variation of constants, with w_j(z), z = k h / D, as weights);
+any other one by an exponential method of order 2 E, solved by quasilinearisation: k is the slope
+of f where the step ends, and Q - f(x) + k x drives. Over stiff steps x^(E) is followed, and lower
+derivatives by x^(m) = (Q^(m) - D x^(m+1)) / k. The equations are on the page on elastic joints.
+Source: Hochbruck and Ostermann 2010, "Exponential integrators", Acta Numerica 19.
 """
 
 from __future__ import annotations
@@ -22,116 +15,102 @@ from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BPoly
 
-from hodyn_ros.actuators.composition import compose
-from hodyn_ros.actuators.springs import Spring
+from hodyn_ros.actuators.series import compose
+from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.errors import ActuatorError
 from hodyn_ros.lie import leibniz
 
 Array = NDArray[np.float64]
 
-# How often a step may be halved, and rounds of solving and halving.
+# How often a step may be halved, rounds of solving and halving, and repetitions in a round.
 _MOST_DIVISIONS = 14
 _MOST_ROUNDS = 40
+_MOST_ITERATIONS = 60
 
-# Steps with a larger defect are divided: relative to the largest deflection, and absolute [rad].
-# With the torque alone (E = 1) the formula is Euler's, of which no more can be expected.
+# Repetitions end when changes of h^j x^(j) are small against its own size, or such that they may
+# be rounding of x, and have stopped to fall, or are about to be so much smaller still.
+_SMALL = 1e-7
+_ROUNDING = 1e-12
+_FALLING = 0.5
+_VANISHING = 1e-9
+
+# Steps with a larger error are divided: relative to the largest deflection, and absolute [rad].
+# With the torque alone (E = 1) the method is of second order, of which no more can be expected.
 _TOLERANCE = {1: 1e-3}
 _USUAL_TOLERANCE = 1e-6
 _ALWAYS_GOOD = 1e-10
 
-_MOST_ITERATIONS = 60
-_MOST_HALVINGS = 10
+# Steps over more time constants than this follow x^(E) instead of x.
+_STIFF = 0.5
 
-# Newton's method converges quadratically: after a step this small, relative to the same order of
-# the derivative, one more step leaves an error of rounding.
-_SMALL_STEP = 1e-7
-# Changes of h^j delta^(j) by so much of delta may be rounding, which the formula magnifies.
-_ROUNDING = 1e-12
+# Weights are those of so many time constants at least; powers of them may overflow.
+_SMALLEST = 1e-20
+_LARGEST = 1e300
 
 
 def follow_torque(
     spring: Spring, damping: float, times: Array, effort: Array, first: Array
 ) -> Array:
-    """Series of the deflection along a sampled torque.
+    """Series (N, E+1) of the deflection along a torque (N, E), from the first one (E+1,) on.
 
-    Parameters
-    ----------
-    spring : Spring
-    damping : float
-        D, positive [N m s/rad] or [N s/m].
-    times : ndarray, shape (N,)
-        Strictly increasing [s].
-    effort : ndarray, shape (N, E)
-        Series of the joint torque at these times.
-    first : ndarray, shape (E+1,)
-        Series of the deflection at the first time.
-
-    Returns
-    -------
-    ndarray, shape (N, E+1)
-
-    Raises
-    ------
-    DeflectionError
-        If a deflection leaves the range of the spring.
-    ActuatorError
-        If no solution is found.
+    A `DeflectionError` is raised if it leaves the range of the spring, an `ActuatorError` if no
+    solution is found.
     """
-    grid, Q, given = times, effort, np.arange(len(times))
+    with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+        if len(times) == 1:
+            found = first[None].copy()
+        elif type(spring) is LinearSpring:
+            stiffness = np.full(len(times) - 1, spring.stiffness)
+            known = np.zeros_like(effort)
+            found = _chain(stiffness, damping, np.diff(times), effort, known, first)
+        else:
+            found = _follow_curved(spring, damping, times, effort, first)
+    spring.check(found[:, 0])
+    return found
+
+
+def _follow_curved(
+    spring: Spring, damping: float, times: Array, effort: Array, first: Array
+) -> Array:
+    grid, Q, given, E = times, effort, np.arange(len(times)), effort.shape[-1]
     shortest = np.diff(times) / 2.0**_MOST_DIVISIONS
     found: Array | None = None
-    unsolved = 0
     for _ in range(_MOST_ROUNDS):
         steps = np.diff(grid)
-        solved, unsolved = _solve(spring, damping, steps, Q[1:], first)
-        if solved is None:
-            is_long = np.zeros(steps.size, dtype=bool)
-            is_long[max(unsolved - 1, 0) : unsolved + 2] = True
-        else:
-            series = np.concatenate((first[None], solved))
+        series, errors, solved = _solve(spring, damping, steps, Q, first)
+        if solved == steps.size:
             found = series[given]
-            is_long = _too_long(steps, series[:-1], series[1:], np.abs(series[:, 0]).max())
+            tolerance = _TOLERANCE.get(E, _USUAL_TOLERANCE)
+            is_long = ~(errors <= tolerance * np.abs(series[:, 0]).max() + _ALWAYS_GOOD)
+        else:
+            is_long = np.zeros(steps.size, dtype=bool)
+            is_long[max(solved - 1, 0) : solved + 2] = True
         is_long &= steps > shortest[np.searchsorted(given, np.arange(steps.size), 'right') - 1]
         if not is_long.any():
             break
-        grid, Q, places = _divided(grid, Q, is_long)
-        given = places[given]
+        left = np.flatnonzero(is_long)
+        h = steps[left, None]
+        powers = h ** np.arange(E)
+        middle = _taylor(Q[left] * powers, Q[left + 1] * powers) @ _shift(2 * E, -0.5)
+        grid = np.insert(grid, left + 1, grid[left] + 0.5 * h[:, 0])
+        Q = np.insert(Q, left + 1, middle[:, :E] / powers, axis=0)
+        given = given + np.concatenate(([0], np.cumsum(is_long)))[given]
     if found is None:
-        where = int(np.searchsorted(given, unsolved, 'right')) - 1
+        where = int(np.searchsorted(given, solved, 'right')) - 1
         raise ActuatorError(
             f'No deflection of {spring} with damping {damping} was found after sample {where}, '
             f'{times[where]:.6g} s; expected shorter steps or a smoother torque.'
         )
-    spring.check(found[:, 0])
     return found
 
 
 def next_deflection(
     spring: Spring, damping: float, time_step: float, effort: Array, before: Array
 ) -> Array:
-    """Series of the deflection one sample later.
+    """Series (E+1,) of the deflection one sample later, from that before and the torque (E,) now.
 
-    Parameters
-    ----------
-    spring : Spring
-    damping : float
-    time_step : float
-        [s]
-    effort : ndarray, shape (E,)
-        Series of the joint torque now.
-    before : ndarray, shape (E+1,)
-        Series of the deflection at the sample before.
-
-    Returns
-    -------
-    ndarray, shape (E+1,)
-
-    Raises
-    ------
-    DeflectionError, ActuatorError
-        See `follow_torque`.
+    Errors are those of `follow_torque`.
     """
     E = effort.size
     last = compose(_extended(spring, before[0], E), before[:E]) + damping * before[1:]
@@ -142,102 +121,32 @@ def next_deflection(
 
 def next_linear_deflections(
     stiffness: Array, damping: Array, time_step: float, effort: Array, before: Array
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Series of the deflections of several linear springs one sample later, at once.
-
-    Parameters
-    ----------
-    stiffness, damping : ndarray, shape (n,)
-    time_step : float
-        [s]
-    effort : ndarray, shape (n, E)
-    before : ndarray, shape (n, E+1)
-
-    Returns
-    -------
-    ndarray, shape (n, E+1)
-        Not checked against ranges.
-    ndarray of bool, shape (n,)
-        For which springs the step is too long, so that it should be divided.
-    """
-    n, E = effort.shape
-    beta, alpha = _pade(E)
-    powers = time_step ** np.arange(E + 1.0)
-    size = stiffness + damping / time_step
-    matrix = np.zeros((n, E + 1, E + 1))
-    rows = np.arange(E)
-    matrix[:, rows, rows] = (stiffness / size)[:, None]
-    matrix[:, rows, rows + 1] = (damping / time_step / size)[:, None]
-    matrix[:, E] = beta
-    right = np.empty((n, E + 1, 1))
-    right[:, :E, 0] = effort * powers[:E] / size[:, None]
-    right[:, E, 0] = (before[:, :E] * powers[:E]) @ alpha
-    scaled = np.linalg.solve(matrix, right)
-    # The entries differ by orders of magnitude; a second solution makes the small ones exact too.
-    scaled += np.linalg.solve(matrix, right - matrix @ scaled)
-    result: Array = scaled[..., 0] / powers
-    largest = np.maximum(np.abs(result[:, 0]), np.abs(before[:, 0]))
-    return result, _too_long(np.full(n, time_step), before, result, largest)
-
-
-def slow_deflection(spring: Spring, damping: float, effort: Array) -> Array:
-    """Series of the deflection from one sample, without what the damper remembers of the past.
-
-    The solution of the E equations of a sample with delta^(E) = 0. It deviates from the motion
-    that has forgotten its beginning by about (D / f')^E delta^(E), and not at all at rest. Where
-    there is none, the deflection that the spring has without the damper.
-
-    Parameters
-    ----------
-    spring : Spring
-    damping : float
-    effort : ndarray, shape (E,)
-
-    Returns
-    -------
-    ndarray, shape (E+1,)
-
-    Raises
-    ------
-    DeflectionError
-        If it is outside of the range.
-    """
-    E = effort.shape[-1]
-    series = _static_guess(spring, effort[None])
-    slope = float(spring.derivatives(series[0, 0], 1)[1])
-    h = np.array([damping / slope])
-    row = np.zeros(E + 1)
-    row[E] = 1.0
-    found = _newton(spring, damping, h, effort[None], series, row, np.zeros(E), np.zeros(E + 1))
-    if found is None:
-        # No motion is slow for a joint that takes longer to settle.
-        return deflection_from_state(spring, damping, float(spring.deflection(effort[0])), effort)
-    spring.check(found[:, 0])
-    first: Array = found[0]
-    return first
-
-
-def deflection_from_state(
-    spring: Spring, damping: float, deflection: float, effort: Array
 ) -> Array:
-    """Series of the deflection from the deflection itself and the torque.
+    """Do what `next_deflection` does for n linear springs at once, but for the check of ranges."""
+    with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+        last = stiffness[:, None] * before[:, :-1] + damping[:, None] * before[:, 1:]
+        h = np.full(stiffness.shape, time_step)
+        is_stiff, decay, drive = _linear_steps(stiffness, damping, h, last, effort)
+        ends = decay * np.where(is_stiff, before[:, -1], before[:, 0]) + drive
+        return _series(stiffness, damping, effort, np.zeros_like(effort), is_stiff, ends)
 
-    Parameters
-    ----------
-    spring : Spring
-    damping : float
-    deflection : float
-    effort : ndarray, shape (E,)
 
-    Returns
-    -------
-    ndarray, shape (E+1,)
+def first_deflection(
+    spring: Spring, damping: float, effort: Array, deflection: float | None = None
+) -> Array:
+    """Series (E+1,) of the deflection at the beginning, from the torque (E,) there.
 
-    Raises
-    ------
-    DeflectionError
-        If the deflection is outside of the range.
+    By default it is that of the slow motion, as if the damper had forgotten: the solution of the E
+    equations of a sample with x^(E) = 0. It deviates from the motion that has forgotten its
+    beginning by about (D / f')^E x^(E), and not at all at rest. Where there is none, the spring
+    begins as deflected as without the damper. A `DeflectionError` is raised outside of the range.
     """
+    if deflection is None:
+        slow = _slow_deflection(spring, damping, effort)
+        if slow is not None:
+            spring.check(slow[0])
+            return slow
+        deflection = float(spring.deflection(effort[0]))
     E = effort.shape[-1]
     spring.check(deflection)
     series = np.zeros(E + 1)
@@ -249,237 +158,211 @@ def deflection_from_state(
     return series
 
 
-def _solve(
-    spring: Spring, damping: float, steps: Array, effort: Array, first: Array
-) -> tuple[Array | None, int]:
-    """Solve the equations of all steps at once, or else of one after the other.
-
-    The second result is the first step without a solution.
-    """
-    beta, alpha = _pade(effort.shape[-1])
-    if steps.size > 1:
-        guess = _static_guess(spring, effort)
-        found = _newton(spring, damping, steps, effort, guess, beta, alpha, first)
-        if found is not None:
-            return found, steps.size
-    found, before = np.empty((steps.size, first.size)), first
-    for i in range(steps.size):
-        part = slice(i, i + 1)
-        guess = _taylor(before, float(steps[i]))[None]
-        one = _newton(spring, damping, steps[part], effort[part], guess, beta, alpha, before)
-        if one is None:
-            return None, i
-        before = found[i] = one[0]
-    return found, steps.size
-
-
-def _too_long(
-    steps: Array, before: Array, after: Array, largest: Array | np.float64
-) -> NDArray[np.bool_]:
-    """Which steps have a defect that is too large for deflections of this size."""
-    tolerance = _TOLERANCE.get(before.shape[-1] - 1, _USUAL_TOLERANCE)
-    allowed = tolerance * largest + _ALWAYS_GOOD
-    return np.asarray(~(_defects(steps, before, after) <= allowed))
-
-
-def _divided(
-    times: Array, effort: Array, is_long: NDArray[np.bool_]
-) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Insert times and torques in the middle of long steps; say where the old ones went."""
+def _slow_deflection(spring: Spring, damping: float, effort: Array) -> Array | None:
     E = effort.shape[-1]
-    left = np.flatnonzero(is_long)
-    h = (times[left + 1] - times[left])[:, None]
-    powers = h ** np.arange(E)
-    from_left, from_right = _middle(E)
-    middle = (effort[left] * powers) @ from_left + (effort[left + 1] * powers) @ from_right
-    places = np.arange(times.size) + np.concatenate(([0], np.cumsum(is_long)))
-    between = times[left] + 0.5 * h[:, 0]
-    return (
-        np.insert(times, left + 1, between),
-        np.insert(effort, left + 1, middle / powers, axis=0),
-        places,
-    )
-
-
-@lru_cache(maxsize=16)
-def _middle(E: int) -> tuple[Array, Array]:
-    """Series in the middle of a step of length one from those at its ends, as two matrices."""
-    identity, zero = np.eye(E), np.zeros(E)
-    pairs = [(row, zero) for row in identity], [(zero, row) for row in identity]
-    left, right = (
-        np.array(
-            [
-                [float(BPoly.from_derivatives([0.0, 1.0], pair)(0.5, nu=m)) for m in range(E)]
-                for pair in side
-            ]
-        )
-        for side in pairs
-    )
-    return left, right
-
-
-def _static_guess(spring: Spring, effort: Array) -> Array:
-    """Series (N, E+1) of the deflection without damping; the last entry is zero."""
-    N, E = effort.shape
-    reachable = effort.copy()
-    reachable[:, 0] = np.clip(effort[:, 0], *spring.torque_range)
-    series = np.zeros((N, E + 1))
-    series[:, :E] = spring.deflection_series(reachable)
-    return series
-
-
-def _taylor(series: Array, h: float) -> Array:
-    """Series a time h later, as far as the series tells."""
-    K = series.size
-    moved = np.empty(K)
-    for j in range(K):
-        moved[j] = sum(series[j + i] * h**i / factorial(i) for i in range(K - j))
-    return moved
-
-
-@lru_cache(maxsize=16)
-def _pade(E: int) -> tuple[Array, Array]:
-    """Coefficients beta_j (E+1) and alpha_j (E) of the formula above, from exp = alpha / beta."""
-    n = 2 * E - 1
-    common = [factorial(n - j) / (factorial(n) * factorial(j)) for j in range(E + 1)]
-    beta = [(-1) ** j * common[j] * factorial(E) / factorial(E - j) for j in range(E + 1)]
-    alpha = [common[j] * factorial(E - 1) / factorial(E - 1 - j) for j in range(E)]
-    return np.array(beta), np.array(alpha)
-
-
-@lru_cache(maxsize=16)
-def _symmetric(E: int) -> Array:
-    """Coefficients of the formula of the approximation (E, E)."""
-    n = 2 * E
-    common = factorial(E) / factorial(n)
-    return np.array(
-        [common * factorial(n - j) / (factorial(j) * factorial(E - j)) for j in range(E + 1)]
-    )
-
-
-def _defects(h: Array, before: Array, after: Array) -> Array:
-    """By how much steps (N,) fail the formula of the next higher order: a measure of their error.
-
-    Series (N, E+1) at both ends of the steps give (N,) [rad] or [m].
-    """
-    j = np.arange(before.shape[-1])
-    scaled = (before - (-1.0) ** j * after) * h[:, None] ** j
-    result: Array = np.abs(scaled @ _symmetric(j.size - 1))
-    return result
-
-
-def _newton(
-    spring: Spring,
-    damping: float,
-    h: Array,
-    effort: Array,
-    series: Array,
-    beta: Array,
-    alpha: Array,
-    first: Array,
-) -> Array | None:
-    """Newton's method for all samples at once, (N, E+1); None if it does not converge.
-
-    It begins at `series` (N, E+1); `first` (E+1,) is the series before the first sample. The last
-    equation of a sample is beta . (h^j series_i^(j)) = alpha . (h^j series_(i-1)^(j)).
-    """
-    equations = _Equations(spring, damping, h, effort, beta, alpha, first, series)
-    scaled = series * equations.powers
-    was_close = False
-    with np.errstate(over='ignore', invalid='ignore'):
-        residual = equations.residual(scaled)
+    series = _static_guess(spring, effort)
+    slope = float(spring.derivatives(series[0], 1)[1])
+    # Unknowns and equations are in units of the time constant.
+    powers = (damping / slope) ** np.arange(E + 1.0)
+    weights = powers[:E] / slope
+    rates = np.eye(E, k=1)
+    with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
         for _ in range(_MOST_ITERATIONS):
-            update = equations.update(scaled, residual)
-            if update is None:
-                return None
-            after = scaled + update
-            largest = np.abs(after).max(axis=0)
-            small = np.maximum(_SMALL_STEP * largest, _ROUNDING * largest[0])
-            is_close = bool(np.all(np.abs(update).max(axis=0) <= small))
-            new = equations.residual(after)
-            for _ in range(0 if is_close or was_close else _MOST_HALVINGS):
-                if np.abs(new).max() <= np.abs(residual).max():
-                    break
-                # Too far for the straight lines that the step is made from.
-                update = 0.5 * update
-                after = scaled + update
-                new = equations.residual(after)
-            scaled, residual = after, new
-            if not np.all(np.isfinite(scaled)):
-                return None
-            if was_close:
-                result: Array = scaled / equations.powers
-                return result
-            was_close = is_close
+            derivatives = _extended(spring, series[0], E)
+            force = compose(derivatives, series[:E])
+            residual = (effort - force - damping * series[1:]) * weights
+            slopes = leibniz.multiplication(compose(derivatives[1:], series[:E]))
+            matrix = slopes * weights[:, None] / powers[:E] + rates
+            if not (np.isfinite(matrix).all() and np.isfinite(residual).all()):
+                break
+            try:
+                update = np.linalg.solve(matrix, residual)
+            except np.linalg.LinAlgError:
+                break
+            series[:E] += update / powers[:E]
+            scaled = np.abs(series[:E] * powers[:E])
+            if np.all(np.abs(update) <= _ROUNDING * np.maximum(scaled, scaled[0])):
+                return series
     return None
 
 
-class _Equations:
-    """Equations of all samples in the unknowns h^j delta^(j), shape (N, E+1); see `newton`."""
+def _solve(
+    spring: Spring, damping: float, steps: Array, effort: Array, first: Array
+) -> tuple[Array, Array, int]:
+    """Series (N+1, E+1) along N steps, errors of the steps (N,), and how many are solved."""
+    N, E = steps.size, effort.shape[-1]
+    series = np.stack([first, *_static_guess(spring, effort[1:])])
+    if N == 1 and steps[0] * _extended(spring, first[:1], 1)[0, 1] < damping:
+        h = steps[0] ** np.arange(E + 1)
+        series[1] = (first * h) @ _shift(E + 1, 1.0) / h
+    powers = np.vander(steps, E + 1, increasing=True)
+    last = np.inf
+    for _ in range(_MOST_ITERATIONS):
+        derivatives = _extended(spring, series[:, 0], E)
+        slope, known = derivatives[1:, 1], series[:, :E]
+        rest = effort - compose(derivatives, known)
+        new = _chain(slope, damping, steps, rest, known, first)
+        sizes, changes = np.abs(new[1:]) * powers, np.abs(new - series)[1:] * powers
+        # The torque is rounded too, which may be that of a large deflection from a distant zero.
+        rounding = _ROUNDING * np.maximum(sizes[:, 0].max(), np.abs(effort[1:, 0]) / slope)
+        allowed = np.maximum(_SMALL * sizes.max(axis=0), rounding[:, None])
+        allowed += np.finfo(float).tiny  # at rest without torque all is zero
+        change = (changes / allowed).max()
+        is_last = change >= _FALLING * last or change**2 <= _VANISHING * last < np.inf
+        if change <= 1.0 and is_last:
+            return new, _errors(spring, damping, slope, steps, effort, rest, known), N
+        series, last = new, change
+    return series, np.full(N, np.inf), int(np.argmin((changes <= allowed).all(axis=-1)))
 
-    def __init__(
-        self,
-        spring: Spring,
-        damping: float,
-        h: Array,
-        effort: Array,
-        beta: Array,
-        alpha: Array,
-        first: Array,
-        guess: Array,
-    ) -> None:
-        self._spring, self._effort, self._first, self._beta = spring, effort, first, beta
-        N, E = effort.shape
-        self._E = E
-        self.powers = h[:, None] ** np.arange(E + 1)
-        self._link = alpha * self.powers[:, :E]
-        # Equations are scaled so that their largest coefficients are about one.
-        slope = _extended(spring, guess[:, 0], 1)[:, 1:]
-        size = slope + (damping / h)[:, None]
-        self._rate = (damping / h)[:, None] / size
-        self._weight = self.powers[:, :E] / size
-        m, j = np.ogrid[:E, :E]
-        powers = self.powers[:, np.maximum(m - j, 0)]
-        self._scaling = np.where(m >= j, powers, 0.0) / size[..., None]
-        self._jacobian = np.zeros((N, E + 1, E + 1))
-        self._jacobian[:, E] = beta
-        self._right = np.zeros((N, E + 1, 2))
-        self._right[:, E, 1] = 1.0
 
-    def residual(self, scaled: Array) -> Array:
-        E = self._E
-        series = scaled / self.powers
-        self._derivatives = _extended(self._spring, series[:, 0], E)
-        torque = compose(self._derivatives, series[:, :E])
-        result = np.empty_like(scaled)
-        result[:, :E] = (self._effort - torque) * self._weight - self._rate * scaled[:, 1:]
-        previous = np.concatenate((self._first[None, :E], series[:-1, :E]))
-        result[:, E] = (self._link * previous).sum(axis=-1) - scaled @ self._beta
-        return result
+def _errors(
+    spring: Spring,
+    damping: float,
+    slope: Array,
+    steps: Array,
+    effort: Array,
+    rest: Array,
+    known: Array,
+) -> Array:
+    """Error of each step (N,): what drives it is not quite the polynomial in the middle."""
+    E = effort.shape[-1]
+    powers = np.vander(steps, E, increasing=True)
+    before, after = _driving(slope, rest, known)
+    driving = _taylor(before * powers, after * powers) @ _shift(2 * E, -0.5)
+    torque = (_taylor(effort[:-1] * powers, effort[1:] * powers) @ _shift(2 * E, -0.5))[:, 0]
+    half, z = 0.5 ** np.arange(2 * E), 0.5 * steps * slope / damping
+    middle = np.exp(-z) * known[:-1, 0]
+    middle += 0.5 * steps / damping * (_weights(z, 2 * E) * half * driving).sum(axis=-1)
+    excess = torque - _extended(spring, middle, 0)[:, 0] + slope * middle - driving[:, 0]
+    return np.asarray(np.abs(excess) * steps / damping * _weights(2.0 * z, 1)[:, 0])
 
-    def update(self, scaled: Array, residual: Array) -> Array | None:
-        """Newton's step from where the residual was computed last; None if there is none."""
-        E = self._E
-        slope = compose(self._derivatives[:, 1:], (scaled / self.powers)[:, :E])
-        jacobian, right = self._jacobian, self._right
-        jacobian[:, :E] = 0.0
-        jacobian[:, :E, :E] = leibniz.multiplication(slope) * self._scaling
-        jacobian[:, np.arange(E), np.arange(1, E + 1)] += self._rate
-        right[..., 0] = residual
-        try:
-            own, passed = np.moveaxis(np.linalg.solve(jacobian, right), -1, 0)
-        except np.linalg.LinAlgError:
-            return None
-        # What a change of one sample does to the next is passed on in one number.
-        unscaled = self._link[1:] / self.powers[:-1, :E]
-        source = (unscaled * own[:-1, :E]).sum(axis=-1).tolist()
-        factor = (unscaled * passed[:-1, :E]).sum(axis=-1).tolist()
-        change, changes = 0.0, [0.0]
-        for a, b in zip(source, factor):
-            change = a + b * change
-            changes.append(change)
-        result: Array = own + passed * np.array(changes)[:, None]
-        return result
+
+def _driving(stiffness: Array, rest: Array, known: Array) -> tuple[Array, Array]:
+    """Series (N, E) of what drives linear springs at both ends of N steps: rest + k known."""
+    k = stiffness[:, None]
+    return rest[:-1] + k * known[:-1], rest[1:] + k * known[1:]
+
+
+def _chain(
+    stiffness: Array, damping: float, steps: Array, rest: Array, known: Array, first: Array
+) -> Array:
+    """Series (N+1, E+1) along N steps of linear springs that are driven by rest + k known."""
+    before, after = _driving(stiffness, rest, known)
+    is_stiff, decay, drive = _linear_steps(stiffness, damping, steps, before, after)
+    was_stiff, ends = bool(is_stiff[0]), []
+    value = float(first[-1] if was_stiff else first[0])
+    for i, (stiff, factor, added) in enumerate(
+        zip(is_stiff.tolist(), decay.tolist(), drive.tolist())
+    ):
+        if stiff != was_stiff:
+            # At the end of the step before, x = static + scale x^(E).
+            k, torques = stiffness[i - 1], after[i - 1]
+            static = np.polynomial.polynomial.polyval(-damping / k, torques) / k
+            scale = (-damping / k) ** torques.size
+            value = (value - static) / scale if stiff else static + scale * value
+            was_stiff = stiff
+        value = factor * value + added
+        ends.append(value)
+    series = _series(stiffness, damping, rest[1:], known[1:], is_stiff, np.array(ends))
+    return np.concatenate((first[None], series))
+
+
+def _linear_steps(
+    stiffness: Array, damping: float | Array, steps: Array, before: Array, after: Array
+) -> tuple[NDArray[np.bool_], Array, Array]:
+    """Solve steps of linear springs that are driven by polynomials with these series (N, E).
+
+    Whether they are stiff, so that x^(E) is followed and not x, and the decay and the drive of
+    what is followed, each of shape (N,): it becomes decay times what it was, plus drive.
+    """
+    E = after.shape[-1]
+    z = stiffness * steps / damping
+    is_stiff = z > _STIFF
+    weights = _weights(z, 2 * E)
+    # Weights of the series are moderate, while the polynomials' own coefficients are not.
+    from_before, from_after = _hermite(E)
+    high = np.where(is_stiff[:, None], weights[:, :E], weights[:, E:])
+    # Not by matrix products, whose rounding depends on how many samples there are.
+    of_before, of_after = (
+        np.einsum('nj,kj->nk', high, table) for table in (from_before, from_after)
+    )
+    of_after += np.where(is_stiff[:, None], 0.0, weights[:, :E])
+    powers = np.vander(steps, E + 1, increasing=True)
+    drive = ((of_before * before + of_after * after) * powers[:, :E]).sum(axis=-1)
+    drive *= steps / damping / np.where(is_stiff, powers[:, E], 1.0)
+    return is_stiff, np.exp(-z), drive
+
+
+def _series(
+    stiffness: Array,
+    damping: float | Array,
+    rest: Array,
+    known: Array,
+    is_stiff: NDArray[np.bool_],
+    ends: Array,
+) -> Array:
+    """Series (N, E+1) from x, or x^(E) where it is stiff; what is known takes rounding out."""
+    N, E = rest.shape
+    up, down = np.empty((2, N, E + 1))
+    up[:, 0] = down[:, E] = ends
+    if not is_stiff.all():
+        for m in range(E):
+            up[:, m + 1] = (rest[:, m] + stiffness * (known[:, m] - up[:, m])) / damping
+    if is_stiff.any():
+        for m in reversed(range(E)):
+            down[:, m] = known[:, m] + (rest[:, m] - damping * down[:, m + 1]) / stiffness
+    series: Array = np.where(is_stiff[:, None], down, up)
+    return series
+
+
+def _weights(z: Array, count: int) -> Array:
+    """Weights (-1)^j w_j(z) of shape (N, count): w_j(z) = P(j + 1, z) / z^(j+1)."""
+    from scipy.special import gammainc
+
+    z = np.maximum(z, _SMALLEST)
+    signed = np.vander(-z, count + 1, increasing=True)[:, 1:]
+    powers = np.abs(signed)
+    # Incomplete gamma functions: P(a, z) = P(a + 1, z) + e^-z z^a / a!, nothing is negative.
+    terms = np.exp(-z)[:, None] * np.minimum(powers, _LARGEST) / _factorials(count)
+    terms[:, -1] += gammainc(count + 1, z)
+    weights: Array = np.cumsum(terms[:, ::-1], axis=-1)[:, ::-1] / -signed
+    return weights
+
+
+@lru_cache(maxsize=16)
+def _factorials(count: int) -> Array:
+    return np.array([float(factorial(j)) for j in range(1, count + 1)])
+
+
+def _taylor(before: Array, after: Array) -> Array:
+    """Find the derivatives (N, 2 E) at the end of the polynomials over steps of length one."""
+    from_before, from_after = _hermite(after.shape[-1])
+    return np.concatenate((after, before @ from_before + after @ from_after), axis=-1)
+
+
+@lru_cache(maxsize=16)
+def _hermite(E: int) -> tuple[Array, Array]:
+    """Matrices from the E lowest derivatives at both ends to the E highest at the end."""
+    back = _shift(2 * E, -1.0)
+    high = np.asarray(np.linalg.inv(back[E:, :E]), dtype=np.float64)
+    return high, -back[:E, :E] @ high
+
+
+@lru_cache(maxsize=64)
+def _shift(count: int, time: float) -> Array:
+    """Matrix that moves the derivatives of polynomials (..., count) to another time."""
+    powers = np.array([time**k / factorial(k) for k in range(count)])
+    i, j = np.ogrid[:count, :count]
+    return np.tril(powers[np.abs(i - j)])
+
+
+def _static_guess(spring: Spring, effort: Array) -> Array:
+    """Series (..., E+1) of the deflection without damping; the last entry is zero."""
+    reachable = effort.copy()
+    reachable[..., 0] = np.clip(effort[..., 0], *spring.torque_range)
+    series = np.zeros((*effort.shape[:-1], effort.shape[-1] + 1))
+    series[..., :-1] = spring.deflection_series(reachable)
+    return series
 
 
 def _extended(spring: Spring, deflection: Array, order: int) -> Array:
@@ -489,7 +372,7 @@ def _extended(spring: Spring, deflection: Array, order: int) -> Array:
     """
     lower, upper = spring.range
     inside = np.clip(deflection, lower, upper)
-    derivatives = spring.derivatives(inside, order)
+    derivatives = spring.derivatives(inside, max(order, 1))
     outside = np.asarray(deflection != inside)
     if outside.any():
         beyond = np.asarray(deflection - inside)[outside]

@@ -7,25 +7,24 @@ error of its own (`DeflectionError`).
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators, check_joint_names
-from hodyn_ros.actuators.deflections import spring_deflections
-from hodyn_ros.actuators.robot import MotorMotion
-from hodyn_ros.analysis.limits import Violation
+from hodyn_ros.checks import first_not_finite
 from hodyn_ros.errors import ActuatorError, MotionError
+from hodyn_ros.model.limits import Violation, worst_violations
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.motors import MotorMotion
 
 Array = NDArray[np.float64]
 
 MOTOR_QUANTITIES = ('motor_velocity', 'motor_torque', 'motor_torque_rate', 'deflection')
-
-# A value that reaches its limit by rounding alone does not exceed it, as in analysis/limits.py.
-_ROUNDING = 1e-9
 
 
 class MotorLimits(NamedTuple):
@@ -64,21 +63,16 @@ def motor_limits(
     ActuatorError
         If a quantity is unknown, or a limit is not positive or not one for each motor.
     """
-    given = {} if limits is None else limits
-    for what, table in (('limits are', given), *_tables(given)):
-        if not isinstance(table, Mapping):
-            raise ActuatorError(
-                f'The {what} {reprlib.repr(table)}, expected a mapping, '
-                "{joint: {'motor_torque': 5.0}}."
-            )
+    given = _mapping('limits are', {} if limits is None else limits)
     check_joint_names(actuators.model, given)
     sizes = (actuators.n_motors,) * 3 + (actuators.model.n_joints,)
     columns = {name: np.full(size, np.inf) for name, size in zip(MOTOR_QUANTITIES, sizes)}
-    for item in actuators.driven:
-        for quantity, value in given.get(item.name, {}).items():
+    for name in given:
+        item = actuators.driven[actuators.model.joint_names.index(name)]
+        for quantity, value in _mapping(f'limits of joint {name!r} are', given[name]).items():
             if quantity not in columns:
                 raise ActuatorError(
-                    f'Joint {item.name!r}: the limit {quantity!r} is unknown, expected one of '
+                    f'Joint {name!r}: the limit {quantity!r} is unknown, expected one of '
                     f'{", ".join(MOTOR_QUANTITIES)}.'
                 )
             count = 1 if quantity == 'deflection' else len(item.actuator.motor_suffixes)
@@ -88,7 +82,7 @@ def motor_limits(
                 numbers = np.array(np.nan)
             if numbers.shape not in ((), (1,), (count,)) or not np.all(numbers > 0.0):
                 raise ActuatorError(
-                    f'Joint {item.name!r}: the limit of {quantity} is {value!r}, expected a '
+                    f'Joint {name!r}: the limit of {quantity} is {value!r}, expected a '
                     f'number above zero{f", or {count} of them" if count > 1 else ""}.'
                 )
             where = item.joint if quantity == 'deflection' else item.motors
@@ -96,10 +90,35 @@ def motor_limits(
     return MotorLimits(**columns)
 
 
-def _tables(limits: object) -> Iterator[tuple[str, object]]:
-    if isinstance(limits, Mapping):
-        for name, table in limits.items():
-            yield f'limits of joint {name!r} are', table
+def _mapping(what: str, table: Any) -> Mapping[str, Any]:
+    if not isinstance(table, Mapping):
+        raise ActuatorError(
+            f'The {what} {reprlib.repr(table)}, expected a mapping, '
+            "{joint: {'motor_torque': 5.0}}."
+        )
+    return table
+
+
+def spring_deflections(actuators: Actuators, motors: MotorMotion) -> Array:
+    """Deflections of the springs: positions of the motors less those of their joints.
+
+    The deflection of a joint with two motors, `MotorMotion.deflection`, is the mean of both: with
+    a torque of zero it is zero, however far the motors stretch the springs against each other.
+
+    Returns
+    -------
+    ndarray, shape (..., R, m)
+        In the order of `Actuators.motor_names`, with all derivatives [rad] or [m]. Zero for rigid
+        joints, and for a motor that does not turn with the joint, such as that of a pivot.
+    """
+    deflection: Array = motors.deflection[..., actuators.joint_of_motor]
+    for item in actuators.others:
+        turning = np.array(item.actuator.turns_with_joint)
+        own = motors.position[..., item.motors]
+        # The deflection of the joint is that of the mean, see `Actuator.deflection`.
+        rest = own - own[..., turning].mean(axis=-1, keepdims=True) if turning.any() else own
+        deflection[..., item.motors] = np.where(turning, deflection[..., item.motors] + rest, 0.0)
+    return deflection
 
 
 def find_motor_violations(
@@ -128,52 +147,31 @@ def find_motor_violations(
     """
     N = prod(motion.position.shape[:-2])
     samples = [array.reshape(N, *array.shape[-2:]) for array in motion]
-    for name, array in zip(MotorMotion._fields, samples):
-        if not np.isfinite(array).all():
-            sample, order, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    for name, array in zip(motion._fields, samples):
+        where = first_not_finite(array)
+        if where is not None:
+            sample, order, column = where
             raise MotionError(
                 f'The limits of motors cannot be checked: in sample {sample} the {name} '
-                f'(derivative {order}, column {column}) is {array[sample, order, column]}, '
+                f'(derivative {order}, column {column}) is {array[where]}, '
                 'expected finite numbers.'
             )
-    position, torque, _ = samples
-    deflection = _largest_deflections(actuators, MotorMotion(*samples))
-    motors, joints = actuators.motor_names, actuators.model.joint_names
-    checks: list[tuple[str, Array, int, Sequence[str], Array]] = [
-        ('motor_velocity', position, 1, motors, limits.motor_velocity),
-        ('motor_torque', torque, 0, motors, limits.motor_torque),
-        ('motor_torque_rate', torque, 1, motors, limits.motor_torque_rate),
-        ('deflection', deflection, 0, joints, limits.deflection),
-    ]
-    return tuple(
-        violation
-        for quantity, series, order, names, limit in checks
-        if series.shape[-2] > order
-        for violation in _worst(quantity, names, series[:, order], limit)
-    )
-
-
-def _largest_deflections(actuators: Actuators, motion: MotorMotion) -> Array:
-    """Deflection (N, 1, n) of the most deflected spring of each joint."""
-    own = spring_deflections(actuators, motion)[:, :1]
-    if actuators.n_motors == actuators.model.n_joints:
-        return own
-    result = np.empty((*own.shape[:-1], actuators.model.n_joints))
+    whole = type(motion)(*samples)
+    own = spring_deflections(actuators, whole)[:, 0]
+    deflection = whole.deflection[:, :1].copy()
     for item in actuators.driven:
-        springs = own[..., item.motors]
-        worst = np.abs(springs).argmax(axis=-1)[..., None]
-        result[..., item.joint] = np.take_along_axis(springs, worst, axis=-1)[..., 0]
-    return result
-
-
-def _worst(
-    quantity: str, names: Sequence[str], values: Array, limit: Array
-) -> Iterator[Violation]:
-    """Worst of the values (N, m) in every column that exceeds its limit (m,)."""
-    magnitude = np.abs(values)
-    slack = _ROUNDING * (np.where(np.isfinite(limit), limit, 0.0) + 1.0)
-    for column in np.flatnonzero((magnitude - limit > slack).any(axis=0)).tolist():
-        sample = int(magnitude[:, column].argmax())
-        value = float(values[sample, column])
-        bound = float(np.copysign(limit[column], value))
-        yield Violation(quantity, names[column], value, bound, sample)
+        # Of each joint, the most deflected spring.
+        worst = item.motors.start + np.abs(own[:, item.motors]).argmax(axis=1)
+        deflection[:, 0, item.joint] = own[np.arange(N), worst]
+    motors, joints = actuators.motor_names, actuators.model.joint_names
+    found: list[Violation] = []
+    for quantity, values, order, names in (
+        ('motor_velocity', whole.position, 1, motors),
+        ('motor_torque', whole.torque, 0, motors),
+        ('motor_torque_rate', whole.torque, 1, motors),
+        ('deflection', deflection, 0, joints),
+    ):
+        if values.shape[1] > order:
+            limit = getattr(limits, quantity)
+            found += worst_violations(quantity, names, values[:, order], -limit, limit)
+    return tuple(found)

@@ -1,27 +1,30 @@
 """Laws of springs: torque as a strictly increasing function of the deflection, and its inverse.
 
 The deflection is that of the motor against the joint, delta = theta - q, so that a positive one
-pushes the joint in its positive direction. Every law has analytic derivatives of all orders; the
-time derivatives of torque and deflection follow from them exactly.
+pushes the joint in its positive direction. A new law is a class derived from `Spring`; to be had
+by name in parameters, it is added to `SPRINGS` of `config`.
 """
 
 from __future__ import annotations
 
+import bisect
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.actuator import checked_number
-from hodyn_ros.actuators.composition import compose, compose_inverse
-from hodyn_ros.actuators.rootfinding import increasing_root, increasing_root_of_one
+from hodyn_ros.actuators.series import compose, compose_inverse
+from hodyn_ros.checks import checked_number, finite_array, first_not_finite
 from hodyn_ros.errors import ActuatorError, DeflectionError
 
 Array = NDArray[np.float64]
+Number = TypeVar('Number', float, Array)
 
 # A value that reaches the end of a range by rounding alone is not outside of it.
 _ROUNDING = 1e-12
@@ -29,11 +32,72 @@ _ROUNDING = 1e-12
 # Of the deflection at which the search for an end of an unlimited law begins.
 _MOST_DOUBLINGS = 1000
 
+# Bisection alone would need about 60 steps for a double, 1100 if it had to find its exponent too.
+_MOST_STEPS = 1200
+_TINY = 5e-324
+
+# The slope of a table may come this close to zero, as a fraction of the smaller secant beside an
+# interval.
+_FLATTEST = 0.1
+
+
+def increasing_root(
+    function: Callable[[Any], tuple[Any, Any]],
+    lower: Number,
+    upper: Number,
+    guess: Number | None = None,
+    value: Number | float = 0.0,
+) -> Number:
+    """Where increasing functions have given values: Newton's method, kept inside of brackets.
+
+    `function` gives values, which may be infinite, and slopes; with finite brackets (...),
+    function(lower) <= value <= function(upper). A step that would leave the bracket, or that does
+    not halve the one before, is replaced by a bisection, so that the search always ends. The root
+    is exact to rounding, or the nearer bound if it is not between both. For floats no arrays are
+    made.
+    """
+    low: Any = lower
+    high: Any = upper
+    x: Any = low + 0.5 * (high - low) if guess is None else guess
+    tools: Any = (_pick, math.ulp, bool, nullcontext())
+    if not isinstance(x, float):
+        quiet = np.errstate(divide='ignore', invalid='ignore', over='ignore')
+        tools = (np.where, np.spacing, np.all, quiet)
+        low, high, x, _ = np.broadcast_arrays(low, high, x, value)
+    where, spacing, every, overflow = tools
+    last = high - low
+    was_good = is_found = x != x  # nowhere
+    with overflow:
+        for _ in range(_MOST_STEPS):
+            f, slope = function(x)
+            excess = f - value
+            low, high = where(excess <= 0.0, x, low), where(excess >= 0.0, x, high)
+            step = -excess / where(slope > 0.0, slope, _TINY)
+            there = x + step
+            # A comparison with NaN is false, so that an unusable step becomes a bisection.
+            is_good = (there >= low) & (there <= high) & (2.0 * abs(step) <= abs(last))
+            there = where(is_good, there, low + 0.5 * (high - low))
+            change = there - x
+            # What is found stays: its further steps would be rounding.
+            x = where(is_found, x, there)
+            rounding = spacing(abs(x))
+            # Newton's steps fall quadratically: the next one is less than change^2 / last.
+            falls = was_good & is_good & (change * change <= rounding * abs(last))
+            is_found = is_found | falls | (abs(change) <= 4.0 * rounding)
+            if every(is_found):
+                break
+            was_good, last = is_good, change
+    return x  # type: ignore[no-any-return]
+
+
+def _pick(condition: bool, one: float, other: float) -> float:
+    return one if condition else other
+
 
 class Spring(ABC):
     """A spring law f; derive from it for a law of one's own. Springs are immutable.
 
-    A law states its range and its derivatives. Its slope must be positive in the whole range.
+    A law states its range and derivatives. Its slope must be positive in the whole range.
     """
 
     @property
@@ -43,22 +107,13 @@ class Spring(ABC):
 
     @abstractmethod
     def derivatives(self, deflection: Array, order: int) -> Array:
-        """Torque and its derivatives with respect to the deflection.
+        """Torque and its derivatives (..., order + 1) with respect to deflections (...).
 
-        Parameters
-        ----------
-        deflection : ndarray, shape (...)
-            Not checked against the range.
-        order : int
-            Highest derivative.
-
-        Returns
-        -------
-        ndarray, shape (..., order + 1)
-            Entry j is the j-th derivative of f [N m/rad^j] or [N/m^j].
+        Entry j is the j-th derivative of f [N m/rad^j] or [N/m^j]. Deflections are not checked
+        against the range.
         """
 
-    def _inverse(self, torque: Array) -> Array:
+    def _inverse(self, torque: Array) -> Any:
         """Deflections of torques that lie within `torque_range`; laws may know a shorter way."""
 
         def law(x: Array) -> tuple[Array, Array]:
@@ -89,16 +144,7 @@ class Spring(ABC):
         return lower, upper
 
     def deflection(self, torque: ArrayLike) -> Array:
-        """Deflection at which the spring has a torque.
-
-        Parameters
-        ----------
-        torque : array-like, shape (...)
-            [N m] or [N]
-
-        Returns
-        -------
-        ndarray, shape (...)
+        """Deflection (...) at which the spring has a torque (...) [N m] or [N].
 
         Raises
         ------
@@ -107,96 +153,80 @@ class Spring(ABC):
         """
         values = np.asarray(torque, dtype=np.float64)
         low, high = self.torque_range
-        slack = _ROUNDING * np.array([abs(low), abs(high)])
-        slack[~np.isfinite(slack)] = 0.0
-        is_reachable = (values >= low - slack[0]) & (values <= high + slack[1])
-        if not is_reachable.all():
-            _refuse('a torque', values, is_reachable, (low, high), 'N m', self)
+        self._refuse_outside('a torque', values, low, high, 'N m')
         lower, upper = self.range
-        return np.clip(self._inverse(np.clip(values, low, high)), lower, upper)
+        found: Array = np.clip(self._inverse(np.clip(values, low, high)), lower, upper)
+        return found
 
     def check(self, deflection: ArrayLike) -> None:
-        """Refuse deflections outside of the range.
-
-        Parameters
-        ----------
-        deflection : array-like, shape (...)
-
-        Raises
-        ------
-        DeflectionError
-        """
+        """Refuse deflections (...) outside of the range with a `DeflectionError`."""
         values = np.asarray(deflection, dtype=np.float64)
-        lower, upper = self.range
-        slack = _ROUNDING * max(abs(end) if np.isfinite(end) else 0.0 for end in self.range)
-        is_inside = (values >= lower - slack) & (values <= upper + slack)
-        if not is_inside.all():
-            _refuse('a deflection', values, is_inside, self.range, 'rad', self)
+        self._refuse_outside('a deflection', values, *self.range, 'rad')
+
+    def _refuse_outside(
+        self, what: str, values: Array, low: float, high: float, unit: str
+    ) -> None:
+        """Raise an error about the first value that is outside of its bounds, but for rounding."""
+        slack = [_ROUNDING * abs(end) if math.isfinite(end) else 0.0 for end in (low, high)]
+        is_fine = (values >= low - slack[0]) & (values <= high + slack[1])
+        if is_fine.all():
+            return
+        sample = first_not_finite(np.where(is_fine, 0.0, np.nan)) or ()
+        where = f' in sample {sample}' if sample else ''
+        # Adding zero makes zeros positive.
+        lower, upper = (end + 0.0 for end in self.range)
+        raise DeflectionError(
+            f'{type(self).__name__} is asked for {what} of {values[sample]:.6g} {unit}{where}; it '
+            f'reaches {low + 0.0:.6g} to {high + 0.0:.6g} {unit} (deflections from {lower:.6g} to '
+            f'{upper:.6g} rad).',
+            sample=sample,
+        )
 
     def series(self, deflection: Array) -> Array:
-        """Torque and its time derivatives along a moving deflection.
+        """Torque and its time derivatives (..., K) along a moving deflection (..., K).
 
-        Parameters
-        ----------
-        deflection : ndarray, shape (..., K)
-
-        Returns
-        -------
-        ndarray, shape (..., K)
-            Entry k is the k-th time derivative [N m/s^k] or [N/s^k].
-
-        Raises
-        ------
-        DeflectionError
-            If a deflection is outside of the range.
+        A `DeflectionError` is raised if a deflection is outside of the range.
         """
         deflection = np.asarray(deflection, dtype=np.float64)
         self.check(deflection[..., 0])
         return compose(self.derivatives(deflection[..., 0], deflection.shape[-1] - 1), deflection)
 
     def deflection_series(self, torque: Array) -> Array:
-        """Deflection and its time derivatives along a changing torque; the inverse of `series`.
+        """Deflection and its time derivatives (..., K) along a torque; the inverse of `series`.
 
-        Parameters
-        ----------
-        torque : ndarray, shape (..., K)
-
-        Returns
-        -------
-        ndarray, shape (..., K)
-
-        Raises
-        ------
-        DeflectionError
-            If the spring cannot have a torque.
+        A `DeflectionError` is raised if the spring cannot have a torque.
         """
         torque = np.asarray(torque, dtype=np.float64)
         x = self.deflection(torque[..., 0])
         return compose_inverse(self.derivatives(x, torque.shape[-1] - 1), torque, x)
 
 
-@dataclass(frozen=True)
-class LinearSpring(Spring):
-    """Torque proportional to the deflection.
+class _Polynomial(Spring):
+    """A polynomial without a constant term, in a range that is the same in both directions."""
 
-    Attributes
-    ----------
-    stiffness : float
-        [N m/rad] or [N/m]
-    max_deflection : float
-        In both directions [rad] or [m].
+    max_deflection: float
+    # Coefficients of the law and of its derivatives, and the smallest slope in the range.
+    _rows: Sequence[Sequence[float]]
+    _lowest_slope: float
 
-    Raises
-    ------
-    ActuatorError
-        If a parameter is not positive.
-    """
-
-    stiffness: float
-    max_deflection: float = np.inf
-
-    def __post_init__(self) -> None:
-        _check_fields(self, stiffness=False, max_deflection=True)
+    def _set(self, law: Sequence[float], **fields: object) -> None:
+        """Set the fields, and refuse a law that does not increase in its whole range."""
+        name = type(self).__name__
+        largest = checked_number(
+            f'{name}: max_deflection', self.max_deflection, ActuatorError, above=0.0, infinite=True
+        )
+        rows = derivative_rows((0.0, *law), len(law))
+        slope, where = _smallest(rows[1], largest)
+        if not slope > 0.0:
+            raise ActuatorError(
+                f'{name}: with the coefficients {tuple(law)} the torque does not '
+                f'increase with the deflection: its slope is {slope:.6g} at a deflection of '
+                f'{where:.6g}. Expected a positive slope up to max_deflection, {largest}, in both '
+                'directions.'
+            )
+        own = {'max_deflection': largest, '_rows': rows, '_lowest_slope': slope}
+        for key, value in {**fields, **own}.items():
+            object.__setattr__(self, key, value)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -205,19 +235,58 @@ class LinearSpring(Spring):
 
     def derivatives(self, deflection: Array, order: int) -> Array:
         """Torque and its derivatives; see `Spring.derivatives`."""
+        x = deflection if np.ndim(deflection) else float(deflection)
         result = np.zeros((*np.shape(deflection), order + 1))
-        result[..., 0] = self.stiffness * deflection
-        result[..., 1:2] = self.stiffness
+        for j, row in enumerate(self._rows[: order + 1]):
+            result[..., j] = horner(row, x)
         return result
 
-    def _inverse(self, torque: Array) -> Array:
-        return torque / self.stiffness
 
-    def series(self, deflection: Array) -> Array:
-        """Torque and its time derivatives; see `Spring.series`."""
-        deflection = np.asarray(deflection, dtype=np.float64)
-        self.check(deflection[..., 0])
-        return self.stiffness * deflection
+def _smallest(coefficients: Sequence[float], reach: float) -> tuple[float, float]:
+    """Smallest value of a polynomial between -reach and reach, and where it is."""
+    roots = polynomial.polyroots(derivative_rows(coefficients, 1)[-1])
+    # Imaginary parts may be rounding; a point too many does no harm.
+    candidates = np.clip([*np.real(roots), 0.0], -reach, reach)
+    if np.isfinite(reach):
+        candidates = np.append(candidates, (-reach, reach))
+    else:
+        # Beyond its outermost extremum it keeps the sign of its leading term.
+        for sign in (-1.0, 1.0):
+            if coefficients[-1] * sign ** (len(coefficients) - 1) < 0.0:
+                return -np.inf, sign * np.inf
+    values = polynomial.polyval(candidates, coefficients)
+    lowest = int(np.argmin(values))
+    return float(values[lowest]), float(candidates[lowest])
+
+
+def _positive(spring: Spring, name: str) -> float:
+    what = f'{type(spring).__name__}: {name}'
+    return checked_number(what, getattr(spring, name), ActuatorError, above=0.0)
+
+
+@dataclass(frozen=True)
+class LinearSpring(_Polynomial):
+    """Torque proportional to the deflection.
+
+    An `ActuatorError` is raised if a parameter is not positive.
+
+    Attributes
+    ----------
+    stiffness : float
+        [N m/rad] or [N/m]
+    max_deflection : float
+        In both directions [rad] or [m].
+    """
+
+    stiffness: float
+    max_deflection: float = np.inf
+
+    def __post_init__(self) -> None:
+        stiffness = _positive(self, 'stiffness')
+        self._set([stiffness], stiffness=stiffness)
+
+    def _inverse(self, torque: Array) -> Any:
+        return torque / self.stiffness
 
     def deflection_series(self, torque: Array) -> Array:
         """Deflection and its time derivatives; see `Spring.deflection_series`."""
@@ -227,8 +296,11 @@ class LinearSpring(Spring):
 
 
 @dataclass(frozen=True)
-class CubicSpring(Spring):
+class CubicSpring(_Polynomial):
     """Spring that hardens or softens: stiffness * delta + cubic * delta^3.
+
+    An `ActuatorError` is raised if a parameter cannot be used or the law does not increase within
+    the range.
 
     Attributes
     ----------
@@ -239,11 +311,6 @@ class CubicSpring(Spring):
         deflection below sqrt(stiffness / (-3 cubic)), where the law stops to increase.
     max_deflection : float
         In both directions [rad] or [m].
-
-    Raises
-    ------
-    ActuatorError
-        If a parameter cannot be used or the law does not increase within the range.
     """
 
     stiffness: float
@@ -251,34 +318,12 @@ class CubicSpring(Spring):
     max_deflection: float = np.inf
 
     def __post_init__(self) -> None:
-        _check_fields(self, stiffness=False, max_deflection=True)
-        cubic = _finite_numbers('CubicSpring', 'cubic', (self.cubic,))[0]
-        object.__setattr__(self, 'cubic', float(cubic))
-        if cubic < 0.0 and not self.stiffness + 3.0 * cubic * self.max_deflection**2 > 0.0:
-            raise ActuatorError(
-                f'CubicSpring: with stiffness {self.stiffness} and cubic {cubic} the torque stops '
-                f'to increase at a deflection of {np.sqrt(-self.stiffness / (3.0 * cubic)):.6g}; '
-                f'max_deflection is {self.max_deflection}, expected less.'
-            )
+        stiffness = _positive(self, 'stiffness')
+        cubic = checked_number('CubicSpring: cubic', self.cubic, ActuatorError)
+        law = [stiffness, 0.0, cubic] if cubic else [stiffness]
+        self._set(law, stiffness=stiffness, cubic=cubic)
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """Lowest and highest admissible deflection [rad] or [m]."""
-        return -self.max_deflection, self.max_deflection
-
-    def derivatives(self, deflection: Array, order: int) -> Array:
-        """Torque and its derivatives; see `Spring.derivatives`."""
-        x = np.asarray(deflection, dtype=np.float64)
-        k, c = self.stiffness, self.cubic
-        result = np.zeros((*x.shape, max(order, 3) + 1))
-        square = x * x
-        result[..., 0] = (k + c * square) * x
-        result[..., 1] = k + 3.0 * c * square
-        result[..., 2] = 6.0 * c * x
-        result[..., 3] = 6.0 * c
-        return result[..., : order + 1]
-
-    def _inverse(self, torque: Array) -> Array:
+    def _inverse(self, torque: Array) -> Any:
         k, c = self.stiffness, self.cubic
         if c == 0.0:
             return torque / k
@@ -295,8 +340,11 @@ class CubicSpring(Spring):
 
 
 @dataclass(frozen=True)
-class PolynomialSpring(Spring):
+class PolynomialSpring(_Polynomial):
     """Polynomial without a constant term: c_1 delta + c_2 delta^2 + ...
+
+    An `ActuatorError` is raised if a parameter cannot be used or the slope is not positive within
+    the whole range.
 
     Attributes
     ----------
@@ -304,179 +352,199 @@ class PolynomialSpring(Spring):
         c_1, c_2, ... [N m/rad^j] or [N/m^j].
     max_deflection : float
         In both directions [rad] or [m].
-
-    Raises
-    ------
-    ActuatorError
-        If a parameter cannot be used or the slope is not positive within the whole range.
     """
 
     coefficients: Sequence[float]
     max_deflection: float = np.inf
-    _lowest_slope: float = field(init=False, repr=False, compare=False, default=0.0)
-    _rows: tuple[tuple[float, ...], ...] = field(
-        init=False, repr=False, compare=False, default=()
-    )
 
     def __post_init__(self) -> None:
-        values = _finite_numbers('PolynomialSpring', 'coefficients', self.coefficients)
-        values = np.trim_zeros(values, 'b')
+        what = 'PolynomialSpring: the array of coefficients'
+        values = np.atleast_1d(finite_array(what, self.coefficients, ActuatorError))
+        values = np.trim_zeros(values, 'b') if values.ndim == 1 else np.empty(0)
         if not values.size:
             raise ActuatorError(
                 f'PolynomialSpring: coefficients are {self.coefficients!r}, expected at least one '
                 'that is not zero.'
             )
-        object.__setattr__(self, 'coefficients', tuple(values.tolist()))
-        _check_fields(self, max_deflection=True)
-        slope, where = self._smallest_slope()
-        if not slope > 0.0:
-            raise ActuatorError(
-                f'PolynomialSpring: with the coefficients {self.coefficients} the torque does not '
-                f'increase with the deflection: its slope is {slope:.6g} at a deflection of '
-                f'{where:.6g}. Expected a positive slope up to max_deflection, '
-                f'{self.max_deflection}, in both directions.'
-            )
-        object.__setattr__(self, '_lowest_slope', slope)
-        object.__setattr__(self, '_rows', derivative_rows((0.0, *self.coefficients)))
+        coefficients = tuple(values.tolist())
+        self._set(coefficients, coefficients=coefficients)
 
-    def _smallest_slope(self) -> tuple[float, float]:
-        """Smallest slope within the range, and where it is."""
-        slope = polynomial.polyder(np.array([0.0, *self.coefficients]))
-        roots = polynomial.polyroots(polynomial.polyder(slope)) if slope.size > 2 else np.empty(0)
-        # Imaginary parts may be rounding; a point too many does no harm.
-        ends = np.array(self.range)
-        candidates = np.clip([*np.real(roots), 0.0], *ends)
-        if np.all(np.isfinite(ends)):
-            candidates = np.append(candidates, ends)
-        else:
-            # Beyond its outermost extremum the slope keeps the sign of its leading term.
-            for sign in (-1.0, 1.0):
-                leading = slope[-1] * sign ** (slope.size - 1)
-                if leading < 0.0:
-                    return -np.inf, sign * np.inf
-        values = polynomial.polyval(candidates, slope)
-        lowest = int(np.argmin(values))
-        return float(values[lowest]), float(candidates[lowest])
+    def _inverse(self, torque: Array) -> Any:
+        value, slope = self._rows[:2]
+        wanted: Any = torque if torque.ndim else float(torque)
+        least, most = (np.minimum, np.maximum) if torque.ndim else (min, max)
+        # The slope is nowhere smaller than the smallest one, which bounds the deflection.
+        reach = least(abs(wanted) / self._lowest_slope * (1.0 + 1e-9), self.max_deflection)
+        return increasing_root(
+            lambda x: (horner(value, x), horner(slope, x)),
+            -reach * (wanted < 0.0),
+            reach * (wanted > 0.0),
+            least(most(wanted / self.coefficients[0], -reach), reach),
+            wanted,
+        )
+
+
+@dataclass(frozen=True)
+class TableSpring(Spring):
+    """Strictly increasing spline of degree 5 through measured points.
+
+    It is the cubic spline through the points (with two continuous derivatives, so that the motor
+    acceleration is continuous) wherever that has a positive slope; elsewhere slopes and curvatures
+    at the knots are reduced until the slope is positive. The third derivative jumps at knots, and
+    with it the first derivative of the motor torque.
+
+    An `ActuatorError` is raised if the numbers are not finite, not as many or not strictly
+    increasing.
+
+    Attributes
+    ----------
+    deflections : sequence of float
+        Strictly increasing, at least two [rad] or [m]; both directions are to be given. The first
+        and the last are the ends of the range.
+    torques : sequence of float
+        Strictly increasing, as many [N m] or [N].
+    """
+
+    deflections: Sequence[float]
+    torques: Sequence[float]
+    _points: Array = field(init=False, repr=False, compare=False)
+    _pieces: Array = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        x = _increasing('deflections', self.deflections)
+        y = _increasing('torques', self.torques)
+        if x.size != y.size:
+            raise ActuatorError(
+                f'TableSpring: there are {x.size} deflections and {y.size} torques, expected as '
+                'many of both.'
+            )
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            secants = np.diff(y) / np.diff(x)
+            is_usable = np.all((secants > 0.0) & np.isfinite(secants))
+            pieces = _increasing_spline(x, y) if is_usable else np.array(np.nan)
+        if not np.all(np.isfinite(pieces)):
+            raise ActuatorError(
+                'TableSpring: the points are too close together or too far apart to compute with, '
+                f'with slopes from {secants.min():.6g} to {secants.max():.6g}.'
+            )
+        object.__setattr__(self, 'deflections', tuple(x.tolist()))
+        object.__setattr__(self, 'torques', tuple(y.tolist()))
+        object.__setattr__(self, '_points', np.stack((x, y)))
+        object.__setattr__(self, '_pieces', pieces)
 
     @property
     def range(self) -> tuple[float, float]:
         """Lowest and highest admissible deflection [rad] or [m]."""
-        return -self.max_deflection, self.max_deflection
+        return self.deflections[0], self.deflections[-1]
+
+    @property
+    def torque_range(self) -> tuple[float, float]:
+        """Torques at the ends of the range [N m] or [N]."""
+        return self.torques[0], self.torques[-1]
+
+    def _piece(self, ends: Sequence[float], values: Array) -> tuple[Any, Sequence[Any]]:
+        """Places of the pieces that values belong to, and their coefficients."""
+        if values.ndim == 0:
+            place = min(max(bisect.bisect_right(ends, float(values)), 1), len(ends) - 1) - 1
+            return place, self._pieces[:, place].tolist()
+        places = np.clip(np.searchsorted(ends, values, 'right'), 1, len(ends) - 1) - 1
+        return places, list(self._pieces[:, places])
 
     def derivatives(self, deflection: Array, order: int) -> Array:
         """Torque and its derivatives; see `Spring.derivatives`."""
         x = np.asarray(deflection, dtype=np.float64)
         result = np.zeros((*x.shape, order + 1))
-        for j, row in enumerate(self._rows[: order + 1]):
-            result[..., j] = horner(row, x)
+        place, coefficients = self._piece(self.deflections, x)
+        distance = x - self._points[0][place]
+        for j, row in enumerate(derivative_rows(coefficients, order)):
+            result[..., j] = horner(row, distance)
         return result
 
-    def _inverse(self, torque: Array) -> Array:
-        value, slope = self._rows[:2]
-        if torque.ndim == 0:
-            return np.array(self._inverse_of_one(float(torque)))
-        # The slope is nowhere smaller than the smallest one, which bounds the deflection.
-        reach = np.minimum(np.abs(torque) / self._lowest_slope * (1.0 + 1e-9), self.max_deflection)
-
-        def law(x: Array) -> tuple[Array, Array]:
-            return horner(value, x), horner(slope, x)
-
-        return increasing_root(
-            law,
-            np.where(torque < 0.0, -reach, 0.0),
-            np.where(torque > 0.0, reach, 0.0),
-            np.clip(torque / self.coefficients[0], -reach, reach),
-            torque,
+    def _inverse(self, torque: Array) -> Any:
+        place, coefficients = self._piece(self.torques, torque)
+        points: Any = self._points[:, place], self._points[:, place + 1]
+        (x, y), (above, beyond) = points if torque.ndim else map(np.ndarray.tolist, points)
+        length, part = above - x, (torque - y) / (beyond - y)
+        value, slope = derivative_rows(coefficients, 1)
+        distance = increasing_root(
+            lambda d: (horner(value, d), horner(slope, d)),
+            0.0 * length,
+            length,
+            part * length,
+            torque if torque.ndim else float(torque),
         )
+        return x + distance
 
-    def _inverse_of_one(self, torque: float) -> float:
-        value, slope = self._rows[:2]
-        reach = min(abs(torque) / self._lowest_slope * (1.0 + 1e-9), self.max_deflection)
-        return increasing_root_of_one(
-            lambda x: (horner(value, x), horner(slope, x)),
-            -reach if torque < 0.0 else 0.0,
-            reach if torque > 0.0 else 0.0,
-            min(max(torque / self.coefficients[0], -reach), reach),
-            torque,
+
+def _increasing(name: str, values: ArrayLike) -> Array:
+    """At least two numbers, each larger than the one before."""
+    array = finite_array(f'TableSpring: the array of {name}', values, ActuatorError)
+    if array.ndim != 1 or array.size < 2:
+        raise ActuatorError(f'TableSpring: {name} are {values!r}, expected at least two numbers.')
+    is_wrong = array[1:] <= array[:-1]
+    if is_wrong.any():
+        i = int(is_wrong.argmax())
+        raise ActuatorError(
+            f'TableSpring: {name} must increase strictly, but number {i + 2} is '
+            f'{array[i + 1]:.6g} after {array[i]:.6g}.'
         )
-
-
-def derivative_rows(coefficients: Sequence[float]) -> tuple[tuple[float, ...], ...]:
-    """Coefficients of a polynomial and of all its derivatives, lowest power first.
-
-    Parameters
-    ----------
-    coefficients : sequence of float
-        Lowest power first.
-
-    Returns
-    -------
-    tuple of tuples of float
-        Row j is the j-th derivative.
-    """
-    rows = [tuple(coefficients)]
-    while len(rows[-1]) > 1:
-        rows.append(tuple(power * c for power, c in enumerate(rows[-1]) if power))
-    return tuple(rows)
-
-
-Number = TypeVar('Number', float, Array)
-
-
-def horner(coefficients: Sequence[float], x: Number) -> Number:
-    """Value of a polynomial; `numpy.polynomial` takes ten times as long for a single number.
-
-    Parameters
-    ----------
-    coefficients : sequence of float
-        Lowest power first.
-    x : float or ndarray
-
-    Returns
-    -------
-    float or ndarray
-    """
-    result = 0.0 * x + coefficients[-1]
-    for c in coefficients[-2::-1]:
-        result = result * x + c
-    return result
-
-
-def _check_fields(spring: Spring, **infinite: bool) -> None:
-    """Check that fields are positive numbers, some of which may be infinite, and make floats."""
-    for name, may_be_infinite in infinite.items():
-        value = checked_number(
-            type(spring).__name__, name, getattr(spring, name), infinite=may_be_infinite
-        )
-        object.__setattr__(spring, name, value)
-
-
-def _finite_numbers(owner: str, name: str, values: ArrayLike) -> Array:
-    """One-dimensional array of finite numbers."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    if array.ndim != 1 or not np.all(np.isfinite(array)):
-        raise ActuatorError(f'{owner}: {name} is {values!r}, expected finite numbers.')
     return array
 
 
-def _refuse(
-    what: str,
-    values: Array,
-    is_fine: NDArray[np.bool_],
-    bounds: tuple[float, float],
-    unit: str,
-    spring: Spring,
-) -> None:
-    """Raise an error about the first value that is outside of its bounds."""
-    # Adding zero makes zeros positive.
-    sample = tuple(int(index) for index in np.argwhere(np.logical_not(is_fine))[0])
-    where = f' in sample {sample}' if sample else ''
-    raise DeflectionError(
-        f'{type(spring).__name__} is asked for {what} of {values[sample]:.6g} {unit}{where}; it '
-        f'reaches {bounds[0] + 0.0:.6g} to {bounds[1] + 0.0:.6g} {unit} (deflections from '
-        f'{spring.range[0] + 0.0:.6g} to {spring.range[1] + 0.0:.6g} rad).',
-        sample=sample,
-    )
+def _increasing_spline(x: Array, y: Array) -> Array:
+    """Increasing quintic pieces through the points: coefficients (6, n - 1), lowest power first.
+
+    Powers are those of the distance from the lower knot. What cannot be computed is NaN.
+
+    A piece increases if the five Bernstein coefficients of its slope are positive. They are linear
+    in the derivatives at both knots, and positive for slopes no larger than the secants beside a
+    knot and no curvature. Knots move from the derivatives of the cubic spline to those until every
+    piece increases.
+    """
+    from scipy.interpolate import CubicSpline
+
+    h, rise = np.diff(x), np.diff(y)
+    secants = rise / h
+    try:
+        spline = CubicSpline(x, y)
+    except ValueError:  # SciPy found numbers that are not finite
+        return np.array(np.nan)
+    slopes, curvatures = spline(x, 1), spline(x, 2)
+    safe = np.minimum(np.append(secants[0], secants), np.append(secants, secants[-1]))
+    floor = _FLATTEST * np.minimum(safe[:-1], safe[1:])
+    weight = np.ones(x.size)
+    while True:
+        d, s = safe + weight * (slopes - safe), weight * curvatures
+        ends = d[:-1], d[:-1] + 0.25 * h * s[:-1], d[1:] - 0.25 * h * s[1:], d[1:]
+        # The mean of the coefficients is the secant.
+        coefficients = np.stack((*ends, 5.0 * secants - sum(ends)))
+        is_flat = ~(coefficients >= floor).all(axis=0)
+        is_bad = np.append(is_flat, False) | np.append(False, is_flat)
+        if not is_bad.any() or not weight[is_bad].any():
+            break
+        weight[is_bad] = np.where(weight[is_bad] > 1e-6, 0.5 * weight[is_bad], 0.0)
+    # What is missing at the upper end after the first three terms, in units of the interval.
+    rise = rise - (d[:-1] + 0.5 * s[:-1] * h) * h
+    turn = (np.diff(d) - s[:-1] * h) * h
+    bend = np.diff(s) * h * h
+    first = y[:-1], d[:-1], 0.5 * s[:-1], (10.0 * rise - 4.0 * turn + 0.5 * bend) / h**3
+    last = (-15.0 * rise + 7.0 * turn - bend) / h**4, (6.0 * rise - 3.0 * turn + 0.5 * bend) / h**5
+    return np.stack((*first, *last))
+
+
+def derivative_rows(coefficients: Sequence[Any], order: int) -> list[Sequence[Any]]:
+    """Coefficients of a polynomial and of its derivatives up to an order, lowest power first."""
+    rows = [coefficients]
+    for _ in range(min(order, len(coefficients) - 1)):
+        rows.append([power * c for power, c in enumerate(rows[-1]) if power])
+    return rows
+
+
+def horner(coefficients: Sequence[Any], x: Any) -> Any:
+    """Value of a polynomial; `numpy.polynomial` takes ten times as long for a single number."""
+    *lower, result = coefficients
+    for c in reversed(lower):
+        result = result * x
+        if type(c) is not float or c:  # many coefficients of springs are zero
+            result = result + c
+    return result

@@ -1,8 +1,7 @@
 """Kinetic and potential energy of a robot along a motion, with time derivatives of any order.
 
-Source: notes on Lagrangian dynamics, eqs. (36) and (38), in body-fixed twists; derivatives by
-Leibniz's rule, O(n) in the bodies. Without wrenches and friction the power of the joints is the
-rate of their sum: qd^T Q = d/dt (T + U).
+Source: notes on Lagrangian dynamics, eqs. (36) and (38), in body-fixed twists. Without wrenches
+and friction the power of the joints is the rate of their sum: qd^T Q = d/dt (T + U).
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.kinematics.body import body_poses, body_twists
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
+    body_poses,
+    body_twists,
     checked_motion,
     checked_result,
 )
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
-    """Kinetic energy of the robot and its time derivatives.
+    """Kinetic energy of the robot, that of the armature included, and its time derivatives.
 
     Parameters
     ----------
@@ -42,11 +42,6 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
     ------
     MotionError
         If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
-
-    Notes
-    -----
-    Source: lecture notes on Lagrangian dynamics, eq. (36), T = 1/2 qd^T B qd, as the sum of
-    1/2 V_i^T M_i V_i over the bodies; the armature of the joints is part of it.
     """
     motion = checked_motion(model, motion, lowest_K=2)
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
@@ -81,12 +76,7 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
     Raises
     ------
     MotionError
-        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
-
-    Notes
-    -----
-    Source: lecture notes on Lagrangian dynamics, eq. (38), U = -sum_i m_i g^T p_i; its rate is
-    -sum_i g^T h_i with the linear momenta h_i.
+        See `kinetic_energy`.
     """
     motion = checked_motion(model, motion, lowest_K=1)
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
@@ -95,6 +85,7 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
         poses = body_poses(model, coordinates[:, 0])
         energy = np.zeros((len(coordinates), K))
         for pose, M in zip(poses, model.M_body):
+            # U = -sum_i m_i g^T p_i, and its rate is -sum_i g^T h_i with the linear momenta h_i.
             # M = [[Theta, m c~], [-m c~, m 1]]: mass and mass times centre of mass.
             mass, first_moment = M[5, 5], M[[2, 0, 1], [4, 5, 3]]
             p = mass * pose[:, :3, 3] + pose[:, :3, :3] @ first_moment

@@ -1,36 +1,43 @@
 """The fastest smooth motion on a given path under limits up to jerk and torque rate.
 
-The path q(sigma) stays; a law sigma(t) of class C4 from rest to rest is found for every part of it
-that moves. Such a law leaves rest within a tenth of a millisecond, which no controller can follow.
-So the motion is averaged over a few periods and becomes a spline of degree 5 with one knot in each
-period: joint_trajectory_controller moves in exactly this way between the samples at its knots. The
-result is checked by inverse dynamics and slowed down by what is missing to the limits.
+A law of class C4 from rest to rest is found for every part of the path that moves. Averaged over a
+few periods it becomes what joint_trajectory_controller executes, which is checked by inverse
+dynamics and slowed down by what is missing. See doc/time_scaling.rst.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import ceil
-from typing import NamedTuple
+from dataclasses import replace
+from functools import cached_property
+from math import ceil, factorial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.analysis.limits import MotionLimits, motion_limits
-from hodyn_ros.analysis.retiming_limits import PathLimits
-from hodyn_ros.analysis.retiming_path import RestingPath, moving_parts
-from hodyn_ros.analysis.retiming_solver import fastest_law
-from hodyn_ros.analysis.scaling import refuse_extremes, uniform_scaling
-from hodyn_ros.analysis.scaling_search import Limiting, UniformScaling
-from hodyn_ros.analysis.stretching import TimedMotion, WrenchFunction, knots_of, wrenches_along
-from hodyn_ros.analysis.time_law import TimeLaw
+from hodyn_ros.actuators.series import compose
+from hodyn_ros.analysis.scaling import (
+    Limiting,
+    TimedMotion,
+    UniformScaling,
+    WrenchFunction,
+    knots_of,
+    refuse_extremes,
+    uniform_scaling,
+)
+from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import ScalingError, TrajectoryError
+from hodyn_ros.errors import ScalingError, TrajectoryError, WrenchError
+from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.assignment import Actuators
+    from hodyn_ros.actuators.limits import MotorLimits
+    from hodyn_ros.analysis.retiming_law import TimeLaw
 
 Array = NDArray[np.float64]
 
@@ -47,8 +54,6 @@ WINDOW = 0.008
 _FEWEST_INTERVALS, _ON_SEGMENT, _MOST_INTERVALS, _ON_PART = 128, 4, 512, 64
 _ON_ALL_PARTS = 1024
 
-# Places in an interval at which the limits are part of the optimisation.
-_DENSITY = 6
 # Periods that the spline of degree 5 adds, without a further average, and how many of its
 # coefficients are equal where it rests up to the snap.
 _OF_SPLINE, _AT_REST = 4, 5
@@ -60,48 +65,24 @@ _NANO = 1_000_000_000
 # Factor that counts as one where the same is examined at other places.
 _ROUNDED = 1.0 + 1e-6
 
-
-@dataclass(frozen=True)
-class MotionOnPath:
-    """Motion of class C4 on a path, at rest at both ends, with a given law; immutable.
-
-    Attributes
-    ----------
-    path : RestingPath
-    law : TimeLaw
-    """
-
-    path: RestingPath
-    law: TimeLaw
-
-    start_time = 0.0
-
-    @property
-    def end_time(self) -> float:
-        """Time that it takes [s]."""
-        return self.law.duration
-
-    @property
-    def times(self) -> Array:
-        """Times of the knots, of the law and of the path [s]; increasing, from start to end."""
-        return np.union1d(self.law.times, self.law.time_at(self.path.knots()))
-
-    def sigma(self, t: Array, K: int) -> Array:
-        """Path parameter and its time derivatives, shape (..., K)."""
-        return self.path.sigma(self.law(t, K))
-
-    def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
-        """Motion at times (...), shape (..., highest_derivative + 1, n)."""
-        return self.path.along(self.law(np.asarray(t), highest_derivative + 1))
+# Order in t to which a motion of class C4 that begins at rest leaves its first place.
+_ORDER_OF_REST = 5
+# Size of a derivative at an end, relative to the largest on the path, up to which it is zero.
+_VANISHING = 1e-9
+# Places at which the sizes of derivatives are taken, and on each segment its positions.
+_PLACES, _PLACES_ON_SEGMENT = 201, 16
+# Difference of positions, relative to the largest one of the joint, up to which it is rounding.
+_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
+# Of the interval from 0 to 1 after which a value of u is known to rounding.
+_HALVINGS = 55
 
 
 class Retimed(NamedTuple):
     """A motion along a path that keeps its limits, and how it compares."""
 
     motion: JtcMotion
-    """From rest to rest and of class C4, with knots one period apart: of degree 5 between them, so
-    that joint_trajectory_controller executes it exactly from the positions, velocities and
-    accelerations there."""
+    """From rest to rest, of class C4, with knots one period apart, whose positions, velocities and
+    accelerations joint_trajectory_controller executes exactly so."""
     parameter: SeriesOf
     """From times (N,) of the motion and a number K to the place on the path, sigma, and its time
     derivatives, shape (N, K)."""
@@ -109,11 +90,9 @@ class Retimed(NamedTuple):
     """[s]"""
     uniform_duration: float
     """Of the same path if each moving part has a constant speed of the parameter, as fast as the
-    limits allow [s]: where the path is itself a motion from rest to rest, of that motion scaled
-    uniformly. Not averaged, with the same standstills."""
+    limits allow [s]. Not averaged, with the same standstills."""
     repair: float
-    """Largest time factor by which a law was slowed down after the exact check, at most one period
-    of it for the sake of whole periods."""
+    """Largest time factor by which a law was slowed down for the exact check and whole periods."""
     limiting: Limiting
     """What would exceed its limit first if the motion were scaled to be faster; its time is that
     of the motion."""
@@ -148,23 +127,18 @@ def retime(
         By default those of the model; see `motion_limits` for acceleration, jerk and torque rate.
     wrench : function of the path parameter, optional
         wrench(sigma, orders) with values (N,) of the parameter gives a Wrench or several with
-        values of shape (N, orders, 6), derivatives with respect to the parameter.
-    actuators : Actuators, optional
-        Without damping.
-    motor_limits : MotorLimits, optional
-        Of these actuators. They are not part of the optimisation; slowing down each moving part as
-        a whole makes the motion keep them.
+        values (N, orders, 6), derivatives with respect to the parameter.
+    actuators, motor_limits : Actuators and MotorLimits, optional
+        Without damping. Kept by slowing down each moving part as a whole, not optimised.
     intervals : int, optional
         Between the knots of the time law: more are slower to compute and give a faster motion. By
-        default 128, on a path of more than 32 segments four on each, up to 512. Where the path has
-        several parts, they share them, 64 for each at least (of more than 16 parts fewer).
+        default 128, or four on each segment up to 512; several parts of a path share them.
     rate : float, optional
         Knots of the motion per second [Hz], see `Retimed.motion`. By default 1000, or as many as
         make 20,000 knots on a longer motion.
     window : float
         Time over which the motion is averaged [s], four periods at least; each moving part takes
-        so much longer. A change of a jerk or torque rate by L takes so long that snap and second
-        derivative stay about below L / window.
+        so much longer. Longer ones bound snap and second derivative of the torque more.
     keep_standstills : bool
         Where the path stands still on whole segments (its parameter is time), the motion stands
         as long; otherwise it comes to rest there for an instant.
@@ -182,55 +156,67 @@ def retime(
     TrajectoryError
         If the path does not move, is not of class C4 or does not suit the model, or an option
         cannot be used.
-    WrenchError
-        If the wrench does not fit.
-    ActuatorError
-        If the actuators do not fit, see `uniform_scaling`.
+    WrenchError, ActuatorError
+        If wrench or actuators do not fit, see `uniform_scaling`.
 
     Notes
     -----
-    The motion is checked as it is executed, by exact inverse dynamics at 16 places between
-    neighbouring knots and at the peaks between these.
-
-    Averaging leaves the path by up to a * window^2 / 24 at an acceleration a; how far, `deviation`
-    says.
-
-    Each law is a local optimum among splines of the squared speed; but for the window it is never
-    slower than the uniform one. Sharp Coulomb friction jumps where a joint turns back, and such a
-    jump is part of no torque rate, see `Coulomb`.
+    The motion is checked as it is executed, by exact inverse dynamics between its knots. Each law
+    is a local optimum; but for the window it is never slower than the uniform one. Sharp Coulomb
+    friction jumps where a joint turns back, which is part of no torque rate.
     """
     limits = motion_limits(model) if limits is None else limits
-    _check(model, path)
+    if rate is not None:
+        checked_number('rate', rate, TrajectoryError, above=0.0, most=_NANO, unit='Hz')
+    checked_number('window', window, TrajectoryError, least=0.0, unit='s')
+    if intervals is not None:
+        checked_number('intervals', intervals, TrajectoryError, least=1, whole=True)
+    _refuse_many(window * (rate or RATE))
+    places = moving_parts(model, path)
     refuse_extremes(model, limits, path)
-    work = _Work(model, path, limits, wrench, actuators, motor_limits, *_periods(rate, window))
-    places = moving_parts(path)
-    intervals = _checked_intervals(path, intervals)
+    if intervals is None:
+        knots = knots_of(path)
+        segments = 1 if knots is None else len(knots) - 1
+        intervals = int(np.clip(_ON_SEGMENT * segments, _FEWEST_INTERVALS, _MOST_INTERVALS))
     on_part = max(_ON_SEGMENT, min(_ON_PART, _ON_ALL_PARTS // len(places)))
     share = min(intervals, max(on_part, intervals // len(places)))
     edges = np.ravel(places)
     ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
     standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
-    first, last = (np.append(path(place, 0)[0], place)[None] for place in ends)
+    standstill = float(standing.sum())
 
-    found = [work.motions(start, end, share) for start, end in places]
+    work = _Work(model, path, limits, wrench, actuators, motor_limits)
+    found = [work.laws(start, end, share) for start, end in places]
     if rate is None:
-        moving = sum(motion.end_time for motion, _ in found)
-        most = _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + float(standing.sum()))
-        step, width = _periods(min(RATE, *most), window)
-        work = work._replace(step=step, width=width)
-    _refuse_many(float(standing.sum()) / work.step)
-    parts = [work.shorter(*motions) for motions in found]
-    pauses = [round(time / work.step) for time in standing]
+        moving = sum(fastest.duration for _, fastest, _ in found)
+        most = _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + standstill)
+        rate = min(RATE, *most)
+    # Whole nanoseconds, as messages have them.
+    step = round(_NANO / rate) / _NANO
+    _refuse_many(window / step)
+    _refuse_many(standstill / step)
+    width = max(1, round(window / step) - _OF_SPLINE + 1)
+    parts = []
+    for part, fastest, uniform in found:
+        chosen = work.slowed(part, fastest, step, width)
+        if chosen.stretch * fastest.duration > uniform.duration:
+            other = work.slowed(part, uniform, step, width)
+            chosen = min(chosen, other, key=lambda each: len(each.rows))
+        parts.append(chosen)
+    pauses = [round(time / step) for time in standing]
+    first, last = (np.append(path(place, 0)[0], place)[None] for place in ends)
 
     rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
     periods = len(rows) - _AT_REST
-    missing = shortest / work.step - periods
+    missing = shortest / step - periods
     if missing > 0.0:
-        slower = 1.0 + missing / sum(len(part.rows) - work.width for part in parts)
+        slower = 1.0 + missing / sum(len(part.rows) - width for part in parts)
         _refuse_many(slower * periods)
-        parts = [work.slowed(part.motion, slower * part.stretch) for part in parts]
+        parts = [
+            work.slowed(part.path, part.law, step, width, slower * part.stretch) for part in parts
+        ]
         rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
-    motion, sigma = work.spline(rows)
+    motion, sigma = _spline(rows, step)
     if wrench is not None and sum(pauses) and work.scaling(motion, sigma).factor > _ROUNDED:
         raise ScalingError('The wrench exceeds a limit while the path stands still; change it.')
     passed = np.clip(sigma(motion.times, 1)[:, 0], path.start_time, path.end_time)
@@ -241,26 +227,28 @@ def retime(
         motion,
         sigma,
         motion.duration,
-        sum(uniform.end_time for _, uniform in found) + float(standing.sum()),
+        sum(uniform.duration for _, _, uniform in found) + standstill,
         max(part.stretch for part in parts),
-        limiting._replace(time=starts[number] * work.step + limiting.time),
+        limiting._replace(time=starts[number] * step + limiting.time),
         np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
-        float(standing.sum()),
+        standstill,
     )
 
 
 class _Part(NamedTuple):
     """A moving part of the path, retimed."""
 
-    motion: MotionOnPath
+    path: RestingPath
+    law: TimeLaw
     stretch: float
+    """Time factor of the law."""
     rows: Array
     """Positions and sigma, averaged, one period apart."""
     scaling: UniformScaling
 
 
 class _Work(NamedTuple):
-    """What is retimed, and how."""
+    """What is retimed, and what limits it."""
 
     model: RobotModel
     path: TimedMotion
@@ -268,23 +256,15 @@ class _Work(NamedTuple):
     wrench: WrenchFunction | None
     actuators: Actuators | None
     motor_limits: MotorLimits | None
-    step: float
-    """Period [s]: whole nanoseconds, as messages have them."""
-    width: int
-    """Samples whose mean is taken."""
 
-    def motions(
+    def laws(
         self, start: float, end: float, intervals: int
-    ) -> tuple[MotionOnPath, MotionOnPath]:
-        """Find a fast motion along a part of the path, and that with a constant speed."""
+    ) -> tuple[RestingPath, TimeLaw, TimeLaw]:
+        """Part of the path, a fast law on it and that with a constant speed."""
+        from hodyn_ros.analysis import retiming_law  # It loads SciPy.
+
         path = RestingPath(self.path, start, end)
-
-        def constant(speed: float) -> MotionOnPath:
-            coefficients = np.full(5, speed * speed)
-            law = TimeLaw.from_coefficients(np.array([0.0, 1.0]), coefficients)
-            return MotionOnPath(path, law)
-
-        uniform = self.scaling(constant(1.0), constant(1.0).sigma)
+        uniform = self.scaling(path, path.parameter)
         if uniform.limiting is None:
             raise ScalingError(
                 'Nothing limits the speed on this path; expected limits that the motion can '
@@ -294,75 +274,78 @@ class _Work(NamedTuple):
             raise ScalingError(
                 'The path cannot be followed slowly: somewhere its weight alone exceeds an effort '
                 f'limit. Uniform factors that keep the limits: {uniform.intervals}.',
-                uniform.intervals,
+                intervals=uniform.intervals,
             )
-        speed = 1.0 / uniform.factor
-        law = fastest_law(
-            lambda places: PathLimits(self.model, path, self.limits, places, self.wrench),
-            speed,
-            intervals,
-            _DENSITY,
-        )
-        return MotionOnPath(path, law), constant(speed)
 
-    def shorter(self, motion: MotionOnPath, uniform: MotionOnPath) -> _Part:
-        """Choose the shorter one when both keep their limits."""
-        found = self.slowed(motion)
-        if found.stretch * motion.end_time > uniform.end_time:
-            found = min(found, self.slowed(uniform), key=lambda part: len(part.rows))
-        return found
+        def limits_at(places: Array) -> retiming_law.PathLimits:
+            sigma, at_one, at_two = path.parameter(places, 2), None, None
+            if self.wrench is not None:
+                at_one = wrenches_along(self.wrench, sigma)
+                at_two = wrenches_along(self.wrench, sigma * [1.0, 2.0])
+            p = path(places, 3)
+            return retiming_law.PathLimits(self.model, self.limits, p, at_one, at_two)
+
+        return path, *retiming_law.time_laws(limits_at, 1.0 / uniform.factor, intervals)
 
     def scaling(self, motion: TimedMotion, sigma: SeriesOf) -> UniformScaling:
         """Scale a motion uniformly; `sigma` is its place on the path."""
-
-        def in_time(t: Array, orders: int) -> Sequence[Wrench]:
-            assert self.wrench is not None
-            return wrenches_along(self.wrench, sigma(t, orders))
-
+        wrench = self.wrench
         return uniform_scaling(
             self.model,
             motion,
             self.limits,
-            wrench=None if self.wrench is None else in_time,
+            wrench=None if wrench is None else lambda t, K: wrenches_along(wrench, sigma(t, K)),
             actuators=self.actuators,
             motor_limits=self.motor_limits,
         )
 
-    def slowed(self, motion: MotionOnPath, stretch: float = 1.0) -> _Part:
-        """Average a motion, and slow it down until it keeps its limits."""
+    def slowed(
+        self, path: RestingPath, law: TimeLaw, step: float, width: int, stretch: float = 1.0
+    ) -> _Part:
+        """Average a motion over so many steps, and slow it down until it keeps its limits."""
         for _ in range(_ROUNDS):
-            _refuse_many(stretch * motion.end_time / self.step)
-            periods = max(1, ceil(stretch * motion.end_time / self.step - 1e-9))
-            rows = self.averaged(motion, periods)
-            found = self.scaling(*self.spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0]))
+            _refuse_many(stretch * law.duration / step)
+            periods = max(1, ceil(stretch * law.duration / step - 1e-9))
+            stretch = periods * step / law.duration
+            u = law(np.linspace(0.0, law.duration, periods + 1))
+            places = np.hstack((path(u, 0)[:, 0], path.parameter(u, 1)))
+            # As if the first and the last one went on; means of equal ones are rounded.
+            wide = np.pad(places, ((width - 1, width - 1), (0, 0)), mode='edge')
+            count = periods + width
+            rows: Array = np.mean([wide[i : i + count] for i in range(width)], axis=0)
+            rows[[0, -1]] = places[[0, -1]]
+            found = self.scaling(*_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step))
             if found.is_kept:
-                return _Part(motion, periods * self.step / motion.end_time, rows, found)
-            stretch = max(found.factor, 1.0 + 1.0 / periods) * periods * self.step
-            stretch /= motion.end_time
+                return _Part(path, law, stretch, rows, found)
+            stretch *= max(found.factor, 1.0 + 1.0 / periods)
         raise ScalingError(
             'The averaged motion does not keep its limits, however slow it is; choose a shorter '
             'window or a higher rate.'
         )
 
-    def averaged(self, motion: MotionOnPath, periods: int) -> Array:
-        """Positions and sigma at equal steps, averaged, shape (periods + width, n + 1)."""
-        u = motion.law(np.linspace(0.0, motion.end_time, periods + 1), 1)
-        rows = np.hstack((motion.path.along(u)[:, 0], motion.path.sigma(u)))
-        wide = np.pad(rows, ((self.width - 1, self.width - 1), (0, 0)), mode='edge')
-        shifted = [wide[i : i + periods + self.width] for i in range(self.width)]
-        result: Array = np.mean(shifted, axis=0)
-        # Means of equal rows are rounded.
-        result[[0, -1]] = rows[[0, -1]]
-        return result
 
-    def spline(self, rows: Array) -> tuple[JtcMotion, SeriesOf]:
-        """Motion with positions and sigma as its coefficients, and sigma as a function of time."""
-        motion = spline_of_degree_5(rows[:, :-1], self.step)
-        return motion, _series_of(spline_of_degree_5(rows[:, -1:], self.step))
+def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:
+    """Wrenches with time derivatives (N, E, 6) along a moving parameter, a series (N, E)."""
+    E = parameter.shape[1]
+    given = wrench(parameter[:, 0], E)
+    found = []
+    for item in (given,) if isinstance(given, Wrench) else given:
+        values = np.asarray(item.values) if isinstance(item, Wrench) else np.zeros(0)
+        if values.ndim not in (2, 3) or values.shape[-2] != E:
+            raise WrenchError(
+                f'The function wrench(parameter, {E}) gave {type(item).__name__} with values of '
+                f'shape {values.shape}, expected wrenches with values of shape '
+                f'({len(parameter)}, {E}, 6): derivatives with respect to its parameter.'
+            )
+        series = compose(np.swapaxes(values, -1, -2), parameter[:, None, :])
+        found.append(replace(item, values=np.swapaxes(series, -1, -2)))
+    return tuple(found)
 
 
-def _series_of(parameter: JtcMotion) -> SeriesOf:
-    return lambda t, K: parameter(t, K - 1)[..., 0]
+def _spline(rows: Array, step: float) -> tuple[JtcMotion, SeriesOf]:
+    """Motion with positions and sigma as its coefficients, and sigma as a function of time."""
+    parameter = spline_of_degree_5(rows[:, -1:], step)
+    return spline_of_degree_5(rows[:, :-1], step), lambda t, K: parameter(t, K - 1)[..., 0]
 
 
 def _joined(parts: Sequence[Array], pauses: Sequence[int]) -> tuple[Array, list[int]]:
@@ -378,23 +361,6 @@ def _joined(parts: Sequence[Array], pauses: Sequence[int]) -> tuple[Array, list[
     return np.concatenate(blocks), starts
 
 
-def _periods(rate: float | None, window: float) -> tuple[float, int]:
-    """Period in whole nanoseconds [s], and how many samples are averaged.
-
-    Raises
-    ------
-    TrajectoryError
-    """
-    rate = RATE if rate is None else rate
-    if not (np.isfinite(rate) and 0.0 < rate <= _NANO):
-        raise TrajectoryError(f'rate is {rate!r}, expected a positive number [Hz].')
-    if not (np.isfinite(window) and window >= 0.0):
-        raise TrajectoryError(f'window is {window!r}, expected a time [s].')
-    step = round(_NANO / rate) / _NANO
-    _refuse_many(window / step)
-    return step, max(1, round(window / step) - _OF_SPLINE + 1)
-
-
 def _refuse_many(samples: float) -> None:
     if samples > _MOST_SAMPLES:
         raise TrajectoryError(
@@ -403,7 +369,12 @@ def _refuse_many(samples: float) -> None:
         )
 
 
-def _check(model: RobotModel, path: TimedMotion) -> None:
+def moving_parts(model: RobotModel, path: TimedMotion) -> list[tuple[float, float]]:
+    """Intervals of the parameter sigma on which a path moves; in between it stands still.
+
+    Each goes from one knot of the path to another one; a path without knots is one part. Where the
+    positions of all joints are the same on a whole segment, but for rounding, it stands still.
+    """
     if not callable(path):
         raise TrajectoryError(
             f'The path is of type {type(path).__name__}, expected a function such as the '
@@ -421,17 +392,98 @@ def _check(model: RobotModel, path: TimedMotion) -> None:
             f'The path has positions of shape {shape}, expected (1, {model.n_joints}) for the '
             f'joints of {model.name!r}.'
         )
+    knots = knots_of(path)
+    if knots is None:
+        knots = np.array([path.start_time, path.end_time], dtype=np.float64)
+    if not (np.all(np.isfinite(knots)) and knots[-1] > knots[0]):
+        raise TrajectoryError(
+            f'The path goes from {path.start_time!r} to {path.end_time!r}, expected an interval.'
+        )
+    places = knots[:-1, None] + np.diff(knots)[:, None] * np.linspace(0.0, 1.0, _PLACES_ON_SEGMENT)
+    positions = path(np.minimum(places, knots[-1]), 0)[:, :, 0]
+    if not np.all(np.isfinite(positions)):
+        raise TrajectoryError('The path has positions that are not finite.')
+    rounding = _ROUNDING * np.abs(positions).max(axis=(0, 1))
+    moves = np.any(np.ptp(positions, axis=1) > rounding, axis=1)
+    if not moves.any():
+        raise TrajectoryError('The path does not move: all its positions are the same.')
+    edges = np.flatnonzero(np.diff(moves, prepend=False, append=False))
+    return [(float(knots[a]), float(knots[b])) for a, b in edges.reshape(-1, 2)]
 
 
-def _checked_intervals(path: TimedMotion, intervals: int | None) -> int:
-    if intervals is None:
-        knots = knots_of(path)
-        segments = 1 if knots is None else len(knots) - 1
-        return int(np.clip(_ON_SEGMENT * segments, _FEWEST_INTERVALS, _MOST_INTERVALS))
-    if (
-        isinstance(intervals, bool)
-        or not isinstance(intervals, (int, np.integer))
-        or intervals < 1
-    ):
-        raise TrajectoryError(f'intervals is {intervals!r}, expected a positive integer.')
-    return int(intervals)
+class RestingPath:
+    """A path q(sigma) as a function p(u) of u from 0 to 1, of class C4 and at rest at both ends.
+
+    It goes from `start` to `end` in sigma, by default along the whole path. A law that leaves rest
+    advances as t^5 and has no smooth speed over sigma. The first four derivatives of sigma(u)
+    vanish at both ends: there the joints rest whatever the speed of u is, a smooth function of u.
+    """
+
+    start_time, end_time = 0.0, 1.0
+
+    def __init__(
+        self, path: TimedMotion, start: float | None = None, end: float | None = None
+    ) -> None:
+        self._path = path
+        self._start = float(path.start_time if start is None else start)
+        self._end = float(path.end_time if end is None else end)
+        self._length = self._end - self._start
+        # In units of the whole length, all derivatives are comparable.
+        places = np.linspace(self._start, self._end, _PLACES)
+        derivatives = path(places, 4) * self._length ** np.arange(5.0)[:, None]
+        if derivatives.ndim != 3 or not np.all(np.isfinite(derivatives)):
+            raise TrajectoryError(
+                'The path must give finite derivatives of shape (N, 5, n), but gives '
+                f'{derivatives.shape} with values that are not finite or in another shape.'
+            )
+        # Power of u with which sigma leaves each end, by the first derivative that is not zero.
+        size = np.abs(derivatives[:, 1:]).max(axis=2)
+        moves = size[[0, -1]] > _VANISHING * size.max(axis=0)
+        orders = np.where(moves.any(axis=1), moves.argmax(axis=1) + 1, _ORDER_OF_REST)
+        first, last = (-(-_ORDER_OF_REST // int(order)) for order in orders)
+        self._from_start, self._from_end = _advance(first, last), _advance(last, first)
+
+    def parameter(self, u: Array, K: int) -> Array:
+        """Compute derivatives 0 to K-1 of sigma with respect to u, shape (..., K)."""
+        near_end = u > 0.5
+        x = np.where(near_end, 1.0 - u, u)
+        result = np.empty((*np.shape(u), K))
+        for k in range(K):
+            at_start = polynomial.polyval(x, polynomial.polyder(self._from_start, k))
+            at_end = polynomial.polyval(x, polynomial.polyder(self._from_end, k))
+            result[..., k] = self._length * np.where(near_end, -((-1.0) ** k) * at_end, at_start)
+        result[..., 0] += np.where(near_end, self._end, self._start)
+        # Rounding must not lead off the path.
+        np.clip(result[..., 0], self._start, self._end, out=result[..., 0])
+        return result
+
+    @cached_property
+    def times(self) -> Array:
+        """Values of u at the knots of the path, from 0 to 1; only these two if it has none."""
+        sigma = knots_of(self._path)
+        if sigma is None:
+            return np.array([0.0, 1.0])
+        sigma = sigma[(sigma >= self._start) & (sigma <= self._end)]
+        low, high = np.zeros_like(sigma), np.ones_like(sigma)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            is_before = self.parameter(middle, 1)[:, 0] < sigma
+            low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
+        return np.unique(np.concatenate(([0.0], high[1:-1], [1.0])))
+
+    def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
+        """p(u) and its derivatives at u = t, shape (..., highest_derivative + 1, n)."""
+        sigma = self.parameter(np.asarray(t, dtype=np.float64), highest_derivative + 1)
+        outer = np.swapaxes(self._path(sigma[..., 0], highest_derivative), -1, -2)
+        return np.swapaxes(compose(outer, sigma[..., None, :]), -1, -2)
+
+
+def _advance(first: int, last: int) -> Array:
+    """Coefficients of the polynomial from 0 to 1 that leaves 0 as x^first, reaches 1 as x^last.
+
+    Its derivative is x^(first-1) (1 - x)^(last-1) times a constant.
+    """
+    rate = polynomial.polypow([1.0, -1.0], last - 1)
+    rate = np.concatenate((np.zeros(first - 1), rate))
+    constant = factorial(first + last - 1) / (factorial(first - 1) * factorial(last - 1))
+    return np.asarray(polynomial.polyint(constant * rate))

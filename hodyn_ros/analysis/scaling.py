@@ -1,80 +1,227 @@
-"""The smallest uniform time factor with which a motion keeps its limits.
+"""Motions at another rate, and the smallest time factor with which one keeps its limits.
 
-Played with the factor c, a motion q(t) becomes q(t / c): the same path, c times as long. All that
-is limited is a function of s = 1 / c, see `scaling_dynamics`, which needs inverse dynamics at two
-rates only. So many rates are evaluated, and the edges between those that keep all limits and those
-that do not are found by bisection.
-
-A function of time is examined on every segment between its knots, see `scaling_in_time`.
+At the rate s = 1 / c the k-th derivative of a motion takes the factor s^k, and that of its efforts
+is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/time_scaling.rst.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.actuators.limits import motor_limits as no_motor_limits
-from hodyn_ros.analysis.limits import MotionLimits, find_position_violations, motion_limits
-from hodyn_ros.analysis.scaling_dynamics import (
-    Quantity,
-    ScaledDynamics,
-    joint_quantities,
-    motor_quantities,
-)
-from hodyn_ros.analysis.scaling_in_time import scaling_in_time, with_segments
-from hodyn_ros.analysis.scaling_search import UniformScaling, scaling_of
-from hodyn_ros.analysis.stretching import TimedMotion, WrenchFunction, knots_of
+from hodyn_ros.checks import checked_number
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import ActuatorError, MotionError, ScalingError, WrenchError
-from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError, ScalingError, WrenchError
+from hodyn_ros.kinematics.joints import checked_motion, independent_efforts
+from hodyn_ros.model.friction import joint_friction
+from hodyn_ros.model.limits import MotionLimits, find_position_violations, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.trajectory.extremes import position_extremes
-from hodyn_ros.trajectory.timeline import checked_times
+from hodyn_ros.names import listed
+from hodyn_ros.trajectory.piecewise import Indices, checked_times, position_extremes, real_numbers
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.assignment import Actuators
+    from hodyn_ros.actuators.limits import MotorLimits
 
 Array = NDArray[np.float64]
+
+WrenchFunction = Callable[[Array, int], 'Wrench | Sequence[Wrench]']
+"""Wrenches as a function of time or of a path parameter: from its values (N,) and a number of
+orders to wrenches whose values have the shape (N, orders, 6), derivatives with respect to it."""
+
+FactorIntervals = tuple[tuple[float, float], ...]
+"""Time factors, from and to, increasing."""
 
 SAMPLES = 2001
 """Equal steps at which a function of time is examined, besides its segments between knots."""
 
+# Limited quantities of joints and motors with the series that they are a row of.
+_LIMITED = (
+    ('velocity', 'motion', 1),
+    ('acceleration', 'motion', 2),
+    ('jerk', 'motion', 3),
+    ('effort', 'effort', 0),
+    ('effort_dot', 'effort', 1),
+    ('motor_velocity', 'position', 1),
+    ('motor_torque', 'torque', 0),
+    ('motor_torque_rate', 'torque', 1),
+    ('deflection', 'deflection', 0),
+)
+# Rate at which joints and motors count as held still.
+_SLOWEST = 1e-9
+# Half of the excess that counts as rounding, see model/limits.py.
+_ROUNDING = 5e-10
 
-@dataclass(frozen=True)
-class _Problem:
-    """What limits a motion, whichever its samples are."""
+# Rates that are tried to find where all faster motions exceed a limit; how many are evaluated up
+# to there, and how far down they reach; how many where not even slow motions keep all limits.
+_TRIED = 4.0 ** np.arange(-14.0, 15.0)
+_RATES, _RANGE, _ALL_RATES = 120, 1e-3, 700
+_HALVINGS = 36
+_EDGE = 1e-11
+# How much faster the motion is played to see which limit is in the way.
+_FASTER = 1e-6
+# Intervals of factors that are narrower than this, relative to where they are, are rounding.
+_NARROWEST = 1e-12
 
-    model: RobotModel
-    limits: MotionLimits
-    wrench: Wrench | Sequence[Wrench] | WrenchFunction | None
-    actuators: Actuators | None
-    motor_limits: MotorLimits | None
-    stiffness: Mapping[str, ArrayLike] | None
+# Places on each segment between knots; fewer where there are more than so many in all.
+_PLACES, _MOST_PLACES, _FEWEST_PLACES = 16, 32_768, 5
+# Times that are examined together, which bounds the memory, and how many of these are remembered.
+_BLOCK, _REMEMBERED = 4096, 12
+# Rates that are evaluated for all places; for the peaks alone as many as for samples.
+_FEW_RATES = 30
+# Ratio to the limit from which on a peak is looked at in any case, and how many at most at a time.
+_NEAR, _MOST_PEAKS = 0.99, 4000
+# Places to each side of a peak, and how often they close in on it by this factor.
+_AROUND, _ROUNDS = 5, 5
+# Passes along the whole motion, each at the factor that the peaks of the last one ask for, and the
+# change of the factor, relative, below which there are no more.
+_PASSES, _SETTLED = 5, 1e-6
 
-    def quantities(self, samples: Array, times: Array | None = None) -> list[Quantity]:
-        """Limited quantities at samples (N, K, n), refused if a position is outside."""
-        refuse_positions(self.model, self.limits, samples[:, 0], times)
-        wrench = self.wrench
-        if callable(wrench):
-            if times is None:
-                raise WrenchError(
-                    'The wrench is a function of time, but the motion is given as samples; give '
-                    'the wrench at the samples, or the motion as a function of time.'
-                )
-            wrench = wrench(times, samples.shape[1] - 2)
-        dynamics = ScaledDynamics(self.model, samples, wrench)
-        found = joint_quantities(dynamics, self.model, self.limits)
-        if self.actuators is not None:
-            given = self.motor_limits or no_motor_limits(self.actuators)
-            found += motor_quantities(dynamics, self.actuators, given, self.stiffness)
-        return found
+_NO_FACTOR = (
+    'No time factor makes the motion keep its limits: at every speed another one is exceeded. '
+    'Change the path or the limits.'
+)
+
+
+class TimedMotion(Protocol):
+    """Motion of n joints as a function of time, such as a `MotionSpline`."""
 
     @property
-    def K(self) -> int:
-        """Derivatives that a function of time is asked for, the zeroth included."""
-        return 4 if self.actuators is None else 6
+    def start_time(self) -> float:
+        """Time at which it begins [s]."""
+
+    @property
+    def end_time(self) -> float:
+        """Time at which it ends [s]."""
+
+    def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
+        """Motion at times (...), shape (..., highest_derivative + 1, n)."""
+
+
+def knots_of(motion: TimedMotion) -> Array | None:
+    """Read the times (N,) between which a motion is smooth, its `times`, if it has them [s]."""
+    times = getattr(motion, 'times', None)
+    if not isinstance(times, np.ndarray) or times.ndim != 1 or times.dtype.kind not in 'fiu':
+        return None
+    ends = float(motion.start_time), float(motion.end_time)
+    inside = times[(times > ends[0]) & (times < ends[1])]
+    return np.unique(np.concatenate((ends, inside)))
+
+
+def at_rate(series: Array, s: float) -> Array:
+    """Series of shape (..., K, n) of what is played at the rate s."""
+    return series * s ** np.arange(float(series.shape[-2]))[:, None]
+
+
+def stretched(motion: ArrayLike, factor: float) -> Array:
+    """Samples of a motion, shape (..., K, n), played with a time factor: `[..., k, :]` / factor^k.
+
+    Raises
+    ------
+    MotionError
+        If the factor is not positive or the motion has no such shape.
+    """
+    array = np.asarray(motion, dtype=np.float64)
+    if array.ndim < 2:
+        raise MotionError(f'The motion has shape {array.shape}, expected (..., K, n).')
+    return at_rate(array, 1.0 / _checked_factor(factor))
+
+
+@dataclass(frozen=True)
+class StretchedMotion:
+    """A motion that is played with a time factor, from the same start time."""
+
+    motion: TimedMotion
+    """Function of time, such as a `MotionSpline`."""
+    factor: float
+    """Above zero; MotionError if it is not."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'factor', _checked_factor(self.factor))
+
+    @property
+    def start_time(self) -> float:
+        """Time at which it begins [s]."""
+        return self.motion.start_time
+
+    @property
+    def end_time(self) -> float:
+        """Time at which it ends [s]."""
+        return self.start_time + self.duration
+
+    @property
+    def duration(self) -> float:
+        """Time that it takes [s]."""
+        return self.factor * (self.motion.end_time - self.motion.start_time)
+
+    @property
+    def times(self) -> Array:
+        """Times of its knots [s]: those of the motion, or only start and end if it has none."""
+        knots = knots_of(self.motion)
+        if knots is None:
+            return np.array([self.start_time, self.end_time])
+        return self.start_time + self.factor * (knots - self.start_time)
+
+    def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
+        """Motion at given times; see `MotionSpline`."""
+        offset = (real_numbers(t, 't') - self.start_time) / self.factor
+        # The last time must not end up behind the end by rounding.
+        time = self.start_time + offset
+        end = self.motion.end_time
+        time = np.where(np.abs(time - end) <= 4.0 * np.spacing(abs(end)), end, time)
+        return stretched(self.motion(time, highest_derivative), self.factor)
+
+
+def _checked_factor(factor: float) -> float:
+    if not (np.isfinite(factor) and factor > 0.0):
+        raise MotionError(f'The time factor is {factor!r}, expected a positive finite number.')
+    return float(factor)
+
+
+class Limiting(NamedTuple):
+    """What would exceed its limit first if the motion were faster."""
+
+    quantity: str
+    """As in `hodyn_ros.model.limits` and `hodyn_ros.actuators.limits`."""
+    name: str
+    """Name of the joint or motor."""
+    sample: int
+    """Of a function of time, the nearest of the equal steps or of the times that were given."""
+    value: float
+    """At the factor."""
+    limit: float
+    """With its sign."""
+    time: float | None = None
+    """Of a function of time [s]."""
+
+
+class UniformScaling(NamedTuple):
+    """How much slower, or faster, a motion is to be played."""
+
+    factor: float
+    """Smallest time factor c of q(t / c) from which on all larger ones keep the limits too; zero
+    if nothing limits it. If slow motions do not keep them (`slower_is_kept`), the smallest one of
+    all."""
+    limiting: Limiting | None
+    """None if nothing limits the speed."""
+    intervals: FactorIntervals
+    """All factors with which the limits are kept: from, to; increasing."""
+
+    @property
+    def slower_is_kept(self) -> bool:
+        """Whether the limits are kept with every factor that is larger."""
+        return self.intervals[-1] == (self.factor, np.inf)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the motion keeps the limits as it is given."""
+        return any(low <= 1.0 <= high for low, high in self.intervals)
 
 
 def uniform_scaling(
@@ -96,27 +243,20 @@ def uniform_scaling(
     motion : array-like, shape (N, K, n), or function of time
         Samples with their time derivatives, see `inverse_dynamics`; K >= 4 for limits of the jerk
         and of the torque rate, K >= 5 for the torque and K >= 6 for the torque rate of motors
-        behind springs. A function of time is examined at equal steps, and if it has knots, an
-        array `times` as `MotionSpline` and `JtcMotion` have, at 16 places of each segment between
-        them; then at the peaks between all of these. Of a function without knots only what
-        `samples` resolves is seen: what is shorter than the distance between two of them may stay
-        unseen and exceed its limit.
+        behind springs. A function of time is examined between its knots, an array `times`, if it
+        has some; without, what is shorter than the steps of `samples` may stay unseen.
     limits : MotionLimits, optional
         By default those of the model.
     wrench : Wrench or sequence of Wrench, or function of time, optional
-        At these samples. It is taken as a function of the place on the path: where the motion is
-        slower, it changes more slowly. For a motion that is a function of time it may be one, too:
-        wrench(t, orders) with times (N,) gives wrenches with values (N, orders, 6).
-    actuators : Actuators, optional
-        Without damping.
-    motor_limits : MotorLimits, optional
-        Of these actuators.
+        At these samples; taken as a function of the place on the path. For a function of time it
+        may be one, too: wrench(t, orders) with times (N,) gives wrenches (N, orders, 6).
+    actuators, motor_limits : Actuators and MotorLimits, optional
+        Without damping, because then the deflection depends on the past.
     stiffness : mapping of joint name to array-like, shape (N, S), optional
         For actuators that choose it, see `motor_motion`; a function of the place on the path.
     samples : int or array-like, shape (N,)
-        Number N of equal steps, from start to end, or the times themselves [s], at which a
-        function of time is examined, besides its segments from the first to the last of them. With
-        a wrench or stiffness that is known there only, what is between them is not looked at.
+        Number of times in equal steps, or the times [s], at which a function of time is examined
+        besides its segments; only there if a wrench or stiffness is known there only.
 
     Returns
     -------
@@ -130,115 +270,387 @@ def uniform_scaling(
     MotionError
         If the motion cannot be used, or a limit needs a derivative that it does not have.
     WrenchError, ActuatorError
-        If wrench or actuators do not fit; joints with damping have no factor, because their
-        deflection depends on the past.
+        If wrench or actuators do not fit.
 
     Notes
     -----
-    The limits are evaluated at 120 rates over three decades, 6 % apart (along a function of time
-    at its peaks, elsewhere at a quarter of them), and the edges found by bisection. The limits are
-    kept at the factor; a narrower interval of factors may stay unseen.
-
-    Excesses within the rounding of `find_violations` are none.
+    The limits are kept at the factor, up to the rounding of `find_violations`. An interval of
+    factors narrower than 6 % may stay unseen.
     """
     limits = motion_limits(model) if limits is None else limits
     if actuators is None and (motor_limits is not None or stiffness is not None):
         raise ActuatorError('motor_limits or stiffness are given without actuators.')
-    problem = _Problem(model, limits, wrench, actuators, motor_limits, stiffness)
-    if callable(motion):
-        return _along(problem, motion, _times(motion, samples))
-    return scaling_of(problem.quantities(_sampled(model, motion)))
+    if actuators is not None:
+        from hodyn_ros.actuators.limits import motor_limits as no_motor_limits
+
+        dampers = [item.name for item in actuators.driven if item.actuator.needs_times]
+        if dampers:
+            raise ActuatorError(
+                f'The deflection of joints with damping ({listed(dampers)}) depends on the past, '
+                'so no factor scales it; expected actuators without damping.'
+            )
+        motor_limits = motor_limits or no_motor_limits(actuators)
+    series = {
+        name: np.asarray(values, dtype=np.float64) for name, values in (stiffness or {}).items()
+    }
+    wrenches = (wrench,) if isinstance(wrench, Wrench) else wrench or ()
+    played = partial(_Played, model, limits, wrenches, actuators, motor_limits, series)
+    if not callable(motion):
+        return _scaling_of(played(motion))
+
+    start, end = float(motion.start_time), float(motion.end_time)
+    if np.ndim(samples) == 0:
+        count = checked_number('samples', samples, MotionError, least=2, whole=True)
+        times = np.linspace(start, end, int(count))
+    else:
+        times = checked_times(samples, 2)
+        if times[0] < start or times[-1] > end:
+            raise MotionError(
+                f'The samples are from {times[0]:.6g} s to {times[-1]:.6g} s, expected times of '
+                f'the motion, {start:.6g} s to {end:.6g} s.'
+            )
+    refuse_extremes(model, limits, motion)
+    highest = 3 if actuators is None else 5
+
+    def examined(t: Array) -> _Played:
+        return played(motion(t, highest), t)
+
+    given = () if callable(wrenches) else wrenches
+    if stiffness is not None or any(np.ndim(item.values) > 2 for item in given):
+        # Known at these times only.
+        found = _scaling_of(examined(times))
+    else:
+        found = _scaling_in_time(examined, times, knots_of(motion))
+    if found.limiting is None:
+        return found
+    assert found.limiting.time is not None
+    nearest = int(np.abs(times - found.limiting.time).argmin())
+    return found._replace(limiting=found.limiting._replace(sample=nearest))
 
 
-def refuse_positions(
-    model: RobotModel, limits: MotionLimits, positions: Array, times: Array | None = None
+def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion) -> None:
+    """Refuse a function of time that leaves its position limits anywhere, if it can tell."""
+    if hasattr(motion, 'expansions'):
+        lowest, highest, *times = position_extremes(motion)  # type: ignore[arg-type]
+        _refuse_positions(model, limits, np.stack((lowest, highest)), np.stack(times))
+
+
+def _refuse_positions(
+    model: RobotModel, limits: MotionLimits, positions: Array, times: Array | None
 ) -> None:
-    """Refuse positions (N, n) beyond their limits.
-
-    Raises
-    ------
-    ScalingError
-    """
-    found = find_position_violations(model, limits, positions)
-    if found:
-        worst = found[0]
-        sample = worst.sample
-        place = f'sample {sample}' if times is None else f'{times[sample]:.6g} s'
+    """Refuse positions (N, n) beyond their limits, at times (N,) or (N, n)."""
+    for worst in find_position_violations(model, limits, positions):
+        place = f'sample {worst.sample}'
+        if times is not None:
+            of_joints = np.broadcast_to(times.T, positions.T.shape)
+            time = of_joints[model.joint_names.index(worst.joint_name), worst.sample]
+            place = f'{time:.6g} s'
         raise ScalingError(
             f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {place} beyond its '
             f'limit {worst.limit:.6g}: no time factor changes that; change the path.'
         )
 
 
-def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion) -> None:
-    """Refuse a function of time that leaves its position limits between samples, if it can tell.
+def friction_efforts(model: RobotModel, velocity: Array) -> Array:
+    """Efforts against friction, of the shape (N, E, n) of the joint velocities and their rates."""
+    laws = {model.body_names.index(name): law for name, law in model.friction.items()}
+    of_bodies = np.swapaxes(velocity[..., model.coordinate] * model.multiplier, -1, -2)
+    return independent_efforts(model, np.swapaxes(joint_friction(laws, of_bodies), -1, -2))
 
-    Raises
-    ------
-    ScalingError
-    """
-    if hasattr(motion, 'expansions'):
-        extremes = position_extremes(motion)  # type: ignore[arg-type]
-        for positions, times in (
-            (extremes.lowest, extremes.lowest_time),
-            (extremes.highest, extremes.highest_time),
-        ):
-            for worst in find_position_violations(model, limits, positions[None]):
-                time = times[model.joint_names.index(worst.joint_name)]
-                raise ScalingError(
-                    f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {time:.6g} '
-                    f's beyond its limit {worst.limit:.6g}: no time factor changes that; change '
-                    'the path.'
+
+def rigid_efforts(model: RobotModel, motion: Array, wrenches: Sequence[Wrench] | None) -> Array:
+    """Efforts (N, K - 2, n) without friction along a motion (N, K, n)."""
+    efforts = inverse_dynamics(model, motion, wrenches or None)
+    if model.friction:
+        # A model without it would be another one, for which nothing has been compiled.
+        efforts -= friction_efforts(model, motion[:, 1:-1])
+    return efforts
+
+
+class _Played:
+    """All C limited quantities of a motion at N samples, as functions of the rate s."""
+
+    def __init__(
+        self,
+        model: RobotModel,
+        limits: MotionLimits,
+        wrenches: Sequence[Wrench] | WrenchFunction,
+        actuators: Actuators | None,
+        motor_limits: MotorLimits | None,
+        stiffness: Mapping[str, Array],
+        motion: ArrayLike,
+        times: Array | None = None,
+    ) -> None:
+        motion = checked_motion(model, motion)
+        if motion.ndim != 3 or not len(motion):
+            raise MotionError(
+                f'The motion has shape {motion.shape}, expected (N, K, {model.n_joints}) with '
+                'N >= 1.'
+            )
+        _refuse_positions(model, limits, motion[:, 0], times)
+        if callable(wrenches):
+            if times is None:
+                raise WrenchError(
+                    'The wrench is a function of time, but the motion is given as samples; give '
+                    'the wrench at the samples, or the motion as a function of time.'
                 )
+            loads = wrenches(times, motion.shape[1] - 2)
+            wrenches = (loads,) if isinstance(loads, Wrench) else loads
+        self._model, self._actuators, self._stiffness = model, actuators, stiffness
+        self._motion, self.times = motion, times
+        once = rigid_efforts(model, motion, wrenches)
+        twice = [replace(item, values=at_rate(np.asarray(item.values), 2.0)) for item in wrenches]
+        # At the rate 2, s^-m Q^(m) is G_m + 4 D_m.
+        at_two = at_rate(rigid_efforts(model, at_rate(motion, 2.0), twice), 0.5)
+        self._dynamic = (at_two - once) / 3.0
+        self._static = once - self._dynamic
+
+        self.labels: list[tuple[str, str]] = []
+        """Quantity and joint or motor of each column."""
+        self._columns: dict[str, list[tuple[int, Indices, Array]]] = {}
+        self.limit = np.zeros(0)
+        """Largest magnitude of each column, shape (C,)."""
+        K = motion.shape[1]
+        orders = {'motion': K, 'effort': K - 2}
+        if actuators is not None:
+            orders = {kind: series.shape[1] for kind, series in self._series(0.0)}
+        for quantity, kind, order in _LIMITED:
+            if kind not in orders:
+                continue
+            given = limits if kind in ('motion', 'effort') else motor_limits
+            limit = np.asarray(getattr(given, quantity))
+            # Springs cannot be deflected beyond their range, whether there are limits or not.
+            columns = np.flatnonzero(np.isfinite(limit) | (quantity == 'deflection'))
+            if not len(columns):
+                continue
+            if order >= orders[kind]:
+                raise MotionError(
+                    f'{quantity} is limited, which needs a motion with K >= '
+                    f'{K + order + 1 - orders[kind]} derivatives (the zeroth included), '
+                    f'but K is {K}; give more derivatives, or limits without it.'
+                )
+            names = model.joint_names
+            if actuators is not None and kind in ('position', 'torque'):
+                names = actuators.motor_names
+            self.labels += [(quantity, names[column]) for column in columns]
+            self.limit = np.append(self.limit, limit[columns])
+            with_slack = limit[columns] + _ROUNDING * (limit[columns] + 1.0)
+            self._columns.setdefault(kind, []).append((order, columns, with_slack))
+
+    def _series(self, s: float) -> Iterator[tuple[str, Array]]:
+        """Motion and efforts of joints and motors at a rate, what is cheap first."""
+        s = max(s, _SLOWEST)
+        motion = at_rate(self._motion, s)
+        yield 'motion', motion
+        effort = at_rate(self._static + s * s * self._dynamic, s)
+        if self._model.friction:
+            effort += friction_efforts(self._model, motion[:, 1:-1])
+        yield 'effort', effort
+        if self._actuators is not None:
+            from hodyn_ros.actuators.motors import motor_motion
+
+            stiffness = {
+                name: at_rate(values[..., None], s)[..., 0]
+                for name, values in self._stiffness.items()
+            }
+            motors = motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
+            yield from motors._asdict().items()
+
+    def values(self, s: float) -> Array:
+        """Values (N, C) at a rate; raises DeflectionError where a spring has none."""
+        blocks = [
+            series[:, order, columns]
+            for kind, series in self._series(s)
+            for order, columns, _ in self._columns.get(kind, ())
+        ]
+        return np.concatenate([np.empty((len(self._motion), 0)), *blocks], axis=1)
+
+    def is_exceeded(self, s: float) -> bool:
+        """Whether a limit is exceeded at a rate, or a spring cannot have its torque."""
+        try:
+            return any(
+                bool((np.abs(series[:, order, columns]) > limit).any())
+                for kind, series in self._series(s)
+                for order, columns, limit in self._columns.get(kind, ())
+            )
+        except DeflectionError:
+            return True
 
 
-def _times(motion: TimedMotion, samples: int | ArrayLike) -> Array:
-    """Choose the times at which a function of time is examined."""
-    start, end = float(motion.start_time), float(motion.end_time)
-    if np.ndim(samples) == 0:
-        if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 2:
-            raise MotionError(f'samples is {samples!r}, expected an integer of at least 2.')
-        return np.linspace(start, end, int(samples))
-    times = checked_times(samples, 2)
-    if times[0] < start or times[-1] > end:
-        raise MotionError(
-            f'The samples are from {times[0]:.6g} s to {times[-1]:.6g} s, expected times of the '
-            f'motion, {start:.6g} s to {end:.6g} s.'
-        )
-    return times
+def _scaling_of(played: _Played) -> UniformScaling:
+    """Smallest time factor with which samples keep their limits."""
+    intervals = _kept_intervals(played)
+    factor = _smallest(intervals)
+    limiting = _limiting(played, factor) if factor > 0.0 else None
+    return UniformScaling(factor, limiting, intervals)
 
 
-def _along(problem: _Problem, motion: TimedMotion, times: Array) -> UniformScaling:
-    """Scale a function of time."""
-    refuse_extremes(problem.model, problem.limits, motion)
+def _kept_intervals(
+    played: _Played, smallest: float = 0.0, count: int = _RATES
+) -> FactorIntervals:
+    """All time factors with which samples keep their limits; wrong below the `smallest` one."""
+    slowest, fastest = _TRIED[[0, -1]]
+    if smallest > 0.0:
+        slowest, fastest = _RANGE / smallest, 1.0 / smallest
+    elif len(kept := np.flatnonzero([not played.is_exceeded(s) for s in _TRIED])):
+        fastest = _TRIED[min(kept[-1] + 1, len(_TRIED) - 1)]
+        slowest = _RANGE * fastest
+    else:
+        count = _ALL_RATES
+    rates = np.append(0.0, np.geomspace(slowest, fastest, count))
+    exceeded = np.array([played.is_exceeded(s) for s in rates])
+    edges = [] if exceeded[0] else [0.0]
+    for i in np.flatnonzero(exceeded[1:] != exceeded[:-1]).tolist():
+        low, high = rates[i], rates[i + 1]
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            is_same = played.is_exceeded(middle) == exceeded[i]
+            low, high = (middle, high) if is_same else (low, middle)
+        # The side on which the limits are kept, away from the edge by more than rounding.
+        edges.append(float(high * (1.0 + _EDGE) if exceeded[i] else low * (1.0 - _EDGE)))
+    if len(edges) % 2:
+        edges.append(np.inf)
+    intervals = tuple(
+        (1.0 / high, 1.0 / low if low > 0.0 else np.inf)
+        for low, high in reversed([*zip(edges[::2], edges[1::2])])
+    )
+    if not intervals:
+        raise ScalingError(_no_factor(played))
+    return intervals
 
-    def examined(t: Array) -> list[Quantity]:
-        return problem.quantities(_sampled(problem.model, motion(t, problem.K - 1)), t)
 
-    if _is_sampled(problem.wrench) or problem.stiffness is not None:
-        quantities = examined(times)
-        return scaling_of(quantities, [times] * len(quantities))
-    result = scaling_in_time(examined, with_segments(times, knots_of(motion)))
-    if result.limiting is None:
-        return result
-    assert result.limiting.time is not None
-    nearest = int(np.abs(times - result.limiting.time).argmin())
-    return result._replace(limiting=result.limiting._replace(sample=nearest))
+def _in_both(first: FactorIntervals, second: FactorIntervals) -> FactorIntervals:
+    """Factors that are in both of two sets."""
+    pairs = ((max(a[0], b[0]), min(a[1], b[1])) for a in first for b in second)
+    common = tuple(sorted((low, high) for low, high in pairs if high > low * (1.0 + _NARROWEST)))
+    if not common:
+        raise ScalingError(_NO_FACTOR)
+    return common
 
 
-def _is_sampled(wrench: Wrench | Sequence[Wrench] | WrenchFunction | None) -> bool:
-    """Whether a wrench is known at the samples only, rather than constant or a function."""
-    if wrench is None or callable(wrench):
-        return False
-    given = (wrench,) if isinstance(wrench, Wrench) else wrench
-    return any(np.ndim(item.values) > 2 for item in given)
+def _smallest(intervals: FactorIntervals) -> float:
+    """Smallest factor that is connected to the slow ones; if they are not kept, of all."""
+    slowest = intervals[-1]
+    return slowest[0] if np.isinf(slowest[1]) else intervals[0][0]
 
 
-def _sampled(model: RobotModel, motion: ArrayLike) -> Array:
-    """Check samples (N, K, n)."""
-    samples = checked_motion(model, motion)
-    if samples.ndim != 3 or not len(samples):
-        raise MotionError(
-            f'The motion has shape {samples.shape}, expected (N, K, {model.n_joints}) with N >= 1.'
-        )
-    return samples
+def _limiting(played: _Played, factor: float) -> Limiting:
+    """Find what would be exceeded first with a smaller factor."""
+    s = 1.0 / factor
+    values = played.values(s)
+    try:
+        ratio = np.abs(played.values(s * (1.0 + _FASTER))) / played.limit
+    except DeflectionError as error:
+        # A spring is at the end of its range.
+        sample, column = error.sample[0], played.labels.index(('deflection', error.joint))
+        value = limit = float(values[sample, column])
+    else:
+        sample, column = divmod(int(ratio.argmax()), ratio.shape[1])
+        value = float(values[sample, column])
+        limit = float(np.copysign(played.limit[column], value))
+    time = None if played.times is None else float(played.times[sample])
+    return Limiting(*played.labels[column], sample, value, limit, time)
+
+
+def _no_factor(played: _Played) -> str:
+    """Message that says why no factor exists."""
+    try:
+        values = np.abs(played.values(0.0))
+    except DeflectionError as error:
+        return f'No time factor makes the motion possible. Held still: {error}'
+    if not played.is_exceeded(0.0):
+        return _NO_FACTOR
+    sample, column = divmod(int((values / played.limit).argmax()), values.shape[1])
+    quantity, name = played.labels[column]
+    place = f'sample {sample}' if played.times is None else f'{played.times[sample]:.6g} s'
+    return (
+        f'No time factor makes the motion keep its limits: to hold still at {place}, {name!r} '
+        f'already needs {quantity} = {values[sample, column]:.6g}, more than '
+        f'{played.limit[column]:.6g}. Change the path, the load or the limits.'
+    )
+
+
+def _scaling_in_time(
+    examined: Callable[[Array], _Played], times: Array, knots: Array | None
+) -> UniformScaling:
+    """Smallest time factor of a function of time, examined at these times and at its peaks.
+
+    Also at places of every segment between its knots (L + 1,), if it has some.
+    """
+    if knots is not None:
+        places = int(np.clip(_MOST_PLACES // (len(knots) - 1), _FEWEST_PLACES, _PLACES))
+        fractions = np.arange(places - 1) / (places - 1)
+        inside = knots[:-1, None] + np.diff(knots)[:, None] * fractions
+        # Derivatives may jump at a knot, so that it counts twice: with the last number before it.
+        before = np.maximum(np.nextafter(knots[1:], -np.inf), knots[:-1])
+        every = np.concatenate((times, inside.ravel(), before, knots[-1:]))
+        times = np.unique(every[(every >= times[0]) & (every <= times[-1])])
+    # Each block knows a neighbour on both sides, to see which of its samples are peaks.
+    starts = range(0, len(times), _BLOCK)
+    blocks = [times[max(start - 1, 0) : start + _BLOCK + 1] for start in starts]
+    of_block = lru_cache(maxsize=_REMEMBERED)(lambda number: examined(blocks[number]))
+
+    intervals: FactorIntervals = ((0.0, np.inf),)
+    for number in range(len(blocks)):
+        more = _kept_intervals(of_block(number), intervals[0][0], _FEW_RATES)
+        intervals = _in_both(intervals, more)
+    for _ in range(_PASSES):
+        factor = _smallest(intervals)
+        if factor == 0.0:
+            return UniformScaling(factor, None, intervals)
+        peaks = np.concatenate([_peaks(of_block(k), 1.0 / factor) for k in range(len(blocks))])
+        highest = np.argsort(-peaks[:, 4], kind='stable')[:_MOST_PEAKS]
+        peaks = peaks[np.union1d(highest, peaks[:, 3].argmax())]
+        closest = _closed_in(examined, peaks, 1.0 / factor, (times[0], times[-1]))
+        for part in np.array_split(closest, -(-len(closest) // _BLOCK)):
+            intervals = _in_both(intervals, _kept_intervals(examined(part), intervals[0][0]))
+        if abs(_smallest(intervals) - factor) <= _SETTLED * factor:
+            break
+    factor = _smallest(intervals)
+    return UniformScaling(factor, _limiting(examined(closest), factor), intervals)
+
+
+def _peaks(played: _Played, s: float) -> Array:
+    """Peaks in time of what may exceed its limit next to them, and the highest value, (P, 5).
+
+    Column, time, distance to the farther neighbour, ratio to the limit, how large it may be there.
+    """
+    assert played.times is not None
+    steps = np.concatenate(([0.0], np.diff(played.times), [0.0]))
+    width = np.maximum(steps[:-1], steps[1:])
+    ratio = np.abs(played.values(s)) / played.limit
+    padded = np.pad(ratio, ((1, 1), (0, 0)), mode='edge')
+    before, behind = padded[:-2], padded[2:]
+    # A parabola through three samples rises above the middle one by less than an eighth of what
+    # that one stands above both; the whole of it leaves room for narrower peaks.
+    possible = ratio + (ratio - np.minimum(before, behind))
+    is_peak = (ratio >= before) & (ratio >= behind)
+    is_peak &= (possible > 1.0) | (ratio > _NEAR)
+    is_peak.flat[ratio.argmax()] = True
+    sample, column = np.nonzero(is_peak)
+    values = ratio[sample, column], possible[sample, column]
+    return np.column_stack((column, played.times[sample], width[sample], *values))
+
+
+def _closed_in(
+    examined: Callable[[Array], _Played], peaks: Array, s: float, ends: tuple[float, float]
+) -> Array:
+    """Find times of peaks as exactly as samples can tell."""
+    offsets = np.linspace(-1.0, 1.0, 2 * _AROUND + 1)
+    result = []
+    for part in np.array_split(peaks, -(-len(peaks) * len(offsets) // _BLOCK)):
+        rows, column = np.arange(len(part)), part[:, 0].astype(np.intp)
+        centre, width = part[:, 1], part[:, 2].copy()
+        for _ in range(_ROUNDS):
+            around = np.clip(centre[:, None] + width[:, None] * offsets, *ends)
+            try:
+                values = np.abs(examined(around.ravel()).values(s))
+            except DeflectionError:
+                # Somewhere around a spring is beyond its range, so all of this matters.
+                result.append(around.ravel())
+                break
+            best = values.reshape(*around.shape, -1)[rows, :, column].argmax(axis=1)
+            centre = around[rows, best]
+            width /= _AROUND
+        result.append(centre)
+    return np.unique(np.concatenate(result))

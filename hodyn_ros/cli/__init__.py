@@ -1,1 +1,17 @@
-"""The command `hodyn`: what this package computes, from files to files, without writing code."""
+"""The command `hodyn`, as a group of click; other packages do the work."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hodyn_ros.cli.main import hodyn
+
+__all__ = ['hodyn']
+
+
+def __getattr__(name: str) -> Any:
+    # Not imported with the package: `python -m hodyn_ros.cli.main` would have it twice.
+    if name in __all__:
+        from hodyn_ros.cli.main import hodyn
+
+        return hodyn
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

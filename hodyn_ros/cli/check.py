@@ -3,93 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
 
-from hodyn_ros.cli.options import json_option, limits_option, motion_options, robot_options
-from hodyn_ros.cli.tables import echo_json, instant, number, table
+from hodyn_ros.cli.output import echo_json, instant, name_of, number, show_remarks, table
+from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.files import Results
 from hodyn_ros.names import listed
+from hodyn_ros.plotting.checks import Check, all_checks, all_violations
+from hodyn_ros.plotting.labels import label_of
+from hodyn_ros.plotting.series import checked_results, is_linear
 
-if TYPE_CHECKING:
-    from hodyn_ros.analysis.limits import Violation
-    from hodyn_ros.cli.motions import Problem
-    from hodyn_ros.io import Results
-    from hodyn_ros.plotting.checks import Check
-
-_LIKE = {
-    'motor_velocity': 'velocity',
-    'motor_torque': 'effort',
-    'motor_torque_rate': 'effort_dot',
-    'deflection': 'position',
-}
+VIOLATION = 1
+"""Exit code if a limit is exceeded."""
 
 
-@click.command()
-@robot_options
-@motion_options
-@limits_option
-@json_option
-def command(choice: Any, given: Any, limits: str | None, as_json: bool) -> int:
-    """Compare MOTION with the limits of ROBOT: where is which exceeded, and by how much.
-
-    Position, velocity, acceleration, jerk, torque and torque rate of the joints, and with
-    --actuators velocity, torque and torque rate of the motors and deflections. Limits come from
-    the robot description and from --limits. All are compared at the samples; --rate makes them
-    denser where the motion is a spline. MOTION is a file as for `hodyn compute`.
-
-    A motion whose velocity or acceleration jumps at waypoints, as with --interpolation jtc, has
-    no bound for what follows from it, and counts as one that exceeds a limit.
-
-    The exit code is 0 if all limits are kept, 1 if one is exceeded, 2 if something is wrong.
-
-    For example
-      hodyn check panda motion.csv
-      hodyn check robot.urdf waypoints.yaml --limits limits.yaml --json
-      hodyn check panda motion.csv && echo "may be executed"
-    """
-    from hodyn_ros.cli.main import OK, VIOLATION
-    from hodyn_ros.cli.motions import (
-        compute_results,
-        load_problem,
-        show_remarks,
-        violations_of,
-    )
-
-    problem = load_problem(choice, given, limits)
-    results = compute_results(problem, given)
-    violations = violations_of(problem, results)
+def check(given: Given, as_json: bool) -> int:
+    """Compare a motion with the limits, and return the exit code."""
+    problem = load_problem(given)
+    results = problem.results()
+    checked = checked_results(results, problem.model)
+    checks = all_checks(checked, problem.model, problem.limits, problem.motor_limits)
+    data = _data(problem, results, checks)
     if as_json:
-        echo_json(_data(problem, results, violations))
+        echo_json(data)
     else:
         show_remarks(results.remarks)
-        click.echo(_text(problem, results, violations))
-    return VIOLATION if violations or _has_jumps(results) else OK
+        click.echo(_text(data, checks))
+    return 0 if data['is_kept'] else VIOLATION
 
 
-def _data(
-    problem: Problem, results: Results, violations: Sequence[Violation]
-) -> dict[str, Any]:
+def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[str, Any]:
     """Everything for programs."""
-    checks = _checks(problem, results)
+    violations = all_violations(results, problem.model, **problem.limiting)
+    # The efforts jump along the motion, so that their rate has no bound.
+    has_jumps = results.continuous_order < 0
     return {
         'robot': problem.model.name,
         'motion': results.name,
         'samples': len(results),
         'start': results.times[0],
         'end': results.times[-1],
-        'largest_step': _largest_step(results),
-        'limits_from': problem.limits.origin,
-        'is_kept': not violations and not _has_jumps(results),
-        'has_jumps': _has_jumps(results),
+        # Within which nothing is compared [s].
+        'largest_step': float(np.diff(results.times).max(initial=0.0)),
+        'limits_from': problem.limits_from,
+        'is_kept': not violations and not has_jumps,
+        'has_jumps': has_jumps,
         'violations': [
             {
-                **violation._asdict(),
-                'time': results.times[violation.sample],
-                'unit': _unit(problem, results, violation.quantity, violation.joint_name),
+                **found._asdict(),
+                'time': results.times[found.sample],
+                'unit': label_of(
+                    found.quantity, is_linear(results, problem.model, found.joint_name)
+                ).plain_unit,
             }
-            for violation in violations
+            for found in violations
         ],
         'used': [
             {
@@ -104,46 +74,37 @@ def _data(
     }
 
 
-def _text(problem: Problem, results: Results, violations: Sequence[Violation]) -> str:
+def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
     """Everything for people."""
-    from hodyn_ros.cli.robot_summary import NAMES
-
     lines = [
-        f'{results.name}: {len(results)} samples from {instant(results.times[0])} s to '
-        f'{instant(results.times[-1])} s, at most {number(_largest_step(results))} s apart',
-        f'limits: {problem.limits.origin}',
+        f'{data["motion"]}: {data["samples"]} samples from {instant(data["start"])} s to '
+        f'{instant(data["end"])} s, at most {number(data["largest_step"])} s apart',
+        f'limits: {data["limits_from"]}',
         '',
     ]
-    if violations:
-        rows = [
-            (
-                NAMES.get(violation.quantity, violation.quantity),
-                violation.joint_name,
-                instant(results.times[violation.sample]),
-                number(violation.value),
-                number(violation.limit),
-                _excess(violation),
-                f'[{_unit(problem, results, violation.quantity, violation.joint_name)}]',
-            )
-            for violation in violations
-        ]
+    if violations := data['violations']:
+        rows = []
+        for found in violations:
+            quantity, value, limit = found['quantity'], found['value'], found['limit']
+            excess = f'{100.0 * abs(value - limit) / abs(limit or 1.0):.1f} %'
+            if quantity == 'position' or limit == 0.0:
+                # Relative to where the zero of a joint happens to be it says nothing.
+                excess = number(abs(value - limit), 3)
+            rows.append((
+                name_of(quantity), found['joint_name'], instant(found['time']), number(value),
+                number(limit), excess, f'[{found["unit"]}]',
+            ))  # fmt: skip
         head = ('exceeded', 'joint', 'worst at\n[s]', 'value', 'limit', 'by', 'unit')
         lines += [table(head, rows), '']
-    checks = _checks(problem, results)
-    uses = [
-        (
-            NAMES.get(check.quantity, check.quantity),
-            '' if check.worst is None else f'{100.0 * check.shares[check.worst]:.1f} %',
-            _verdict(check),
-        )
-        for check in checks
-    ]
+    uses = []
+    for check in checks:
+        used = '' if check.worst is None else f'{100.0 * check.shares[check.worst]:.1f} %'
+        uses.append((name_of(check.quantity), used, _verdict(check)))
     lines += [table(('quantity', 'used of its limit', ''), uses), '']
     count = len(violations)
     if violations:
-        what = 'limit is' if count == 1 else 'limits are'
-        lines.append(f'{count} {what} exceeded.')
-    if _has_jumps(results):
+        lines.append(f'{count} {"limit is" if count == 1 else "limits are"} exceeded.')
+    if data['has_jumps']:
         lines.append(
             'The torques jump at waypoints, so there is no bound for torque rate and jerk: the '
             'motion keeps no limits of them.'
@@ -151,25 +112,6 @@ def _text(problem: Problem, results: Results, violations: Sequence[Violation]) -
     elif not violations:
         lines.append('All limits that could be checked are kept.')
     return '\n'.join(lines)
-
-
-def _has_jumps(results: Results) -> bool:
-    """Whether the efforts jump along the motion, so that their rate has no bound."""
-    return results.continuous_order < 0
-
-
-def _largest_step(results: Results) -> float:
-    """Compute the longest time between samples, within which nothing is compared [s]."""
-    return float(np.diff(results.times).max(initial=0.0))
-
-
-def _checks(problem: Problem, results: Results) -> tuple[Check, ...]:
-    from hodyn_ros.plotting.checks import all_checks
-    from hodyn_ros.plotting.source import checked_source
-
-    source = checked_source(results, problem.model)
-    motors = problem.drives.limits if problem.drives is not None else None
-    return all_checks(source, problem.limits.values, motors)
 
 
 def _verdict(check: Check) -> str:
@@ -182,24 +124,6 @@ def _verdict(check: Check) -> str:
     without = [name for name, has in zip(check.subjects, check.is_limited) if not has]
     if without:
         words.append(f'no limit for {listed(without)}')
-    known = int(np.min(check.n_known[check.is_limited]))
-    if known < check.n_samples:
-        words.append(f'known at {known} of {check.n_samples} samples only')
+    if check.n_least < check.n_samples:
+        words.append(f'known at {check.n_least} of {check.n_samples} samples only')
     return '; '.join(word for word in words if word)
-
-
-def _excess(violation: Violation) -> str:
-    excess = abs(violation.value - violation.limit)
-    if violation.quantity == 'position' or violation.limit == 0.0:
-        return number(excess, 3)  # relative to where the zero of a joint happens to be: nothing
-    return f'{100.0 * excess / abs(violation.limit):.1f} %'
-
-
-def _unit(problem: Problem, results: Results, quantity: str, name: str) -> str:
-    """Name the unit of a quantity of a joint, or of a motor, which moves as its joint."""
-    from hodyn_ros.cli.robot_summary import unit
-
-    joint = dict(zip(results.motor_names, results.motor_joints)).get(name, name)
-    model = problem.model
-    kind = model.joint_types[model.joint_names.index(joint)]
-    return unit(_LIKE.get(quantity, quantity), kind)

@@ -6,16 +6,17 @@ reference (5, n), the motion of the links and that of the motors, and return the
 motors.
 """
 
-from hodyn_ros.control.controller import Command, Controller, warm_up
-from hodyn_ros.control.feed_forward import (
+from hodyn_ros.control.controller import Command, Controller, gains_from_poles, warm_up
+from hodyn_ros.control.laws import (
+    ControlWarning,
     FeedForwardController,
+    FlatnessController,
     MotorGains,
     PDGravity,
     RigidComputedTorque,
+    make_controller,
     motor_gains,
 )
-from hodyn_ros.control.flatness import ControlWarning, FlatnessController
-from hodyn_ros.control.gains import gains_from_poles
 
 __all__ = [
     'Command',
@@ -27,6 +28,7 @@ __all__ = [
     'PDGravity',
     'RigidComputedTorque',
     'gains_from_poles',
+    'make_controller',
     'motor_gains',
     'warm_up',
 ]

@@ -1,25 +1,34 @@
-"""What all controllers have in common: one call, and limits of the motor torques."""
+"""What all controllers have in common: one call, limits of the motor torques, and gains."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.control.drives import Drives
+from hodyn_ros.actuators.actuator import RigidDrive
+from hodyn_ros.actuators.assignment import Actuators, SingleMotors
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
-from hodyn_ros.errors import ControlError, MotionError
+from hodyn_ros.errors import ActuatorError, ControlError, MotionError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import joint_order
 
 Array = NDArray[np.float64]
+
+Poles = Union[float, Sequence[complex]]  # noqa: UP007
+"""Of one joint: its poles [rad/s], or the bandwidth w [rad/s] that puts all of them at -w."""
 
 _INVERSE_FACTORIALS = np.array([1.0, 1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0])
 # Of positions and of accelerations by torques, for numerical derivatives.
 _DIFFERENCE = 1e-4
+# Of an imaginary part that rounding leaves, relative to the coefficient.
+_ROUNDING = 1e-9
 _STATE = ('q', 'qd', 'theta', 'thetad')
 
 
@@ -51,14 +60,15 @@ class Controller(ABC):
         Largest motor torque in both directions [N m] or [N]; infinite where there is none.
     lead : float
         How much later than the measurement the torque acts, in the mean [s]: half of the period
-        for which it is held. References are those of that later time. Zero is for continuous
-        time. A known delay until the torque is applied may be added for the motor-side laws, not
-        for `FlatnessController`.
+        for which it is held. References are those of that later time. A known delay may be added
+        for the motor-side laws, not for `FlatnessController`.
 
     Attributes
     ----------
     orders : int
         How many rows of a reference the law looks at: 5 if it needs position to snap.
+    is_elastic : ndarray of bool, shape (n,)
+        Which joints have a spring.
 
     Raises
     ------
@@ -76,23 +86,19 @@ class Controller(ABC):
         torque_limits: ArrayLike | None = None,
         lead: float = 0.0,
     ) -> None:
-        self.drives = Drives(model, actuators)
-        self.model = model
-        n = model.n_joints
+        self.motors = controlled_motors(model, actuators)
+        self.model, n = model, model.n_joints
+        kinds = [isinstance(actuators[name], SeriesElastic) for name in model.joint_names]
+        self.is_elastic = np.array(kinds, dtype=bool)
+        self.elastic = np.flatnonzero(self.is_elastic)
+        self.rigid = np.flatnonzero(~self.is_elastic)
         self.torque_limits = per_joint(
             'torque_limits', np.inf if torque_limits is None else torque_limits, n, np.inf
         )
-        is_number = isinstance(lead, (int, float, np.integer, np.floating))
-        if not is_number or isinstance(lead, bool) or not 0.0 <= lead < np.inf:
-            raise ControlError(f'The lead is {lead!r}, expected zero or more seconds.')
-        self.lead = float(lead)
+        self.lead = checked_number('The lead', lead, ControlError, least=0.0, unit='s')
 
     def command(
-        self,
-        reference: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike,
-        theta: ArrayLike,
+        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Array:
         """Motor torques for a measured state.
@@ -124,40 +130,15 @@ class Controller(ABC):
         return self.evaluate(reference, q, qd, theta, thetad).torque
 
     def evaluate(
-        self,
-        reference: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike,
-        theta: ArrayLike,
+        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Command:
-        """Motor torques for a measured state, and what they would be without limits.
-
-        Parameters
-        ----------
-        reference, q, qd, theta, thetad
-            See `command`.
-
-        Returns
-        -------
-        Command
-
-        Raises
-        ------
-        MotionError, DeflectionError
-            See `command`.
-        """
+        """Motor torques as from `command`, and what they would be without limits."""
         state = self._state(q, qd, theta, thetad)
         return self.limited(self._demand(self._reference(reference), state))
 
     def limited(self, demand: Array) -> Command:
-        """Torques within the limits.
-
-        Raises
-        ------
-        MotionError
-            If a torque is not finite: the state is out of all proportion.
-        """
+        """Torques within the limits; a `MotionError` if one is not finite."""
         if not np.isfinite(demand).all():
             joint = int(np.argmin(np.isfinite(demand)))
             raise MotionError(
@@ -167,12 +148,7 @@ class Controller(ABC):
         return Command(np.clip(demand, -self.torque_limits, self.torque_limits), demand)
 
     def static_stiffness(self, position: ArrayLike) -> Array:
-        """How stiff the links are that the law holds in a position.
-
-        Parameters
-        ----------
-        position : array-like, shape (n,)
-            Where the robot is to rest.
+        """How stiff the links are that the law holds at rest in a position (n,).
 
         Returns
         -------
@@ -180,23 +156,18 @@ class Controller(ABC):
             Constant torque on one link that the law does not know of, by how far this joint has
             moved when the robot has come to rest [N m/rad] or [N/m], for small torques; negative
             where it moves against the torque.
-
-        Raises
-        ------
-        MotionError, DeflectionError
-            See `command`.
         """
         model, n = self.model, self.model.n_joints
         reference = np.zeros((5, n))
         fill(reference[0], 'position', position)
-        inertia = np.diagonal(mass_matrix(model, reference[:1])[0]) + self.drives.inertia
+        inertia = np.diagonal(mass_matrix(model, reference[:1])[0]) + self.motors.inertia
 
         def missing(moved: Array, pushed: Array) -> Array:
             """Motor torques that the law wants beyond what keeps the robot at rest."""
             state = np.zeros((4, n))
             state[0] = reference[0] + moved
             torque: Array = gravity_effort(model, state[:1]) - pushed
-            state[2] = state[0] + self.drives.deflections(torque)[0]
+            state[2] = state[0] + self.motors.deflections(torque)[0]
             excess: Array = self._demand(reference, state) - torque[0]
             return excess
 
@@ -215,28 +186,153 @@ class Controller(ABC):
         Both are finite.
         """
 
-    def _state(
-        self, q: ArrayLike, qd: ArrayLike, theta: ArrayLike, thetad: ArrayLike
-    ) -> Array:
-        """State (4, n): q, q', theta, theta'; the motors of rigid drives are where the links are.
-
-        Raises
-        ------
-        MotionError
-            If a shape is wrong or a value is not finite.
-        """
+    def _state(self, q: ArrayLike, qd: ArrayLike, theta: ArrayLike, thetad: ArrayLike) -> Array:
+        """State (4, n): q, q', theta, theta'; rigid motors are where the links are."""
         state = np.empty((4, self.model.n_joints))
         for row, name, values in zip(state, _STATE, (q, qd, theta, thetad)):
             fill(row, name, values)
-        rigid = self.drives.rigid
-        if len(rigid):
-            state[2:, rigid] = state[:2, rigid]
+        state[2:, self.rigid] = state[:2, self.rigid]
         return state
 
     def _reference(self, reference: ArrayLike) -> Array:
         rows = np.empty((5, self.model.n_joints))
         fill(rows, 'reference', reference)
         return rows
+
+
+def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
+    """Motors and springs of all joints at once, or ControlError if no control law can use them."""
+    if not isinstance(model, RobotModel):
+        raise ControlError(f'The model is of type {type(model).__name__}, not a RobotModel.')
+    if not isinstance(actuators, Actuators):
+        raise ControlError(
+            f'The actuators are of type {type(actuators).__name__}, expected '
+            'Actuators(model, {joint: actuator}).'
+        )
+    try:
+        actuators.check_suits(model)
+    except ActuatorError as error:
+        raise ControlError(str(error)) from None
+    for name, actuator in actuators.by_joint.items():
+        if actuator.needs_times:
+            raise ControlError(
+                f'The spring of joint {name!r} has a damper, expected none: with it, torques of '
+                'the motor act on a lower derivative of the motion of the link. Small damping may '
+                'be left out here.'
+            )
+        if type(actuator) not in (RigidDrive, SeriesElastic):
+            raise ControlError(
+                f'The actuator of joint {name!r} is {type(actuator).__name__}, expected '
+                'SeriesElastic or RigidDrive.'
+            )
+    return actuators.single
+
+
+def friction_of(motors: SingleMotors, velocity: Array) -> Array:
+    """Friction of the motors at their velocities, shape (n,)."""
+    effort = np.zeros((1, velocity.size))
+    motors.add_friction(velocity[None], effort)
+    torque: Array = effort[0]
+    return torque
+
+
+def gains_from_poles(poles: ArrayLike) -> Array:
+    """Gains that give a chain of integrators the wanted poles.
+
+    With e the error and e^(N) = -(k_0 e + k_1 e' + ... + k_{N-1} e^(N-1)) the error dynamics have
+    these poles.
+
+    Parameters
+    ----------
+    poles : array-like of complex, shape (N,)
+        In the left half plane, complex ones in conjugate pairs [rad/s].
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        k_0 ... k_{N-1}; k_i in [1/s^(N-i)].
+
+    Raises
+    ------
+    ControlError
+        If a pole is not stable or lacks its conjugate, or gains are infinite or zero.
+    """
+    try:
+        given = np.atleast_1d(np.asarray(poles, dtype=np.complex128))
+    except (TypeError, ValueError):
+        raise ControlError(f'The poles are {poles!r}, expected numbers [rad/s].') from None
+    if given.ndim != 1 or not np.isfinite(given).all() or np.any(given.real >= 0.0):
+        raise ControlError(
+            f'The poles are {_shown(given)}, expected finite numbers with negative real parts.'
+        )
+    with np.errstate(over='ignore', under='ignore', invalid='ignore'):
+        coefficients = np.asarray(np.poly(given), dtype=np.complex128)[:0:-1]
+    if np.any(abs(coefficients.imag) > _ROUNDING * abs(coefficients)):
+        raise ControlError(
+            f'The poles are {_shown(given)}, expected complex ones in conjugate pairs.'
+        )
+    if not np.all((coefficients.real > 0.0) & np.isfinite(coefficients)):
+        raise ControlError(
+            f'The poles are {_shown(given)}, too far from or too close to zero: the gains would '
+            'be infinite or zero.'
+        )
+    return np.ascontiguousarray(coefficients.real)
+
+
+def joint_gains(
+    joint_names: Sequence[str],
+    orders: Sequence[int],
+    poles: Poles | ArrayLike | Mapping[str, Poles],
+) -> Array:
+    """Gains (N, n) of several joints, from bandwidths or poles as of `FlatnessController`.
+
+    `[i, j]` multiplies the i-th derivative of the error of joint j, which has `orders[j]`
+    integrators; zero stands where these are less than N, the largest of them.
+    """
+    n = len(joint_names)
+    gains = np.zeros((max(orders, default=0), n))
+    for j, (name, order, given) in enumerate(
+        zip(joint_names, orders, _of_joints(joint_names, poles))
+    ):
+        own = np.asarray(given)
+        if own.ndim == 0:
+            what = f'The bandwidth of joint {name!r}'
+            own = np.full(
+                order, -checked_number(what, given, ControlError, above=0.0, unit='rad/s')
+            )
+        if own.shape != (order,):
+            raise ControlError(
+                f'Joint {name!r} has {own.size} poles, expected {order} of them, or a bandwidth.'
+            )
+        try:
+            gains[:order, j] = gains_from_poles(own)
+        except ControlError as error:
+            raise ControlError(f'Joint {name!r}: {error}') from None
+    return gains
+
+
+def _of_joints(
+    joint_names: Sequence[str], poles: Poles | ArrayLike | Mapping[str, Poles]
+) -> list[Poles]:
+    if isinstance(poles, Mapping):
+        order = joint_order(tuple(poles), joint_names)
+        values = list(poles.values())
+        return [values[index] for index in order]
+    try:
+        array = np.asarray(poles, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))  # of no use
+    n = len(joint_names)
+    if isinstance(poles, bool) or array.shape not in ((), (n,)):
+        raise ControlError(
+            f'The poles are {poles!r}, expected a bandwidth [rad/s], {n} of them, or a mapping of '
+            'joint names to bandwidths or poles.'
+        )
+    return [float(value) for value in np.broadcast_to(array, (n,))]
+
+
+def _shown(poles: NDArray[np.complex128]) -> str:
+    return ', '.join(f'{pole:.6g}' for pole in poles.ravel()[:8])
 
 
 def middle_of_range(model: RobotModel) -> Array:
@@ -255,13 +351,7 @@ def shifted(motion: Array, time: float) -> Array:
 
 
 def fill(target: Array, name: str, values: ArrayLike) -> None:
-    """Copy an argument of a control law into an array of the shape that is expected.
-
-    Raises
-    ------
-    MotionError
-        If it has another shape or holds NaN or infinite values.
-    """
+    """Copy an argument of a control law into an array, or raise a `MotionError`."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -274,13 +364,7 @@ def fill(target: Array, name: str, values: ArrayLike) -> None:
 
 
 def per_joint(name: str, values: ArrayLike, n: int, highest: float = np.finfo(float).max) -> Array:
-    """Values of all joints, from one for all or one each.
-
-    Raises
-    ------
-    ControlError
-        If they are not one or n numbers above zero.
-    """
+    """Positive values of n joints, from one for all or one each, or a `ControlError`."""
     try:
         array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)))
     except (TypeError, ValueError):
@@ -292,10 +376,7 @@ def per_joint(name: str, values: ArrayLike, n: int, highest: float = np.finfo(fl
 
 
 def warm_up(model: RobotModel) -> None:
-    """Have everything compiled that the controllers compute with a model.
-
-    Without it the first seconds of control are slower, see `RobotModel.warm_up`.
-    """
+    """Have compiled what controllers compute with a model; or the first seconds are slower."""
     motion = np.zeros((5, model.n_joints))
     model.warm_up(
         2, lambda: mass_matrix(model, motion[:1]), lambda: gravity_effort(model, motion[:1])

@@ -1,1 +1,39 @@
-"""Inverse dynamics with time derivatives: one file a formulation; `inverse` is the entry."""
+"""Inverse dynamics with time derivatives, one file a formulation, and terms of the equations."""
+
+from hodyn_ros.dynamics.inverse import (
+    ENGINE,
+    FORMULATIONS,
+    BodyEfforts,
+    Formulation,
+    LinkMotionEfforts,
+    chosen_algorithm,
+    inter_body_wrenches,
+    inverse_dynamics,
+    inverse_dynamics_from_link_motion,
+)
+from hodyn_ros.dynamics.matrices import coriolis_matrix, gravity_effort, mass_matrix
+from hodyn_ros.dynamics.wrenches import (
+    Wrench,
+    brought_to_rest,
+    tool_weight,
+    wrench_from_frame,
+)
+
+__all__ = [
+    'ENGINE',
+    'FORMULATIONS',
+    'BodyEfforts',
+    'Formulation',
+    'LinkMotionEfforts',
+    'Wrench',
+    'brought_to_rest',
+    'chosen_algorithm',
+    'coriolis_matrix',
+    'gravity_effort',
+    'inter_body_wrenches',
+    'inverse_dynamics',
+    'inverse_dynamics_from_link_motion',
+    'mass_matrix',
+    'tool_weight',
+    'wrench_from_frame',
+]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.kinematics.body import body_poses
+from hodyn_ros.kinematics.joints import body_poses
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import bracket, coadjoint
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -22,21 +22,7 @@ Array = NDArray[np.float64]
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
-    """Efforts of all bodies' joints and their first and second time derivatives.
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, 3 <= K <= 5.
-    applied : mapping of int to ndarray, shape (N, K-2, 6)
-        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
-        frame, and its componentwise derivatives.
-
-    Returns
-    -------
-    ndarray, shape (N, K-2, n_bodies)
-    """
+    """Efforts and two time derivatives, see `inverse.BodyEfforts`; K <= 5."""
     N, K, n_bodies = coordinates.shape
     # Derivatives that are not given do not enter the orders that are returned.
     motion = np.zeros((N, 5, n_bodies))

@@ -1,16 +1,11 @@
 """Equations of motion in closed form, Q = M q2d + C qd + Q_grav + Q_ext, with time derivatives.
 
 Source: Mueller and Kumar 2021, "Closed-form time derivatives of the equations of motion of rigid
-body systems", eqs. (8) to (57), whose numbers are quoted below, extended from chains to trees. All
-bodies are stacked: a system matrix has one block of 6 rows for each body. Orders up to 2 are
-written out as in the paper (`written_out`), any order follows from Leibniz's rule (`series`). The
-cost grows with the cube of the number of bodies; the recursive formulations are the fast ones.
-
-Trees: the block (i, j) of A is Ad_{C_i,j} where body j lies on the way from body i to the base (or
-is i itself) and zero elsewhere, so that A = (I - D)^-1 with the block (i, p(i)) of D equal to
-Ad_{C_i,p(i)}. With dD/dt = -a D, eq. (18) and all that follows from it hold unchanged. (In the
-sentence before eq. (19), "Ad_{C_i,-1}" means Ad_{C_i,i-1}.) Nothing here depends on the type of
-the joint screws X: revolute, prismatic or helical.
+body systems", eqs. (8) to (57), whose numbers are quoted below, extended from chains to trees as
+on the page `doc/formulations/closed_form.rst`. (In the sentence before eq. (19), "Ad_{C_i,-1}"
+means Ad_{C_i,i-1}.) All bodies are stacked: a system matrix has one block of 6 rows for each body.
+Orders up to 2 are written out as in the paper (`written_out`), any order follows from Leibniz's
+rule (`series`). The cost grows with the cube of the number of bodies.
 """
 
 from __future__ import annotations
@@ -37,23 +32,10 @@ _NUMBERS_IN_BLOCK = 2**15
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
-    """Efforts of all bodies' joints and their time derivatives.
+    """Efforts and their time derivatives, see `inverse.BodyEfforts`.
 
     Orders up to 2 are those that the paper writes out; if more are asked for, all follow from
     Leibniz's rule.
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, K >= 3.
-    applied : mapping of int to ndarray, shape (N, K-2, 6)
-        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
-        frame, and its componentwise derivatives.
-
-    Returns
-    -------
-    ndarray, shape (N, K-2, n_bodies)
     """
     N, K, n_bodies = coordinates.shape
     efforts = written_out_efforts if K <= 5 else leibniz_efforts
@@ -69,19 +51,8 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
 def written_out_efforts(model: RobotModel, coordinates: Array, W: Array) -> Array:
     """Efforts and their first and second derivatives from the printed expressions.
 
-    Source: Mueller and Kumar 2021, eqs. (1), (28) and (38).
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, 3 <= K <= 5.
-    W : ndarray, shape (N, K-2, 6 n_bodies)
-        System wrench of eq. (27): the wrenches that the bodies exert on the environment.
-
-    Returns
-    -------
-    ndarray, shape (N, K-2, n_bodies)
+    Source: Mueller and Kumar 2021, eqs. (1), (28) and (38). W, shape (N, K-2, 6 n_bodies), is the
+    system wrench of eq. (27): the wrenches that the bodies exert on the environment.
     """
     orders = coordinates.shape[1] - 2
     system = written_out(model, coordinates)
@@ -122,18 +93,6 @@ def leibniz_efforts(model: RobotModel, coordinates: Array, W: Array) -> Array:
     """Efforts and their derivatives of any order by Leibniz's rule, applied to eq. (1).
 
     Q^(k) = sum_j binomial(k, j) (M^(j) q^(k-j+2) + C^(j) q^(k-j+1)) + Q_grav^(k) + Q_ext^(k).
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, K >= 3.
-    W : ndarray, shape (N, K-2, 6 n_bodies)
-        System wrench of eq. (27): the wrenches that the bodies exert on the environment.
-
-    Returns
-    -------
-    ndarray, shape (N, K-2, n_bodies)
     """
     orders = coordinates.shape[1] - 2
     q = list(np.moveaxis(coordinates, 1, 0)[..., None])
@@ -164,18 +123,7 @@ class SystemMatrices(NamedTuple):
 
 
 def system_matrices(model: RobotModel, positions: Array) -> SystemMatrices:
-    """System matrices that depend on the position of the joints alone.
-
-    Parameters
-    ----------
-    model : RobotModel
-    positions : ndarray, shape (N, n_bodies)
-        Joint positions of the bodies.
-
-    Returns
-    -------
-    SystemMatrices
-    """
+    """System matrices that depend on the joint positions of the bodies alone, (N, n_bodies)."""
     n_bodies = model.n_bodies
     own = np.broadcast_to(np.eye(6), (n_bodies, 6, 6))
     A, U = map(_stacked, _along_the_tree(model, positions[:, None], own))
@@ -188,30 +136,16 @@ def system_matrices(model: RobotModel, positions: Array) -> SystemMatrices:
 def matrix_a(model: RobotModel, rates: Array) -> Array:
     """Matrix a = diag(qd_i ad_X_i), eq. (13); of higher derivatives of q, its time derivatives.
 
-    Parameters
-    ----------
-    model : RobotModel
-    rates : ndarray, shape (N, n_bodies)
-        The derivative of order k + 1 of the bodies' joint positions gives that of order k of a.
-
-    Returns
-    -------
-    ndarray, shape (N, 6 n_bodies, 6 n_bodies)
+    The derivative of order k + 1 of the bodies' joint positions, shape (N, n_bodies), gives that
+    of order k of a, shape (N, 6 n_bodies, 6 n_bodies).
     """
     return _block_diagonal(rates[..., None, None] * se3.ad(model.X))
 
 
 def matrix_b(V: Array) -> Array:
-    """Matrix b = diag(ad_V_i), eq. (23); of derivatives of the twists, its time derivatives.
+    """Matrix b = diag(ad_V_i), eq. (23), of the system twist of eq. (8), or a derivative of both.
 
-    Parameters
-    ----------
-    V : ndarray, shape (N, 6 n_bodies, 1)
-        System twist, eq. (8), or a derivative of it.
-
-    Returns
-    -------
-    ndarray, shape (N, 6 n_bodies, 6 n_bodies)
+    Shape (N, 6 n_bodies, 6 n_bodies), from (N, 6 n_bodies, 1).
     """
     return _block_diagonal(se3.ad(V.reshape(len(V), V.shape[1] // 6, 6)))
 
@@ -241,18 +175,7 @@ class WrittenOut(NamedTuple):
 
 
 def written_out(model: RobotModel, coordinates: Array) -> WrittenOut:
-    """System matrices with the first and second derivatives that the paper writes out.
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, 3 <= K <= 5.
-
-    Returns
-    -------
-    WrittenOut
-    """
+    """System matrices with the first and second derivatives that the paper writes out, K <= 5."""
     orders = coordinates.shape[1] - 2
     q, qd, q2d, *higher = np.moveaxis(coordinates, 1, 0)
     A, X, M, U = system_matrices(model, q)
@@ -357,17 +280,8 @@ class SystemSeries(NamedTuple):
 def series(model: RobotModel, coordinates: Array) -> SystemSeries:
     """System matrices and their time derivatives of any order, by Leibniz's rule.
 
-    J = A X comes from `_along_the_tree`; V^(k) = (J qd)^(k), eq. (8).
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, K >= 1.
-
-    Returns
-    -------
-    SystemSeries
+    J = A X comes from `_along_the_tree`; V^(k) = (J qd)^(k), eq. (8). The coordinates have the
+    shape (N, K, n_bodies), K >= 1.
     """
     J, U = _along_the_tree(model, coordinates, model.X[..., None])
     rates = list(np.moveaxis(coordinates, 1, 0)[1:, :, None, :, None])

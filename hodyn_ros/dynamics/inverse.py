@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy import empty, ndarray
@@ -18,30 +20,71 @@ from hodyn_ros.dynamics import (
     nth_order,
     spatial,
 )
-from hodyn_ros.dynamics.additions import add_friction_and_armature
-from hodyn_ros.dynamics.compiled import COMPILED_BLOCK, compiled_efforts
-from hodyn_ros.dynamics.samples import BLOCK, Compute, Samples, on_bodies
-from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
     HIGHEST_ORDER,
-    STRAIGHT_LINE,
-    engine_of,
+    Efforts,
+    Engine,
     refuses,
 )
-from hodyn_ros.engine.robot_program import Attachment
-from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.joints import independent_efforts
+from hodyn_ros.engine.frames import frames_of
+from hodyn_ros.engine.program import Attachment
+from hodyn_ros.errors import HodynError, MotionError, WrenchError
+from hodyn_ros.kinematics.forward import LinkMotion
+from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
+from hodyn_ros.kinematics.joints import (
+    body_coordinates,
+    independent_efforts,
+    motion_array,
+    overflow,
+    refuse_not_finite,
+)
+from hodyn_ros.lie import se3
+from hodyn_ros.model.friction import JointFriction
 from hodyn_ros.model.robot import BASE, RobotModel
+
+if TYPE_CHECKING:
+    from hodyn_ros.engine.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-BodyEfforts = Callable[[RobotModel, Array, Mapping[int, Array]], Array]
+# Samples that NumPy computes together: large enough to hide the cost of Python, small enough for
+# the intermediate arrays to stay in the cache.
+BLOCK = 256
+# Samples whose arrays are converted together for compiled code, if they have to be.
+COMPILED_BLOCK = 2**16
+
+
+class BodyEfforts(Protocol):
+    """What a formulation is: a function of this kind.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Revolute, prismatic and helical joints of any pitch, in a tree.
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 3: the position and its derivatives [rad/s^k], [m/s^k].
+    applied : mapping of int to ndarray, shape (N, K-2, 6)
+        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
+        frame, and its componentwise derivatives.
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n_bodies)
+        Efforts of all bodies' joints and their time derivatives [N m/s^m], [N/s^m], without
+        friction and armature.
+    """
+
+    def __call__(
+        self, model: RobotModel, coordinates: Array, applied: Mapping[int, Array], /
+    ) -> Array:
+        """Compute the efforts."""
 
 
 class Formulation(NamedTuple):
-    """A way to compute the efforts of all bodies' joints; see `nth_order.body_efforts`."""
+    """A way to compute the efforts of all bodies' joints."""
 
     body_efforts: BodyEfforts
     highest_order: int | None
@@ -59,14 +102,12 @@ FORMULATIONS = {
     'newton_euler': Formulation(newton_euler.body_efforts, 0),
 }
 
-
 ENGINE = {
     'engine': None,
     'compiled_robot': COMPILED_ROBOT,
     'compiled_tree': COMPILED_TREE,
-    'straight_line': STRAIGHT_LINE,
 }
-"""Names of the engine's kernels: the one that suits the robot and the machine, and each form."""
+"""Names of the engine's kernels: the one that suits the robot, and each form."""
 
 
 def inverse_dynamics(
@@ -126,7 +167,7 @@ def inverse_dynamics(
         # One sample in a control loop: the compiled call checks the rest of its arguments. (It
         # may take other classes for plain arrays, those with masked values too.)
         try:
-            shape, single, table = model.derived[motion.shape]
+            shape, single, table = model.derived.efforts[motion.shape]
             effort = empty(shape) if out is None else out
         except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
             pass
@@ -137,7 +178,7 @@ def inverse_dynamics(
             except Exception:
                 if not refuses(motion, effort) and effort.ndim == 2:
                     raise
-    samples = Samples(model, motion, wrench)
+    samples = _Samples(model, motion, wrench)
     if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
         raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
     _, compute, block = _choose(model, algorithm, samples, int(num_threads))
@@ -152,11 +193,6 @@ def chosen_algorithm(
 ) -> str:
     """Name of the algorithm that `inverse_dynamics` would use for these arguments at this moment.
 
-    Parameters
-    ----------
-    model, motion, wrench, algorithm
-        See `inverse_dynamics`.
-
     Returns
     -------
     str
@@ -165,39 +201,240 @@ def chosen_algorithm(
     Raises
     ------
     MotionError, WrenchError, HodynError
-        See `inverse_dynamics`.
+        As `inverse_dynamics`.
     """
-    return _choose(model, algorithm, Samples(model, motion, wrench), 1, ask=True).name
+    return _choose(model, algorithm, _Samples(model, motion, wrench), 1, ask=True).name
+
+
+class LinkMotionEfforts(NamedTuple):
+    """Joint efforts of a link motion, and the joint motion that they belong to."""
+
+    effort: Array
+    """Efforts and derivatives, shape (..., K-2, n), as `inverse_dynamics` returns them."""
+    motion: Array
+    """Joint motion, shape (..., K, n)."""
+    kinematics: InverseKinematicsSolution
+    """The whole result of `inverse_kinematics`, with the same motion."""
+
+
+def inverse_dynamics_from_link_motion(
+    model: RobotModel,
+    link_motion: LinkMotion | tuple[ArrayLike, ArrayLike],
+    link: str | None = None,
+    expressed_in: str = 'body',
+    *,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    algorithm: str = 'auto',
+    **options: Any,
+) -> LinkMotionEfforts:
+    """Joint efforts and their exact time derivatives from the motion of a link.
+
+    Parameters
+    ----------
+    model : RobotModel
+    link_motion : LinkMotion or (pose, twist)
+        Pose, shape (..., 4, 4), and twist with derivatives, shape (..., K-1, 6), K >= 3: the
+        acceleration of the link gives efforts, its jounce (K = 5) their second derivatives.
+    link, expressed_in, **options
+        As in `inverse_kinematics`: guess, task, redundancy, times, options.
+    wrench, algorithm
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    LinkMotionEfforts
+
+    Raises
+    ------
+    HodynError
+        As `inverse_kinematics` and `inverse_dynamics`.
+    """
+    if isinstance(link_motion, (tuple, list)) and len(link_motion) == 2:
+        shape = np.shape(link_motion[1])
+        if len(shape) > 1 and shape[-2] < 2:
+            raise MotionError(
+                f'The twist has shape {shape}, expected (..., K-1, 6) with K >= 3: efforts need '
+                'the twist and its first derivative.'
+            )
+    kinematics = inverse_kinematics(model, link_motion, link, expressed_in, **options)
+    effort = inverse_dynamics(model, kinematics.motion, wrench, algorithm)
+    return LinkMotionEfforts(effort, kinematics.motion, kinematics)
+
+
+def inter_body_wrenches(
+    model: RobotModel,
+    motion: ArrayLike,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+) -> Array:
+    """Wrenches that the joints transmit to the bodies behind them, with two time derivatives.
+
+    All six components, constraint reactions included, for the design of bearings and to monitor
+    loads. Their sum over the bodies on the base is the reaction of the base.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order, 3 <= K <= 5.
+    wrench : Wrench or sequence of Wrench, optional
+        Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
+
+    Returns
+    -------
+    ndarray, shape (..., K-2, n_bodies, 6)
+        `[..., m, i, :]` is the m-th time derivative of the wrench (moment, force) [N m, N] that
+        body i gets through its joint, the drive included, in the order of `model.body_names`.
+        Spatial: base link axes, moment about the base link origin.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape or holds NaN or infinite values, or a result overflows.
+    WrenchError
+        If a wrench does not fit the model or the motion.
+    HodynError
+        If K is above 5.
+
+    Notes
+    -----
+    Source: Mueller 2021, eq. (30), and Algorithm 3.
+    """
+    samples = _Samples(model, motion, wrench)
+    K = samples.K
+    if K > 5:
+        raise HodynError(
+            f'Inter-body wrenches have derivatives up to order 2, K <= 5; the motion has K = {K}.'
+        )
+
+    def transmitted(coordinates: Array, applied: Mapping[int, Array]) -> Array:
+        _, W = spatial.inter_body(model, coordinates, applied)
+        return np.moveaxis(W, 0, 1)[:, : K - 2]
+
+    compute = partial(_by_formulation, model, transmitted)
+    return samples.compute(compute, (K - 2, model.n_bodies, 6))
+
+
+# --- Samples, from what users hand over to what computes ----------------------------------------
+
+_Loads = Sequence[tuple[Wrench, Array]] | None
+"""Wrenches with their values for the samples at hand, of shape (N, K-2, 6)."""
+_Compute = Callable[[Array, Any, Array], bool]
+"""Computes samples of shape (N, K, n) with `_Loads` into an array of shape (N, ...); says whether
+motion and result are finite."""
+
+
+class _Samples:
+    """Samples of a motion of any real type, with wrenches; their values are not checked yet."""
+
+    def __init__(
+        self, model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None
+    ) -> None:
+        self._model = model
+        array = motion_array(model, motion)
+        self.K = array.shape[-2]
+        self.batch: tuple[int, ...] = array.shape[:-2]
+        self.wrenches: tuple[Wrench, ...] = ()
+        self._values: list[NDArray[Any]] = []
+        if wrench is not None:
+            self.wrenches = checked_wrenches(model, wrench, self.K - 2)
+        for item in self.wrenches:
+            shape = np.shape(item.values)[:-2]
+            try:
+                self.batch = np.broadcast_shapes(self.batch, shape)
+            except ValueError:
+                raise WrenchError(
+                    f'Wrench on {item.link!r}: the leading axes {shape} of its values do not '
+                    f'broadcast with the leading axes {array.shape[:-2]} of the motion.'
+                ) from None
+        self.N = prod(self.batch)
+        if not self.wrenches:
+            self._motion = array.reshape(self.N, *array.shape[-2:])
+        else:
+            self._motion = self._along_one_axis(array)
+            self._values = [self._along_one_axis(np.asarray(w.values)) for w in self.wrenches]
+
+    def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
+        if values.ndim == 2:
+            return np.broadcast_to(values, (self.N, *values.shape))
+        whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
+        return whole.reshape(-1, *values.shape[-2:])
+
+    def compute(
+        self,
+        compute: _Compute,
+        result: tuple[int, ...],
+        out: Array | None = None,
+        block: int = BLOCK,
+    ) -> Array:
+        """Compute something of every sample, of the shape `result`, block by block."""
+        shape = (*self.batch, *result)
+        results = np.empty(shape) if out is None else self._checked_out(out, shape)
+        flat = results.reshape(self.N, *result)
+        # Overflow shows in the result, which is checked; it needs no warning on the way.
+        with np.errstate(over='ignore', invalid='ignore'):
+            for start in range(0, self.N, block):
+                part = slice(start, start + block)
+                motion = np.ascontiguousarray(self._motion[part], dtype=np.float64)
+                loads: _Loads = None
+                if self.wrenches:
+                    loads = [(item, v[part]) for item, v in zip(self.wrenches, self._values)]
+                if not compute(motion, loads, flat[part]):
+                    refuse_not_finite(self._model, motion, self.batch, start)
+                    raise overflow(motion)
+        return results
+
+    def _checked_out(self, out: Array, shape: tuple[int, ...]) -> Array:
+        if not isinstance(out, np.ndarray):
+            raise HodynError(f'out is of type {type(out).__name__}, expected a NumPy array.')
+        if out.shape != shape or out.dtype != np.float64:
+            raise HodynError(
+                f'out has shape {out.shape} and elements of type {out.dtype}, expected {shape} '
+                'and float64.'
+            )
+        if not (out.flags.c_contiguous and out.flags.writeable and out.dtype.isnative):
+            raise HodynError('out must be writeable and contiguous in C order.')
+        for array in (self._motion, *self._values):
+            if np.may_share_memory(out, array):
+                raise HodynError('out shares memory with the motion or a wrench.')
+        return out
+
+
+# --- What computes ------------------------------------------------------------------------------
 
 
 class _Choice(NamedTuple):
     name: str
-    compute: Compute
+    compute: _Compute
     block: int
 
 
 def _choose(
-    model: RobotModel, algorithm: str, samples: Samples, num_threads: int, ask: bool = False
+    model: RobotModel, algorithm: str, samples: _Samples, num_threads: int, ask: bool = False
 ) -> _Choice:
     """Algorithm for some samples; if only asked for, nothing is compiled for `auto`."""
     order = samples.K - 3
-    if algorithm == 'auto' or algorithm in ENGINE:
-        links = tuple(
-            Attachment(item.link, item.expressed_in)
-            for item in samples.wrenches
-            if model.link(item.link).body != BASE
-        )
-        engine = engine_of(model)
+    kernel = None
+    if algorithm in ENGINE or algorithm == 'auto' and order <= HIGHEST_ORDER:
+        engine = model.kept(Engine)
+        links: tuple[Attachment, ...] = ()
+        if samples.wrenches:
+            links = tuple(
+                Attachment(item.link, item.expressed_in)
+                for item in samples.wrenches
+                if model.link(item.link).body != BASE
+            )
         if algorithm == 'auto':
-            kernel = engine.kernel(order, links, 0 if ask else samples.N)
+            kernel = engine.kernel(Efforts(order, links), 0 if ask else samples.N)
         else:
             _check_order(algorithm, HIGHEST_ORDER, order)
-            kernel = engine.prepare(order, links, ENGINE[algorithm])
-        if kernel is None:
-            algorithm = 'nth_order'
-        else:
-            compute = compiled_efforts(model, kernel, num_threads)
-            return _Choice(kernel.name, compute, COMPILED_BLOCK)
+            kernel = engine.prepare(Efforts(order, links, ENGINE[algorithm]))
+    if kernel is not None:
+        compute = partial(kernel.evaluate, num_threads=num_threads)
+        if kernel.wrench_size or not kernel.friction:
+            compute = partial(_by_kernel, model, kernel, num_threads)
+        return _Choice(kernel.name, compute, COMPILED_BLOCK)
+    if algorithm == 'auto':
+        algorithm = 'nth_order'
     if algorithm not in FORMULATIONS:
         raise HodynError(
             f'The algorithm {algorithm!r} is unknown; choose one of auto, '
@@ -209,10 +446,12 @@ def _choose(
 
     def efforts(coordinates: Array, applied: Mapping[int, Array]) -> Array:
         joint_efforts = formulation.body_efforts(model, coordinates, applied)
-        add_friction_and_armature(model, coordinates, joint_efforts)
+        if np.any(model.armature):
+            joint_efforts += model.armature * coordinates[:, 2:]
+        _add_friction(model, coordinates, joint_efforts)
         return independent_efforts(model, joint_efforts)
 
-    return _Choice(algorithm, on_bodies(model, efforts), BLOCK)
+    return _Choice(algorithm, partial(_by_formulation, model, efforts), BLOCK)
 
 
 def _check_order(algorithm: str, highest: int, order: int) -> None:
@@ -221,3 +460,82 @@ def _check_order(algorithm: str, highest: int, order: int) -> None:
             f'The algorithm {algorithm} computes orders up to {highest}, the motion has '
             f'K = {order + 3} for order {order}; use auto.'
         )
+
+
+def _by_formulation(
+    model: RobotModel,
+    compute: Callable[[Array, Mapping[int, Array]], Array],
+    motion: Array,
+    loads: _Loads,
+    results: Array,
+) -> bool:
+    """Compute samples by a function of the joint motions of bodies and the wrenches on them."""
+    if not np.all(np.isfinite(motion)):
+        return False
+    coordinates = body_coordinates(model, motion)
+    results[...] = compute(coordinates, wrenches_on_bodies(model, coordinates, loads or ()))
+    return bool(np.all(np.isfinite(results)))
+
+
+def _by_kernel(
+    model: RobotModel,
+    kernel: Kernel,
+    num_threads: int,
+    motion: Array,
+    loads: _Loads,
+    efforts: Array,
+) -> bool:
+    """Compute samples by compiled code, with wrenches and friction that it does not include."""
+    packed = None
+    if kernel.wrench_size:
+        moving = [pair for pair in loads or () if model.link(pair[0].link).body != BASE]
+        pack = _on_bodies if kernel.name == COMPILED_TREE else _given
+        packed = pack(model, motion, moving)
+    finite = kernel.evaluate(motion, packed, efforts, num_threads)
+    if finite and not kernel.friction:
+        for start in range(0, len(motion), BLOCK):
+            part = slice(start, start + BLOCK)
+            coordinates = body_coordinates(model, motion[part])
+            friction = np.zeros((len(coordinates), coordinates.shape[1] - 2, model.n_bodies))
+            _add_friction(model, coordinates, friction)
+            efforts[part] += independent_efforts(model, friction)
+        finite = bool(np.all(np.isfinite(efforts)))
+    return finite
+
+
+def _given(model: RobotModel, motion: Array, wrenches: Sequence[tuple[Wrench, Array]]) -> Array:
+    """Wrenches side by side as they are given, on the environment."""
+    orders = motion.shape[1] - 2
+    packed = np.empty((len(motion), len(wrenches), orders, 6))
+    for w, (wrench, values) in enumerate(wrenches):
+        sign = 1.0 if wrench.acting == 'on_environment' else -1.0
+        np.multiply(values, sign, out=packed[:, w])
+    return packed.reshape(len(motion), -1)
+
+
+def _on_bodies(
+    model: RobotModel, motion: Array, wrenches: Sequence[tuple[Wrench, Array]]
+) -> Array:
+    """Wrench on every body in the axes of its frame of the engine."""
+    orders = motion.shape[1] - 2
+    packed = np.zeros((len(motion), model.n_bodies, orders, 6))
+    poses = frames_of(model).poses
+    for start in range(0, len(motion), BLOCK):
+        part = slice(start, start + BLOCK)
+        block = [(wrench, values[part]) for wrench, values in wrenches]
+        applied = wrenches_on_bodies(model, body_coordinates(model, motion[part]), block)
+        for i, W in applied.items():
+            packed[part, i] = W @ se3.Ad(poses[i])
+    return packed.reshape(len(motion), -1)
+
+
+def _add_friction(model: RobotModel, coordinates: Array, efforts: Array) -> None:
+    """Add friction to the efforts of the bodies' joints, shape (N, K-2, n_bodies), in place."""
+    if model.friction:
+        velocity = np.swapaxes(coordinates[:, 1:-1], -1, -2)
+        efforts += np.swapaxes(model.kept(_joint_friction)(velocity), -1, -2)
+
+
+def _joint_friction(model: RobotModel) -> JointFriction:
+    index = model.body_names.index
+    return JointFriction({index(name): law for name, law in model.friction.items()})

@@ -1,23 +1,13 @@
 """Equations of motion from Lagrange's equations, B q2d + C qd + g = Q - J^T h - friction.
 
-Source: the notes on Lagrangian dynamics, whose equation numbers are quoted below: the inertia
-matrix B from geometric Jacobians, eq. (37), the Coriolis matrix C from Christoffel symbols of B,
-eqs. (45) and (46), and the gravity term g, eq. (42). (The last equation of the notes lacks the dot
-on B: it is dB/dt - 2 C that is skew symmetric.) Everything is in base axes.
-
-The partial derivatives of B are exact. Joint k turns everything that it moves about its axis z_k,
-so that, for two joints j and k that move link i, with the columns of its Jacobians
-
-    dJ_Pj/dq_k = z_k x J_Pj  and  dJ_Oj/dq_k = z_k x J_Oj  if joint k moves joint j (or is j),
-    dJ_Pj/dq_k = z_j x J_Pk  and  dJ_Oj/dq_k = 0           if joint j lies before joint k,
-
-and the inertia tensor I of the link about its centre of mass turns with dI/dq_k = z~_k I - I z~_k.
+Source: the notes on Lagrangian dynamics, whose equation numbers are quoted below. (The last
+equation of the notes lacks the dot on B: it is dB/dt - 2 C that is skew symmetric.) Everything is
+in base axes. The partial derivatives of B are exact: see `doc/formulations/lagrange.rst`.
 
 The notes give the efforts alone. Their time derivatives follow here from the same equations, in
 which every quantity is a series: its first axis counts time derivatives, and products follow
-Leibniz's rule. Not even the twists of the bodies are needed, so that this formulation shares
-little with the others. The matrices are those of all bodies' joints, and the cost grows with the
-fourth power of their number.
+Leibniz's rule. The matrices are those of all bodies' joints, and the cost grows with the fourth
+power of their number.
 """
 
 from __future__ import annotations
@@ -68,15 +58,7 @@ def geometry(model: RobotModel, coordinates: Array) -> Geometry:
     gives the origin of its own frame added, which is the direction of a prismatic joint and
     the pitch of a helical one: J_Pj = w_j + z_j x (p_i - r_j), J_Oj = z_j.
 
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, r, n_bodies)
-        Joint motions of the bodies: positions and r-1 derivatives.
-
-    Returns
-    -------
-    Geometry
+    The coordinates are the positions of the bodies' joints and r-1 derivatives, (N, r, n_bodies).
     """
     n_bodies = coordinates.shape[-1]
     moves = np.eye(n_bodies, dtype=bool)
@@ -113,14 +95,7 @@ def inertia_matrix(links: Geometry) -> Array:
     Source: lecture notes on Lagrangian dynamics, eq. (37), B = sum_i m_i J_P^T J_P + J_O^T R_i
     I_i R_i^T J_O.
 
-    Parameters
-    ----------
-    links : Geometry
-
-    Returns
-    -------
-    ndarray, shape (r, N, n_bodies, n_bodies)
-        [kg m^2] between revolute joints, [kg] between prismatic ones.
+    Shape (r, N, n_bodies, n_bodies); [kg m^2] between revolute joints, [kg] between others.
     """
     return _product(_summed_over_links, links.J_P, links.momentum) + _product(
         _summed_over_links, links.J_O, links.spin
@@ -130,16 +105,8 @@ def inertia_matrix(links: Geometry) -> Array:
 def inertia_gradient(links: Geometry) -> Array:
     """Partial derivatives of the inertia matrix, with their time derivatives.
 
-    Exact, see the top of the module.
-
-    Parameters
-    ----------
-    links : Geometry
-
-    Returns
-    -------
-    ndarray, shape (r, N, n_bodies, n_bodies, n_bodies)
-        Entry [..., i, j, k] is the derivative of b_ij by q_k.
+    Exact. Entry [..., i, j, k] is the derivative of b_ij by q_k; shape
+    (r, N, n_bodies, n_bodies, n_bodies).
     """
     z, J_P, J_O, moves = links.z, links.J_P, links.J_O, links.moves
     gradient = np.empty((*z.shape[:2], *moves.shape, len(moves)))
@@ -172,15 +139,8 @@ def christoffel_symbols(gradient: Array) -> Array:
     Source: lecture notes on Lagrangian dynamics, eq. (46), c_ijk = (db_ij/dq_k + db_ik/dq_j -
     db_jk/dq_i) / 2.
 
-    Parameters
-    ----------
-    gradient : ndarray, shape (..., n_bodies, n_bodies, n_bodies)
-        Entry [..., i, j, k] is the derivative of b_ij by q_k.
-
-    Returns
-    -------
-    ndarray, shape (..., n_bodies, n_bodies, n_bodies)
-        Entry [..., i, j, k]; symmetric in j and k.
+    From the derivatives of b_ij by q_k, entry [..., i, j, k]; of the same shape, symmetric in j
+    and k.
     """
     by_j = np.swapaxes(gradient, -1, -2)
     by_i = np.moveaxis(gradient, -1, -3)
@@ -193,17 +153,9 @@ def coriolis_matrix(symbols: Array, qd: Array) -> Array:
 
     Source: lecture notes on Lagrangian dynamics, eq. (45), C_ij = sum_k c_ijk qd_k.
 
-    Parameters
-    ----------
-    symbols : ndarray, shape (r, N, n_bodies, n_bodies, n_bodies)
-    qd : ndarray, shape (r, N, n_bodies)
-        Joint velocities of the bodies and their derivatives.
-
-    Returns
-    -------
-    ndarray, shape (r, N, n_bodies, n_bodies)
-        Unlike the matrices of `closed_form`, which have the same product with qd, it equals that
-        of Pinocchio's `computeCoriolisMatrix`.
+    Shape (r, N, n_bodies, n_bodies), from joint velocities of shape (r, N, n_bodies). Unlike the
+    matrices of `closed_form`, which have the same product with qd, it equals that of Pinocchio's
+    `computeCoriolisMatrix`.
     """
     return _product(np.matmul, symbols, qd[..., None, :, None])[..., 0]
 
@@ -213,15 +165,7 @@ def gravity_term(links: Geometry, gravity: Array) -> Array:
 
     Source: lecture notes on Lagrangian dynamics, eq. (42), g_i = -sum_j m_j g^T J_Pi of link j.
 
-    Parameters
-    ----------
-    links : Geometry
-    gravity : ndarray, shape (3,)
-        Gravitational acceleration in base axes [m/s^2].
-
-    Returns
-    -------
-    ndarray, shape (r, N, n_bodies)
+    Shape (r, N, n_bodies), from the gravitational acceleration in base axes [m/s^2].
     """
     return np.asarray(-(links.momentum @ gravity).sum(axis=-2))
 
@@ -229,19 +173,8 @@ def gravity_term(links: Geometry, gravity: Array) -> Array:
 def contact_term(links: Geometry, body: int, W: Array) -> Array:
     """Efforts J^T h of a wrench that a link exerts on the environment, with time derivatives.
 
-    Source: notes, the contact term of eq. (50).
-
-    Parameters
-    ----------
-    links : Geometry
-    body : int
-    W : ndarray, shape (r, N, 6)
-        (moment, force) in link axes about the link origin [N m], [N], and its componentwise
-        derivatives.
-
-    Returns
-    -------
-    ndarray, shape (r, N, n_bodies)
+    Source: notes, the contact term of eq. (50). Shape (r, N, n_bodies), from (moment, force) in
+    link axes about the link origin [N m], [N], and its componentwise derivatives, (r, N, 6).
     """
     # The Jacobians of the link origin, one row a joint.
     arm = links.origin[..., body, None, :] - links.origin
@@ -253,23 +186,10 @@ def contact_term(links: Geometry, body: int, W: Array) -> Array:
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
-    """Efforts of all bodies' joints, B q2d + C qd + g + J^T h, and their time derivatives.
+    """Efforts B q2d + C qd + g + J^T h and their derivatives, see `inverse.BodyEfforts`.
 
     Source: lecture notes on Lagrangian dynamics, eq. (50), without friction; derivatives by
     Leibniz's rule.
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, K >= 3.
-    applied : mapping of int to ndarray, shape (N, K-2, 6)
-        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
-        frame, and its componentwise derivatives.
-
-    Returns
-    -------
-    ndarray, shape (N, K-2, n_bodies)
     """
     N, K, n_bodies = coordinates.shape
     results = np.empty((N, K - 2, n_bodies))

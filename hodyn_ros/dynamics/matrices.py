@@ -13,15 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.dynamics.closed_form import blocks, series
-from hodyn_ros.engine.engine import refuses
-from hodyn_ros.engine.results import (
-    CORIOLIS_MATRIX,
-    CORIOLIS_MATRIX_OF_20,
-    MASS_MATRIX,
-    WEIGHT,
-    Term,
-    compute,
-)
+from hodyn_ros.engine.engine import Term, compute, refuses
+from hodyn_ros.engine.program import CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, MASS_MATRIX, WEIGHT
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     checked_result,
@@ -130,10 +123,10 @@ def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
 
 
 def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
-    """Quantity of the independent joints, by its name in `engine.results`, along a motion."""
+    """Quantity of the independent joints, by its name in `engine.program`, along a motion."""
     # One sample in a control loop: the compiled call checks the rest of its arguments.
     try:
-        shape, single, table = model.derived[name, motion.shape]  # type: ignore[union-attr]
+        shape, single, table = model.derived.terms[name, motion.shape]  # type: ignore[union-attr]
     except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
         pass
     else:
@@ -150,7 +143,7 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
     entries = (n,) if name == WEIGHT else (n, n)
     result = np.empty((len(samples), K + 1 - lowest_K, *entries))
-    if not compute(model, Term(name, K), samples, None, result, (name,)):
+    if not compute(model, Term(name, K), samples, None, result):
         refuse_not_finite(model, array)
         result = checked_result(_closed_form(model, samples, name), array)
     return result.reshape(*batch, *result.shape[1:])

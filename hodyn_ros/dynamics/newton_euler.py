@@ -23,31 +23,16 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.kinematics.body import body_poses
+from hodyn_ros.kinematics.joints import body_poses
 from hodyn_ros.lie import se3
-from hodyn_ros.lie.so3 import cross
+from hodyn_ros.lie.so3 import cross, matvec
 from hodyn_ros.model.robot import BASE, RobotModel
 
 Array = NDArray[np.float64]
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
-    """Efforts of all bodies' joints.
-
-    Parameters
-    ----------
-    model : RobotModel
-        Revolute, prismatic and helical joints of any pitch.
-    coordinates : ndarray, shape (samples, 3, n_bodies)
-        Positions, velocities and accelerations of the bodies' joints.
-    applied : mapping of int to ndarray, shape (samples, 1, 6)
-        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
-        frame.
-
-    Returns
-    -------
-    ndarray, shape (samples, 1, n_bodies)
-    """
+    """Efforts without derivatives, see `inverse.BodyEfforts`; K = 3."""
     poses = body_poses(model, coordinates[:, 0])
     mass, P_C, I_C = centroidal_inertias(model)
 
@@ -68,11 +53,11 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
 
         # (183) to (185), then (170) to (175).
         omega_p, omegad_p, vd_p = (at_rest, at_rest, -model.gravity) if p == BASE else motions[p]
-        R_omega = _apply(R, omega_p)
+        R_omega = matvec(R, omega_p)
         omega = R_omega + e * qd
-        omegad = _apply(R, omegad_p) + cross(R_omega, e * qd) + e * q2d
+        omegad = matvec(R, omegad_p) + cross(R_omega, e * qd) + e * q2d
         vd = (
-            _apply(R, cross(omegad_p, P[i]) + cross(omega_p, cross(omega_p, P[i])) + vd_p)
+            matvec(R, cross(omegad_p, P[i]) + cross(omega_p, cross(omega_p, P[i])) + vd_p)
             + 2.0 * cross(R_omega, eta * qd)
             + eta * q2d
             + cross(e, eta) * qd**2
@@ -101,24 +86,14 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
         p = model.parent[i]
         if p != BASE:
             R_transposed = np.swapaxes(rotations[i], -1, -2)
-            f_in_p = _apply(R_transposed, f[i])
+            f_in_p = matvec(R_transposed, f[i])
             f[p] = f[p] + f_in_p
-            n[p] = n[p] + _apply(R_transposed, n[i]) + cross(P[i], f_in_p)
+            n[p] = n[p] + matvec(R_transposed, n[i]) + cross(P[i], f_in_p)
     return efforts
 
 
 def centroidal_inertias(model: RobotModel) -> tuple[Array, Array, Array]:
-    """Masses, centres of mass and inertias about them, as the notes use them.
-
-    Returns
-    -------
-    mass : ndarray, shape (n_bodies,)
-        [kg]
-    P_C : ndarray, shape (n_bodies, 3)
-        In the frame of the body [m]; the origin for a body without mass.
-    I_C : ndarray, shape (n_bodies, 3, 3)
-        About the centre of mass, in body axes [kg m^2].
-    """
+    """Masses (n_bodies,), centres of mass P_C in body frames and tensors I_C about them."""
     M = model.M_body
     mass = M[:, 5, 5]
     # The upper right block is m hat(P_C).
@@ -131,8 +106,3 @@ def centroidal_inertias(model: RobotModel) -> tuple[Array, Array, Array]:
     square = (P_C**2).sum(axis=-1)[:, None, None] * np.eye(3)
     I_C: Array = M[:, :3, :3] - mass[:, None, None] * (square - outer)
     return mass, P_C, I_C
-
-
-def _apply(R: Array, y: Array) -> Array:
-    product: Array = (R @ y[..., None])[..., 0]
-    return product

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.kinematics.body import body_twists
-from hodyn_ros.kinematics.joints import JointTransforms
+from hodyn_ros.kinematics.joints import JointTransforms, body_twists
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
 
@@ -22,21 +21,7 @@ Array = NDArray[np.float64]
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
-    """Efforts of all bodies' joints and their time derivatives.
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, K >= 3.
-    applied : mapping of int to ndarray, shape (N, K-2, 6)
-        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
-        frame, and its componentwise derivatives.
-
-    Returns
-    -------
-    ndarray, shape (N, K-2, n_bodies)
-    """
+    """Efforts and their time derivatives, see `inverse.BodyEfforts`."""
     N, K, n_bodies = coordinates.shape
     transforms = JointTransforms(model, coordinates[:, :-1])
     twists = body_twists(model, coordinates, transforms, base_acceleration=-model.gravity)

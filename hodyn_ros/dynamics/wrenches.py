@@ -1,8 +1,9 @@
-"""Wrenches on links, given in one of three expressions, brought into body frames with derivatives.
+"""Wrenches on links with time derivatives: given, measured by a sensor, and brought to an end.
 
 The derivatives of the coordinates of a wrench depend on the axes and the point in which it is
 expressed: with the true twist V of the body (without the base acceleration that stands for
-gravity), d/dt (Ad_C^T W) = Ad_C^T dW/dt + ad_V^T Ad_C^T W, and so on for higher orders.
+gravity), d/dt (Ad_C^T W) = Ad_C^T dW/dt + ad_V^T Ad_C^T W, and so on for higher orders. Likewise
+for the weight of a tool in link axes: d/dt (R^T g) = (R^T g) x omega.
 """
 
 from __future__ import annotations
@@ -13,16 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import check_choice, finite_array
 from hodyn_ros.errors import ModelError, WrenchError
-from hodyn_ros.kinematics.body import body_poses, body_twists
-from hodyn_ros.kinematics.joints import JointTransforms
+from hodyn_ros.kinematics.joints import EXPRESSIONS, JointTransforms, body_poses, body_twists
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import BASE, RobotModel
 
 Array = NDArray[np.float64]
 
-EXPRESSIONS = ('body', 'spatial', 'hybrid')
 ACTINGS = ('on_environment', 'on_robot')
 
 
@@ -57,33 +57,15 @@ class Wrench:
     acting: str = 'on_environment'
 
     def __post_init__(self) -> None:
-        for what, value, choices in (
-            ('expressed_in', self.expressed_in, EXPRESSIONS),
-            ('acting', self.acting, ACTINGS),
-        ):
-            if value not in choices:
-                raise WrenchError(
-                    f'Wrench on {self.link!r}: {what} is {value!r}, expected one of '
-                    f'{", ".join(choices)}.'
-                )
-        try:
-            if isinstance(self.values, np.ma.MaskedArray):
-                raise TypeError('a masked array, fill it first')
-            values = np.array(self.values)
-            if values.dtype.kind not in 'fiu':
-                raise TypeError(f'elements of type {values.dtype}')
-            values = values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise WrenchError(
-                f'Wrench on {self.link!r}: the values are not an array of numbers: {error}'
-            ) from error
+        owner = f'Wrench on {self.link!r}:'
+        check_choice(f'{owner} expressed_in', self.expressed_in, EXPRESSIONS, WrenchError)
+        check_choice(f'{owner} acting', self.acting, ACTINGS, WrenchError)
+        values = finite_array(f'{owner} the array of values', self.values, WrenchError)
         if values.ndim < 2 or values.shape[-1] != 6:
             raise WrenchError(
-                f'Wrench on {self.link!r}: the values have shape {values.shape}, expected '
-                '(..., K-2, 6): moment and force and their derivatives.'
+                f'{owner} the values have shape {values.shape}, expected (..., K-2, 6): moment '
+                'and force and their derivatives.'
             )
-        if not np.all(np.isfinite(values)):
-            raise WrenchError(f'Wrench on {self.link!r}: the values hold NaN or infinite numbers.')
         values.setflags(write=False)
         object.__setattr__(self, 'values', values)
 
@@ -91,12 +73,7 @@ class Wrench:
 def checked_wrenches(
     model: RobotModel, wrenches: Wrench | Sequence[Wrench] | None, orders: int
 ) -> tuple[Wrench, ...]:
-    """Wrenches as a tuple, each on a link of the model and with as many orders as needed.
-
-    Raises
-    ------
-    WrenchError
-    """
+    """Wrenches as a tuple, each on a link of the model and with as many orders as needed."""
     if wrenches is None:
         return ()
     try:
@@ -130,18 +107,8 @@ def wrenches_on_bodies(
 ) -> dict[int, Array]:
     """Sum of the wrenches that each body exerts on the environment, in its own frame.
 
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies.
-    wrenches : sequence of (Wrench, ndarray of shape (N, K-2, 6))
-        Each with its values for the samples at hand.
-
-    Returns
-    -------
-    dict of int to ndarray, shape (N, K-2, 6)
-        For the bodies that carry a wrench; those on the base need no joint effort.
+    From joint motions (N, K, n_bodies) and wrenches with their values (N, K-2, 6) at hand; those
+    on the base need no joint effort and are left out.
     """
     sums: dict[int, Array] = {}
     if not wrenches:
@@ -174,3 +141,136 @@ def wrenches_on_bodies(
         sign = 1.0 if wrench.acting == 'on_environment' else -1.0
         sums[body] = sums[body] + sign * W if body in sums else sign * W
     return sums
+
+
+# --- Force-torque sensors --------------------------------------------------------------------
+
+
+def wrench_from_frame(values: Array, frame: Array) -> Array:
+    """Bring a wrench from a frame into the one in which the pose of that frame is given.
+
+    Source: Mueller 2021, eq. (37), Ad^-T. The pose is constant: derivatives are transformed alike.
+
+    Parameters
+    ----------
+    values : ndarray, shape (..., 6)
+        (moment, force) in the axes and about the origin of the frame [N m], [N], or derivatives.
+    frame : ndarray, shape (4, 4)
+        Pose of the frame.
+    """
+    transformed: Array = values @ se3.Ad(se3.inverse(frame))
+    return transformed
+
+
+def tool_weight(
+    pose: Array,
+    twist: Array,
+    gravity: ArrayLike,
+    mass: float,
+    center_of_mass: ArrayLike,
+    expressed_in: str = 'body',
+) -> Array:
+    """Weight of a tool on a link, and its time derivatives as the link moves.
+
+    Parameters
+    ----------
+    pose : ndarray, shape (..., 4, 4)
+        Pose of the link in the base link.
+    twist : ndarray, shape (..., K, 6)
+        Twist of the link in body expression and its time derivatives; K may be 0. Pose and twist
+        are those of `forward_kinematics(model, motion[..., :K + 1, :], link)`.
+    gravity : array-like, shape (3,)
+        Gravitational acceleration in base link axes [m/s^2].
+    mass : float
+        [kg]
+    center_of_mass : array-like, shape (3,)
+        Centre of mass of the tool in the link frame [m].
+    expressed_in : {'body', 'spatial'}
+        body: link axes, about the link origin; spatial: base link axes, about its origin.
+
+    Returns
+    -------
+    ndarray, shape (..., K + 1, 6)
+        Entry m is the m-th time derivative of the coordinates (moment, force) of the wrench that
+        gravity exerts on the tool [N m/s^m], [N/s^m].
+    """
+    g, c = np.asarray(gravity, dtype=np.float64), np.asarray(center_of_mass, dtype=np.float64)
+    R = pose[..., :3, :3]
+    omega = twist[..., :3]
+    orders = twist.shape[-2] + 1
+    weight = np.zeros((*pose.shape[:-2], orders, 6))
+    if expressed_in == 'body':
+        weight[..., 0, 3:] = mass * (g @ R)
+        weight[..., 3:] = leibniz.into_moving_frame(
+            weight[..., 3:], omega, lambda w, y: cross(y, w)
+        )
+        weight[..., :3] = cross(c, weight[..., 3:])
+        return weight
+    # The force is constant; its lever is the centre of mass, which moves with the link.
+    lever = np.empty((*pose.shape[:-2], orders, 3))
+    lever[..., 0, :] = R @ c + pose[..., :3, 3]
+    if orders > 1:
+        velocity = twist[..., 3:] + cross(omega, c)
+        rates = leibniz.from_moving_frame(velocity, omega, cross)
+        lever[..., 1:, :] = rates @ np.swapaxes(R, -1, -2)
+    weight[..., :3] = cross(lever, mass * g)
+    weight[..., 0, 3:] = mass * g
+    return weight
+
+
+# --- Signals that end ---------------------------------------------------------------------------
+
+ORDERS = 3
+
+# Rows: polynomials in x, lowest power first, with the value, the slope or the second derivative 1
+# at x = 0; the other two are zero there, and all three are at x = 1.
+_HERMITE = np.array(
+    [
+        [1.0, 0.0, 0.0, -10.0, 15.0, -6.0],
+        [0.0, 1.0, 0.0, -6.0, 8.0, -3.0],
+        [0.0, 0.0, 0.5, -1.5, 1.5, -0.5],
+    ]
+)
+_CONSTANT = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+
+def continued(values: Array, times: Array) -> Array:
+    """Signal with two derivatives (3, c) as it goes on by them, at times [s]: (N, 3, c)."""
+    t = times[:, None]
+    x, xd, x2d = values
+    constant = np.broadcast_to(x2d, (len(t), len(x2d)))
+    return np.stack([x + t * xd + 0.5 * t**2 * x2d, xd + t * x2d, constant], axis=1)
+
+
+def brought_to_rest(values: Array, time: float, duration: float, to_zero: bool) -> Array:
+    """Signal that ends smoothly: its derivatives become zero, and it too if wanted.
+
+    Parameters
+    ----------
+    values : ndarray, shape (3, c)
+        Its c components, their first and second derivatives at time zero, as is what is returned.
+    time : float
+        From zero on [s].
+    duration : float
+        After it all derivatives are zero [s].
+    to_zero : bool
+        Whether the signal ends as zero; otherwise it ends with the value that it has at time zero.
+    """
+    x = min(time / duration, 1.0)
+    # derivatives[m, k] is the m-th derivative of x^k.
+    derivatives = np.zeros((ORDERS, 6))
+    powers = np.arange(6)
+    factor = np.ones(6)
+    for m in range(ORDERS):
+        derivatives[m, m:] = factor[m:] * x ** powers[: 6 - m]
+        factor = factor * (powers - m)
+    basis = _HERMITE.copy()
+    if not to_zero:
+        basis[0] = _CONSTANT
+    scale = duration ** np.arange(ORDERS)
+    shape: Array = (derivatives @ basis.T) * scale / scale[:, None]
+    if x == 1.0:
+        # Exactly, not to rounding.
+        shape[:] = 0.0
+        shape[0, 0] = 0.0 if to_zero else 1.0
+    return shape @ values

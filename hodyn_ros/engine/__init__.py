@@ -1,1 +1,29 @@
-"""Compiled inverse dynamics of order 0, 1 and 2: what `inverse_dynamics` runs by default."""
+"""Compiled computations along motions: joint efforts, terms of the equations of motion, links.
+
+Formulas over abstract scalars (`formulation`, `link_program`, `matrix_program`) are recorded as
+programs of additions, subtractions and multiplications, which LLVM makes machine code of.
+"""
+
+from hodyn_ros.engine.engine import (
+    Efforts,
+    Engine,
+    LinkResult,
+    Term,
+    compute,
+    engine_of,
+    refuses,
+    unavailable,
+)
+from hodyn_ros.engine.program import Attachment
+
+__all__ = [
+    'Attachment',
+    'Efforts',
+    'Engine',
+    'LinkResult',
+    'Term',
+    'compute',
+    'engine_of',
+    'refuses',
+    'unavailable',
+]

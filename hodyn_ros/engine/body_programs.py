@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import Body, Joint, Load, Motion, Turn
-from hodyn_ros.engine.frames import Frames
+from hodyn_ros.engine.formulation import Body, BodyMotion, JointFrame, Load, Turn
 from hodyn_ros.engine.program import Number, Program, Recorder
-from hodyn_ros.engine.robot_program import base_motion, wrench_load
-from hodyn_ros.model.robot import RobotModel
+
+if TYPE_CHECKING:
+    from hodyn_ros.engine.frames import Frames
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
@@ -50,26 +51,13 @@ class StateLayout:
 
 
 def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
-    """Programs of a body.
-
-    Parameters
-    ----------
-    order : int
-    kind : int
-        SIMPLE, BRANCH or GENERAL.
-    loaded : bool
-        Whether the body carries a wrench.
-
-    Returns
-    -------
-    BodyPrograms
-    """
+    """Programs of a body of a kind: SIMPLE, BRANCH or GENERAL; loaded if it carries a wrench."""
     layout = StateLayout(order)
     orders = order + 1
 
     recorder = Recorder()
     joint, body, multiplier, _ = _constants(recorder, kind)
-    parent = Motion(
+    parent = BodyMotion(
         _vectors(recorder, 'parent', layout.w, order + 2),
         _vectors(recorder, 'parent', layout.a, orders),
         [
@@ -84,7 +72,7 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     motion = formulation.forward(joint, turn, q, parent)
     load = formulation.inertial_load(body, motion)
     if loaded:
-        applied = wrench_load(list(recorder.inputs('wrench', 6 * orders)), order)
+        applied = formulation.load_of(recorder.inputs('wrench', 6 * orders))
         load = formulation.sum_loads(load, applied)
     _write(recorder, 'own', layout.w, motion.w)
     _write(recorder, 'own', layout.a, motion.a)
@@ -115,18 +103,7 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
 
 
 def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int64]]:
-    """Constants of all bodies and their kinds.
-
-    Parameters
-    ----------
-    model : RobotModel
-    frames : Frames
-
-    Returns
-    -------
-    constants : ndarray, shape (n_bodies, N_CONSTANTS)
-    kinds : ndarray of int64, shape (n_bodies,)
-    """
+    """Constants of all bodies, shape (n_bodies, N_CONSTANTS), and their kinds."""
     rows, kinds = [], []
     for i, (joint, body) in enumerate(zip(frames.joints, frames.bodies)):
         multiplier = float(model.multiplier[i])
@@ -146,20 +123,14 @@ def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int6
 
 
 def base_state(frames: Frames, order: int) -> Array:
-    """State of the base.
-
-    Returns
-    -------
-    ndarray, shape (StateLayout(order).size,)
-    """
+    """State of the base, as `StateLayout` has it."""
     layout = StateLayout(order)
     state = np.zeros(layout.size)
-    motion = base_motion(tuple(-frames.gravity), order)
-    state[layout.a : layout.a + 3] = motion.a[0]
+    state[layout.a : layout.a + 3] = -frames.gravity
     return state
 
 
-def _constants(recorder: Recorder, kind: int) -> tuple[Joint, Body, Number, Number]:
+def _constants(recorder: Recorder, kind: int) -> tuple[JointFrame, Body, Number, Number]:
     values: list[Number] = list(recorder.inputs('constants', N_CONSTANTS))
     if kind != GENERAL:
         values[9:12] = [1.0, 0.0, 0.0]  # turn, still, slide
@@ -168,7 +139,7 @@ def _constants(recorder: Recorder, kind: int) -> tuple[Joint, Body, Number, Numb
         values[22] = 1.0
     if kind == SIMPLE:
         values[:2] = [1.0, 0.0]
-    joint = Joint(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[call-arg,arg-type]
+    joint = JointFrame(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[call-arg,arg-type]
     body = Body(values[12], tuple(values[13:16]), tuple(values[16:22]))  # type: ignore[arg-type]
     return joint, body, values[22], values[23]
 

@@ -1,43 +1,49 @@
-"""The compiled kernels of a model: made on request, in the background, or in advance."""
+"""The compiled kernels of a model: made on request, in the background, or in advance.
+
+A request says what a kernel computes from a motion. What records programs and compiles them is
+imported when the first kernel is made.
+
+A forked process has the locks of its parent as they were, but not the threads that would release
+them. So there is one lock for all that compiles, the imports of Numba and LLVM included, and a
+fork waits for it: the child finds nothing half done.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hodyn_ros.engine.background import compiling, submit
-from hodyn_ros.engine.effort_programs import effort_program
-from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.program import ProgramTooLong
-from hodyn_ros.engine.robot_program import Attachment, RobotProgram, robot_program
-from hodyn_ros.engine.straight_line import StraightLine
+from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT, Attachment, ProgramTooLong, RobotProgram
 from hodyn_ros.errors import HodynError
-from hodyn_ros.model.preparation import on_warm_up, preparing
-from hodyn_ros.model.robot import RobotModel
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
+    from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
+"""Forms of a kernel of efforts: machine code with the robot's constants folded in, and machine
+code that loops over the bodies of any robot."""
 
 # Kernels of higher orders take seconds to compile.
 HIGHEST_ORDER = 4
-
-COMPILED_ROBOT, COMPILED_TREE, STRAIGHT_LINE = 'compiled_robot', 'compiled_tree', 'straight_line'
-"""Forms of a kernel: machine code with the robot's constants folded in, machine code that loops
-over the bodies of any robot, and Python code that works on numbers or NumPy arrays."""
-
 # Longer straight-line code does not fit the processor's instruction cache: loops are faster.
 LARGEST_ROBOT_PROGRAM = 4000
 # What has no loops is compiled, in a few seconds, as long as its code is no longer than this.
 LARGEST_PROGRAM = 20_000
 # Robots with more bodies have longer ones for certain.
 MOST_BODIES = 24
-# Python takes a tenth of a second to read such code for so many bodies.
-MOST_BODIES_IN_PYTHON = 64
 
 # Samples that slower code answers before it is worth compiling: a control loop gets there at once,
 # a script that wants a few numbers does not start a compiler.
@@ -45,22 +51,116 @@ SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
 
+compiling = threading.RLock()
+"""Held by whoever compiles or loads machine code, or imports what does."""
 
-class Result(Protocol):
-    """What a kernel computes besides efforts; a key of dictionaries."""
+_waiting: deque[Callable[[], object]] = deque()
+_logger = logging.getLogger('hodyn_ros')
+# Whether what is asked for is to be made now, not in the background.
+_preparing: ContextVar[bool] = ContextVar('preparing', default=False)
+
+
+class Efforts(NamedTuple):
+    """Request for joint efforts."""
+
+    order: int
+    """Highest derivative of the efforts."""
+    wrenches: tuple[Attachment, ...] = ()
+    form: str | None = None
+    """`COMPILED_ROBOT` or `COMPILED_TREE`; None: the one that suits the robot."""
+
+    def make(self, model: RobotModel) -> Kernel | None:
+        """Kernel; None for orders that are left to NumPy."""
+        if self.order > HIGHEST_ORDER:
+            return None
+        from hodyn_ros.engine import kernels, robot_program
+        from hodyn_ros.engine.frames import frames_of
+
+        form = self.form
+        if form is None and model.n_bodies <= MOST_BODIES:
+            program = robot_program.robot_program(model, frames_of(model), self.order)
+            form = COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else None
+        if form == COMPILED_ROBOT:
+            whole = robot_program.effort_program(model, self.order, self.wrenches)
+            return kernels.robot_kernel(model, whole)
+        return kernels.tree_kernel(model, self.order, bool(self.wrenches))
+
+    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+        """Keep what a call with one sample needs where it is found in least time."""
+        if self.form is None and not self.wrenches and kernel.friction:
+            shape = (self.order + 1, model.n_joints)
+            single = kernel.single(shape, efforts=True)
+            model.derived.efforts[self.order + 3, model.n_joints] = single
+
+
+class LinkResult(NamedTuple):
+    """Request for the pose of a link that moves, into the middle array, and its twist."""
+
+    link: str
+    expressed_in: str
+    K: int
+    """Number of derivatives in the motion, the zeroth included; the twist has one fewer."""
 
     def program(self, model: RobotModel) -> RobotProgram:
-        """Program of a robot; may raise `ProgramTooLong`."""
+        """Program of the pose and the twist."""
+        from hodyn_ros.engine.link_program import link_program
 
-    def __hash__(self) -> int: ...
+        return link_program(model, self.link, self.expressed_in, self.K)
+
+    def make(self, model: RobotModel) -> Kernel | None:
+        """Kernel; None for a program that is too long to compile."""
+        return _program_kernel(model, self)
+
+    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+        """Keep what a call with one sample needs."""
+        single = kernel.single((4, 4), (self.K - 1, 6))
+        motion = (self.K, model.n_joints)
+        for name in (self.link, None) if self.link == model.tip_link else (self.link,):
+            model.derived.links[name, self.expressed_in, motion] = single
 
 
-Key = tuple[int, tuple[Attachment, ...], str | None] | Result
+class Term(NamedTuple):
+    """Request for a term of the equations of motion and its derivatives."""
 
-_logger = logging.getLogger('hodyn_ros')
+    name: str
+    """`MASS_MATRIX`, `CORIOLIS_MATRIX`, `CORIOLIS_MATRIX_OF_20` or `WEIGHT`."""
+    K: int
+    """Number of derivatives in the motion, the zeroth included."""
+
+    def program(self, model: RobotModel) -> RobotProgram:
+        """Program of the term."""
+        from hodyn_ros.engine.matrix_program import term_program
+
+        return term_program(model, self.name, self.K)
+
+    def make(self, model: RobotModel) -> Kernel | None:
+        """Kernel; None for a program that is too long to compile."""
+        return _program_kernel(model, self)
+
+    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+        """Keep what a call with one sample needs."""
+        n = model.n_joints
+        orders = self.K if self.name in (MASS_MATRIX, WEIGHT) else self.K - 1
+        shape = (orders, n) if self.name == WEIGHT else (orders, n, n)
+        model.derived.terms[self.name, (self.K, n)] = kernel.single(shape)
 
 
-@lru_cache(maxsize=1)
+Request = Efforts | LinkResult | Term
+
+
+def _program_kernel(model: RobotModel, request: LinkResult | Term) -> Kernel | None:
+    from hodyn_ros.engine import kernels
+
+    try:
+        program = request.program(model)
+    except ProgramTooLong:
+        return None
+    if program.program.flops > LARGEST_PROGRAM:
+        return None
+    return kernels.robot_kernel(model, program)
+
+
+@cache
 def unavailable() -> str | None:
     """Say why there is no compiler; None if there is one."""
     if os.environ.get('NUMBA_DISABLE_JIT', '0') not in ('', '0'):
@@ -74,194 +174,101 @@ def unavailable() -> str | None:
 
 
 class Engine:
-    """The kernels of one model.
-
-    Parameters
-    ----------
-    model : RobotModel
-    """
+    """The kernels of one model."""
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
-        self._kernels: dict[Key, Kernel | StraightLine] = {}
-        self._samples: dict[Key, int] = {}
-        self._pending: set[Key] = set()
-        self._forms: dict[int, str | None] = {}
+        self._kernels: dict[Request, Kernel] = {}
+        self._samples: dict[Request, int] = {}
+        self._pending: set[Request] = set()
 
-    def kernel(
-        self, order: int, wrenches: tuple[Attachment, ...] = (), samples: int = 1
-    ) -> Kernel | StraightLine | None:
-        """Kernel for some samples if there is one; otherwise it may be made in the background.
+    def kernel(self, request: Request, samples: int = 1) -> Kernel | None:
+        """Kernel if there is one for a request; otherwise it may be made in the background.
 
-        Parameters
-        ----------
-        order : int
-        wrenches : tuple of Attachment
-        samples : int
-            How many are to be computed now.
-
-        Returns
-        -------
-        Kernel, StraightLine or None
+        The samples to be computed now count: from some on it is worth it.
         """
-        key = (order, wrenches, None)
-        ready = self._kernels.get(key)
-        if ready is not None or order > HIGHEST_ORDER:
+        ready = self._kernels.get(request)
+        if ready is not None:
             return ready
-        return self._soon(key, samples, lambda: self._prepare_suitable(order, wrenches))
-
-    def kernel_of(self, result: Result, samples: int = 1) -> Kernel | StraightLine | None:
-        """Kernel of another result for some samples; see `kernel`."""
-        ready = self._kernels.get(result)
-        return ready or self._soon(result, samples, lambda: self._prepare_result(result))
-
-    def _soon(
-        self, key: Key, samples: int, prepare: Callable[[], object]
-    ) -> Kernel | StraightLine | None:
-        """Have a kernel prepared if it is worth it; None as long as it is not there."""
-        count = self._samples[key] = self._samples.get(key, 0) + samples
-        now = preparing.get()
+        count = self._samples[request] = self._samples.get(request, 0) + samples
+        now = _preparing.get()
         # A failed attempt stays pending: it would fail again.
-        if (count < SAMPLES_BEFORE_COMPILING or key in self._pending) and not now:
+        if (count < SAMPLES_BEFORE_COMPILING or request in self._pending) and not now:
             return None
-        self._pending.add(key)
+        self._pending.add(request)
         if now or samples >= SAMPLES_WORTH_WAITING:
-            self._try(prepare)
+            self._try(request)
         else:
-            submit(lambda: self._try(prepare))
-        return self._kernels.get(key)
+            _waiting.append(lambda: self._try(request))
+            _thread().submit(_do_next)
+        return self._kernels.get(request)
 
-    def prepare(
-        self, order: int, wrenches: tuple[Attachment, ...] = (), form: str | None = None
-    ) -> Kernel | StraightLine:
-        """Kernel, made now if there is none.
+    def prepare(self, request: Request) -> Kernel | None:
+        """Kernel, made now if there is none; None for what is left to NumPy.
 
-        Parameters
-        ----------
-        order : int
-        wrenches : tuple of Attachment
-        form : str, optional
-            One of the forms; by default the one that suits the robot and the machine.
-
-        Returns
-        -------
-        Kernel or StraightLine
-
-        Raises
-        ------
-        HodynError
-            If the form needs a compiler and there is none.
+        Without a compiler a `HodynError` is raised.
         """
-        key = (order, wrenches, form)
-        with compiling:
-            if key not in self._kernels:
-                kernel = self.make(order, wrenches, form)
-                if form is None:
-                    self.adopt(order, wrenches, kernel)
-                else:
-                    self._kernels[key] = kernel
-            return self._kernels[key]
-
-    def expect(self, order: int, wrenches: tuple[Attachment, ...] = ()) -> bool:
-        """Make no such kernel in the background, since the caller will `prepare` or `adopt` it.
-
-        Returns
-        -------
-        bool
-            Whether the caller has to: nobody has made or announced it before.
-        """
-        key = (order, wrenches, None)
-        # Without the lock, which is held while something is compiled.
-        if key in self._kernels or key in self._pending:
-            return False
-        self._pending.add(key)
-        return True
-
-    def adopt(
-        self, order: int, wrenches: tuple[Attachment, ...], kernel: Kernel | StraightLine
-    ) -> None:
-        """Use a kernel that `make` has made for this model, perhaps in another process."""
-        with compiling:
-            self._kernels[order, wrenches, None] = kernel
-            if not wrenches and kernel.friction:
-                self._offer_single(order, kernel)
-
-    def form(self, order: int) -> str | None:
-        """Form that suits the robot and the machine for an order; None: leave it to NumPy."""
-        if order not in self._forms:
-            self._forms[order] = self._suitable_form(order)
-        return self._forms[order]
-
-    def _suitable_form(self, order: int) -> str | None:
-        if unavailable():
-            return STRAIGHT_LINE if self._model.n_bodies <= MOST_BODIES_IN_PYTHON else None
-        if self._model.n_bodies > MOST_BODIES:
-            return COMPILED_TREE
-        program = robot_program(self._model, frames_of(self._model), order)
-        return COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else COMPILED_TREE
-
-    def make(
-        self, order: int, wrenches: tuple[Attachment, ...] = (), form: str | None = None
-    ) -> Kernel | StraightLine:
-        """Make a kernel and leave it to the caller; see `prepare`, which keeps it."""
-        form = form or self.form(order) or COMPILED_ROBOT
-        if form == STRAIGHT_LINE:
-            return StraightLine(self._model, effort_program(self._model, order, wrenches))
         reason = unavailable()
         if reason:
             raise HodynError(f'There is no compiler for dynamics: {reason}.')
-        from hodyn_ros.engine import kernels
-
-        if form == COMPILED_ROBOT:
-            return kernels.robot_kernel(self._model, order, wrenches)
-        return kernels.tree_kernel(self._model, order, bool(wrenches))
-
-    def _offer_single(self, order: int, kernel: Kernel | StraightLine) -> None:
-        """Leave what a call with a single sample needs where it is found in least time."""
-        if isinstance(kernel, StraightLine):
-            return
-        from hodyn_ros.engine.numba_call import single
-
-        n = self._model.n_joints
-        table = int(kernel.single_table.ctypes.data)
-        self._model.derived[order + 3, n] = ((order + 1, n), single, table)
-
-    def _prepare_suitable(self, order: int, wrenches: tuple[Attachment, ...]) -> None:
-        if self.form(order) is not None:
-            self.prepare(order, wrenches)
-
-    def _prepare_result(self, result: Result) -> None:
-        """Make the kernel of a result, unless its program is too long."""
         with compiling:
-            if result in self._kernels:
-                return
-            try:
-                program = result.program(self._model)
-            except ProgramTooLong:
-                return
-            if program.program.flops > LARGEST_PROGRAM:
-                return
-            if unavailable():
-                self._kernels[result] = StraightLine(self._model, program)
-                return
-            from hodyn_ros.engine import kernels
-            from hodyn_ros.engine.numba_call import single_call
+            if request not in self._kernels:
+                kernel = request.make(self._model)
+                if kernel is None:
+                    return None
+                self._kernels[request] = kernel
+                request.offer(self._model, kernel)
+            return self._kernels[request]
 
-            single_call(3), single_call(2, 2)  # of matrices, of pose and twist
-            self._kernels[result] = kernels.program_kernel(self._model, program)
+    def expect(self, request: Request) -> bool:
+        """Make no such kernel in the background, since the caller will `prepare` it.
 
-    def _try(self, prepare: Callable[[], object]) -> None:
+        Says whether the caller has to: nobody has made or announced it before.
+        """
+        # Without the lock, which is held while something is compiled.
+        if request in self._kernels or request in self._pending:
+            return False
+        self._pending.add(request)
+        return True
+
+    def _try(self, request: Request) -> None:
         # Even finding out whether there is a compiler takes too long for the caller's thread.
         try:
-            prepare()
+            if not unavailable():
+                self.prepare(request)
         except Exception:
             _logger.exception(
                 'Compiling the dynamics of %s failed; slower code is used.', self._model.name
             )
 
 
+def engine_of(model: RobotModel) -> Engine:
+    """Return the engine of a model, one for its lifetime."""
+    return model.kept(Engine)
+
+
+def compute(
+    model: RobotModel,
+    request: LinkResult | Term,
+    motion: Array,
+    middle: Array | None,
+    result: Array,
+) -> bool:
+    """Compute a batch (N, K, n) if there is a kernel for it, see `Engine.kernel`.
+
+    All arrays are contiguous; the middle one may be None. Says whether the results are there, and
+    all numbers are finite. If not, NumPy knows better.
+    """
+    kernel = engine_of(model).kernel(request, len(motion)) if model.n_bodies else None
+    if kernel is None:
+        return False
+    # Overflow shows in the answer; it needs no warning on the way.
+    with np.errstate(over='ignore', invalid='ignore'):
+        return kernel.evaluate(motion, middle, result)
+
+
 def refuses(motion: Any, *results: Any) -> bool:
-    """Whether calls in `numba_call` raise an error since they do not take what they are given.
+    """Whether compiled calls raise an error since they do not take what they are given.
 
     Asking costs as much as such a call: it is made first, and this is for what it raises.
     """
@@ -276,16 +283,43 @@ def refuses(motion: Any, *results: Any) -> bool:
     )
 
 
-def engine_of(model: RobotModel) -> Engine:
-    """Return the engine of a model, one for its lifetime."""
-    engine: Engine | None = model.derived.get('engine')
-    return engine or model.derived.setdefault('engine', Engine(model))
+def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]) -> None:
+    """Make kernels in advance; see `RobotModel.warm_up`."""
+    if not unavailable():
+        for k in range(min(order, HIGHEST_ORDER) + 1):
+            engine_of(model).prepare(Efforts(k))
+    token = _preparing.set(True)
+    try:
+        for call in calls:
+            call()
+    finally:
+        _preparing.reset(token)
 
 
-@on_warm_up
-def _warm_up(model: RobotModel, order: int) -> None:
-    engine = engine_of(model)
-    for k in range(min(order, HIGHEST_ORDER) + 1):
-        if engine.form(k) is not None:
-            engine.prepare(k)
+# --- In the background, and after a fork --------------------------------------------------------
 
+
+@cache
+def _thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix='hodyn_compiler')
+
+
+def _do_next() -> None:
+    with compiling:
+        if _waiting:
+            _waiting.popleft()()
+
+
+def _after_fork_in_child() -> None:
+    _thread.cache_clear()
+    for _ in range(len(_waiting)):
+        _thread().submit(_do_next)
+    compiling.release()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(
+        before=compiling.acquire,
+        after_in_parent=compiling.release,
+        after_in_child=_after_fork_in_child,
+    )

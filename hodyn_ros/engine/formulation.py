@@ -1,25 +1,10 @@
 """Inverse dynamics of any order over abstract scalars, one body at a time.
 
-Every body has a frame whose z axis is its joint axis. Vectors are resolved in it, and their
-derivatives are those of their components, D = d/dt of what stands in the array: what is fixed in
-the body is constant, so nothing of it is ever differentiated. For an effort with r derivatives a
-body carries
-
-    w, the components of its angular velocity, with derivatives up to the order r + 1, and
-    a, those of the acceleration of its origin, with derivatives up to the order r. Velocity and
-    position never appear, so that the acceleration -g of the base stands for gravity exactly.
-
-The acceleration of a point e of the body is a + B e, and with e the second derivatives follow from
-
-    B = w w^T - w^2 1 + [dw],   D^k B = sum_j binomial(k, j) D^j w D^(k-j) w^T - its trace 1
-                                        + [D^(k+1) w],
-
-the loads, about the origin, from constant first and second moments of mass h and J,
-
-    f = m a + B h,   n = h x a + vee(B J),   vee(A) = axis of A - A^T,
-
-and their derivatives by differentiating a and B only. Frames of neighbours differ by a constant
-rotation, d, and a turn by q about z, which is where derivatives of q come in, see `_turned`.
+Every body has a frame whose z axis is its joint axis; derivatives are those of the components in
+it, D = d/dt of what stands in the array. For an effort with r derivatives a body carries its
+angular velocity w, with derivatives up to the order r + 1, the acceleration a of its origin and
+the matrix B = w w^T - w^2 1 + [dw], up to the order r. The acceleration -g of the base stands for
+gravity. The equations are on the page `doc/engine.rst`.
 
 All functions work with whatever adds, subtracts and multiplies: numbers, arrays, or the scalars of
 `program.Recorder`. Source: the equations of motion of a rigid body about a moving point, in
@@ -42,7 +27,7 @@ ZERO: Vector = (0.0, 0.0, 0.0)
 AXIS: Vector = (0.0, 0.0, 1.0)
 
 
-class Joint(NamedTuple):
+class JointFrame(NamedTuple):
     """Where a body's frame is in its parent's, and how its joint moves it; see `frames`."""
 
     cos_gamma: Number
@@ -65,7 +50,7 @@ class Body(NamedTuple):
     J: tuple[Number, Number, Number, Number, Number, Number]
 
 
-class Motion(NamedTuple):
+class BodyMotion(NamedTuple):
     """Motion of a body: derivatives of w up to r + 1, of a and B up to r."""
 
     w: Series
@@ -135,17 +120,7 @@ def dot(a: Vector, b: Vector) -> Number:
 
 
 def acceleration_matrices(w: Series) -> list[Matrix]:
-    """Matrix B and its derivatives, one fewer than w has.
-
-    Parameters
-    ----------
-    w : list of Vector
-        Angular velocity and its derivatives.
-
-    Returns
-    -------
-    list of Matrix
-    """
+    """Matrix B and its derivatives, one fewer than w has, the angular velocity's."""
     matrices = []
     for k in range(len(w) - 1):
         # Symmetric part: each pair of equal terms of Leibniz's sum once, with twice the factor.
@@ -175,21 +150,21 @@ def acceleration_matrices(w: Series) -> list[Matrix]:
     return matrices
 
 
-def turn_of(joint: Joint, sine: Number, cosine: Number, q: Sequence[Number]) -> Turn:
-    """Turn that a joint makes.
+def base_motion(a: Vector, order: int) -> BodyMotion:
+    """Motion of a base at rest whose acceleration stands for gravity."""
+    return BodyMotion(
+        [ZERO] * (order + 2), [a, *[ZERO] * order], [(ZERO, ZERO, ZERO)] * (order + 1)
+    )
 
-    Parameters
-    ----------
-    joint : Joint
-    sine, cosine : Number
-        Of the joint position.
-    q : sequence of Number
-        Joint position and its derivatives.
 
-    Returns
-    -------
-    Turn
-    """
+def load_of(values: Sequence[Number]) -> Load:
+    """Load from numbers: for each derivative moment and force."""
+    vectors = [(values[k], values[k + 1], values[k + 2]) for k in range(0, len(values), 3)]
+    return Load(vectors[::2], vectors[1::2])
+
+
+def turn_of(joint: JointFrame, sine: Number, cosine: Number, q: Sequence[Number]) -> Turn:
+    """Turn that a joint makes, from sine and cosine of its position q, and q's derivatives."""
     c = joint.turn * cosine + joint.still
     s = joint.turn * sine
     return Turn(
@@ -199,31 +174,20 @@ def turn_of(joint: Joint, sine: Number, cosine: Number, q: Sequence[Number]) -> 
     )
 
 
-def to_child(joint: Joint, turn: Turn, v: Vector) -> Vector:
+def to_child(joint: JointFrame, turn: Turn, v: Vector) -> Vector:
     """Components of a vector in a body's axes, from those in its parent's."""
     return _turn_z(_constant_turn(joint, v), turn.cosine, turn.sine)
 
 
-def to_parent(joint: Joint, turn: Turn, v: Vector) -> Vector:
+def to_parent(joint: JointFrame, turn: Turn, v: Vector) -> Vector:
     """Components of a vector in the axes of a body's parent, from those in the body's."""
     return _constant_turn_back(joint, _turn_z(v, turn.cosine, -turn.sine))
 
 
-def forward(joint: Joint, turn: Turn, q: Sequence[Number], parent: Motion) -> Motion:
-    """Motion of a body from that of its parent.
+def forward(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: BodyMotion) -> BodyMotion:
+    """Motion of a body from that of its parent; q has derivatives up to the order r + 2.
 
-    Parameters
-    ----------
-    joint : Joint
-    turn : Turn
-    q : sequence of Number
-        Joint position and its derivatives up to the order r + 2; the position is used only by
-        joints that slide.
-    parent : Motion
-
-    Returns
-    -------
-    Motion
+    The position is used only by joints that slide.
     """
     w = [_constant_turn(joint, x) for x in parent.w]
     a = [
@@ -233,42 +197,19 @@ def forward(joint: Joint, turn: Turn, q: Sequence[Number], parent: Motion) -> Mo
         a = _slid(joint, q, w, a)
     w = _turned(w, turn, -1.0)
     w = [(x[0], x[1], x[2] + rate) for x, rate in zip(w, turn.rates)]
-    return Motion(w, _turned(a, turn, -1.0), acceleration_matrices(w))
+    return BodyMotion(w, _turned(a, turn, -1.0), acceleration_matrices(w))
 
 
-def forward_place(joint: Joint, turn: Turn, q: Sequence[Number], parent: Place) -> Place:
-    """Place of a body from that of its parent.
-
-    Parameters
-    ----------
-    joint : Joint
-    turn : Turn
-    q : sequence of Number
-        Joint position and its derivatives up to the order r.
-    parent : Place
-
-    Returns
-    -------
-    Place
-    """
+def forward_place(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: Place) -> Place:
+    """Place of a body from that of its parent; q has derivatives up to the order r."""
     x, y, z = (_turned([_constant_turn(joint, axis)], turn, -1.0)[0] for axis in parent.axes)
     p = [plus(parent.p[0], joint.d), *parent.p[1:]]
     p = [plus_scaled(_constant_turn(joint, v), joint.slide * s, AXIS) for v, s in zip(p, q)]
     return Place((x, y, z), _turned(p, turn, -1.0))
 
 
-def inertial_load(body: Body, motion: Motion) -> Load:
-    """Load that moves a body: rates of its momentum and of its moment, with derivatives.
-
-    Parameters
-    ----------
-    body : Body
-    motion : Motion
-
-    Returns
-    -------
-    Load
-    """
+def inertial_load(body: Body, motion: BodyMotion) -> Load:
+    """Load that moves a body: f = m a + B h, n = h x a + vee(B J), with derivatives."""
     n, f = [], []
     for a, B in zip(motion.a, motion.B):
         f.append(plus_scaled(plus_product(ZERO, B, body.h), body.mass, a))
@@ -276,22 +217,11 @@ def inertial_load(body: Body, motion: Motion) -> Load:
     return Load(n, f)
 
 
-def load_from_base(wrench: Load, place: Place, motion: Motion) -> Load:
-    """Load of a wrench in the base's axes, with the derivatives of its components there.
+def load_from_base(wrench: Load, place: Place, motion: BodyMotion) -> Load:
+    """Load in a body's axes of a wrench in the base's axes, about the same point.
 
-    With v the components turned into the body's axes, D v = the derivatives turned - w x v.
-
-    Parameters
-    ----------
-    wrench : Load
-    place : Place
-        Of the body on which the wrench acts.
-    motion : Motion
-
-    Returns
-    -------
-    Load
-        The same wrench, about the same point, in the body's axes.
+    The derivatives are those of its components there: with v the components turned into the body's
+    axes, D v = the derivatives turned - w x v.
     """
 
     def moving(series: Series) -> Series:
@@ -309,15 +239,7 @@ def load_from_base(wrench: Load, place: Place, motion: Motion) -> Load:
 def load_about_origin(load: Load, arm: Series) -> Load:
     """Load about the origin of the frame, from the load about the point to which an arm leads.
 
-    Parameters
-    ----------
-    load : Load
-    arm : list of Vector
-        With derivatives up to r; fewer if the others are zero.
-
-    Returns
-    -------
-    Load
+    The arm has derivatives up to r; fewer if the others are zero.
     """
     n = []
     for k, moment in enumerate(load.n):
@@ -334,36 +256,13 @@ def sum_loads(a: Load, b: Load) -> Load:
     )
 
 
-def effort(joint: Joint, load: Load) -> list[Number]:
-    """Effort of a joint that carries a load, and its derivatives: z . (turn n + slide f).
-
-    Parameters
-    ----------
-    joint : Joint
-    load : Load
-
-    Returns
-    -------
-    list of Number
-    """
+def effort(joint: JointFrame, load: Load) -> list[Number]:
+    """Effort of a joint that carries a load, and its derivatives: z . (turn n + slide f)."""
     return [joint.turn * n[2] + joint.slide * f[2] for n, f in zip(load.n, load.f)]
 
 
-def backward(joint: Joint, turn: Turn, q: Sequence[Number], load: Load) -> Load:
-    """Load on the parent that a load on a body makes, about the origin of the parent's frame.
-
-    Parameters
-    ----------
-    joint : Joint
-    turn : Turn
-    q : sequence of Number
-        Joint position and its derivatives up to the order r; used only by joints that slide.
-    load : Load
-
-    Returns
-    -------
-    Load
-    """
+def backward(joint: JointFrame, turn: Turn, q: Sequence[Number], load: Load) -> Load:
+    """Load on the parent that a load on a body makes, about the origin of the parent's frame."""
     if slides(joint):
         load = load_about_origin(load, [scaled(joint.slide * x, AXIS) for x in q[: len(load.n)]])
     turned = Load(
@@ -373,7 +272,7 @@ def backward(joint: Joint, turn: Turn, q: Sequence[Number], load: Load) -> Load:
     return load_about_origin(turned, [joint.d])
 
 
-def slides(joint: Joint) -> bool:
+def slides(joint: JointFrame) -> bool:
     """Whether a joint moves along its axis, or may."""
     return not (isinstance(joint.slide, float) and joint.slide == 0.0)
 
@@ -381,16 +280,7 @@ def slides(joint: Joint) -> bool:
 def _turned(series: Series, turn: Turn, direction: float) -> Series:
     """Components in axes that turn about z, with their derivatives.
 
-    Parameters
-    ----------
-    series : list of Vector
-    turn : Turn
-    direction : float
-        -1 from the axes before the turn into those behind it, 1 back.
-
-    Returns
-    -------
-    list of Vector
+    The direction is -1 from the axes before the turn into those behind it, 1 back.
     """
     sine, cosine = turn.sine, turn.cosine
     if direction > 0.0:
@@ -406,26 +296,15 @@ def _turned(series: Series, turn: Turn, direction: float) -> Series:
 
 
 def _differentiated(turned: Series, rate: Any) -> Series:
-    """Differentiate components in axes that turn.
+    """D^k v_0 of components in axes that turn.
 
     With v_j the components of the j-th derivative in the axes from which it comes, turned into the
     new ones, D v_j = v_{j+1} + O v_j for a matrix O of the angular velocity. So
 
         D^k v_j = D^(k-1) v_{j+1} + sum_i binomial(k-1, i) (D^i O) D^(k-1-i) v_j,
 
-    and collecting all terms with the same D^i O leaves one product with each.
-
-    Parameters
-    ----------
-    turned : list of Vector
-        The v_j.
-    rate : callable
-        From i and a vector, D^i O times the vector.
-
-    Returns
-    -------
-    list of Vector
-        D^k v_0.
+    and collecting all terms with the same D^i O leaves one product with each: `rate` gives, from i
+    and a vector, D^i O times the vector.
     """
     table = [[v] for v in turned]  # [j][k] is D^k v_j
     for k in range(1, len(turned)):
@@ -441,7 +320,7 @@ def _differentiated(turned: Series, rate: Any) -> Series:
     return table[0]
 
 
-def _slid(joint: Joint, q: Sequence[Number], w: Series, a: Series) -> Series:
+def _slid(joint: JointFrame, q: Sequence[Number], w: Series, a: Series) -> Series:
     """Acceleration of the origin of a body that has moved by s along z, in axes of the parent.
 
     a + s B z + 2 ds w x z + d2s z, and its derivatives.
@@ -459,13 +338,13 @@ def _slid(joint: Joint, q: Sequence[Number], w: Series, a: Series) -> Series:
     return result
 
 
-def _constant_turn(joint: Joint, v: Vector) -> Vector:
+def _constant_turn(joint: JointFrame, v: Vector) -> Vector:
     """Coordinates in a body's axes, before it turns, from those in its parent's."""
     v = _turn_z(v, joint.cos_gamma, joint.sin_gamma)
     return _turn_x(v, joint.cos_alpha, joint.sin_alpha)
 
 
-def _constant_turn_back(joint: Joint, v: Vector) -> Vector:
+def _constant_turn_back(joint: JointFrame, v: Vector) -> Vector:
     """Inverse of `_constant_turn`."""
     v = _turn_x(v, joint.cos_alpha, -joint.sin_alpha)
     return _turn_z(v, joint.cos_gamma, -joint.sin_gamma)

@@ -1,29 +1,30 @@
 """Frames along the joint axes, and inertial parameters in them.
 
 The frame of body i has its z axis along the joint axis. Its x axis is normal to this axis and to
-that of the first joint behind it, so that this joint's frame follows as in the modified
-Denavit-Hartenberg convention, by a turn about x and a turn about z; behind further joints of a
-branching body one more turn about z comes first:
+that of the first joint behind it, as in the modified Denavit-Hartenberg convention; behind further
+joints of a branching body one more turn about z comes first:
 
     R = Rz(gamma) Rx(alpha) Rz(offset + q),   gamma = 0 for the first joint.
 
-Inertial parameters are regrouped: mass that lies on the axis of a revolute joint moves with the
-parent as well as with the body, so it is counted with the parent. This changes the loads in the
-joints but not the efforts, and leaves zeros in place of m, h_z and J_zz. Source: Gautier and
-Khalil 1990, "Direct calculation of minimum set of inertial parameters of serial robots".
+Mass that lies on the axis of a revolute joint is counted with the parent, which leaves zeros in
+place of m, h_z and J_zz. Source: Gautier and Khalil 1990, "Direct calculation of minimum set of
+inertial parameters of serial robots".
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.engine.formulation import Body, Joint
+from hodyn_ros.engine.formulation import Body, JointFrame
 from hodyn_ros.lie import se3
-from hodyn_ros.model.robot import BASE, RobotModel
-from hodyn_ros.model.screws import pitches
+from hodyn_ros.lie.se3 import pitches
+from hodyn_ros.model.assembly import BASE
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ class Frames(NamedTuple):
 
     Attributes
     ----------
-    joints : list of Joint
+    joints : list of JointFrame
     bodies : list of Body
     poses : ndarray, shape (n_bodies, 4, 4)
         Pose of each frame in the body's own frame of the model.
@@ -52,7 +53,7 @@ class Frames(NamedTuple):
         Revolute joints with gamma = 0.
     """
 
-    joints: list[Joint]
+    joints: list[JointFrame]
     bodies: list[Body]
     poses: Array
     gravity: Array
@@ -62,23 +63,11 @@ class Frames(NamedTuple):
 
 def frames_of(model: RobotModel) -> Frames:
     """Return the constants of a robot, computed once."""
-    known: Frames | None = model.derived.get('frames')
-    return known or model.derived.setdefault('frames', frames(model))
+    return model.kept(frames)
 
 
 def frames(model: RobotModel, regroup: bool = True) -> Frames:
-    """Constants of all bodies of a robot.
-
-    Parameters
-    ----------
-    model : RobotModel
-    regroup : bool
-        Whether mass on the axis of a revolute joint is counted with the parent.
-
-    Returns
-    -------
-    Frames
-    """
+    """Constants of all bodies; if regrouped, mass on axes is counted with the parents."""
     poses, base = _poses(model)
     n = model.n_bodies
     turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5
@@ -102,7 +91,7 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
     for i in range(n):
         turn = 1.0 if turns[i] else 0.0
         slide = float(pitch[i]) if turns[i] else 1.0
-        joints.append(Joint(*angles[i], vector(d[i]), turn, 1.0 - turn, slide))
+        joints.append(JointFrame(*angles[i], vector(d[i]), turn, 1.0 - turn, slide))
     simple = np.array(
         [j.turn == 1.0 and j.slide == 0.0 and j.sin_gamma == 0.0 for j in joints], dtype=bool
     )

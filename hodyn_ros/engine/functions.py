@@ -1,11 +1,17 @@
-"""Functions in LLVM's intermediate representation that evaluate one robot, or any robot."""
+"""Functions in LLVM's intermediate representation that evaluate one robot, or any robot.
+
+Sines, cosines and steps of tanh are computed for arrays of numbers, as many at once as the machine
+can.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from math import factorial, log
+from typing import TYPE_CHECKING
+
 from llvmlite import ir
 
-from hodyn_ros.engine.array_functions import Steps, Trigonometry
-from hodyn_ros.engine.blocks import Block, evaluate_function
 from hodyn_ros.engine.body_programs import (
     BRANCH,
     GENERAL,
@@ -14,9 +20,180 @@ from hodyn_ros.engine.body_programs import (
     StateLayout,
     body_programs,
 )
-from hodyn_ros.engine.llvm import DOUBLE, INTEGER, Elements, Writer, loop
-from hodyn_ros.engine.robot_program import RobotProgram
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.engine.llvm import (
+    DOUBLE,
+    DOUBLES,
+    INTEGER,
+    Block,
+    Elements,
+    Writer,
+    evaluate_function,
+    loop,
+)
+from hodyn_ros.engine.program import RobotProgram
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
+
+# Up to here the three-part reduction of the argument is exact.
+LARGEST_REDUCED = 2.0**20
+
+
+def _half_pi() -> tuple[float, float, float]:
+    """Return pi/2 as a sum whose first two parts have so few bits that k times them is exact."""
+    high, low = 1.5707963267948966, 6.123233995736766e-17
+    scale = 2.0**32
+    first = int(high * scale) / scale
+    return first, high - first, low
+
+
+HALF_PI = _half_pi()
+LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)
+"""log 2 in two parts, the first with so few bits that k times it is exact."""
+
+
+class ArrayFunction:
+    """Function of each number of an array, with two results, `width` at once."""
+
+    def __init__(
+        self,
+        module: ir.Module,
+        width: int,
+        name: str,
+        results: Callable[[Writer, ir.Value], tuple[ir.Value, ir.Value]],
+        correct: Callable[[Writer, ir.Value, Sequence[ir.Value]], None] = lambda *_: None,
+    ) -> None:
+        self.width = width
+        kind = ir.FunctionType(ir.VoidType(), [INTEGER, DOUBLES, DOUBLES, DOUBLES])
+        self.function = ir.Function(module, kind, name)
+        self.function.linkage = 'internal'
+        builder = ir.IRBuilder(self.function.append_basic_block())
+        writer = Writer(builder, width)
+        chunks, x, first, second = self.function.args
+        with loop(builder, chunks) as chunk:
+            start = builder.mul(chunk, ir.Constant(INTEGER, width))
+            places = [writer.at(pointer, start) for pointer in (x, first, second)]
+            value = writer.load_lanes(places[0])
+            for result, place in zip(results(writer, value), places[1:]):
+                writer.store_lanes(result, place)
+            correct(writer, value, places)
+        builder.ret_void()
+
+    def write(self, builder: ir.IRBuilder, count: ir.Value, *pointers: ir.Value) -> None:
+        """Write a call for a count of numbers; the arrays have room for a whole last chunk."""
+        more = builder.add(count, ir.Constant(INTEGER, self.width - 1))
+        chunks = builder.sdiv(more, ir.Constant(INTEGER, self.width))
+        builder.call(self.function, [chunks, *pointers])
+
+
+def _correct_large(writer: Writer, value: ir.Value, places: Sequence[ir.Value]) -> None:
+    """Leave sines and cosines of numbers that are large or not finite to the C library."""
+    builder = writer.builder
+    limit = 1.57 * LARGEST_REDUCED
+    above = builder.fcmp_unordered('>', value, writer.number(limit))
+    below = builder.fcmp_unordered('<', value, writer.number(-limit))
+    large = builder.or_(above, below)
+    if writer.lanes > 1:
+        bits = ir.IntType(writer.lanes)
+        large = builder.icmp_unsigned('!=', builder.bitcast(large, bits), ir.Constant(bits, 0))
+    with builder.if_then(large, likely=False):
+        with loop(builder, ir.Constant(INTEGER, writer.lanes)) as lane:
+            number = builder.load(writer.at(places[0], lane), align=8)
+            for name, place in zip(('hodyn_sine', 'hodyn_cosine'), places[1:]):
+                function = builder.module.globals.get(name) or ir.Function(
+                    builder.module, ir.FunctionType(DOUBLE, [DOUBLE]), name
+                )
+                result = builder.call(function, [number])
+                builder.store(result, writer.at(place, lane), align=8)
+
+
+def _step(writer: Writer, value: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Hyperbolic tangent and its derivative."""
+    builder = writer.builder
+    positive = builder.fcmp_ordered('>=', value, writer.number(0.0))
+    magnitude = builder.select(positive, value, writer.negative(value))
+    # With e = exp(-2 |x|): tanh |x| = (1 - e) / (1 + e), slope = 4 e / (1 + e)^2.
+    e, less = _exponential(writer, writer.multiply(writer.number(-2.0), magnitude))
+    more = builder.fadd(writer.number(1.0), e)
+    quotient = builder.fdiv(less, more)
+    shape = builder.select(positive, writer.negative(quotient), quotient)
+    slope = builder.fdiv(builder.fmul(writer.number(4.0), e), builder.fmul(more, more))
+    return shape, slope
+
+
+def _sine_cosine(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Sine and cosine of |x| <= pi/2 LARGEST_REDUCED to about one unit in the last place.
+
+    x = k pi/2 + r with |r| <= pi/4; Taylor polynomials of r, whose remainder is below 1e-17.
+    """
+    builder = writer.builder
+    # Adding and subtracting 1.5 2^52 rounds to an integer and leaves it in the low bits.
+    magic = writer.number(1.5 * 2.0**52)
+    shifted = builder.fadd(builder.fmul(x, writer.number(0.6366197723675814)), magic)
+    k = builder.fsub(shifted, magic)
+    r = x
+    for part in HALF_PI:
+        r = builder.fsub(r, builder.fmul(k, writer.number(part)))
+    square = builder.fmul(r, r)
+    sine = _polynomial(writer, square, [(-1.0) ** j / factorial(2 * j + 1) for j in range(1, 9)])
+    sine = writer.add(r, writer.multiply(writer.multiply(r, square), sine))
+    cosine = _polynomial(writer, square, [(-1.0) ** j / factorial(2 * j) for j in range(1, 10)])
+    cosine = writer.add(writer.number(1.0), writer.multiply(square, cosine))
+    integers = INTEGER if writer.lanes == 1 else ir.VectorType(INTEGER, writer.lanes)
+
+    def whole(value: int) -> ir.Constant:
+        return ir.Constant(integers, value if writer.lanes == 1 else [value] * writer.lanes)
+
+    quadrant = builder.bitcast(shifted, integers)
+    odd = builder.icmp_unsigned('!=', builder.and_(quadrant, whole(1)), whole(0))
+    sine, cosine = builder.select(odd, cosine, sine), builder.select(odd, sine, cosine)
+    signed = []
+    for value, turned in ((sine, quadrant), (cosine, builder.add(quadrant, whole(1)))):
+        sign = builder.shl(builder.and_(turned, whole(2)), whole(62))
+        bits = builder.xor(builder.bitcast(value, integers), sign)
+        signed.append(builder.bitcast(bits, writer.type))
+    return signed[0], signed[1]
+
+
+def _trigonometry(module: ir.Module, width: int) -> ArrayFunction:
+    return ArrayFunction(module, width, 'trigonometry', _sine_cosine, _correct_large)
+
+
+def _polynomial(writer: Writer, x: ir.Value, coefficients: list[float]) -> ir.Value:
+    value = writer.number(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        value = writer.add(writer.multiply(value, x), writer.number(coefficient))
+    return value
+
+
+def _exponential(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Exponential of x <= 0, and the same less one, below -700 of -700.
+
+    Both to about one unit in the last place.
+
+    x = k log 2 + r with |r| <= log(2)/2; a Taylor polynomial of r, whose remainder is below 1e-17.
+    """
+    builder = writer.builder
+    lowest = writer.number(-700.0)
+    x = builder.select(builder.fcmp_ordered('>', x, lowest), x, lowest)
+    magic = writer.number(1.5 * 2.0**52)
+    shifted = builder.fadd(builder.fmul(x, writer.number(1.0 / log(2.0))), magic)
+    k = builder.fsub(shifted, magic)
+    r = x
+    for part in LOG_2:
+        r = builder.fsub(r, builder.fmul(k, writer.number(part)))
+    less = writer.multiply(r, _polynomial(writer, r, [1.0 / factorial(j) for j in range(1, 15)]))
+    # k, in the low bits of what was shifted, is the exponent of a power of two.
+    integers = INTEGER if writer.lanes == 1 else ir.VectorType(INTEGER, writer.lanes)
+    place = ir.Constant(integers, 52 if writer.lanes == 1 else [52] * writer.lanes)
+    exponent = builder.shl(builder.bitcast(shifted, integers), place)
+    one = writer.number(1.0)
+    power = builder.bitcast(builder.add(builder.bitcast(one, integers), exponent), writer.type)
+    product = builder.fmul(power, less)
+    return builder.fadd(product, power), builder.fadd(product, builder.fsub(power, one))
+
+
+# --- Modules -------------------------------------------------------------------------------------
 
 
 def _whole(value: int) -> ir.Constant:
@@ -31,23 +208,12 @@ def padded(count: int, width: int) -> int:
 def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> ir.Module:
     """Write a module with the function 'evaluate' for a program of one robot.
 
-    Parameters
-    ----------
-    model : RobotModel
-    robot : RobotProgram
-    lanes : int
-        Samples in a block.
-    width : int
-        Numbers that the machine computes at once.
-
-    Returns
-    -------
-    ir.Module
+    Lanes are the samples in a block, the width is that of `ArrayFunction`.
     """
     module = ir.Module('robot')
-    trigonometry = Trigonometry(module, width)
+    trigonometry = _trigonometry(module, width)
     count, n_steps, n_velocities = len(robot.bodies), robot.n_steps, robot.n_velocities
-    steps = Steps(module, width) if n_steps else None
+    steps = ArrayFunction(module, width, 'steps', _step) if n_steps else None
     room, step_room = padded(count * lanes, width), padded(n_steps * lanes, width)
 
     def body(block: Block) -> None:
@@ -110,22 +276,11 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
     """Write a module with the function 'evaluate' of any robot, its model given as data.
 
     The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
-    constants the state of the base and `body_programs.constants` with the offsets behind them.
-
-    Parameters
-    ----------
-    order : int
-    loaded : bool
-        Whether every body carries a wrench.
-    lanes, width : int
-        See `robot_module`.
-
-    Returns
-    -------
-    ir.Module
+    constants the state of the base and `body_programs.constants` with the offsets behind them. If
+    it is loaded, every body carries a wrench.
     """
     module = ir.Module('tree')
-    trigonometry = Trigonometry(module, width)
+    trigonometry = _trigonometry(module, width)
     layout = StateLayout(order)
     kinds = [(kind, body_programs(order, kind, loaded)) for kind in (SIMPLE, BRANCH, GENERAL)]
 

@@ -1,64 +1,75 @@
-"""Compiled kernels: batches of samples by machine code, on one or several threads."""
+"""Kernels: machine code for one robot, its calls for one sample and for batches.
+
+LLVM compiles modules for this processor. That takes a tenth of a second or two, so machine code is
+kept on disk. An entry is named by the hash of what it was made from (the module's text, the
+processor, the compiler), so it is never out of date, and starts with the hash of its content, so a
+damaged one is not run. Those that have not been used for longest are removed.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
-from collections.abc import Sequence
+import re
+import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import llvmlite
+import llvmlite.binding as llvm
+import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, register_jitable
 from numpy.typing import NDArray
 
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.body_programs import base_state, constants
-from hodyn_ros.engine.effort_programs import effort_program
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.machine import load, machine_code, vector_width
-from hodyn_ros.engine.robot_program import Attachment, RobotProgram
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, INTEGERS
+from hodyn_ros.engine.program import RobotProgram
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel, SingleCall
 
 Array = NDArray[np.float64]
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
 
-# Releases the interpreter lock while it runs. The arguments are those of `blocks.EVALUATE`.
+CACHE_SIZE = 32 * 2**20
+"""Largest size of the cache on disk [bytes]: code of some hundred robots."""
+
+_DIGEST_SIZE = 32
+# Others may keep other files in the directory.
+_ENTRY = re.compile(r'[0-9a-f]{64}\.o|hodyn_\w+\.tmp')
+
+# Releases the interpreter lock while it runs. The arguments are those of `llvm.EVALUATE`.
 _BLOCKS = ctypes.CFUNCTYPE(
-    ctypes.c_int64,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
+    ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3
 )
 
 
 class Kernel:
     """Machine code for one result of the motion of a robot, such as its efforts of some order.
 
-    Attributes
-    ----------
-    name : str
-        'compiled_robot' or 'compiled_tree'.
-    wrench_size : int
-        Numbers that a sample has in the wrenches.
-    friction : bool
-        Whether the friction of the joints, if there is any, is included.
-    single_table : ndarray of int64
-        Addresses that calls in `numba_call` need besides those of the arrays of a sample.
+    The codes, with doubles of workspace, are for one sample and for as many as `vector_width`;
+    integers and numbers are the robot, where it is not folded into them. The name is that of the
+    form, 'compiled_robot' or 'compiled_tree', `wrench_size` how many numbers a sample has in the
+    wrenches, and `friction` whether that of the joints, if there is any, is included.
     """
 
     def __init__(
         self,
+        codes: list[tuple[LoadedCode, int]],
         integers: NDArray[np.int64],
         numbers: Array,
-        codes: tuple[bytes, bytes],
-        scratch_sizes: tuple[int, int],
         name: str,
         wrench_size: int,
         friction: bool,
@@ -66,16 +77,17 @@ class Kernel:
         self.name = name
         self.wrench_size = wrench_size
         self.friction = friction
-        self._arguments = integers, numbers, codes, scratch_sizes, name, wrench_size, friction
-        self._loaded = [load(code) for code in codes]
-        self._addresses = [loaded.address for loaded in self._loaded]
+        self._robot = integers, numbers
+        self._codes = codes
         self._lanes = (1, vector_width())
-        self._single_scratch = aligned(scratch_sizes[0])
+        self._single_scratch = aligned(codes[0][1])
         pointers = (array.ctypes.data for array in (integers, numbers, self._single_scratch))
-        self.single_table = np.array([self._addresses[0], *pointers], dtype=np.int64)
+        self._single_table = np.array([codes[0][0].address, *pointers], dtype=np.int64)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel, self._arguments
+    def single(self, *shapes: tuple[int, ...], efforts: bool = False) -> SingleCall:
+        """Return what computes one sample, with results of given shapes; see `single_call`."""
+        call = single_call(*map(len, shapes), efforts=efforts)
+        return shapes[-1], call, int(self._single_table.ctypes.data)
 
     def evaluate(
         self,
@@ -85,55 +97,38 @@ class Kernel:
         num_threads: int = 1,
         together: bool = True,
     ) -> bool:
-        """Compute a batch.
+        """Compute a batch; says whether all numbers are finite.
 
-        Parameters
-        ----------
-        motion : ndarray, shape (N, K, n), C-contiguous
-        middle : ndarray, shape (N, ...), C-contiguous, or None
-            Wrenches, of `wrench_size` numbers a sample, or what is written besides the result.
-        result : ndarray, shape (N, ...), C-contiguous
-            Is written.
-        num_threads : int
-        together : bool
-            Whether samples are computed side by side in the vector registers, or one by one.
-
-        Returns
-        -------
-        bool
-            Whether all numbers are finite.
+        Motion, of shape (N, K, n), middle and result, which is written, are contiguous. The middle
+        array holds wrenches, of `wrench_size` numbers a sample, or takes a second result.
+        Together: whether samples are computed side by side in the vector registers, or one by one.
         """
         N = len(motion)
-        threads = max(1, min(num_threads, N // SAMPLES_PER_THREAD))
-        if threads == 1:
-            return self._part(motion, middle, result, together)
-        lanes = self._lanes[1]
-        step = -(-N // (threads * lanes)) * lanes
-        parts = [slice(start, start + step) for start in range(0, N, step)]
-        futures = [
-            _threads(num_threads).submit(
-                self._part,
-                motion[part],
-                None if middle is None else middle[part],
-                result[part],
-                together,
-            )
-            for part in parts
-        ]
-        return all([future.result() for future in futures])
-
-    def _part(
-        self, motion: Array, middle: Array | None, result: Array, together: bool
-    ) -> bool:
-        integers, numbers, _, scratch_sizes, *_ = self._arguments
+        threads = min(num_threads, N // SAMPLES_PER_THREAD)
+        if threads > 1:
+            lanes = self._lanes[1]
+            step = -(-N // (threads * lanes)) * lanes
+            futures = [
+                _threads(num_threads).submit(
+                    self.evaluate,
+                    motion[start : start + step],
+                    None if middle is None else middle[start : start + step],
+                    result[start : start + step],
+                    together=together,
+                )
+                for start in range(0, N, step)
+            ]
+            return all([future.result() for future in futures])
+        integers, numbers = self._robot
         status = 0
         start = 0
         for which in (1, 0) if together else (0,):
             lanes = self._lanes[which]
-            blocks = (len(motion) - start) // lanes
+            blocks = (N - start) // lanes
             if blocks:
-                scratch = aligned(scratch_sizes[which])
-                status |= _BLOCKS(self._addresses[which])(
+                code, size = self._codes[which]
+                scratch = aligned(size)
+                status |= _BLOCKS(code.address)(
                     integers.ctypes.data,
                     numbers.ctypes.data,
                     scratch.ctypes.data,
@@ -146,46 +141,20 @@ class Kernel:
         return status == 0
 
 
-def robot_kernel(model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()) -> Kernel:
-    """Kernel of the efforts with the constants of a robot folded in.
-
-    Parameters
-    ----------
-    model : RobotModel
-    order : int
-    wrenches : sequence of Attachment
-        The wrenches that `Kernel.evaluate` takes, for each (order + 1) rows of 6.
-
-    Returns
-    -------
-    Kernel
-    """
-    return program_kernel(model, effort_program(model, order, wrenches))
-
-
-def program_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
-    """Kernel of a program of one robot.
-
-    Parameters
-    ----------
-    model : RobotModel
-    robot : RobotProgram
-
-    Returns
-    -------
-    Kernel
-    """
+def robot_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
+    """Kernel of a program of one robot."""
     width = vector_width()
-    codes, sizes = [], []
-    for lanes in (1, width):
-        module = functions.robot_module(model, robot, lanes, width)
-        codes.append(machine_code(module))
-        sizes.append(functions.robot_scratch(model, robot, lanes, width))
+    codes = [
+        (
+            LoadedCode(functions.robot_module(model, robot, lanes, width)),
+            functions.robot_scratch(model, robot, lanes, width),
+        )
+        for lanes in (1, width)
+    ]
     return Kernel(
+        codes,
         np.zeros(0, dtype=np.int64),
         np.zeros(0),
-        (codes[0], codes[1]),
-        (sizes[0], sizes[1]),
         name='compiled_robot',
         wrench_size=0 if robot.middle.written else robot.middle.size,
         friction=robot.friction,
@@ -195,34 +164,25 @@ def program_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
 def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
     """Kernel of the efforts that loops over the bodies of any robot.
 
-    Parameters
-    ----------
-    model : RobotModel
-    order : int
-    loaded : bool
-        Whether `Kernel.evaluate` takes a wrench on each body, (order + 1) rows of 6: on the
-        environment, in the axes of the body's frame of the engine, see `frames.Frames.poses`.
-
-    Returns
-    -------
-    Kernel
+    If it is loaded, `Kernel.evaluate` takes a wrench on each body, (order + 1) rows of 6: on the
+    environment, in the axes of the body's frame of the engine, see `frames.Frames.poses`.
     """
-    constants_of = frames_of(model)
-    width = vector_width()
-    rows, kinds = constants(model, constants_of)
+    frames = frames_of(model)
+    rows, kinds = constants(model, frames)
     integers = np.concatenate(
         [
             [model.n_joints, model.n_bodies],
             np.stack([kinds, model.parent + 1, model.coordinate], axis=1).ravel(),
         ]
     ).astype(np.int64)
-    numbers = np.concatenate([base_state(constants_of, order), rows.ravel(), model.offset])
+    numbers = np.concatenate([base_state(frames, order), rows.ravel(), model.offset])
+    width = vector_width()
+    codes = [_tree_code(order, loaded, lanes, width) for lanes in (1, width)]
     sizes = [functions.tree_scratch(model, order, lanes, width) for lanes in (1, width)]
     return Kernel(
+        list(zip(codes, sizes)),
         integers,
         numbers,
-        _tree_codes(order, loaded),
-        (sizes[0], sizes[1]),
         name='compiled_tree',
         wrench_size=6 * (order + 1) * model.n_bodies if loaded else 0,
         friction=not model.friction,
@@ -230,13 +190,8 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
 
 
 @cache
-def _tree_codes(order: int, loaded: bool) -> tuple[bytes, bytes]:
-    width = vector_width()
-    single, together = (
-        machine_code(functions.tree_module(order, loaded, lanes, width))
-        for lanes in (1, width)
-    )
-    return single, together
+def _tree_code(order: int, loaded: bool, lanes: int, width: int) -> LoadedCode:
+    return LoadedCode(functions.tree_module(order, loaded, lanes, width))
 
 
 def aligned(count: int) -> Array:
@@ -254,3 +209,190 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 if hasattr(os, 'register_at_fork'):  # a child has none of the threads
     os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
+# --- Calls for one sample: a fraction of a microsecond from Python ------------------------------
+
+
+@intrinsic
+def evaluate(_context: Any, _arguments: Any, _motion: Any, _middle: Any, _result: Any) -> Any:
+    """Call `llvm.EVALUATE` for one sample, with the table and the addresses of the arrays."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, values: list[ir.Value]) -> ir.Value:
+        pointer, *arrays = values
+        table = builder.inttoptr(pointer, INTEGERS)
+        entries = [builder.load(builder.gep(table, [ir.Constant(INTEGER, k)])) for k in range(4)]
+        function = builder.inttoptr(entries[0], EVALUATE.as_pointer())
+        robot = [
+            builder.inttoptr(value, kind) for value, kind in zip(entries[1:], EVALUATE.args)
+        ]
+        data = [builder.inttoptr(value, EVALUATE.args[4]) for value in arrays]
+        return builder.call(function, [*robot, ir.Constant(INTEGER, 1), *data])
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@register_jitable
+def _one_result(arguments: int, motion: Array, result: Array) -> int:
+    read, written = 8 * motion.size, 8 * result.size
+    source, target = np.int64(motion.ctypes.data), np.int64(result.ctypes.data)
+    status = 1
+    # Code that writes before it has read everything must not write where it reads.
+    if source >= target + written or target >= source + read:
+        status = evaluate(arguments, source, np.int64(0), target)  # type: ignore[call-arg]
+    return status
+
+
+def _efforts(arguments: int, motion: Array, result: Array) -> int:
+    status = 1
+    # To look at the shape here costs less than in Python.
+    if result.shape[0] == motion.shape[0] - 2 and result.shape[1] == motion.shape[1]:
+        status = _one_result(arguments, motion, result)
+    return status
+
+
+def _two_results(arguments: int, motion: Array, middle: Array, result: Array) -> int:
+    source, first = np.int64(motion.ctypes.data), np.int64(middle.ctypes.data)
+    second = np.int64(result.ctypes.data)
+    status: int = evaluate(arguments, source, first, second)  # type: ignore[call-arg]
+    return status
+
+
+@cache
+def single_call(*dimensions: int, efforts: bool = False) -> Callable[..., int]:
+    """Call for a single sample, whose results have these numbers of dimensions.
+
+    It takes the address of a table, the motion, of shape (K, n), and the results. That their
+    shapes fit is the caller's business, but for efforts it is checked. Its answer is 0 if the
+    results are there: all numbers are finite, and the only result does not overlap the motion. It
+    raises an error for arrays that are not contiguous or not of float64, see `engine.refuses`.
+    """
+    function = _efforts if efforts else _one_result if len(dimensions) == 1 else _two_results
+    given = types.Array(types.float64, 2, 'C', readonly=True)
+    written = [types.Array(types.float64, count, 'C') for count in dimensions]
+    signature = types.int64(types.int64, given, *written)
+    try:
+        compiled: Callable[..., int] = numba.njit(signature, cache=True)(function)
+    except RuntimeError:  # there is no place for a cache
+        compiled = numba.njit(signature)(function)
+    return compiled
+
+
+# --- Machine code -------------------------------------------------------------------------------
+
+
+def vector_width() -> int:
+    """Doubles in one vector register of this processor."""
+    features = llvm.get_host_cpu_features()
+    return 8 if features.get('avx512f') else 4 if features.get('avx') else 2
+
+
+class LoadedCode:
+    """Machine code of a module, given back with the object; the address is of `ENTRY`."""
+
+    def __init__(self, module: ir.Module) -> None:
+        code = _machine_code(str(module))
+        # It owns what is added to it.
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), _target())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        self.address: int = self._engine.get_function_address(ENTRY)
+
+
+def _machine_code(text: str) -> bytes:
+    """Object file of a module, compiled or taken from the cache."""
+    path = _cache_file(text)
+    code = _from_cache(path) if path else None
+    if code is not None:
+        return code
+    target = _target()
+    # Programs come optimized; what is left to do is the code generator's work.
+    module = llvm.parse_assembly(text)
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    module.verify()
+    compiled: bytes = target.emit_object(module)
+    if path:
+        _into_cache(path, compiled)
+    return compiled
+
+
+def _target() -> llvm.TargetMachine:
+    """Make a target machine; an execution engine owns, and in the end frees, the one it gets."""
+    _initialize()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc='pic',
+        codemodel='jitdefault',
+    )
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    library = ctypes.CDLL(None)
+    for name, function in (('hodyn_sine', 'sin'), ('hodyn_cosine', 'cos')):
+        pointer = ctypes.cast(getattr(library, function), ctypes.c_void_p)
+        llvm.add_symbol(name, pointer.value)
+
+
+def _cache_file(text: str) -> Path | None:
+    """Entry of a module in the cache; None if there is no place for one.
+
+    `NUMBA_CACHE_DIR` says where, as for Numba; otherwise it is in the user's cache directory. In
+    one that others can write to, they could leave code that would be run here.
+    """
+    places = os.environ.get('NUMBA_CACHE_DIR'), os.environ.get('XDG_CACHE_HOME')
+    try:
+        if places[0]:
+            directory = Path(places[0])
+        elif places[1] and os.path.isabs(places[1]):
+            directory = Path(places[1])
+        else:
+            directory = Path.home() / '.cache'
+    except RuntimeError:  # no home directory
+        return None
+    features = llvm.get_host_cpu_features().flatten()
+    source = (text, llvmlite.__version__, llvm.get_host_cpu_name(), features)
+    name = hashlib.sha256('\0'.join(source).encode()).hexdigest()
+    return directory / 'hodyn_ros' / f'{name}.o'
+
+
+def _from_cache(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    with suppress(OSError):
+        os.utime(path)  # the time of its last use
+    digest, code = content[:_DIGEST_SIZE], content[_DIGEST_SIZE:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _into_cache(path: Path, code: bytes) -> None:
+    with suppress(OSError):  # where it cannot be kept it is compiled again next time
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Other processes see the whole file or none.
+        descriptor, name = tempfile.mkstemp('.tmp', 'hodyn_', path.parent)
+        with os.fdopen(descriptor, 'wb') as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(name, path)
+        _evict(path.parent)
+
+
+def _evict(directory: Path) -> None:
+    """Remove the entries that have not been used for longest; other processes may do so too."""
+    found = []
+    for path in directory.iterdir():
+        if _ENTRY.fullmatch(path.name):
+            with suppress(OSError):
+                status = path.stat()
+                found.append((status.st_mtime_ns, status.st_size, path))
+    size = 0
+    for _, one, path in sorted(found, reverse=True):
+        size += one
+        if size > CACHE_SIZE:
+            path.unlink(missing_ok=True)

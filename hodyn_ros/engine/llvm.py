@@ -1,8 +1,13 @@
-"""Programs in LLVM's intermediate representation, for one number or several lanes of numbers."""
+"""Programs in LLVM's intermediate representation, for one number or several lanes of numbers.
+
+A function of `evaluate_function` computes whole blocks of samples, one for each lane of the vector
+registers, and says whether everything was finite. A block's motion is transposed inside the cache,
+so that users keep their arrays in the order of samples.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,13 +33,7 @@ class Elements(NamedTuple):
 
 
 class Writer:
-    """Writes operations on numbers, one for each lane, into a function.
-
-    Parameters
-    ----------
-    builder : ir.IRBuilder
-    lanes : int
-    """
+    """Writes operations on numbers, one for each lane, into a function."""
 
     def __init__(self, builder: ir.IRBuilder, lanes: int) -> None:
         self.builder = builder
@@ -108,15 +107,10 @@ class Writer:
         arrays: Mapping[str, Elements],
         strided: Mapping[str, tuple[ir.Value, ir.Value]] = MappingProxyType({}),
     ) -> None:
-        """Write a program.
+        """Write a program that reads and writes arrays.
 
-        Parameters
-        ----------
-        program : Program
-        arrays : mapping of str to Elements
-            The arrays that it reads and writes.
-        strided : mapping of str to (pointer, stride)
-            Those whose elements, with a number for each lane, are a stride apart.
+        The elements of strided ones, given by pointer and stride, have a number for each lane and
+        are a stride apart.
         """
         values: list[ir.Value] = []
 
@@ -175,3 +169,132 @@ def loop(
         value.add_incoming(kept[0], builder.block)
     builder.branch(head)
     builder.position_at_end(end)
+
+
+# --- Blocks of samples ---------------------------------------------------------------------------
+
+
+ENTRY = 'evaluate'
+
+EVALUATE = ir.FunctionType(
+    INTEGER, [INTEGERS, DOUBLES, DOUBLES, INTEGER, DOUBLES, DOUBLES, DOUBLES]
+)
+"""status = evaluate(integers, constants, scratch, blocks, motion, middle, result)
+
+integers, constants: the robot, where it is not folded into the function; scratch: workspace;
+motion, middle, result: of blocks times lanes samples, contiguous. The middle one is read, such as
+wrenches, or is a second result, or is not there. The status is 0 if all three are finite.
+"""
+
+
+class Block(NamedTuple):
+    """What the code of one block of samples works on; all pointers to doubles but integers."""
+
+    writer: Writer
+    integers: ir.Value
+    constants: ir.Value
+    motion: ir.Value
+    middle: ir.Value
+    result: ir.Value
+    scratch: ir.Value
+
+
+def evaluate_function(
+    module: ir.Module,
+    lanes: int,
+    width: int,
+    sizes: Callable[[ir.IRBuilder, ir.Value], tuple[ir.Value, ir.Value, ir.Value]],
+    body: Callable[[Block], None],
+    writes_middle: bool = False,
+) -> None:
+    """Add the function `ENTRY`, which computes blocks of samples, one for each lane.
+
+    The width is how many numbers the machine computes at once. `sizes` gives, from the builder and
+    the pointer to the integers, numbers of doubles in the motion, the middle array and the result
+    of one sample; `body` writes the code for one block, whose arrays have one number for each lane
+    in each element.
+    """
+    written = (False, writes_middle, True)
+    inspection = _inspection(module, width)
+    function = ir.Function(module, EVALUATE, ENTRY)
+    integers, constants, scratch, blocks, motion, middle, result = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    writer = Writer(builder, lanes)
+    per_block = ir.Constant(INTEGER, lanes)
+    counts = [builder.mul(size, per_block) for size in sizes(builder, integers)]
+    # In scratch: the transposed arrays of a block, then the body's own.
+    work = scratch
+    places = []
+    if lanes > 1:
+        for count in counts:
+            places.append(work)
+            work = writer.at(work, count)
+    with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, found, next_found):
+        arrays = [
+            writer.at(array, builder.mul(block, count))
+            for array, count in zip((motion, middle, result), counts)
+        ]
+        if lanes == 1:
+            places = arrays
+        else:
+            for k in range(3):
+                if not written[k]:
+                    _transpose(writer, arrays[k], places[k], counts[k], back=False)
+        body(Block(writer, integers, constants, places[0], places[1], places[2], work))
+        if lanes > 1:
+            for k in range(3):
+                if written[k]:
+                    _transpose(writer, arrays[k], places[k], counts[k], back=True)
+        wrong = found
+        for array, count in zip(arrays, counts):
+            wrong = builder.or_(wrong, builder.call(inspection, [array, count]))
+        next_found(wrong)
+    builder.ret(found)
+
+
+def _inspection(module: ir.Module, width: int) -> ir.Function:
+    """Add a function of a pointer and a count, whose result is zero if all numbers are finite."""
+    function = ir.Function(module, ir.FunctionType(INTEGER, [DOUBLES, INTEGER]), 'inspection')
+    function.linkage = 'internal'
+    pointer, count = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    result = ir.Constant(INTEGER, 0)
+    start = ir.Constant(INTEGER, 0)
+    for lanes in (width, 1):
+        writer = Writer(builder, lanes)
+        step = ir.Constant(INTEGER, lanes)
+        flags = ir.IntType(1) if lanes == 1 else ir.VectorType(ir.IntType(1), lanes)
+        chunks = builder.sdiv(builder.sub(count, start), step)
+        place = writer.at(pointer, start)
+        with loop(builder, chunks, ir.Constant(flags, None)) as (chunk, found, next_found):
+            value = writer.load_lanes(writer.at(place, builder.mul(chunk, step)))
+            # Zero, but not if the number is not finite.
+            zero = builder.fsub(value, value)
+            next_found(builder.or_(found, builder.fcmp_unordered('uno', zero, zero)))
+        bits = builder.bitcast(found, ir.IntType(lanes))
+        result = builder.or_(result, builder.zext(bits, INTEGER))
+        start = builder.mul(chunks, step)
+    builder.ret(result)
+    return function
+
+
+def _transpose(
+    writer: Writer, samples: ir.Value, elements: ir.Value, count: ir.Value, back: bool
+) -> None:
+    """Write the transposition of a block from a row for each sample to one for each element."""
+    builder = writer.builder
+    size = builder.sdiv(count, ir.Constant(INTEGER, writer.lanes))
+    with loop(builder, size) as i:
+        place = writer.at(elements, builder.mul(i, ir.Constant(INTEGER, writer.lanes)))
+        value = writer.load_lanes(place) if back else ir.Constant(writer.type, ir.Undefined)
+        pointer = writer.at(samples, i)
+        for lane in range(writer.lanes):
+            if lane:
+                pointer = writer.at(pointer, size)
+            number = ir.Constant(ir.IntType(32), lane)
+            if back:
+                builder.store(builder.extract_element(value, number), pointer, align=8)
+            else:
+                value = builder.insert_element(value, builder.load(pointer, align=8), number)
+        if not back:
+            writer.store_lanes(value, place)

@@ -22,52 +22,63 @@ with Theta = trace(J) 1 - J:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import (
     AXIS,
     ZERO,
     Body,
-    Joint,
+    JointFrame,
     Load,
     Matrix,
     Number,
     Turn,
     Vector,
 )
-from hodyn_ros.engine.frames import Frames, vector
-from hodyn_ros.engine.kinematics_program import (
+from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
+from hodyn_ros.engine.program import (
+    CORIOLIS_MATRIX,
     LONGEST,
-    JointMotion,
-    joint_motion,
-    twist_of_child,
+    MASS_MATRIX,
+    NO_ARRAY,
+    WEIGHT,
+    Part,
+    Recorder,
+    RobotProgram,
 )
-from hodyn_ros.engine.program import Program, Recorder
-from hodyn_ros.engine.taylor import derivatives
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.engine.taylor import JointMotion, derivatives, joint_motion, twist_of_child
+from hodyn_ros.model.assembly import BASE
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Screw = tuple[Vector, Vector]
 
 
-def mass_matrix_program(model: RobotModel, frames: Frames, orders: int) -> Program:
-    """Program of the mass matrix and its derivatives.
+def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
+    """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
 
-    Parameters
-    ----------
-    model : RobotModel
-    frames : Frames
-    orders : int
-        K, the number of derivatives in the motion, the zeroth included.
-
-    Returns
-    -------
-    Program
-        Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of
-        the positions of the bodies' joints. Output: 'matrix', derivative k of entry (i, j) at
-        (k n + i) n + j.
+    Output: 'term', derivative k of entry (i, j) of a matrix at (k n + i) n + j, of the effort of
+    joint j at k n + j.
     """
     recorder = Recorder(LONGEST)
+    orders = K if name in (MASS_MATRIX, WEIGHT) else K - 1
+    if name == WEIGHT:
+        values = _weight(model, frames_of(model), recorder, K)
+    elif name == MASS_MATRIX:
+        values = _mass_matrix(model, frames_of(model), recorder, K)
+    else:
+        values = _coriolis_matrix(model, recorder, K, name == CORIOLIS_MATRIX)
+    series = [derivatives(value, orders) for value in values]
+    recorder.outputs('term', [value for order in zip(*series) for value in order])
+    result = Part('term', orders * len(values), True)
+    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+
+
+def _mass_matrix(
+    model: RobotModel, frames: Frames, recorder: Recorder, orders: int
+) -> list[Number]:
     motions = _joint_motions(recorder, model, frames, orders)
     carried = _composites(model, motions, frames.bodies)
     entries = _Entries(model)
@@ -82,39 +93,22 @@ def mass_matrix_program(model: RobotModel, frames: Frames, orders: int) -> Progr
 
         _hand_on(model, motions, i, load, both)
         entries.add(i, i, float(model.armature[i]))
-    entries.write(recorder, orders)
-    return recorder.program()
+    return entries.values
 
 
-def coriolis_matrix_program(
-    model: RobotModel, frames: Frames, orders: int, skew_symmetric: bool
-) -> Program:
-    """Program of the Coriolis matrix and its derivatives.
-
-    Parameters
-    ----------
-    model : RobotModel
-    frames : Frames
-        Without regrouping: the matrix depends on which body a mass is part of.
-    orders : int
-        K - 1, as many as the matrix has.
-    skew_symmetric : bool
-        See `dynamics.coriolis_matrix`.
-
-    Returns
-    -------
-    Program
-        As of `mass_matrix_program`.
-    """
-    recorder = Recorder(LONGEST)
-    motions = _joint_motions(recorder, model, frames, orders + 1)
+def _coriolis_matrix(
+    model: RobotModel, recorder: Recorder, orders: int, skew_symmetric: bool
+) -> list[Number]:
+    # Masses stay with their bodies, on which this matrix depends.
+    exact = frames(model, regroup=False)
+    motions = _joint_motions(recorder, model, exact, orders)
     twists: list[Screw] = []
     for motion, p in zip(motions, model.parent):
         w, v = (ZERO, ZERO) if p == BASE else twists[p]
         twists.append(twist_of_child(motion, w, v))
-    motions = [motion.first(orders) for motion in motions]
-    carried = _composites(model, motions, frames.bodies)
-    flows = [flow_of_body(body, *twist) for body, twist in zip(frames.bodies, twists)]
+    motions = [motion.first(orders - 1) for motion in motions]
+    carried = _composites(model, motions, exact.bodies)
+    flows = [flow_of_body(body, *twist) for body, twist in zip(exact.bodies, twists)]
     for i, p in _from_the_ends(model):
         joint, q, turn = motions[i]
         flow = flow_in_parent(joint, turn, q, flows[i])
@@ -145,27 +139,11 @@ def coriolis_matrix_program(
         _hand_on(model, motions, i, column, of_column)
         _hand_on(model, motions, i, row, of_row)
         _hand_on(model, motions, i, moving, of_rate)
-    entries.write(recorder, orders)
-    return recorder.program()
+    return entries.values
 
 
-def weight_program(model: RobotModel, frames: Frames, orders: int) -> Program:
-    """Program of the efforts that hold the robot against gravity, and their derivatives.
-
-    Parameters
-    ----------
-    model : RobotModel
-    frames : Frames
-    orders : int
-        K, the number of derivatives in the motion, the zeroth included.
-
-    Returns
-    -------
-    Program
-        Inputs as of `mass_matrix_program`. Output: 'effort', derivative k of independent joint j
-        at k n + j.
-    """
-    recorder = Recorder(LONGEST)
+def _weight(model: RobotModel, frames: Frames, recorder: Recorder, orders: int) -> list[Number]:
+    """Efforts that hold the robot against gravity."""
     motions = _joint_motions(recorder, model, frames, orders)
     up: list[Vector] = []
     for motion, p in zip(motions, model.parent):
@@ -182,30 +160,22 @@ def weight_program(model: RobotModel, frames: Frames, orders: int) -> Program:
         value = joint.turn * (h[0] * a[1] - h[1] * a[0]) + joint.slide * (mass * a[2])
         j = int(model.coordinate[i])
         efforts[j] = efforts[j] + float(model.multiplier[i]) * value
-    series = [derivatives(value, orders) for value in efforts]
-    recorder.outputs('effort', [value for row in zip(*series) for value in row])
-    return recorder.program()
+    return efforts
 
 
 class _Entries:
-    """Matrix of the independent joints, from entries for the bodies' joints."""
+    """Matrix of the independent joints, row by row, from entries for the bodies' joints."""
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
-        n = model.n_joints
-        self._entries: list[list[Number]] = [[0.0] * n for _ in range(n)]
+        self.values: list[Number] = [0.0] * model.n_joints**2
 
     def add(self, i: int, j: int, value: Number) -> None:
         """Add what the joints of the bodies i and j have."""
         model = self._model
         factor = float(model.multiplier[i]) * float(model.multiplier[j])
-        row, column = self._entries[model.coordinate[i]], int(model.coordinate[j])
-        row[column] = row[column] + factor * value
-
-    def write(self, recorder: Recorder, orders: int) -> None:
-        """Make all entries and their derivatives outputs."""
-        numbers = [derivatives(value, orders) for row in self._entries for value in row]
-        recorder.outputs('matrix', [value for matrix in zip(*numbers) for value in matrix])
+        place = int(model.coordinate[i]) * model.n_joints + int(model.coordinate[j])
+        self.values[place] = self.values[place] + factor * value
 
 
 def _joint_motions(
@@ -252,7 +222,7 @@ def _hand_on(
         i = p
 
 
-def _screw(joint: Joint) -> Screw:
+def _screw(joint: JointFrame) -> Screw:
     """Twist of the joint with the rate 1."""
     return formulation.scaled(joint.turn, AXIS), formulation.scaled(joint.slide, AXIS)
 
@@ -281,28 +251,14 @@ class Flow(NamedTuple):
     E: Matrix
 
 
-
 def sum_bodies(x: Body, y: Body) -> Body:
     """Body that consists of two, in one frame."""
     J = tuple(p + q for p, q in zip(x.J, y.J))
     return Body(x.mass + y.mass, formulation.plus(x.h, y.h), J)
 
 
-def body_in_parent(joint: Joint, turn: Turn, q: Number, body: Body) -> Body:
-    """Moments of a body about the origin of its parent's frame, in that frame's axes.
-
-    Parameters
-    ----------
-    joint : Joint
-    turn : Turn
-    q : Number
-        Joint position; used only by joints that slide.
-    body : Body
-
-    Returns
-    -------
-    Body
-    """
+def body_in_parent(joint: JointFrame, turn: Turn, q: Number, body: Body) -> Body:
+    """Moments of a body about the origin of its parent's frame, in that frame's axes."""
     if formulation.slides(joint):
         body = _shifted_body(body, formulation.scaled(joint.slide * q, AXIS))
     h = formulation.to_parent(joint, turn, body.h)
@@ -311,7 +267,7 @@ def body_in_parent(joint: Joint, turn: Turn, q: Number, body: Body) -> Body:
 
 
 def first_moment_in_parent(
-    joint: Joint, turn: Turn, q: Number, mass: Number, h: Vector
+    joint: JointFrame, turn: Turn, q: Number, mass: Number, h: Vector
 ) -> Vector:
     """First moment alone, as `body_in_parent` computes it."""
     if formulation.slides(joint):
@@ -330,7 +286,7 @@ def momentum(body: Body, e: Vector, u: Vector) -> Load:
     return Load([n], [f])
 
 
-def momentum_of_joint(joint: Joint, body: Body) -> Load:
+def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
     """Momentum of a body that moves by its joint with the rate 1."""
     xx, _, xz, yy, yz, _ = body.J
     x, y, _ = body.h
@@ -367,7 +323,7 @@ def sum_flows(x: Flow, y: Flow) -> Flow:
     )
 
 
-def flow_in_parent(joint: Joint, turn: Turn, q: Number, flow: Flow) -> Flow:
+def flow_in_parent(joint: JointFrame, turn: Turn, q: Number, flow: Flow) -> Flow:
     """Compute the sums for the frame of the parent; see `body_in_parent`."""
     if formulation.slides(joint):
         flow = _shifted_flow(flow, formulation.scaled(joint.slide * q, AXIS))
@@ -434,7 +390,7 @@ def _shifted_flow(flow: Flow, d: Vector) -> Flow:
     return Flow(a, b, _plus_matrix(H, _outer(d, a)), _transposed(columns))
 
 
-def _matrix_in_parent(joint: Joint, turn: Turn, A: Matrix) -> Matrix:
+def _matrix_in_parent(joint: JointFrame, turn: Turn, A: Matrix) -> Matrix:
     """Components R A R^T in the parent's axes, of a matrix in a body's."""
     A = _turned_about_z(A, turn.cosine, turn.sine)
     A = _turned_about_x(A, joint.cos_alpha, joint.sin_alpha)

@@ -3,13 +3,13 @@
 A formula is a Python function that adds, subtracts and multiplies whatever it is given. Given
 `Scalar` objects of a `Recorder`, it leaves behind a `Program`: the operations that remain after
 folding constants, removing zero and unit factors, sharing equal terms and dropping what no output
-needs. The back-ends of the engine turn programs into machine code, C and Python.
+needs. Programs become machine code and C.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
@@ -24,6 +24,12 @@ class Operation(NamedTuple):
     kind: str
     a: Any
     b: Any
+
+
+# Steps of a program, half of which an output may need, that take a few seconds to compile.
+LONGEST = 40_000
+
+_BINARY = ('add', 'subtract', 'multiply')
 
 
 class Output(NamedTuple):
@@ -48,10 +54,6 @@ class Program:
     operations: tuple[Operation, ...]
     outputs: tuple[Output, ...]
 
-    def operands(self, step: int) -> tuple[int, ...]:
-        """Return the earlier steps that a step works on."""
-        return _operands(self.operations[step])
-
     def counts(self) -> dict[str, int]:
         """Count the operations of each kind."""
         return dict(Counter(operation.kind for operation in self.operations))
@@ -59,8 +61,7 @@ class Program:
     @property
     def flops(self) -> int:
         """Number of additions, subtractions and multiplications."""
-        counts = self.counts()
-        return sum(counts.get(kind, 0) for kind in ('add', 'subtract', 'multiply'))
+        return sum(operation.kind in _BINARY for operation in self.operations)
 
 
 class Scalar:
@@ -108,10 +109,7 @@ class ProgramTooLong(Exception):
 class Recorder:
     """Records a program; makes its inputs and takes its outputs.
 
-    Parameters
-    ----------
-    longest : int, optional
-        Steps, those included that no output needs, at which to raise `ProgramTooLong`.
+    With `longest` steps, those included that no output needs, `ProgramTooLong` is raised.
     """
 
     def __init__(self, longest: int | None = None) -> None:
@@ -136,9 +134,13 @@ class Recorder:
         for index, value in enumerate(values):
             self.output(array, index, value)
 
-    def program(self) -> Program:
-        """Program of all outputs, without the steps that none of them needs."""
-        ends = [(array, index, self._end(v)) for (array, index), v in self._outputs.items()]
+    def program(self, without: str | None = None) -> Program:
+        """Program of all outputs, but those into one array, without the steps that none needs."""
+        ends = [
+            (array, index, self._end(value))
+            for (array, index), value in self._outputs.items()
+            if array != without
+        ]
         operations = list(self._steps)
         needed = [False] * len(operations)
         for _, _, step in ends:
@@ -213,7 +215,7 @@ def _is_number(value: Number, number: float) -> bool:
 
 
 def _operands(operation: Operation) -> tuple[int, ...]:
-    if operation.kind in ('add', 'subtract', 'multiply'):
+    if operation.kind in _BINARY:
         return (operation.a, operation.b)
     return (operation.a,) if operation.kind == 'negate' else ()
 
@@ -223,3 +225,70 @@ def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
     if len(operands) == 2:
         return Operation(operation.kind, operands[0], operands[1])
     return Operation(operation.kind, operands[0], None) if operands else operation
+
+
+# --- Programs of robots -------------------------------------------------------------------------
+
+MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT = (
+    'mass matrix', 'Coriolis matrix', 'Coriolis matrix of eq. (20)', 'weight'
+)  # fmt: skip
+"""Terms of the equations of motion."""
+
+
+class Attachment(NamedTuple):
+    """A wrench that a program takes: its link and the expression of `dynamics.Wrench`."""
+
+    link: str
+    expressed_in: str
+
+
+class Part(NamedTuple):
+    """An array of a program: its name and the numbers that a sample has in it."""
+
+    array: str
+    size: int
+    written: bool
+
+
+NO_ARRAY = Part('nothing', 0, False)
+
+
+class RobotProgram(NamedTuple):
+    """A program of one robot and the arrays that it works on.
+
+    Attributes
+    ----------
+    program : Program
+        Reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
+        the positions of some bodies' joints.
+    bodies : sequence of int
+        These bodies.
+    orders : int
+        Number of derivatives in the motion, the zeroth included.
+    middle, result : Part
+        The other arrays, see `llvm.EVALUATE`.
+    arguments : Program
+        From 'motion', what the program needs functions of: 'step' for its inputs 'shape' and
+        'slope', which are tanh and its derivative, and 'velocity' for 'direction', its sign, -1, 0
+        or 1.
+    friction : bool
+        Whether the friction of the robot, if it has any, is included.
+    """
+
+    program: Program
+    bodies: Sequence[int]
+    orders: int
+    middle: Part
+    result: Part
+    arguments: Program = Program((), ())
+    friction: bool = True
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps among the arguments."""
+        return sum(output.array == 'step' for output in self.arguments.outputs)
+
+    @property
+    def n_velocities(self) -> int:
+        """Number of velocities among the arguments."""
+        return sum(output.array == 'velocity' for output in self.arguments.outputs)

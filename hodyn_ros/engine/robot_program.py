@@ -1,103 +1,109 @@
-"""Programs of one robot: all constants folded in."""
+"""Programs of one robot, all constants folded in: its joint efforts, with wrenches and friction.
+
+Both smooth friction laws are steps of tanh: with x linear in the velocity,
+
+    Coulomb: level tanh(x),   Sigmoid: phi1 / 2 (tanh(x) - tanh(x at rest)),
+
+since 1 / (1 + exp(-2 x)) = (1 + tanh(x)) / 2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from math import comb, tanh
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import Load, Motion, Place, Turn, Vector
-from hodyn_ros.engine.frames import Frames, position, vector, without_rounding
-from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Turn, Vector
+from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
+from hodyn_ros.engine.program import (
+    Attachment,
+    Number,
+    Part,
+    Program,
+    Recorder,
+    RobotProgram,
+)
+from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
 
-class Attachment(NamedTuple):
-    """A wrench that a program takes: its link and the expression of `dynamics.Wrench`."""
-
-    link: str
-    expressed_in: str
-
-
-class Part(NamedTuple):
-    """An array of a program: its name and the numbers that a sample has in it."""
-
-    array: str
-    size: int
-    written: bool
-
-
-NO_ARRAY = Part('nothing', 0, False)
-
-
-class RobotProgram(NamedTuple):
-    """A program of one robot, all constants folded in, and the arrays that it works on.
-
-    Attributes
-    ----------
-    program : Program
-        Reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
-        the positions of some bodies' joints.
-    bodies : sequence of int
-        These bodies.
-    orders : int
-        Number of derivatives in the motion, the zeroth included.
-    middle, result : Part
-        The other arrays, see `blocks.EVALUATE`.
-    arguments : Program
-        From 'motion', what the program needs functions of, see `effort_programs`: 'step' for its
-        inputs 'shape' and 'slope', 'velocity' for 'direction'.
-    friction : bool
-        Whether the friction of the robot, if it has any, is included.
-    """
-
-    program: Program
-    bodies: Sequence[int]
-    orders: int
-    middle: Part
-    result: Part
-    arguments: Program = Program((), ())
-    friction: bool = True
-
-    @property
-    def n_steps(self) -> int:
-        """Number of steps among the arguments."""
-        return sum(output.array == 'step' for output in self.arguments.outputs)
-
-    @property
-    def n_velocities(self) -> int:
-        """Number of velocities among the arguments."""
-        return sum(output.array == 'velocity' for output in self.arguments.outputs)
+def effort_program(
+    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+) -> RobotProgram:
+    """Program of a robot's efforts, with friction if all laws are of this package."""
+    recorder = Recorder()
+    n = model.n_joints
+    efforts = _rigid_efforts(recorder, model, frames_of(model), order, wrenches)
+    friction = _Friction(recorder, order)
+    try:
+        laws = friction_laws(model)
+    except ModelError:
+        laws, included = [], False
+    else:
+        included = True
+    for i, law in laws:
+        j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
+        moving = [
+            multiplier * recorder.input('motion', (k + 1) * n + j) for k in range(order + 1)
+        ]
+        for k, value in enumerate(friction.series(law, moving)):
+            efforts[k][j] = efforts[k][j] + multiplier * value
+    recorder.outputs('effort', [value for row in efforts for value in row])
+    program = recorder.program()
+    # What nothing depends on is not evaluated.
+    used = {(operation.a, operation.b) for operation in program.operations}
+    for index, x in enumerate(friction.steps):
+        if ('shape', index) in used or ('slope', index) in used:
+            recorder.output('step', index, x)
+    for index, v in enumerate(friction.velocities):
+        if ('direction', index) in used:
+            recorder.output('velocity', index, v)
+    return RobotProgram(
+        program,
+        range(model.n_bodies),
+        order + 3,
+        Part('wrench', 6 * (order + 1) * len(wrenches), False),
+        Part('effort', n * (order + 1), True),
+        recorder.program(without='effort'),
+        friction=included,
+    )
 
 
 def robot_program(
     model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
 ) -> Program:
-    """Program of a robot's inverse dynamics.
+    """Program of the inverse dynamics of a robot without friction.
 
-    Parameters
-    ----------
-    model : RobotModel
-    frames : Frames
-    order : int
-        0, 1 or 2.
-    wrenches : sequence of Attachment
-
-    Returns
-    -------
-    Program
-        Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of
-        the positions of the bodies' joints; 'wrench', for the w-th wrench at 6 (w (order + 1) + k)
-        the k-th derivative of the moment and force that the link exerts on the environment.
-        Output: 'effort', derivative k of independent joint j at k n + j.
+    Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of the
+    positions of the bodies' joints; 'wrench', for the w-th wrench at 6 (w (order + 1) + k) the
+    k-th derivative of the moment and force that the link exerts on the environment. Output:
+    'effort', derivative k of independent joint j at k n + j.
     """
     recorder = Recorder()
+    efforts = _rigid_efforts(recorder, model, frames, order, wrenches)
+    recorder.outputs('effort', [value for row in efforts for value in row])
+    return recorder.program()
+
+
+def _rigid_efforts(
+    recorder: Recorder,
+    model: RobotModel,
+    frames: Frames,
+    order: int,
+    wrenches: Sequence[Attachment],
+) -> list[list[Number]]:
+    """Record the efforts of `robot_program`: for each derivative those of all joints."""
     n = model.n_joints
     placed = any(wrench.expressed_in != 'body' for wrench in wrenches)
     q = [
@@ -109,12 +115,12 @@ def robot_program(
     ]
     for i in range(model.n_bodies):
         q[i][0] = q[i][0] + float(model.offset[i])
-    base = base_motion(formulation.scaled(-1.0, vector(frames.gravity)), order)
+    base = formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), order)
     base_place = Place(
         tuple(vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
         [vector(frames.base[:3, :3].T @ frames.base[:3, 3]), *[formulation.ZERO] * order],
     )
-    motions: list[Motion] = []
+    motions: list[BodyMotion] = []
     places: list[Place] = []
     turns: list[Turn] = []
     loads: list[Load] = []
@@ -134,16 +140,15 @@ def robot_program(
     for w, wrench in enumerate(wrenches):
         start = 6 * w * (order + 1)
         values = [recorder.input('wrench', start + j) for j in range(6 * (order + 1))]
+        given = formulation.load_of(values)
         i, pose = model.link(wrench.link)
         if i == BASE:
             continue
         pose = se3.inverse(frames.poses[i]) @ pose
         if wrench.expressed_in == 'body':
-            applied = _load_in_link_axes(wrench_load(values, order), pose)
+            applied = _load_in_link_axes(given, pose)
         else:
-            applied = formulation.load_from_base(
-                wrench_load(values, order), places[i], motions[i]
-            )
+            applied = formulation.load_from_base(given, places[i], motions[i])
             # From the link's origin or the base's; the arm leads there from the body's.
             arm = [formulation.scaled(-1.0, p) for p in places[i].p]
             if wrench.expressed_in == 'hybrid':
@@ -162,8 +167,7 @@ def robot_program(
         if p != BASE:
             passed = formulation.backward(frames.joints[i], turns[i], q[i], loads[i])
             loads[p] = formulation.sum_loads(loads[p], passed)
-    recorder.outputs('effort', [value for row in efforts for value in row])
-    return recorder.program()
+    return efforts
 
 
 def _load_in_link_axes(values: Load, pose: Array) -> Load:
@@ -178,17 +182,77 @@ def _load_in_link_axes(values: Load, pose: Array) -> Load:
     return formulation.load_about_origin(load, [position(pose)])
 
 
-def base_motion(p: tuple[Number, Number, Number], order: int) -> Motion:
-    """Motion of a base at rest whose acceleration p stands for gravity."""
-    zero = formulation.ZERO
-    return Motion(
-        [zero] * (order + 2), [p, *[zero] * order], [(zero, zero, zero)] * (order + 1)
-    )
+# --- Friction -----------------------------------------------------------------------------------
 
 
-def wrench_load(values: Sequence[Number], order: int) -> Load:
-    """Load from numbers: for each derivative moment and force."""
-    rows = [values[6 * k : 6 * k + 6] for k in range(order + 1)]
-    return Load(
-        [(row[0], row[1], row[2]) for row in rows], [(row[3], row[4], row[5]) for row in rows]
-    )
+def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
+    """Summands of friction laws by body; refused are laws that are not of this package."""
+
+    def terms(joint: str, law: FrictionLaw) -> list[FrictionLaw]:
+        if type(law) is Sum:
+            return [term for part in law.laws for term in terms(joint, part)]
+        # A law that is derived from one of these may compute something else.
+        if type(law) not in (Viscous, Coulomb, Sigmoid, Offset):
+            raise ModelError(
+                f'The friction law {law!r} of joint {joint!r} cannot be generated; the laws that '
+                'can are Viscous, Coulomb, Sigmoid, Offset and their sums. Remove it with '
+                f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
+            )
+        return [law]
+
+    return [
+        (i, term)
+        for i, joint in enumerate(model.body_names)
+        if joint in model.friction
+        for term in terms(joint, model.friction[joint])
+    ]
+
+
+class _Friction:
+    """Records friction laws; collects the arguments of the functions that they need."""
+
+    def __init__(self, recorder: Recorder, order: int) -> None:
+        self.recorder = recorder
+        self.order = order
+        self.steps: list[Number] = []
+        self.velocities: list[Number] = []
+
+    def series(self, law: FrictionLaw, moving: Sequence[Number]) -> list[Number]:
+        """Effort of a law and its derivatives, from the velocity and its derivatives."""
+        if isinstance(law, Viscous):
+            return [law.coefficient * value for value in moving]
+        if isinstance(law, Offset):
+            return [law.value]
+        if isinstance(law, Sigmoid):
+            scale, height = 0.5 * law.phi2, 0.5 * law.phi1
+            first, *others = self._step(height, scale, scale * (moving[0] + law.phi3), moving)
+            return [first - height * tanh(scale * law.phi3), *others]
+        assert isinstance(law, Coulomb)
+        if law.smoothing > 0.0:
+            scale = 1.0 / law.smoothing
+            return self._step(law.level, scale, scale * moving[0], moving)
+        self.velocities.append(moving[0])
+        return [law.level * self.recorder.input('direction', len(self.velocities) - 1)]
+
+    def _step(
+        self, height: float, scale: float, x: Number, moving: Sequence[Number]
+    ) -> list[Number]:
+        """Series of height tanh(x), x linear in the velocity."""
+        index = len(self.steps)
+        self.steps.append(x)
+        shape: list[Number] = [self.recorder.input('shape', index)]
+        slope: list[Number] = [self.recorder.input('slope', index)]
+        rates = [scale * value for value in moving[1:]]
+        # tanh' = slope x' and slope' = -2 tanh slope x' = -2 tanh tanh', by Leibniz's rule.
+        for k in range(self.order):
+            shape.append(_product(slope, rates, k))
+            slope.append(-2.0 * _product(shape, shape[1:], k))
+        return [height * value for value in shape]
+
+
+def _product(a: Sequence[Number], b: Sequence[Number], k: int) -> Number:
+    """Return the k-th derivative of a product."""
+    result: Number = 0.0
+    for j in range(k + 1):
+        result = result + float(comb(k, j)) * a[j] * b[k - j]
+    return result

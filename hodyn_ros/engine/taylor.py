@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hodyn_ros.engine import formulation
+from hodyn_ros.engine.formulation import AXIS, JointFrame, Turn, Vector
+from hodyn_ros.engine.program import Recorder
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Number = Any
 
@@ -19,11 +26,6 @@ class Taylor:
     """First coefficients of the power series of a number.
 
     A product or a sum of two has as many as the shorter one. Other numbers are constants.
-
-    Parameters
-    ----------
-    coefficients : sequence of Number
-        Any numbers but these: floats or the scalars of a `program.Recorder`.
     """
 
     __slots__ = ('coefficients',)
@@ -76,19 +78,9 @@ def derivatives(value: Number, count: int) -> list[Number]:
 
 
 def sine_cosine(sine: Number, cosine: Number, q: Taylor) -> tuple[Taylor, Taylor]:
-    """Sine and cosine of an angle.
+    """Sine and cosine of an angle, from those at the moment itself.
 
     s' = c q' and c' = -s q', coefficient by coefficient.
-
-    Parameters
-    ----------
-    sine, cosine : Number
-        At the moment itself.
-    q : Taylor
-
-    Returns
-    -------
-    sine, cosine : Taylor
     """
     s, c = [sine], [cosine]
     rate = q.rate().coefficients
@@ -105,3 +97,50 @@ def convolution(a: Sequence[Number], b: Sequence[Number], k: int) -> Number:
     for j in range(1, k + 1):
         total = total + a[j] * b[k - j]
     return total
+
+
+# --- Joints -------------------------------------------------------------------------------------
+
+
+class JointMotion(NamedTuple):
+    """Motion of the joint of a body: position, and turn about the axis."""
+
+    joint: JointFrame
+    q: Taylor
+    turn: Turn
+
+    def first(self, count: int) -> JointMotion:
+        """Drop all but the first coefficients."""
+        sine, cosine, q = (
+            Taylor(x.coefficients[:count]) for x in (self.turn.sine, self.turn.cosine, self.q)
+        )
+        return JointMotion(self.joint, q, Turn(sine, cosine, []))
+
+
+def joint_motion(
+    recorder: Recorder, model: RobotModel, joint: JointFrame, i: int, place: int, orders: int
+) -> JointMotion:
+    """Motion of the joint of body i, which has a place in the inputs 'sine' and 'cosine'.
+
+    Orders is the number of derivatives, the zeroth included.
+    """
+    n, j = model.n_joints, int(model.coordinate[i])
+    multiplier = float(model.multiplier[i])
+    values = [multiplier * recorder.input('motion', k * n + j) for k in range(orders)]
+    values[0] = values[0] + float(model.offset[i])
+    q = from_derivatives(values)
+    sine, cosine = sine_cosine(recorder.input('sine', place), recorder.input('cosine', place), q)
+    return JointMotion(joint, q, formulation.turn_of(joint, sine, cosine, [q]))
+
+
+def twist_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+    """Twist of a body's frame in its own axes, from that of its parent's."""
+    joint, rate = motion.joint, motion.q.rate()
+    v = formulation.plus_cross(v, w, joint.d)
+    w = formulation.to_child(joint, motion.turn, w)
+    v = formulation.to_child(joint, motion.turn, v)
+    # The axis is the same before and after the turn.
+    slide = joint.slide * motion.q
+    v = formulation.plus_cross(v, w, formulation.scaled(slide, AXIS))
+    w = formulation.plus_scaled(w, joint.turn * rate, AXIS)
+    return w, formulation.plus_scaled(v, joint.slide * rate, AXIS)

@@ -1,1 +1,24 @@
-"""Motion of bodies and links: poses, twists and the time derivatives of twists."""
+"""Motion of links: poses, twists and Jacobians with time derivatives, and the way back to joints.
+
+All of them take and give derivatives of any order, in body, spatial or hybrid expression.
+"""
+
+from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
+from hodyn_ros.kinematics.inverse import (
+    InverseKinematicsOptions,
+    InverseKinematicsSolution,
+    inverse_kinematics,
+)
+from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
+
+__all__ = [
+    'InverseKinematicsOptions',
+    'InverseKinematicsSolution',
+    'JointTask',
+    'LeastNorm',
+    'LinkMotion',
+    'forward_kinematics',
+    'inverse_kinematics',
+    'jacobian',
+]

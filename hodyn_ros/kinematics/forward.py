@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.engine import results
-from hodyn_ros.engine.engine import refuses
-from hodyn_ros.engine.results import compute
-from hodyn_ros.errors import HodynError, ModelError
-from hodyn_ros.kinematics.body import body_poses, body_twists
+from hodyn_ros.checks import check_choice
+from hodyn_ros.engine.engine import LinkResult, compute, refuses
+from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.joints import (
+    EXPRESSIONS,
     JointTransforms,
     body_coordinates,
+    body_poses,
+    body_twists,
     checked_result,
+    hybrid_from_body,
+    link_or_tip,
     motion_array,
     refuse_not_finite,
 )
 from hodyn_ros.lie import leibniz, se3
-from hodyn_ros.lie.so3 import cross
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.assembly import BASE
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
-
-EXPRESSIONS = ('body', 'spatial', 'hybrid')
 
 
 class LinkMotion(NamedTuple):
@@ -80,7 +83,7 @@ def forward_kinematics(
     """
     # One sample in a control loop: the compiled call checks the rest of its arguments.
     try:
-        shape, single, table = model.derived[link, expressed_in, motion.shape]  # type: ignore[union-attr]
+        shape, single, table = model.derived.links[link, expressed_in, motion.shape]  # type: ignore[union-attr]
     except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
         pass
     else:
@@ -92,30 +95,13 @@ def forward_kinematics(
             if not refuses(motion):
                 raise
     array = motion_array(model, motion, lowest_K=1)
-    if expressed_in not in EXPRESSIONS:
-        raise HodynError(
-            f'expressed_in is {expressed_in!r}, expected one of {", ".join(EXPRESSIONS)}.'
-        )
-    name = link
-    link = model.tip_link if link is None else link
-    if link is None:
-        raise ModelError(
-            'The model is a tree without a tip link: name one of the links '
-            f'{", ".join(model.links)}.'
-        )
+    check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
+    link = link_or_tip(model, link)
     body, _ = model.link(link)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
     pose, V = np.empty((len(samples), 4, 4)), np.empty((len(samples), K - 1, 6))
-    compiled = body != BASE and compute(
-        model,
-        results.LinkMotion(link, expressed_in, K),
-        samples,
-        pose,
-        V,
-        (name, expressed_in),
-    )
-    if not compiled:
+    if body == BASE or not compute(model, LinkResult(link, expressed_in, K), samples, pose, V):
         refuse_not_finite(model, array)
         with np.errstate(over='ignore', invalid='ignore'):
             pose, V = _link_motion(model, samples, link, expressed_in)
@@ -127,19 +113,7 @@ def forward_kinematics(
 def _link_motion(
     model: RobotModel, motion: Array, link: str, expressed_in: str
 ) -> tuple[Array, Array]:
-    """Pose and twist by the recursion of `body`, then converted.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (N, K, n)
-    link, expressed_in : str
-
-    Returns
-    -------
-    pose : ndarray, shape (N, 4, 4)
-    V : ndarray, shape (N, K-1, 6)
-    """
+    """Poses (N, 4, 4) and twists (N, K-1, 6) by the recursion of `joints`, then converted."""
     body, frame = model.link(link)
     N, K, _ = motion.shape
     coordinates = body_coordinates(model, motion)
@@ -154,13 +128,5 @@ def _link_motion(
     if K > 1 and expressed_in == 'spatial':
         V = leibniz.from_moving_frame(V, V, se3.bracket) @ np.swapaxes(se3.Ad(pose), -1, -2)
     elif K > 1 and expressed_in == 'hybrid':
-        R_transposed = np.swapaxes(pose[:, :3, :3], -1, -2)
-        omega = V[..., :3]
-        V = np.concatenate(
-            [
-                leibniz.from_moving_frame(part, omega, cross) @ R_transposed
-                for part in (omega, V[..., 3:])
-            ],
-            axis=-1,
-        )
+        V = hybrid_from_body(pose, V)
     return pose, V

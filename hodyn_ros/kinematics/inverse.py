@@ -1,41 +1,101 @@
-"""Inverse kinematics of any order: joint motions from the motion of a link (public entry).
+"""Inverse kinematics of any order: joint motions from the motion of a link.
 
-Sources: Mueller 2021, section IV and Algorithm 2 (corrected, see `inverse_orders`); remark 2 there
-on redundant arms.
+Positions come from a Levenberg-Marquardt iteration within the joint limits, each sample from the
+one before, or along the differential equation of a least norm (see `redundancy`). The error is the
+twist that would carry the link to the wanted pose: the rotation vector of R_wanted transpose(R) in
+base axes and the way of the link origin. Taken apart like this, and not as one screw, its rows can
+be chosen one by one. The transposed Jacobian times the error is the exact gradient of half its
+square, since the rotation vector is an eigenvector of the derivative of the logarithm.
+
+Derivatives come order by order. Source: Mueller 2021, section IV and Algorithm 2, with its
+misprints corrected: the forward recursions run over all bodies, i = 1 ... n; the acceleration of
+body i in step 3b builds on the acceleration of its parent (a dot is missing); the term of the jerk
+in step 5a has the factor 3, which is binomial(3, 1). With Leibniz's rule the order is arbitrary:
+
+    J q^(k) = V^(k-1) - sum over j = 1 ... k-1 of binomial(k-1, j) J^(j) q^(k-j).
+
+The sum is the (k-1)-th derivative of the twist for q^(k) = 0: a forward recursion computes it
+without any derivative of a Jacobian.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import HodynError, MotionError
-from hodyn_ros.kinematics.forward import EXPRESSIONS, LinkMotion
-from hodyn_ros.kinematics.inverse_problem import InverseKinematicsOptions, InverseProblem
-from hodyn_ros.kinematics.jacobian import link_or_tip
+from hodyn_ros.checks import check_choice, checked_number, exact_poses, finite_array
+from hodyn_ros.errors import HodynError, InverseKinematicsError, MotionError, SingularityError
+from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
+from hodyn_ros.kinematics.joints import EXPRESSIONS, hybrid_from_body, link_or_tip
 from hodyn_ros.kinematics.redundancy import (
     TASK_ROWS,
-    Criterion,
     JointTask,
     LeastNorm,
+    LeastNormSystem,
+    SampledPath,
     TaskSystem,
 )
-from hodyn_ros.lie import leibniz
+from hodyn_ros.lie import leibniz, so3
 from hodyn_ros.lie.so3 import cross
-from hodyn_ros.model.robot import RobotModel
 
-__all__ = [
-    'InverseKinematicsOptions',
-    'InverseKinematicsSolution',
-    'JointTask',
-    'LeastNorm',
-    'inverse_kinematics',
-]
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
+
+LONGEST_STEP = 0.8  # in units of the joints: 0.8 rad, or 0.8 times the characteristic length
+SLOW_STEPS = 12  # so many steps without a gain of 0.1 % end at a local minimum
+ROUNDING = 4.0 * np.finfo(np.float64).eps
+
+# Samples whose derivatives are computed together.
+_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class InverseKinematicsOptions:
+    """Numerical settings of the inverse kinematics, seldom changed.
+
+    Attributes
+    ----------
+    limits : bool
+        Whether the joint positions must lie within the limits of the model.
+    tolerance : float
+        Largest residual of a solution, dimensionless; the iteration goes on to rounding.
+    max_iterations, restarts, seed : int
+        Iterations for each start, and random starts after the guess, for samples that do not
+        continue a trajectory.
+    singularity_threshold : float
+        Smallest singular value of the dimensionless Jacobian from which derivatives are computed.
+        Errors of the k-th derivative grow with its inverse to the power 2k - 1.
+    damping : float
+        Zero refuses derivatives near singularities. A positive number, in units of the singular
+        values, gives damped least-squares solutions, which neither produce the given twists nor
+        belong to one motion q(t).
+    length : float, optional
+        Characteristic length [m] that makes errors and Jacobians dimensionless, by default the sum
+        of the distances between successive joints up to the link.
+    """
+
+    limits: bool = True
+    tolerance: float = 1e-10
+    max_iterations: int = 100
+    restarts: int = 30
+    seed: int = 0
+    singularity_threshold: float = 1e-4
+    damping: float = 0.0
+    length: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ('tolerance', 'restarts', 'singularity_threshold', 'damping'):
+            checked_number(name, getattr(self, name), HodynError, least=0.0)
+        checked_number('max_iterations', self.max_iterations, HodynError, least=1.0)
+        if self.length is not None:
+            checked_number('length', self.length, HodynError, above=0.0, unit='m')
 
 
 class InverseKinematicsSolution(NamedTuple):
@@ -121,8 +181,8 @@ def inverse_kinematics(
     Notes
     -----
     A task without redundancy is solved exactly: Mueller 2021, Algorithm 2, with misprints
-    corrected (see `inverse_orders`). Where a trajectory passes a sample with another solution
-    nearby, close samples keep the iteration on the same branch.
+    corrected (see `hodyn_ros.kinematics.inverse`). Where a trajectory passes a sample with another
+    solution nearby, close samples keep the iteration on the same branch.
     """
     options = InverseKinematicsOptions() if options is None else options
     link = link_or_tip(model, link)
@@ -130,31 +190,30 @@ def inverse_kinematics(
     batch, K = pose.shape[:-2], V.shape[-2] + 1
     criteria, joint_tasks = _sorted_redundancy(redundancy)
     system = TaskSystem.of(model, link, task, joint_tasks, options.length)
-    criterion = None
+    least_norm = None
     if system.redundancy > 0:
-        criterion = Criterion.of(model, criteria[0] if criteria else LeastNorm())
+        least_norm = LeastNormSystem.of(system, criteria[0] if criteria else LeastNorm())
 
-    M, T = (int(np.prod(batch[:-1])), batch[-1]) if batch else (1, 1)
     c = _joint_task_values(joint_tasks, batch, K)
-    problem = InverseProblem(
-        model,
+    N, T = prod(batch), batch[-1] if batch else 1
+    unlimited = np.full(model.n_joints, np.inf)
+    problem = _Problem(
         system,
-        criterion,
+        least_norm,
         options,
         batch,
-        pose.reshape(M, T, 4, 4),
-        V.reshape(M, T, K - 1, 6),
-        c.reshape(M, T, K, len(joint_tasks)),
+        pose.reshape(N, 4, 4),
+        V.reshape(N, K - 1, 6),
+        c.reshape(N, K, len(joint_tasks)),
+        model.limits.lower if options.limits else -unlimited,
+        model.limits.upper if options.limits else unlimited,
     )
     guesses = _starting_positions(model, guess, batch)
     problem.check_ignored_rotations()
     problem.check_joint_tasks()
-    if criterion is not None and K > 1 and T > 1:
-        q, iterations, residual = problem.least_norm_positions(
-            _checked_times(times, T, system), guesses
-        )
-    else:
-        q, iterations, residual = problem.positions(guesses)
+    is_path = least_norm is not None and K > 1 and T > 1
+    instants = _checked_times(times, T, system) if is_path else None
+    q, iterations, residual = problem.positions(guesses, instants)
     motion, singular_values = problem.derivatives(q)
     return InverseKinematicsSolution(
         motion.reshape(*batch, K, model.n_joints),
@@ -168,35 +227,15 @@ def inverse_kinematics(
 def _hybrid_link_motion(
     link_motion: LinkMotion | tuple[ArrayLike, ArrayLike], expressed_in: str
 ) -> tuple[Array, Array]:
-    """Check a link motion and bring its twist into the hybrid expression.
-
-    Parameters
-    ----------
-    link_motion, expressed_in
-        As in `inverse_kinematics`.
-
-    Returns
-    -------
-    pose : ndarray, shape (..., 4, 4)
-    V : ndarray, shape (..., K-1, 6)
-
-    Raises
-    ------
-    MotionError
-    HodynError
-        If the expression is unknown.
-    """
-    if expressed_in not in EXPRESSIONS:
-        raise HodynError(
-            f'expressed_in is {expressed_in!r}, expected one of {", ".join(EXPRESSIONS)}.'
-        )
+    """Check a link motion and bring its twist into the hybrid expression."""
+    check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     if not isinstance(link_motion, (tuple, list)) or len(link_motion) != 2:
         raise MotionError(
             f'link_motion is of type {type(link_motion).__name__}, expected a LinkMotion or a '
             'pair of a pose of shape (..., 4, 4) and a twist of shape (..., K-1, 6).'
         )
-    pose = numbers(link_motion[0], 'pose', '(..., 4, 4)')
-    V = numbers(link_motion[1], 'twist', '(..., K-1, 6)')
+    pose = finite_array('The pose', link_motion[0], MotionError)
+    V = finite_array('The twist', link_motion[1], MotionError)
     if pose.ndim < 2 or pose.shape[-2:] != (4, 4):
         raise MotionError(f'The pose has shape {pose.shape}, expected (..., 4, 4).')
     if V.ndim < 2 or V.shape[-1] != 6 or V.shape[:-2] != pose.shape[:-2]:
@@ -205,14 +244,12 @@ def _hybrid_link_motion(
             f'The twist has shape {V.shape}, expected ({expected}): leading axes as those of the '
             f'pose, whose shape is {pose.shape}, and (omega, v) with derivatives.'
         )
-    pose = checked_pose(pose)
+    pose = exact_poses('The pose', pose, MotionError)
     if V.shape[-2] == 0 or expressed_in == 'hybrid':
         return pose, V
-    omega, v = V[..., :3], V[..., 3:]
     if expressed_in == 'body':
-        R_transposed = np.swapaxes(pose[..., :3, :3], -1, -2)
-        parts = [leibniz.from_moving_frame(y, omega, cross) @ R_transposed for y in (omega, v)]
-        return pose, np.concatenate(parts, axis=-1)
+        return pose, hybrid_from_body(pose, V)
+    omega, v = V[..., :3], V[..., 3:]
     # The velocity of the link origin is v + omega x r; its derivatives give those of r in turn.
     r = pose[..., None, :3, 3]
     for k in range(V.shape[-2]):
@@ -221,55 +258,10 @@ def _hybrid_link_motion(
     return pose, np.concatenate([omega, r[..., 1:, :]], axis=-1)
 
 
-def numbers(values: ArrayLike, what: str, shape: str) -> Array:
-    """Convert to an array of finite numbers; `what` and its `shape` are for the message.
-
-    Raises
-    ------
-    MotionError
-    """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise MotionError(f'The {what} is not an array of numbers {shape}: {error}') from error
-    if not np.all(np.isfinite(array)):
-        where = tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
-        raise MotionError(
-            f'The {what} holds {array[where]} at index {where}; all values must be finite.'
-        )
-    return array
-
-
-def checked_pose(pose: Array) -> Array:
-    """Poses with exact rotations, refused if they are no poses."""
-    R = pose[..., :3, :3]
-    if not np.allclose(pose[..., 3, :], [0.0, 0.0, 0.0, 1.0], rtol=0.0, atol=1e-9):
-        raise MotionError('The last row of a pose is not (0, 0, 0, 1).')
-    deviation = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2), initial=0.0)
-    wrong = (deviation > 1e-6) | (np.linalg.det(R) < 0.0)
-    if np.any(wrong):
-        where = tuple(int(index) for index in np.argwhere(wrong)[0])
-        raise MotionError(
-            f'The rotation in the pose{f" at index {where}" if where else ""} is not orthogonal '
-            f'and right-handed: transpose(R) R differs from the identity by {deviation[where]:.3g}'
-            f', det(R) = {np.linalg.det(R)[where]:.6g}; expected at most 1e-6 and 1.'
-        )
-    # What rounding in a file left does not limit the accuracy of the joint positions.
-    U, _, Vt = np.linalg.svd(R)
-    pose = pose.copy()
-    pose[..., :3, :3] = U @ Vt
-    return pose
-
-
 def _sorted_redundancy(
     redundancy: LeastNorm | JointTask | Sequence[LeastNorm | JointTask],
 ) -> tuple[list[LeastNorm], list[JointTask]]:
-    """Tell the criteria, at most one, from the joint tasks.
-
-    Raises
-    ------
-    HodynError
-    """
+    """Tell the criteria, at most one, from the joint tasks."""
     listed = [redundancy] if isinstance(redundancy, (LeastNorm, JointTask)) else list(redundancy)
     criteria = [item for item in listed if isinstance(item, LeastNorm)]
     joint_tasks = [item for item in listed if isinstance(item, JointTask)]
@@ -282,12 +274,7 @@ def _sorted_redundancy(
 
 
 def _joint_task_values(joint_tasks: Sequence[JointTask], batch: tuple[int, ...], K: int) -> Array:
-    """Bring the values of all joint tasks together, shape (*batch, K, p).
-
-    Raises
-    ------
-    MotionError
-    """
+    """Bring the values of all joint tasks together, shape (*batch, K, p)."""
     c = np.zeros((*batch, K, len(joint_tasks)))
     for index, joint_task in enumerate(joint_tasks):
         values = np.asarray(joint_task.values)
@@ -307,32 +294,21 @@ def _joint_task_values(joint_tasks: Sequence[JointTask], batch: tuple[int, ...],
 def _starting_positions(
     model: RobotModel, guess: ArrayLike | None, batch: tuple[int, ...]
 ) -> Array:
-    """Give each trajectory a guess, shape (M, 1, n), or each sample, shape (M, T, n).
-
-    Raises
-    ------
-    MotionError
-    """
+    """Give each trajectory a guess, shape (M, 1, n), or each sample, shape (M, T, n)."""
     n = model.n_joints
-    M, T = (int(np.prod(batch[:-1])), batch[-1]) if batch else (1, 1)
+    M, T = (prod(batch[:-1]), batch[-1]) if batch else (1, 1)
     if guess is None:
         lower, upper = model.limits.lower, model.limits.upper
         bounded = np.isfinite(lower) & np.isfinite(upper)
         middle = np.clip(0.0, lower, upper)
         middle[bounded] = 0.5 * (lower + upper)[bounded]
         return np.broadcast_to(middle, (M, 1, n))
-    array = numbers(guess, 'guess', f'(..., {n})')
-    shape: tuple[int, ...] = (M, 1, n)
-    if array.ndim > 1 and batch:
-        samples = array.shape[-2]
-        shape = (*batch[:-1], samples, n)
-        usable = samples in (1, T)
-    else:
-        usable = array.ndim == 1
+    array = finite_array('The guess', guess, MotionError)
+    samples = array.shape[-2] if array.ndim > 1 and batch else 1
     try:
-        if not usable:
+        if samples not in (1, T) or (array.ndim > 1 and not batch):
             raise ValueError
-        return np.broadcast_to(array, shape).reshape(M, shape[-2], n)
+        return np.broadcast_to(array, (*batch[:-1], samples, n)).reshape(M, samples, n)
     except ValueError:
         raise MotionError(
             f'The guess has shape {array.shape}, expected ({n},)'
@@ -341,14 +317,7 @@ def _starting_positions(
 
 
 def _checked_times(times: ArrayLike | None, T: int, system: TaskSystem) -> Array:
-    """Check the times of the T samples, which must be given and increase.
-
-    Raises
-    ------
-    HodynError
-        If they are not given.
-    MotionError
-    """
+    """Check the times of the T samples, which must be given and increase."""
     if times is None:
         raise HodynError(
             f'{len(system.unknown)} joints fulfil {system.n_rows} equations in many ways. Where a '
@@ -356,10 +325,351 @@ def _checked_times(times: ArrayLike | None, T: int, system: TaskSystem) -> Array
             f'times of the samples, shape ({T},), or a JointTask for each of the '
             f'{system.redundancy} open joints.'
         )
-    array = numbers(times, 'array of times', f'({T},)')
+    array = finite_array('The array of times', times, MotionError)
     if array.shape != (T,) or not np.all(np.diff(array) > 0.0):
         raise MotionError(
             f'The times have shape {array.shape}, expected ({T},), increasing [s]: one for each '
             'sample of a trajectory.'
         )
     return array
+
+
+class _Problem(NamedTuple):
+    """A checked problem: N samples, trajectories of T of them one behind the other."""
+
+    system: TaskSystem
+    least_norm: LeastNormSystem | None
+    options: InverseKinematicsOptions
+    batch: tuple[int, ...]
+    """Leading axes of what was given, the last one of length T."""
+    pose: Array
+    """Shape (N, 4, 4)."""
+    V: Array
+    """Hybrid twist and derivatives, shape (N, K-1, 6)."""
+    c: Array
+    """Joint tasks and derivatives, shape (N, K, p)."""
+    lower: Array
+    """Limits of the positions, as `upper` of shape (n,)."""
+    upper: Array
+
+    def positions(
+        self, guesses: Array, times: Array | None
+    ) -> tuple[Array, NDArray[np.intp], Array]:
+        """Positions, iterations and residuals, each sample from its guess or the one before.
+
+        With times, from where the differential equation of the least norm leads.
+        """
+        N, T = len(self.pose), self.batch[-1] if self.batch else 1
+        q = np.empty((N, self.system.model.n_joints))
+        iterations, residual = np.zeros(N, dtype=np.intp), np.zeros(N)
+        path: SampledPath | None = None
+        for s in range(N):
+            i, t = divmod(s, T)
+            if t == 0 and times is not None:
+                whole = slice(s, s + T)
+                path = SampledPath(times, self.pose[whole], self.V[whole], self.c[whole])
+            continued = t > 0 and (path is not None or guesses.shape[1] == 1)
+            guess = q[s - 1] if continued else guesses[i, t]
+            if continued and path is not None:
+                # The iteration then removes what its tolerance and rounding left.
+                guess = self.followed(path, guess, s, t)
+            q[s], _, residual[s], iterations[s] = self.position(s, guess, fresh=not continued)
+        return q, iterations, residual
+
+    def followed(self, path: SampledPath, q: Array, s: int, t: int) -> Array:
+        """Positions at sample s from those at the one before, by the least norm on the way."""
+        assert self.least_norm is not None
+        if self.options.damping:
+            raise HodynError(
+                'damping and a least norm along times exclude each other: the joint positions '
+                'would leave the path. Prescribe joints by a JointTask, or avoid the singularity.'
+            )
+
+        def check(matrix: Array) -> None:
+            smallest = np.linalg.svd(matrix, compute_uv=False)[-1]
+            self.check_singularity(float(smallest), s, 'on the way to')
+
+        end = self.least_norm.integrate(path, t, q, check)
+        if end is None:
+            raise InverseKinematicsError(
+                f'The integration of the joint velocities of least norm failed before '
+                f'{self.name(s)}: use samples that are closer in time.',
+                sample=self.sample(s),
+            )
+        beyond = np.maximum(self.lower - end, end - self.upper)
+        j = int(np.argmax(beyond))
+        if beyond[j] > self.options.tolerance * self.system.joint_scale[j]:
+            raise InverseKinematicsError(
+                f'The motion of least norm takes joint {self.system.model.joint_names[j]!r} '
+                f'beyond its limits ({self.lower[j]:.6g} to {self.upper[j]:.6g}) at '
+                f'{self.name(s)}, to {end[j]:.6g}. Change the guess, the weights or the posture '
+                'of LeastNorm, or prescribe joints by a JointTask.',
+                sample=self.sample(s),
+            )
+        return end
+
+    def position(self, s: int, guess: Array, fresh: bool) -> _Position:
+        """Position for one sample, or an error that says why there is none."""
+        options, lower, upper = self.options, self.lower, self.upper
+        best: _Position | None = None
+        # A continued motion must not turn back, any other may leave the limits for a while.
+        periodic = self.system.periodic(lower, upper) & fresh
+        restarts = options.restarts if fresh else 0
+        spread = np.pi * self.system.joint_scale
+        for start in _starts(guess, lower, upper, spread, restarts, options.seed):
+            solution = _solve_position(
+                self.system,
+                self.pose[s],
+                self.c[s, 0],
+                start,
+                np.where(periodic, -np.inf, lower),
+                np.where(periodic, np.inf, upper),
+                options,
+            )
+            solution = solution._replace(q=_within(solution.q, guess, lower, upper, periodic))
+            if best is None or solution.residual < best.residual:
+                best = solution
+            if best.residual <= options.tolerance:
+                break
+        assert best is not None
+        ignored = best.error[self.system.ignored_rotations]
+        reached = best.residual <= self.options.tolerance
+        if reached and np.all(np.abs(ignored) < 1e-6):
+            return best
+        if reached:
+            raise InverseKinematicsError(
+                f'The pose of {self.name(s)} turns the link about axes about which its '
+                f'joints cannot turn it: an angle of {np.linalg.norm(ignored):.3g} rad remains.',
+                sample=self.sample(s),
+                residual=float(np.linalg.norm(ignored)),
+            )
+        raise InverseKinematicsError(
+            self.failure_text(best, s, restarts), sample=self.sample(s), residual=best.residual
+        )
+
+    def failure_text(self, best: _Position, s: int, restarts: int) -> str:
+        """Say how far the best attempt came and what may help."""
+        error = np.zeros(6)
+        error[self.system.rows] = best.error[self.system.rows]
+        text = (
+            f'No joint position found for the pose of {self.name(s)}: the best of '
+            f'{restarts + 1} attempts misses it by {np.linalg.norm(error[:3]):.3g} rad and '
+            f'{np.linalg.norm(error[3:]):.3g} m'
+        )
+        if len(self.system.A):
+            text += f' (with the joint tasks, the residual is {best.residual:.3g})'
+        stopped = (best.q <= self.lower) | (best.q >= self.upper)
+        at_limits = [self.system.model.joint_names[j] for j in np.flatnonzero(stopped)]
+        if at_limits:
+            text += f', with {", ".join(at_limits)} at the limits'
+        return (
+            f'{text}. The pose may be out of reach: give a guess that is closer, more restarts or '
+            'a smaller task, or check the base, the link and the units (m, rad).'
+        )
+
+    def derivatives(self, q: Array) -> tuple[Array, Array]:
+        """Motions, shape (N, K, n), and all singular values, shape (N, m+p)."""
+        N, K = len(q), self.c.shape[1]
+        _, J = self.system.chain.pose_and_jacobian(q)
+        singular_values = np.asarray(np.linalg.svd(self.system.matrix(J), compute_uv=False))
+        if K == 1:
+            return q[:, None], singular_values
+        for s, smallest in enumerate(singular_values.min(axis=-1)):
+            self.check_singularity(float(smallest), s)
+        motion = np.empty((N, K, q.shape[-1]))
+        orders = self.least_norm.orders if self.least_norm else self.determined_orders
+        for first in range(0, N, _BLOCK):
+            block = slice(first, first + _BLOCK)
+            motion[block] = orders(q[block], self.V[block], self.c[block], self.options.damping)
+        return motion, singular_values
+
+    def determined_orders(self, q: Array, V: Array, c: Array, damping: float) -> Array:
+        """Joint motions of as many equations as unknowns; see `LeastNormSystem.orders`."""
+        system, K = self.system, V.shape[1] + 1
+        motion = np.zeros((len(q), K, q.shape[1]))
+        motion[:, 0] = q
+        M = system.matrix(system.chain.pose_and_jacobian(q)[1])
+        for k in range(1, K):
+            given = motion[:, : k + 1]
+            without = forward_kinematics(system.model, given, system.chain.link, 'hybrid').twist
+            e = system.right_side(V[:, k - 1] - without[:, k - 1], c[:, k])[..., None]
+            if damping:
+                M_transposed = np.swapaxes(M, -1, -2)
+                damped = M_transposed @ M + damping**2 * np.eye(M.shape[-1])
+                x = np.linalg.solve(damped, M_transposed @ e)[..., 0]
+            else:
+                x = np.linalg.solve(M, e)[..., 0]
+            motion[:, k, system.unknown] = x * system.scale
+        return motion
+
+    def check_singularity(self, smallest: float, s: int, where: str = 'at') -> None:
+        """Refuse derivatives near a singularity unless they are to be damped."""
+        threshold = self.options.singularity_threshold
+        if self.options.damping or smallest >= threshold:
+            return
+        raise SingularityError(
+            f'The configuration {where} {self.name(s)} is close to a singularity: the '
+            f'smallest singular value of the Jacobian (lengths divided by {self.system.length:.3g}'
+            f' m) is {smallest:.3g}, the threshold is {threshold:.3g}. The twist does not '
+            'determine the joint velocities there. Change the path, the guess or the task, lower '
+            'the option singularity_threshold, or accept inexact derivatives with the option '
+            'damping.',
+            sample=self.sample(s),
+            singular_value=smallest,
+            threshold=threshold,
+        )
+
+    def check_joint_tasks(self) -> None:
+        """Refuse prescribed positions of single joints beyond their limits."""
+        lower, upper = self.lower, self.upper
+        for row, unit, values in zip(
+            self.system.A, self.system.A_scale, np.moveaxis(self.c[..., 0, :], -1, 0)
+        ):
+            if np.count_nonzero(row) != 1 or values.size == 0:
+                continue
+            j = int(np.flatnonzero(row)[0])
+            q = values / unit * self.system.joint_scale[j] / row[j]
+            margin = self.options.tolerance * self.system.joint_scale[j]
+            if q.min() < lower[j] - margin or q.max() > upper[j] + margin:
+                name = self.system.model.joint_names[j]
+                raise InverseKinematicsError(
+                    f'A joint task takes joint {name!r} from {q.min():.6g} '
+                    f'to {q.max():.6g}, its limits are {lower[j]:.6g} to {upper[j]:.6g}.'
+                )
+
+    def check_ignored_rotations(self) -> None:
+        """Refuse angular velocities about axes about which the link cannot turn."""
+        ignored = self.system.ignored_rotations
+        if self.V.size and len(ignored):
+            if np.abs(self.V[..., ignored]).max() > 1e-6 * max(1.0, np.abs(self.V).max()):
+                raise MotionError(
+                    'The twist turns the link about '
+                    f'{", ".join(TASK_ROWS[row][1] for row in ignored)}, about which its joints '
+                    'cannot turn it. Is the expression of the twist the right one?'
+                )
+
+    def sample(self, s: int) -> tuple[int, ...]:
+        """Index of a sample in the leading axes."""
+        return tuple(int(i) for i in np.unravel_index(s, self.batch)) if self.batch else ()
+
+    def name(self, s: int) -> str:
+        """Name of a sample in messages."""
+        index = self.sample(s)
+        if not index:
+            return 'the sample'
+        return f'sample {index[0] if len(index) == 1 else index}'
+
+
+class _Position(NamedTuple):
+    """Result of the iteration, converged or not: compare the residual."""
+
+    q: Array
+    """Joint positions, shape (n,)."""
+    error: Array
+    """Twist to the wanted pose, shape (6,), [rad] and [m]."""
+    residual: float
+    """Length of the error of all equations, in units of the rows."""
+    iterations: int
+
+
+def _solve_position(
+    system: TaskSystem,
+    C: Array,
+    c: Array,
+    guess: Array,
+    lower: Array,
+    upper: Array,
+    options: InverseKinematicsOptions,
+) -> _Position:
+    """Iterate from a guess until rounding, or until nothing improves any more.
+
+    C, shape (4, 4), is the wanted pose, c, shape (p,), the wanted values of the joint tasks. A
+    joint at a limit is left out of a step that would take it beyond. The damping vanishes with the
+    square of the residual, which keeps the convergence quadratic.
+    """
+    scale, unknown = system.scale, system.unknown
+    lowest, highest = lower[unknown] / scale, upper[unknown] / scale
+    q = guess.copy()
+    x = np.clip(q[unknown] / scale, lowest, highest)
+    q[unknown] = np.clip(x * scale, lower[unknown], upper[unknown])
+    error, e, M = _linearised(system, C, c, q)
+    residual = float(np.linalg.norm(e))
+    damping, iterations, slow_steps = 1e-2, 0, 0
+    while residual > ROUNDING and iterations < options.max_iterations:
+        iterations += 1
+        step = _bounded_step(M, e, damping * residual**2, x <= lowest, x >= highest)
+        longest = float(np.abs(step).max())
+        if longest > LONGEST_STEP:
+            step *= LONGEST_STEP / longest
+        x_next = np.clip(x + step, lowest, highest)
+        if np.array_equal(x_next, x):
+            break
+        q_next = q.copy()
+        q_next[unknown] = np.clip(x_next * scale, lower[unknown], upper[unknown])
+        error_next, e_next, M_next = _linearised(system, C, c, q_next)
+        residual_next = float(np.linalg.norm(e_next))
+        stalled = residual <= options.tolerance and residual_next > 0.5 * residual
+        slow_steps = slow_steps + 1 if residual_next > 0.999 * residual else 0
+        if residual_next < residual:
+            x, q, error, e, M, residual = x_next, q_next, error_next, e_next, M_next, residual_next
+            damping = max(0.2 * damping, 1e-6)
+        else:
+            damping *= 5.0
+        if stalled or slow_steps == SLOW_STEPS:
+            break
+    return _Position(q, error, residual, iterations)
+
+
+def _starts(
+    guess: Array, lower: Array, upper: Array, spread: Array, restarts: int, seed: int
+) -> Iterator[Array]:
+    """Yield the guess and then random positions within the limits.
+
+    Joints without limits are tried up to the distance `spread` from the guess.
+    """
+    yield guess
+    rng = np.random.default_rng(seed)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    lowest = np.where(bounded, lower, np.maximum(guess - spread, lower))
+    highest = np.where(bounded, upper, np.minimum(guess + spread, upper))
+    for _ in range(restarts):
+        yield rng.uniform(np.minimum(lowest, highest), np.maximum(lowest, highest))
+
+
+def _within(
+    q: Array, near: Array, lower: Array, upper: Array, periodic: NDArray[np.bool_]
+) -> Array:
+    """Turn periodic joints fully, until they lie within their limits and as near as possible."""
+    turn = 2.0 * np.pi
+    turns = np.round((near - q) / turn)
+    turns = np.clip(turns, np.ceil((lower - q) / turn), np.floor((upper - q) / turn))
+    return np.where(periodic, np.clip(q + turn * turns, lower, upper), q)
+
+
+def _linearised(system: TaskSystem, C: Array, c: Array, q: Array) -> tuple[Array, Array, Array]:
+    """Twist to the wanted pose, right-hand side and matrix of the linear equations."""
+    pose, J = system.chain.pose_and_jacobian(q[None])
+    rotation = so3.log(C[:3, :3] @ pose[0, :3, :3].T)
+    error = np.concatenate([rotation, C[:3, 3] - pose[0, :3, 3]])
+    tasks = system.A_scale * (system.A @ (q / system.joint_scale))
+    return error, system.right_side(error, c - tasks), system.matrix(J[0])
+
+
+def _bounded_step(
+    M: Array, e: Array, damping: float, at_lower: NDArray[np.bool_], at_upper: NDArray[np.bool_]
+) -> Array:
+    """Damped least-squares step that does not push joints beyond limits at which they are."""
+    free = np.ones(M.shape[1], dtype=bool)
+    step = np.zeros(M.shape[1])
+    while np.any(free):
+        U, s, Vt = np.linalg.svd(M[:, free], full_matrices=False)
+        # Directions without any gain only carry rounding.
+        gain = np.where(s > ROUNDING * s[0], s / (s**2 + damping + 1e-300), 0.0)
+        step[:] = 0.0
+        step[free] = Vt.T @ (gain * (U.T @ e))
+        blocked = free & ((at_lower & (step < 0.0)) | (at_upper & (step > 0.0)))
+        if not np.any(blocked):
+            break
+        free &= ~blocked
+        step[blocked] = 0.0
+    return step

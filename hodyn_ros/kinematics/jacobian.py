@@ -7,18 +7,29 @@ derivatives follow from those of the twist of body i, dS_i/dt = ad_{V_i} S_i (Mu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import HodynError, ModelError
-from hodyn_ros.kinematics.body import body_poses, body_twists
-from hodyn_ros.kinematics.forward import EXPRESSIONS, forward_kinematics
-from hodyn_ros.kinematics.joints import JointTransforms, body_coordinates, checked_motion
+from hodyn_ros.checks import check_choice
+from hodyn_ros.errors import HodynError
+from hodyn_ros.kinematics.joints import (
+    EXPRESSIONS,
+    JointTransforms,
+    body_coordinates,
+    body_poses,
+    body_twists,
+    checked_motion,
+    hybrid_from_body,
+    link_or_tip,
+)
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.assembly import BASE
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
@@ -61,10 +72,7 @@ def jacobian(
     Pinocchio's getFrameJacobian and getFrameJacobianTimeVariation in all three expressions.
     """
     motion = checked_motion(model, motion, lowest_K=1)
-    if expressed_in not in EXPRESSIONS:
-        raise HodynError(
-            f'expressed_in is {expressed_in!r}, expected one of {", ".join(EXPRESSIONS)}.'
-        )
+    check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     link = link_or_tip(model, link)
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     samples = motion.reshape(-1, K, n)
@@ -88,35 +96,21 @@ def jacobian(
         columns[:, column] = S @ np.swapaxes(se3.Ad(poses[i]), -1, -2)
 
     body, frame = model.link(link)
+    pose = poses[body] @ frame
+    V = twists[body] @ se3.Ad(se3.inverse(frame)).T
     if expressed_in == 'body':
-        to_link = se3.Ad(se3.inverse(poses[body] @ frame))
-        V = (twists[body] @ se3.Ad(se3.inverse(frame)).T)[:, None]
-        in_link_axes = columns @ np.swapaxes(to_link, -1, -2)[:, None]
-        columns = leibniz.into_moving_frame(in_link_axes, V, lambda V, y: -se3.bracket(V, y))
+        in_link_axes = columns @ np.swapaxes(se3.Ad(se3.inverse(pose)), -1, -2)[:, None]
+        columns = leibniz.into_moving_frame(
+            in_link_axes, V[:, None], lambda V, y: -se3.bracket(V, y)
+        )
     elif expressed_in == 'hybrid':
-        C, V = forward_kinematics(model, samples, link, 'hybrid')
-        r = np.concatenate([C[:, None, :3, 3], V[..., 3:]], axis=1)[:, None]
-        columns[..., 3:] += leibniz.bilinear(cross, columns[..., :3], r)
+        r = pose[:, None, :3, 3]
+        if K > 1:
+            r = np.concatenate([r, hybrid_from_body(pose, V)[..., 3:]], axis=1)
+        columns[..., 3:] += leibniz.bilinear(cross, columns[..., :3], r[:, None])
     for column, i in enumerate(path):
         J[..., model.coordinate[i]] += model.multiplier[i] * columns[:, column]
     return J.reshape(*batch, K, 6, n)
-
-
-def link_or_tip(model: RobotModel, link: str | None) -> str:
-    """Name of the link that is meant, by default the tip of the chain.
-
-    Raises
-    ------
-    ModelError
-    """
-    link = model.tip_link if link is None else link
-    if link is None:
-        raise ModelError(
-            'The model is a tree without a tip link: name one of the links '
-            f'{", ".join(model.links)}.'
-        )
-    model.link(link)
-    return link
 
 
 def bodies_to(model: RobotModel, link: str) -> list[int]:
@@ -158,17 +152,7 @@ class LinkChain(NamedTuple):
         )
 
     def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
-        """Pose of the link and its hybrid Jacobian.
-
-        Parameters
-        ----------
-        q : ndarray, shape (N, n)
-
-        Returns
-        -------
-        pose : ndarray, shape (N, 4, 4)
-        J : ndarray, shape (N, 6, n)
-        """
+        """Poses (N, 4, 4) of the link and its hybrid Jacobians (N, 6, n) at positions (N, n)."""
         N, n_bodies = len(q), len(self.X)
         J = np.zeros((N, 6, self.n_joints))
         positions = q[:, self.coordinate] * self.multiplier + self.offset

@@ -1,54 +1,41 @@
-"""Joints as functions of time: positions of all bodies' joints and the transforms between bodies.
+"""Joint motions, and what follows for all bodies: transforms, body-fixed twists, poses.
 
-The transform of twists from the parent of body i to body i is A(t) = Ad(exp(-X q(t))) Ad(B^-1)
-(Kumar and Mueller 2021, eq. (4)). For a revolute joint ad_X^3 = -ad_X, for a prismatic one
-ad_X^2 = 0, so
+The twists are those of the forward recursion V_i = A_i V_p(i) + X_i qd_i and its derivatives of
+any order (Kumar and Mueller 2021, eq. (4), and Leibniz's rule). The transform A of twists from the
+parent to the body is a sum of constant matrices K_b with functions f_b of the joint position,
 
     A(t) = K_0 + f_1(t) K_1 + f_2(t) K_2,   K_b = ad_X^b Ad(B^-1),
-    f_1 = -sin q, f_2 = 1 - cos q (revolute);  f_1 = -q, f_2 = 0 (prismatic),
 
-with constant matrices K_b. A helical joint X = Z + h T turns along the zero-pitch screw
-Z = (e, x cross e) and moves along T = (0, e). The two motions commute and, with P = ad_Z and
-D = ad_T, P^2 D = -D and D^2 = 0, so the product of their exponentials is
-
-    A(t) = (I - sin q P + (1 - cos q) P^2 - q cos q h D + q sin q h P D) Ad(B^-1),
-
-two terms more. All time derivatives of A y for a moving y follow from the scalar functions f_b by
-Leibniz's rule, at a cost that grows with the square of the order.
+with f_1 = -sin q, f_2 = 1 - cos q for revolute and f_1 = -q, f_2 = 0 for prismatic joints, and two
+terms more for helical ones, see `doc/formulations/nth_order.rst`.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.errors import MotionError
-from hodyn_ros.lie import leibniz, se3
-from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.screws import pitches
+from hodyn_ros.checks import first_not_finite
+from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.lie import leibniz, se3, so3
+from hodyn_ros.model.assembly import BASE
 from hodyn_ros.names import listed
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
+EXPRESSIONS = ('body', 'spatial', 'hybrid')
+"""In which axes and about which point the motion of a link is expressed."""
+
 
 def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
-    """Motion as an array of real numbers of shape (..., K, n), of whatever type it has.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : array-like
-    lowest_K : int
-        Fewest derivatives needed, the zeroth included.
-
-    Raises
-    ------
-    MotionError
-    """
-    if not isinstance(model, RobotModel):
+    """Motion as an array of real numbers of shape (..., K, n), of whatever type it has."""
+    if not hasattr(model, 'n_joints'):
         raise MotionError(
             f'The model is of type {type(model).__name__}, expected a RobotModel, for example '
             'from RobotModel.from_urdf.'
@@ -79,20 +66,19 @@ def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDA
     return array
 
 
+def link_or_tip(model: RobotModel, link: str | None) -> str:
+    """Name of the link that is meant, by default the tip of the chain."""
+    link = model.tip_link if link is None else link
+    if link is None:
+        raise ModelError(
+            f'The model is a tree without a tip link: name one of the links {listed(model.links)}.'
+        )
+    model.link(link)
+    return link
+
+
 def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> Array:
-    """Motion as a float64 array of shape (..., K, n), refused if it cannot be used.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : array-like
-    lowest_K : int
-        Fewest derivatives needed, the zeroth included.
-
-    Raises
-    ------
-    MotionError
-    """
+    """Motion as a float64 array of shape (..., K, n); values that are not finite are refused."""
     array = np.asarray(motion_array(model, motion, lowest_K), dtype=np.float64)
     refuse_not_finite(model, array)
     return array
@@ -101,28 +87,18 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
 def refuse_not_finite(
     model: RobotModel, motion: Array, batch: tuple[int, ...] | None = None, first: int = 0
 ) -> None:
-    """Refuse a motion that holds NaN or infinite values.
+    """Refuse a motion (..., K, n) that holds NaN or infinite values.
 
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (..., K, n)
-    batch : tuple of int, optional
-        If the motion, of shape (N, K, n), is a part of a larger one: the leading axes of that.
-    first : int
-        Which of its samples is the first of the part.
-
-    Raises
-    ------
-    MotionError
+    If it is a part (N, K, n) of a larger one, `batch` are the leading axes of that, and `first` is
+    which of its samples is the first of the part.
     """
-    if np.all(np.isfinite(motion)):
+    where = first_not_finite(motion)
+    if where is None:
         return
-    found = np.argwhere(~np.isfinite(motion))[0]
-    value = motion[tuple(found)]
+    value = motion[where]
     if batch is not None:
-        found = (*np.unravel_index(first + found[0], batch), *found[1:])
-    where = tuple(int(index) for index in found)
+        leading = np.unravel_index(first + where[0], batch)
+        where = (*(int(index) for index in leading), *where[1:])
     raise MotionError(
         f'The motion holds {value} at index {where} (derivative {where[-2]} of joint '
         f'{model.joint_names[where[-1]]!r}); all values must be finite.'
@@ -130,33 +106,24 @@ def refuse_not_finite(
 
 
 def checked_result(result: Array, motion: Array) -> Array:
-    """Return the result of a computation along a motion, or refuse it if it overflows.
-
-    Raises
-    ------
-    MotionError
-    """
+    """Refuse the result of a computation along a motion if it overflows."""
     if not np.all(np.isfinite(result)):
-        raise MotionError(
-            'The result overflows: the motion or a wrench holds values that are too large '
-            f'(largest in the motion {np.abs(motion).max():.3g}).'
-        )
+        raise overflow(motion)
     return result
 
 
+def overflow(motion: Array) -> MotionError:
+    """Error for a result along a motion that is not finite, though the motion is."""
+    return MotionError(
+        'The result overflows: the motion or a wrench holds values that are too large (largest '
+        f'in the motion {np.abs(motion).max():.3g}).'
+    )
+
+
 def body_coordinates(model: RobotModel, motion: Array) -> Array:
-    """Joint motion of every body from that of the independent joints.
+    """Joint motion of every body (..., K, n_bodies) from that of the independent joints.
 
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (..., K, n)
-        Time derivatives of the independent joints.
-
-    Returns
-    -------
-    ndarray, shape (..., K, n_bodies)
-        A mimic joint q_m = a q_j + b has q_m^(k) = a q_j^(k).
+    A mimic joint q_m = a q_j + b has q_m^(k) = a q_j^(k).
     """
     coordinates: Array = motion[..., model.coordinate] * model.multiplier
     coordinates[..., 0, :] += model.offset
@@ -164,17 +131,9 @@ def body_coordinates(model: RobotModel, motion: Array) -> Array:
 
 
 def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
-    """Efforts of the independent joints from those of all bodies' joints.
+    """Efforts of the independent joints (..., n) from those of all bodies' joints.
 
-    Parameters
-    ----------
-    model : RobotModel
-    body_efforts : ndarray, shape (..., n_bodies)
-
-    Returns
-    -------
-    ndarray, shape (..., n)
-        The effort of a mimic joint adds to the joint that it follows, times its multiplier.
+    The effort of a mimic joint adds to the joint that it follows, times its multiplier.
     """
     efforts: Array = body_efforts @ selection_of(model)
     return efforts
@@ -188,14 +147,7 @@ def selection_of(model: RobotModel) -> Array:
 
 
 class JointTransforms:
-    """The transforms A of all bodies along a motion, applied to series of twists and wrenches.
-
-    Parameters
-    ----------
-    model : RobotModel
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies.
-    """
+    """Transforms A of all bodies along joint motions (N, K, n_bodies), for series of twists."""
 
     def __init__(self, model: RobotModel, coordinates: Array) -> None:
         series = np.swapaxes(coordinates, -1, -2)
@@ -227,31 +179,11 @@ class JointTransforms:
         return np.moveaxis(A, 2, 0).reshape(self.K, N, n_bodies, 6, 6)
 
     def to_body(self, i: int, V: Array) -> Array:
-        """Series of A V for a series of twists V of the parent of body i.
-
-        Parameters
-        ----------
-        i : int
-        V : ndarray, shape (N or 1, K', 6), K' <= K
-
-        Returns
-        -------
-        ndarray, shape (N, K', 6)
-        """
+        """Series of A V, (N, K', 6), for twists V (N or 1, K', 6) of the parent of body i."""
         return self._apply(i, V, self._to_body[i])
 
     def to_parent(self, i: int, W: Array) -> Array:
-        """Series of transpose(A) W for a series of wrenches W on body i.
-
-        Parameters
-        ----------
-        i : int
-        W : ndarray, shape (N, K', 6), K' <= K
-
-        Returns
-        -------
-        ndarray, shape (N, K', 6)
-        """
+        """Series of transpose(A) W, (N, K', 6), for wrenches W (N, K', 6) on body i."""
         return self._apply(i, W, self._to_parent[i])
 
     def _apply(self, i: int, y: Array, basis: Array) -> Array:
@@ -269,7 +201,7 @@ def _constants(model: RobotModel) -> tuple[NDArray[np.bool_], Array, Array]:
     Shapes (n_bodies,), (n_bodies, 6, 6 terms) and the same, for products with rows from the left.
     """
     turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5  # unit axis or none
-    pitch = pitches(model.X)
+    pitch = se3.pitches(model.X)
     along_axis = np.zeros((model.n_bodies, 6))
     along_axis[:, 3:] = pitch[:, None] * model.X[:, :3]
     P, D = se3.ad(model.X - along_axis), se3.ad(along_axis)
@@ -284,3 +216,66 @@ def _constants(model: RobotModel) -> tuple[NDArray[np.bool_], Array, Array]:
         for axes in ((0, 3, 1, 2), (0, 2, 1, 3))
     )
     return turns, to_body, to_parent
+
+
+def body_twists(
+    model: RobotModel,
+    coordinates: Array,
+    transforms: JointTransforms,
+    base_acceleration: Array | None = None,
+) -> list[Array]:
+    """Twists of all bodies in their own frames, with time derivatives.
+
+    From joint motions (N, K, n_bodies), K >= 2, and their transforms: for every body (N, K-1, 6),
+    entry k the k-th time derivative of its twist (omega, v). A base acceleration, shape (3,), of
+    minus the gravitational one [m/s^2] makes the inertia forces include the weight; the twists are
+    then not the kinematic ones.
+    """
+    K = coordinates.shape[1]
+    base = np.zeros((1, K - 1, 6))
+    if base_acceleration is not None and K > 2:
+        base[:, 1, 3:] = base_acceleration
+    twists: list[Array] = []
+    for i, p in enumerate(model.parent):
+        V = transforms.to_body(i, base if p == BASE else twists[p])
+        V = V + coordinates[:, 1:, i, None] * model.X[i]
+        twists.append(V)
+    return twists
+
+
+def body_poses(model: RobotModel, positions: Array) -> list[Array]:
+    """Poses of all bodies in the base frame, each (N, 4, 4), from positions (N, n_bodies).
+
+    Source: local product of exponentials, Kumar and Mueller 2021, section II-A: C_i = C_p(i) B_i
+    exp(X_i q_i).
+    """
+    poses: list[Array] = []
+    for i, p in enumerate(model.parent):
+        relative = model.B[i] @ _joint_pose(model.X[i], positions[:, i])
+        poses.append(relative if p == BASE else poses[p] @ relative)
+    return poses
+
+
+def _joint_pose(X: Array, q: Array) -> Array:
+    """Motions exp(X q) along a joint screw (6,), their rotation from sine and cosine of q (N,).
+
+    The length of the vector e q would be rounded, which matters for angles of many turns.
+    """
+    e, moment = X[:3], X[3:]
+    if not e.any():
+        return se3.pose(np.eye(3), q[:, None] * moment)
+    E = so3.hat(e)
+    turn = np.sin(q)[:, None, None] * E + 2.0 * (np.sin(0.5 * q) ** 2)[:, None, None] * (E @ E)
+    # About the axis through e x moment, with the pitch e . moment.
+    advance = q[:, None] * (e @ moment * e)
+    return se3.pose(np.eye(3) + turn, advance - turn @ np.cross(e, moment))
+
+
+def hybrid_from_body(pose: Array, V: Array) -> Array:
+    """Twist and derivatives (..., K, 6) of a link in hybrid expression, from those in its axes."""
+    R_transposed, omega = np.swapaxes(pose[..., :3, :3], -1, -2), V[..., :3]
+    parts = [
+        leibniz.from_moving_frame(part, omega, so3.cross) @ R_transposed
+        for part in (omega, V[..., 3:])
+    ]
+    return np.concatenate(parts, axis=-1)

@@ -5,25 +5,39 @@ a redundancy is differentiated, too. Two kinds of criteria are at hand: prescrib
 joints (joint space decomposition, Mueller 2021, remark 2), which are algebraic equations, and a
 weighted least norm of the joint velocities, which makes q(t) the solution of a differential
 equation.
+
+Between two samples of that equation, the origin and the quaternion of the link are the polynomials
+that have the given derivatives at both ends (Hermite interpolation). At the samples its solution
+has exactly the derivatives of `LeastNormSystem.orders`, whatever the distance of the samples is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
-from hodyn_ros.kinematics.jacobian import LinkChain
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
+from hodyn_ros.lie import leibniz
+from hodyn_ros.lie.so3 import cross
+from hodyn_ros.names import listed
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
 TASK_ROWS = ('rx', 'ry', 'rz', 'x', 'y', 'z')
 """Rows of the hybrid twist: rotation about and translation along the axes of the base link."""
+
+# Of the integration along a sampled motion.
+RELATIVE_TOLERANCE = 1e-12
+ABSOLUTE_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,25 +62,26 @@ class JointTask:
     values: ArrayLike
 
     def __post_init__(self) -> None:
-        given = {self.joints: 1.0} if isinstance(self.joints, str) else dict(self.joints)
+        given = self.coefficients
         coefficients = np.array(list(given.values()), dtype=np.float64)
         if not np.any(coefficients) or not np.all(np.isfinite(coefficients)):
             raise MotionError(
                 f'Joint task {given}: expected finite coefficients that are not all zero.'
             )
-        try:
-            values = np.array(self.values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        what = f'Joint task {list(given)}: the array of values'
+        values = finite_array(what, self.values, MotionError)
+        if values.ndim < 1:
             raise MotionError(
-                f'Joint task {list(given)}: the values are not an array of numbers: {error}'
-            ) from error
-        if values.ndim < 1 or not np.all(np.isfinite(values)):
-            raise MotionError(
-                f'Joint task {list(given)}: the values have shape {values.shape}, expected '
-                '(..., K) and finite numbers: a position and its K-1 time derivatives.'
+                f'{what} has shape {values.shape}, expected (..., K): a position and its K-1 time '
+                'derivatives.'
             )
         values.setflags(write=False)
         object.__setattr__(self, 'values', values)
+
+    @property
+    def coefficients(self) -> dict[str, float]:
+        """Coefficients a_j by the names of the joints."""
+        return {self.joints: 1.0} if isinstance(self.joints, str) else dict(self.joints)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,45 +112,6 @@ class LeastNorm:
     rate: ArrayLike = 0.0
 
 
-class Criterion(NamedTuple):
-    """A `LeastNorm` with its defaults filled in, all of shape (n,) in model order."""
-
-    weights: Array
-    posture: Array
-    rate: Array
-
-    @classmethod
-    def of(cls, model: RobotModel, given: LeastNorm) -> Criterion:
-        """Check and complete the attributes.
-
-        Raises
-        ------
-        HodynError
-        """
-        n = model.n_joints
-        arrays = []
-        for what, value, default in (
-            ('weights', given.weights, 1.0),
-            ('posture', given.posture, 0.0),
-            ('rate', given.rate, 0.0),
-        ):
-            array = np.asarray(default if value is None else value, dtype=np.float64)
-            if array.shape not in ((), (n,)) or not np.all(np.isfinite(array)):
-                raise HodynError(
-                    f'LeastNorm: {what} has shape {array.shape}, expected ({n},) and finite '
-                    f'numbers, one for each of the joints {", ".join(model.joint_names)}.'
-                )
-            arrays.append(np.broadcast_to(array, (n,)))
-        weights, _, rate = arrays
-        if np.any(weights <= 0.0):
-            raise HodynError(f'LeastNorm: the weights are {weights}, expected positive numbers.')
-        if np.any(rate < 0.0):
-            raise HodynError(f'LeastNorm: the rate is {rate}, expected no negative number.')
-        if np.any(rate) and given.posture is None:
-            raise HodynError('LeastNorm: a rate needs a posture towards which the joints move.')
-        return cls(*arrays)
-
-
 class TaskSystem(NamedTuple):
     """The linear equations for the unknown joints, made dimensionless.
 
@@ -143,8 +119,8 @@ class TaskSystem(NamedTuple):
     joint is multiplied by it, so that singular values do not depend on the unit of length.
     """
 
+    model: RobotModel
     chain: LinkChain
-    joint_names: tuple[str, ...]
     rows: NDArray[np.intp]
     """The m rows of the hybrid twist that are prescribed."""
     unknown: NDArray[np.intp]
@@ -169,42 +145,37 @@ class TaskSystem(NamedTuple):
         joint_tasks: Sequence[JointTask],
         length: float | None,
     ) -> TaskSystem:
-        """Choose the rows and the unknowns.
-
-        Raises
-        ------
-        HodynError
-            If the task is unknown or asks for more than the joints can do.
-        JointNameError
-            If a joint task names an unknown joint.
-        """
+        """Choose rows and unknowns; refuse a task that asks for more than joints can do."""
         chain = LinkChain.of(model, link)
         if len(chain.X) == 0:
             raise HodynError(
                 f'No joint moves the link {link!r}, so its motion determines no joint motion.'
             )
-        rows = _rows(task)
+        names = list(task)
+        if not names or len(set(names)) < len(names) or not set(names) <= set(TASK_ROWS):
+            raise HodynError(
+                f'task is {tuple(names)!r}, expected one or more of {", ".join(TASK_ROWS)}, each '
+                'once.'
+            )
+        rows = np.array(sorted(TASK_ROWS.index(name) for name in names), dtype=np.intp)
         length = chain.reach if length is None else float(length)
-        prismatic = np.array([kind == 'prismatic' for kind in model.joint_types])
-        joint_scale = np.where(prismatic, length, 1.0)
+        joint_scale = np.where(np.array(model.joint_types) == 'prismatic', length, 1.0)
         A = np.zeros((len(joint_tasks), model.n_joints))
         for row, joint_task in zip(A, joint_tasks):
-            named = joint_task.joints
-            for name, value in ({named: 1.0} if isinstance(named, str) else named).items():
+            for name, value in joint_task.coefficients.items():
                 if name not in model.joint_names:
                     raise JointNameError(
                         f'Joint task on {name!r}, which is no independent joint of the model; '
-                        f'these are {", ".join(model.joint_names)}.'
+                        f'these are {listed(model.joint_names)}.'
                     )
                 row[model.joint_names.index(name)] = value
         A = A * joint_scale
         A_scale = np.linalg.norm(A, axis=1)
-        moving = np.zeros(model.n_joints, dtype=bool)
+        moving = np.any(A != 0.0, axis=0)
         moving[chain.coordinate] = True
-        moving |= np.any(A != 0.0, axis=0)
         system = cls(
+            model=model,
             chain=chain,
-            joint_names=model.joint_names,
             rows=rows,
             unknown=np.flatnonzero(moving),
             row_scale=np.where(rows < 3, 1.0, length),
@@ -225,6 +196,11 @@ class TaskSystem(NamedTuple):
     def redundancy(self) -> int:
         """Number of unknown joints that the equations leave open."""
         return len(self.unknown) - self.n_rows
+
+    @property
+    def scale(self) -> Array:
+        """Units of the unknown joints, shape (u,)."""
+        return self.joint_scale[self.unknown]
 
     @property
     def ignored_rotations(self) -> NDArray[np.intp]:
@@ -254,7 +230,7 @@ class TaskSystem(NamedTuple):
         return np.concatenate([V[..., self.rows] / self.row_scale, c / self.A_scale], axis=-1)
 
     def _check(self, link: str) -> None:
-        names = [self.joint_names[j] for j in self.unknown]
+        names = [self.model.joint_names[j] for j in self.unknown]
         if self.redundancy < 0:
             raise HodynError(
                 f'The task has {len(self.rows)} rows ({", ".join(TASK_ROWS[i] for i in self.rows)}'
@@ -277,10 +253,186 @@ class TaskSystem(NamedTuple):
                 )
 
 
-def _rows(task: Sequence[str]) -> NDArray[np.intp]:
-    names = list(task)
-    if not names or len(set(names)) < len(names) or not set(names) <= set(TASK_ROWS):
-        raise HodynError(
-            f'task is {tuple(names)!r}, expected one or more of {", ".join(TASK_ROWS)}, each once.'
+class LeastNormSystem(NamedTuple):
+    """The equations of a task together with those of a least norm.
+
+    The velocity x in units of the joints and the multipliers y of the equations M x = e fulfil
+
+        [W  M^T] [x]   [W z]
+        [M   0 ] [y] = [ e ],
+
+    at all times, so that Leibniz's rule gives the derivatives of x from those of M, z and e.
+    """
+
+    system: TaskSystem
+    weights: Array
+    """Of the u unknown joints."""
+    posture: Array
+    """Of all n joints."""
+    rate: Array
+    """Of all n joints."""
+
+    @classmethod
+    def of(cls, system: TaskSystem, given: LeastNorm) -> LeastNormSystem:
+        """Check and complete the attributes of the criterion."""
+        n = system.model.n_joints
+        arrays = []
+        for what, value, default in (
+            ('weights', given.weights, 1.0),
+            ('posture', given.posture, 0.0),
+            ('rate', given.rate, 0.0),
+        ):
+            array = finite_array(
+                f'LeastNorm: {what}', default if value is None else value, HodynError
+            )
+            if array.shape not in ((), (n,)):
+                raise HodynError(
+                    f'LeastNorm: {what} has shape {array.shape}, expected ({n},), one number for '
+                    f'each of the joints {listed(system.model.joint_names)}.'
+                )
+            arrays.append(np.broadcast_to(array, (n,)))
+        weights, posture, rate = arrays
+        if np.any(weights <= 0.0):
+            raise HodynError(f'LeastNorm: the weights are {weights}, expected positive numbers.')
+        if np.any(rate < 0.0):
+            raise HodynError(f'LeastNorm: the rate is {rate}, expected no negative number.')
+        if np.any(rate) and given.posture is None:
+            raise HodynError('LeastNorm: a rate needs a posture towards which the joints move.')
+        return cls(system, weights[system.unknown], posture, rate)
+
+    def orders(self, q: Array, V: Array, c: Array, damping: float) -> Array:
+        """Joint motions (N, K, n) of least norm, with the exact derivatives of the criterion.
+
+        From positions (N, n), hybrid twists with derivatives (N, K-1, 6) and joint tasks (N, K,
+        p); with damping, which is zero otherwise, the solutions are no exact ones.
+        """
+        system, u = self.system, len(self.system.unknown)
+        N, K = len(q), V.shape[1] + 1
+        motion = np.zeros((N, K, q.shape[1]))
+        motion[:, 0] = q
+        KKT = self._matrix(system.matrix(system.chain.pose_and_jacobian(q)[1]), damping)
+        table = leibniz.binomials(K)
+        solutions: list[Array] = []
+        for m in range(K - 1):
+            top = self._wanted(motion[:, m], m)
+            bottom = system.right_side(V[:, m], c[:, m + 1])
+            if m > 0:
+                M = system.matrix(
+                    jacobian(system.model, motion[:, : m + 1], system.chain.link, 'hybrid')
+                )
+                # The coefficients of the joint tasks are constant.
+                M[:, 1:, len(system.rows) :] = 0.0
+                for j in range(1, m + 1):
+                    x, y = solutions[m - j][:, :u, None], solutions[m - j][:, u:, None]
+                    top = top - table[m, j] * (np.swapaxes(M[:, j], -1, -2) @ y)[..., 0]
+                    bottom = bottom - table[m, j] * (M[:, j] @ x)[..., 0]
+            right = np.concatenate([top, bottom], axis=-1)
+            solutions.append(np.linalg.solve(KKT, right[..., None])[..., 0])
+            motion[:, m + 1, system.unknown] = solutions[m][:, :u] * system.scale
+        return motion
+
+    def integrate(
+        self, path: SampledPath, t: int, q: Array, check: Callable[[Array], None]
+    ) -> Array | None:
+        """Joint positions at sample t of a path from those at the one before.
+
+        None if the integration fails. Each matrix of the equations on the way is checked, which
+        may raise.
+        """
+        from scipy.integrate import solve_ivp
+
+        system, unknown, scale = self.system, self.system.unknown, self.system.scale
+        begin, finish = path.times[t - 1 : t + 1]
+
+        def velocity(t: float, x: Array) -> Array:
+            position = q.copy()
+            position[unknown] = x * scale
+            M = system.matrix(system.chain.pose_and_jacobian(position[None])[1][0])
+            check(M)
+            V, cd = path.rates(t)
+            right = np.concatenate([self._wanted(position), system.right_side(V, cd)])
+            return np.asarray(np.linalg.solve(self._matrix(M), right)[: len(unknown)])
+
+        solution = solve_ivp(
+            velocity,
+            (begin, finish),
+            q[unknown] / scale,
+            method='DOP853',
+            rtol=RELATIVE_TOLERANCE,
+            atol=ABSOLUTE_TOLERANCE,
+            # Samples are mostly so close that one step suffices.
+            first_step=finish - begin,
         )
-    return np.array(sorted(TASK_ROWS.index(name) for name in names), dtype=np.intp)
+        if not solution.success:
+            return None
+        end = q.copy()
+        end[unknown] = solution.y[:, -1] * scale
+        return end
+
+    def _matrix(self, M: Array, damping: float = 0.0) -> Array:
+        """Matrix of the optimality conditions, shape (..., u+m, u+m), of M (..., m, u)."""
+        m, u = M.shape[-2:]
+        KKT = np.zeros((*M.shape[:-2], u + m, u + m))
+        KKT[..., :u, :u] = np.diag(self.weights)
+        KKT[..., :u, u:] = np.swapaxes(M, -1, -2)
+        KKT[..., u:, :u] = M
+        KKT[..., u:, u:] = -(damping**2) * np.eye(m)
+        return KKT
+
+    def _wanted(self, q: Array, order: int = 0) -> Array:
+        """Differentiate W z: shape (..., u), from a derivative of q, shape (..., n)."""
+        way = q - self.posture if order == 0 else q
+        z = -self.rate * way / self.system.joint_scale
+        wanted: Array = self.weights * z[..., self.system.unknown]
+        return wanted
+
+
+class SampledPath:
+    """Hybrid twist of a link and rates of the joint tasks at any time between samples.
+
+    From times (T,), poses (T, 4, 4), twists with derivatives (T, K-1, 6), K >= 2, and joint tasks
+    (T, K, p).
+    """
+
+    def __init__(self, times: Array, pose: Array, V: Array, c: Array) -> None:
+        from scipy.interpolate import BPoly
+
+        self.times = times
+        quaternion = _quaternion_series(pose[:, :3, :3], V[..., :3])
+        origin = np.concatenate([pose[:, None, :3, 3], V[..., 3:]], axis=1)
+        series = np.concatenate([quaternion, origin, c], axis=-1)
+        self._path = BPoly.from_derivatives(times, series)
+        self._rate = self._path.derivative()
+
+    def rates(self, t: float) -> tuple[Array, Array]:
+        """Twist, shape (6,), and rates of the joint tasks, shape (p,), at a time."""
+        p, rate = self._path(t)[:4], self._rate(t)
+        # omega = 2 dp/dt conjugate(p) / |p|^2; the polynomial is of length 1 at its ends only.
+        omega = _multiplied(rate[:4], np.concatenate([-p[:3], p[3:]]))[:3] * (2.0 / (p @ p))
+        return np.concatenate([omega, rate[4:7]]), rate[7:]
+
+
+def _quaternion_series(R: Array, omega: Array) -> Array:
+    """Unit quaternions (x, y, z, w) of successive rotations (T, 3, 3), and derivatives: (T, K, 4).
+
+    From the angular velocity in fixed axes and its derivatives (T, K-1, 3).
+    """
+    from scipy.spatial.transform import Rotation
+
+    first = Rotation.from_matrix(R).as_quat()
+    turned = np.sum(first[1:] * first[:-1], axis=1) < 0.0
+    signs = np.concatenate([[1.0], np.cumprod(np.where(turned, -1.0, 1.0))])
+    series: Array = (first * signs[:, None])[:, None]
+    half = np.concatenate([0.5 * omega, np.zeros((*omega.shape[:-1], 1))], axis=-1)
+    for k in range(omega.shape[1]):
+        # dp/dt = (omega / 2) p, differentiated k times.
+        product = leibniz.bilinear(_multiplied, half, series, k + 1)
+        series = np.concatenate([series, product[:, k:]], axis=1)
+    return series
+
+
+def _multiplied(p: Array, r: Array) -> Array:
+    """Product of quaternions (x, y, z, w), broadcasting."""
+    vector = p[..., 3:] * r[..., :3] + r[..., 3:] * p[..., :3] + cross(p[..., :3], r[..., :3])
+    scalar = p[..., 3:] * r[..., 3:] - np.sum(p[..., :3] * r[..., :3], axis=-1, keepdims=True)
+    return np.concatenate([vector, scalar], axis=-1)

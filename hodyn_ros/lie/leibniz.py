@@ -8,44 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import comb
 
 Array = NDArray[np.float64]
 
 
 @lru_cache(maxsize=64)
 def binomials(K: int) -> Array:
-    """Binomial coefficients, entry [m, j] = m! / (j! (m - j)!), zero for j > m.
-
-    Parameters
-    ----------
-    K : int
-        Number of rows and columns.
-
-    Returns
-    -------
-    ndarray, shape (K, K), read-only
-    """
-    m, j = np.ogrid[:K, :K]
-    table: Array = comb(m, j)
+    """Binomial coefficients (K, K), read-only: [m, j] = m! / (j! (m - j)!), zero for j > m."""
+    table = np.array([[float(comb(m, j)) for j in range(K)] for m in range(K)]).reshape(K, K)
     table.setflags(write=False)
     return table
 
 
 def multiplication(f: Array) -> Array:
-    """Matrix of the product with a scalar series: `multiplication(f) @ g` is the series of f g.
+    """Matrix (..., K, K) of the product with a series (..., K): times that of g it is that of f g.
 
-    Parameters
-    ----------
-    f : ndarray, shape (..., K)
-
-    Returns
-    -------
-    ndarray, shape (..., K, K)
-        Lower triangular, entry [m, j] = binomial(m, j) f^(m-j).
+    Lower triangular, entry [m, j] = binomial(m, j) f^(m-j).
     """
     K = f.shape[-1]
     m, j = np.ogrid[:K, :K]
@@ -55,19 +37,9 @@ def multiplication(f: Array) -> Array:
 def bilinear(
     product: Callable[[Array, Array], Array], a: Array, b: Array, K: int | None = None
 ) -> Array:
-    """Series of a bilinear product of two vector series.
+    """Series (..., K, d) of a bilinear, broadcasting product of two vector series (..., >=K, d).
 
-    Parameters
-    ----------
-    product : callable
-        Broadcasting product of two arrays of shape (..., d).
-    a, b : ndarray, shape (..., >=K, d)
-    K : int, optional
-        Number of derivatives wanted, by default as many as both series hold.
-
-    Returns
-    -------
-    ndarray, shape (..., K, d)
+    K is by default as large as both series allow.
     """
     if K is None:
         K = min(a.shape[-2], b.shape[-2])
@@ -80,17 +52,7 @@ def bilinear(
 
 
 def sin_cos(q: Array) -> tuple[Array, Array]:
-    """Series of the sine and cosine of a scalar series.
-
-    Parameters
-    ----------
-    q : ndarray, shape (..., K)
-        An angle and its derivatives [rad].
-
-    Returns
-    -------
-    sine, cosine : ndarray, shape (..., K)
-    """
+    """Series of the sine and the cosine of a scalar series (..., K), an angle [rad]."""
     K = q.shape[-1]
     sine, cosine = np.empty_like(q), np.empty_like(q)
     sine[..., 0], cosine[..., 0] = np.sin(q[..., 0]), np.cos(q[..., 0])
@@ -107,22 +69,9 @@ def from_moving_frame(y: Array, V: Array, product: Callable[[Array, Array], Arra
     """Differentiate T y, seen in the moving frame, where dT/dt = T product(V, .).
 
     T(t) maps components in a moving frame to a fixed one, V is the velocity of the moving frame in
-    its own components, and y holds components in the moving frame. The m-th derivative of T y is
-    T z_m with z_(m+1) = dz_m/dt + product(V, z_m).
-
-    Parameters
-    ----------
-    y : ndarray, shape (..., K, d)
-        Series of the components.
-    V : ndarray, shape (..., >=K-1, e)
-        Series of the velocity.
-    product : callable
-        Broadcasting bilinear product of arrays (..., e) and (..., d).
-
-    Returns
-    -------
-    ndarray, shape (..., K, d)
-        The z_m.
+    its own components (a series of at least K-1 entries), and y, shape (..., K, d), holds
+    components in the moving frame. The m-th derivative of T y is T z_m with z_(m+1) = dz_m/dt +
+    product(V, z_m); the result holds the z_m.
     """
     results = [y[..., 0, :]]
     while y.shape[-2] > 1:
@@ -133,25 +82,11 @@ def from_moving_frame(y: Array, V: Array, product: Callable[[Array, Array], Arra
 
 
 def into_moving_frame(u: Array, V: Array, product: Callable[[Array, Array], Array]) -> Array:
-    """Series of T y, where dT/dt = product(V, .) T, from T times the derivatives of y.
+    """Series (..., K, d) of T y, where dT/dt = product(V, .) T, from T times the derivatives of y.
 
     T(t) maps components in a fixed frame to a moving one, V is the velocity that belongs to it in
-    components of the moving frame. The derivatives of every T y^(k) follow from those of the next:
-    d/dt (T y^(k)) = T y^(k+1) + product(V, T y^(k)).
-
-    Parameters
-    ----------
-    u : ndarray, shape (..., K, d)
-        T times each entry of the series of y.
-    V : ndarray, shape (..., >=K-1, e)
-        Series of the velocity.
-    product : callable
-        Broadcasting bilinear product of arrays (..., e) and (..., d).
-
-    Returns
-    -------
-    ndarray, shape (..., K, d)
-        The series of T y.
+    components of the moving frame (a series of at least K-1 entries). The derivatives of every T
+    y^(k) follow from those of the next: d/dt (T y^(k)) = T y^(k+1) + product(V, T y^(k)).
     """
     K = u.shape[-2]
     table = binomials(K)

@@ -7,22 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 Array = NDArray[np.float64]
 
 
 def hat(e: ArrayLike) -> Array:
-    """Skew-symmetric matrix of a vector: `hat(e) @ y == cross(e, y)`.
-
-    Parameters
-    ----------
-    e : array-like, shape (..., 3)
-
-    Returns
-    -------
-    ndarray, shape (..., 3, 3)
-    """
+    """Skew-symmetric matrices (..., 3, 3) of vectors: `hat(e) @ y == cross(e, y)`."""
     e = np.asarray(e, dtype=np.float64)
     matrix = np.zeros((*e.shape[:-1], 3, 3))
     matrix[..., 0, 1] = -e[..., 2]
@@ -35,16 +25,7 @@ def hat(e: ArrayLike) -> Array:
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product along the last axis, broadcasting (`numpy.cross` without its overhead).
-
-    Parameters
-    ----------
-    a, b : ndarray, shape (..., 3)
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-    """
+    """Cross product along the last axis, broadcasting (`numpy.cross` without its overhead)."""
     out = np.empty(np.broadcast(a, b).shape)
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
     bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
@@ -54,18 +35,14 @@ def cross(a: Array, b: Array) -> Array:
     return out
 
 
+def matvec(matrices: Array, vectors: Array) -> Array:
+    """Products of matrices (..., m, n) and vectors (..., n), broadcasting."""
+    products: Array = (matrices @ vectors[..., None])[..., 0]
+    return products
+
+
 def exp(e: ArrayLike) -> Array:
-    """Rotation about a vector by the angle of its length (Euler-Rodrigues formula).
-
-    Parameters
-    ----------
-    e : array-like, shape (..., 3)
-        Rotation vector [rad].
-
-    Returns
-    -------
-    ndarray, shape (..., 3, 3)
-    """
+    """Rotations about vectors (..., 3) by their lengths [rad] (Euler-Rodrigues formula)."""
     e_hat = hat(e)
     angle = np.linalg.norm(np.asarray(e, dtype=np.float64), axis=-1)[..., None, None]
     # sin(a)/a and (1 - cos(a))/a^2 without cancellation; numpy.sinc(x) is sin(pi x)/(pi x).
@@ -75,17 +52,9 @@ def exp(e: ArrayLike) -> Array:
 
 
 def log(R: ArrayLike) -> Array:
-    """Rotation vector of a rotation, of length 0 to pi.
+    """Rotation vectors (..., 3) of length 0 to pi; at exactly pi one of the two opposite ones."""
+    from scipy.spatial.transform import Rotation
 
-    Parameters
-    ----------
-    R : array-like, shape (..., 3, 3)
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        [rad]; at exactly pi one of the two opposite vectors.
-    """
     R = np.asarray(R, dtype=np.float64)
     if R.size == 0:
         return np.zeros(R.shape[:-1])  # SciPy before 1.9 does not take empty arrays
@@ -94,17 +63,7 @@ def log(R: ArrayLike) -> Array:
 
 
 def from_rpy(rpy: ArrayLike) -> Array:
-    """Rotation matrix of URDF's roll, pitch and yaw: R = Rz(yaw) Ry(pitch) Rx(roll).
-
-    Parameters
-    ----------
-    rpy : array-like, shape (3,)
-        Angles about the fixed x, y and z axes [rad].
-
-    Returns
-    -------
-    ndarray, shape (3, 3)
-    """
+    """Rotation matrix of URDF's roll, pitch and yaw: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     roll, pitch, yaw = np.asarray(rpy, dtype=np.float64)
     cr, sr = np.cos(roll), np.sin(roll)
     cp, sp = np.cos(pitch), np.sin(pitch)

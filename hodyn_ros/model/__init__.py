@@ -1,1 +1,39 @@
-"""Robot models: from a description (URDF) to a tree of bodies, joint screws and inertias."""
+"""Robot models: a tree of bodies with joint screws and inertias, from a URDF, screws or a table.
+
+`RobotModel` is made from a description or from joint screws, `friction` has laws for its joints,
+`to_urdf` writes it back, and `motion_limits` and `find_violations` say what it may do.
+"""
+
+from hodyn_ros.model import friction
+from hodyn_ros.model.assembly import BASE, LinkFrame
+from hodyn_ros.model.inertia import Inertia
+from hodyn_ros.model.limits import (
+    LimitCheck,
+    Limits,
+    MotionLimits,
+    Violation,
+    find_position_violations,
+    find_violations,
+    motion_limits,
+)
+from hodyn_ros.model.robot import ModelWarning, RobotModel
+from hodyn_ros.model.screws import DHRow
+from hodyn_ros.model.urdf import to_urdf
+
+__all__ = [
+    'BASE',
+    'DHRow',
+    'Inertia',
+    'LimitCheck',
+    'Limits',
+    'LinkFrame',
+    'ModelWarning',
+    'MotionLimits',
+    'RobotModel',
+    'Violation',
+    'find_position_violations',
+    'find_violations',
+    'friction',
+    'motion_limits',
+    'to_urdf',
+]

@@ -1,4 +1,4 @@
-"""From links and joints to the tree of bodies that a robot model consists of.
+"""Links and joints of a robot description, and the tree of bodies that they make.
 
 Rigidly connected links become one body, mimic joints are resolved, and what lies outside the
 chosen chain is left out.
@@ -6,40 +6,91 @@ chosen chain is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.description import (
-    MOVING_JOINT_TYPES,
-    URDF_MOVING_JOINT_TYPES,
-    Joint,
-    Mimic,
-    RobotDescription,
-)
-from hodyn_ros.model.inertia import transform_inertia
+from hodyn_ros.lie.se3 import transform_inertia
+from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
+T = TypeVar('T', bound=np.generic)
 
 BASE = -1
 """Index of the base, which does not move, where the index of a body is expected."""
 
+# What URDF knows; helical joints come from screws only.
+URDF_MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic')
+MOVING_JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'helical')
 
-class JointLimits(NamedTuple):
-    """Limits of the independent joints, each of shape (n,); infinite where none is given."""
 
-    lower: Array
-    """Lowest position [rad] or [m]."""
-    upper: Array
-    """Highest position [rad] or [m]."""
-    velocity: Array
-    """Highest speed [rad/s] or [m/s]."""
-    effort: Array
-    """Highest absolute torque [N m] or force [N]."""
+class Mimic(NamedTuple):
+    """Position of a joint that follows another: q = multiplier * q_joint + offset."""
+
+    joint: str
+    multiplier: float
+    offset: float
+
+
+class Dynamics(NamedTuple):
+    """Friction of one joint as its description gives it; nothing has checked the values."""
+
+    damping: float = 0.0
+    """Coefficient of viscous friction [N m s/rad] or [N s/m]."""
+    friction: float = 0.0
+    """Level of Coulomb friction [N m] or [N]."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A rigid link. Its inertia is the 6x6 matrix about the link origin in link axes."""
+
+    name: str
+    mass: float = 0.0
+    M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
+    defect: str = ''
+    """Why the given inertia cannot be used. It matters only if the link moves."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint; `origin` is the pose of the child link in the parent link at zero position.
+
+    The axis passes through the origin of the child link, unless a `screw` in the frame of the
+    child link is given.
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    origin: Array = field(default_factory=lambda: np.eye(4))
+    axis: Array = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
+    mimic: Mimic | None = None
+    limits: Limits = Limits()
+    screw: Array | None = None
+    dynamics: Dynamics = Dynamics()
+
+
+@dataclass(frozen=True)
+class RobotDescription:
+    """Links and joints in the order of their source, with remarks on doubtful values.
+
+    A model is ordered depth first, unless the joints are `sorted_outwards`: each behind those that
+    carry it. Then it keeps their order.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    warnings: tuple[str, ...] = ()
+    sorted_outwards: bool = False
 
 
 class LinkFrame(NamedTuple):
@@ -50,18 +101,7 @@ class LinkFrame(NamedTuple):
 
 
 class Assembly:
-    """Walks a description from the base outwards and collects bodies.
-
-    Parameters
-    ----------
-    description : RobotDescription
-    base_link, tip_link : str or None
-        See `RobotModel.from_urdf`.
-
-    Raises
-    ------
-    ModelError
-    """
+    """Walks a description from the base outwards and collects bodies, see `from_urdf`."""
 
     def __init__(
         self, description: RobotDescription, base_link: str | None, tip_link: str | None
@@ -72,11 +112,10 @@ class Assembly:
         self.warnings = list(description.warnings)
         self.joint_to: dict[str, Joint] = {}
         self.joints_from: dict[str, list[Joint]] = {name: [] for name in self.links}
-        self._check_names()
         root = self._connect()
         self.base_link = self._known_link(base_link, 'base_link') if base_link else root
         self.tip_link = self._known_link(tip_link, 'tip_link') if tip_link else None
-        self.path = self._path() if self.tip_link is not None else None
+        self.path = self._path(self.tip_link) if self.tip_link is not None else None
 
         self.frames: dict[str, LinkFrame] = {}
         self.bodies: list[Joint] = []
@@ -84,16 +123,6 @@ class Assembly:
         self.B: list[Array] = []
         self.M_body: list[Array] = []
         self._walk()
-
-    def _check_names(self) -> None:
-        for kind, items in (('link', self.description.links), ('joint', self.description.joints)):
-            seen: set[str] = set()
-            for item in items:
-                if item.name in seen:
-                    raise ModelError(f'The robot description has two {kind}s {item.name!r}.')
-                seen.add(item.name)
-        if not self.links:
-            raise ModelError('The robot description has no links.')
 
     def _known_link(self, name: str, argument: str) -> str:
         if name not in self.links:
@@ -105,6 +134,12 @@ class Assembly:
 
     def _connect(self) -> str:
         """Fill the maps between links and joints; return the root link."""
+        for kind, items in (('link', self.description.links), ('joint', self.description.joints)):
+            for name, count in Counter(item.name for item in items).items():
+                if count > 1:
+                    raise ModelError(f'The robot description has two {kind}s {name!r}.')
+        if not self.links:
+            raise ModelError('The robot description has no links.')
         for joint in self.description.joints:
             for role, link in (('parent', joint.parent), ('child', joint.child)):
                 if link not in self.links:
@@ -126,12 +161,7 @@ class Assembly:
                 f'The robot description is not connected: the links {listed(roots)} have no '
                 'parent, expected exactly one such link.'
             )
-        reached = set(roots)
-        stack = list(roots)
-        while stack:
-            for joint in self.joints_from[stack.pop()]:
-                reached.add(joint.child)
-                stack.append(joint.child)
+        reached = {*roots, *(joint.child for root in roots for joint in self._behind(root))}
         if len(reached) < len(self.links):
             loop = [name for name in self.links if name not in reached]
             raise ModelError(
@@ -140,37 +170,35 @@ class Assembly:
             )
         return roots[0]
 
-    def _path(self) -> set[str]:
+    def _behind(self, link: str) -> list[Joint]:
+        """All joints behind a link, depth first."""
+        joints = []
+        stack = list(reversed(self.joints_from[link]))
+        while stack:
+            joints.append(stack.pop())
+            stack.extend(reversed(self.joints_from[joints[-1].child]))
+        return joints
+
+    def _path(self, tip_link: str) -> set[str]:
         """Names of the joints between base and tip."""
-        assert self.tip_link is not None
         names = set()
-        link = self.tip_link
+        link = tip_link
         while link != self.base_link:
             if link not in self.joint_to:
                 raise ModelError(
-                    f'tip_link {self.tip_link!r} does not lie behind base_link '
-                    f'{self.base_link!r}.'
+                    f'tip_link {tip_link!r} does not lie behind base_link {self.base_link!r}.'
                 )
             names.add(self.joint_to[link].name)
             link = self.joint_to[link].parent
         return names
 
-    def _outwards(self) -> Iterator[Joint]:
-        """Joints behind the base, parents before children, but none behind one left out."""
-        if self.description.sorted_outwards:
-            yield from (joint for joint in self.description.joints if joint.parent in self.frames)
-            return
-        stack = list(reversed(self.joints_from[self.base_link]))
-        while stack:
-            joint = stack.pop()
-            yield joint
-            if joint.child in self.frames:
-                stack.extend(reversed(self.joints_from[joint.child]))
-
     def _walk(self) -> None:
         """Collect bodies and place the links."""
         self.frames[self.base_link] = LinkFrame(BASE, np.eye(4))
-        for joint in self._outwards():
+        in_order = self.description.sorted_outwards
+        for joint in self.description.joints if in_order else self._behind(self.base_link):
+            if joint.parent not in self.frames:
+                continue  # behind a joint that is left out
             body, pose = self.frames[joint.parent]
             if joint.type in MOVING_JOINT_TYPES and self._is_wanted(joint):
                 self.bodies.append(joint)
@@ -191,7 +219,12 @@ class Assembly:
                     'outside the chain from base_link to tip_link.'
                 )
             else:
-                self._leave_out(joint)
+                carried = (joint.child, *(later.child for later in self._behind(joint.child)))
+                mass = sum(self.links[link].mass for link in carried)
+                self.warnings.append(
+                    f'Joint {joint.name!r} lies outside the chain from {self.base_link!r} to '
+                    f'{self.tip_link!r}; it is left out together with the {mass:.6g} kg behind it.'
+                )
                 continue
             self.frames[joint.child] = frame
         for name, frame in self.frames.items():
@@ -209,18 +242,6 @@ class Assembly:
 
     def _is_wanted(self, joint: Joint) -> bool:
         return self.path is None or joint.name in self.path
-
-    def _leave_out(self, joint: Joint) -> None:
-        mass = 0.0
-        stack = [joint.child]
-        while stack:
-            link = stack.pop()
-            mass += self.links[link].mass
-            stack.extend(child.child for child in self.joints_from[link])
-        self.warnings.append(
-            f'Joint {joint.name!r} lies outside the chain from {self.base_link!r} to '
-            f'{self.tip_link!r}; it is left out together with the {mass:.6g} kg behind it.'
-        )
 
     def _resolved_mimic(self, joint: Joint, moving: set[str]) -> Mimic:
         """Follow mimic joints of mimic joints to an independent one."""
@@ -257,9 +278,11 @@ class Assembly:
         X = np.array([_screw(joint) for joint in self.bodies])
         names = tuple(joint.name for joint in self.bodies)
         self.warnings += massless_joints(names, self.parent, B, X, M_body)
-        limits = np.array([joint.limits for joint in independent], dtype=np.float64)
-        for what, limit in zip(('velocity', 'effort'), limits.T[2:]):
-            zero = [joint.name for joint, value in zip(independent, limit) if value == 0.0]
+        described = np.array([joint.limits for joint in independent], dtype=np.float64)
+        lower, upper, velocity, effort = (frozen(column.copy()) for column in described.T)
+        open_ = frozen(np.full(len(independent), np.inf))
+        for what in ('velocity', 'effort'):
+            zero = [joint.name for joint in independent if getattr(joint.limits, what) == 0.0]
             if zero:
                 self.warnings.append(
                     f'The {what} limit of {listed(zero)} is 0, which no motion keeps. Some '
@@ -272,15 +295,15 @@ class Assembly:
             'joint_types': tuple(joint.type for joint in independent),
             'base_link': self.base_link,
             'tip_link': self.tip_link,
-            'limits': JointLimits(*(frozen(column.copy()) for column in limits.T)),
+            'limits': MotionLimits(lower, upper, velocity, open_, open_, effort, open_),
             'links': {
                 name: LinkFrame(frame.body, frozen(frame.pose))
                 for name, frame in self.frames.items()
             },
             'warnings': tuple(self.warnings),
             'body_names': names,
-            'parent': frozen_index(self.parent),
-            'coordinate': frozen_index([index[mimic.joint] for mimic in mimics]),
+            'parent': frozen(np.array(self.parent, dtype=np.intp)),
+            'coordinate': frozen(np.array([index[m.joint] for m in mimics], dtype=np.intp)),
             'multiplier': frozen(np.array([mimic.multiplier for mimic in mimics])),
             'offset': frozen(np.array([mimic.offset for mimic in mimics])),
             'B': frozen(B),
@@ -317,20 +340,11 @@ def massless_joints(
 def _screw(joint: Joint) -> Array:
     if joint.screw is not None:
         return joint.screw
-    zero = np.zeros(3)
-    if joint.type == 'prismatic':
-        return np.concatenate([zero, joint.axis])
-    return np.concatenate([joint.axis, zero])
+    halves = (np.zeros(3), joint.axis)
+    return np.concatenate(halves if joint.type == 'prismatic' else halves[::-1])
 
 
-def frozen(array: Array) -> Array:
+def frozen(array: NDArray[T]) -> NDArray[T]:
     """Make an array read-only."""
-    array.setflags(write=False)
-    return array
-
-
-def frozen_index(values: list[int]) -> NDArray[np.intp]:
-    """Read-only array of indices."""
-    array = np.array(values, dtype=np.intp)
     array.setflags(write=False)
     return array

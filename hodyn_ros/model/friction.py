@@ -8,14 +8,15 @@ Efforts are those that the actuator must supply, so they have the sign of the ve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import leibniz
 
@@ -54,30 +55,24 @@ class _NumberedLaw(FrictionLaw):
 
     @staticmethod
     @abstractmethod
-    def efforts(velocity: Array, *parameters: Array) -> Array:
+    def _efforts(velocity: Array, *parameters: Array) -> Array:
         """Efforts of laws of this kind, with parameters of the shape of velocity[..., 0]."""
 
     def effort(self, velocity: Array) -> Array:
         """Friction effort and its time derivatives; see `FrictionLaw.effort`."""
-        return self.efforts(velocity, *np.array(self.parameters()))
+        return self._efforts(velocity, *np.array(self._parameters()))
 
-    def parameters(self) -> tuple[float, ...]:
-        """Parameters in the order of the constructor."""
+    def _parameters(self) -> tuple[float, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            try:
-                number = float(value)
-            except (TypeError, ValueError):
-                number = np.nan
-            is_bounded = field.name in self._at_least_zero
-            if not np.isfinite(number) or (is_bounded and number < 0.0):
-                expected = 'zero or more' if is_bounded else 'a finite number'
-                raise ModelError(
-                    f'{type(self).__name__}: {field.name} is {value!r}, expected {expected}.'
-                )
+            number = checked_number(
+                f'{type(self).__name__}: {field.name}',
+                getattr(self, field.name),
+                ModelError,
+                least=0.0 if field.name in self._at_least_zero else None,
+            )
             object.__setattr__(self, field.name, number)
 
 
@@ -89,11 +84,6 @@ class Viscous(_NumberedLaw):
     ----------
     coefficient : float
         [N m s/rad] or [N s/m], not negative: that would drive the joint.
-
-    Raises
-    ------
-    ModelError
-        If the coefficient is negative or not finite.
     """
 
     coefficient: float
@@ -101,10 +91,8 @@ class Viscous(_NumberedLaw):
     _at_least_zero = ('coefficient',)
 
     @staticmethod
-    def efforts(velocity: Array, *parameters: Array) -> Array:
-        """Efforts of several such laws."""
-        (coefficient,) = parameters
-        return coefficient[..., None] * velocity
+    def _efforts(velocity: Array, *parameters: Array) -> Array:
+        return parameters[0][..., None] * velocity
 
 
 @dataclass(frozen=True)
@@ -117,14 +105,8 @@ class Coulomb(_NumberedLaw):
         [N m] or [N]
     smoothing : float
         Velocity at which 76 % of the level is reached [rad/s] or [m/s]. Zero is the sign function:
-        its time derivatives are returned as zero, which they are while the joint moves and while
-        it rests; at a reversal the effort jumps and has no derivative, and the jump is not in what
-        is returned. Where derivatives matter across reversals, smooth.
-
-    Raises
-    ------
-    ModelError
-        If the smoothing is negative or a number is not finite.
+        its time derivatives are returned as zero, though the effort jumps at a reversal, where it
+        has none. Where derivatives matter across reversals, smooth.
     """
 
     level: float
@@ -133,8 +115,7 @@ class Coulomb(_NumberedLaw):
     _at_least_zero = ('smoothing',)
 
     @staticmethod
-    def efforts(velocity: Array, *parameters: Array) -> Array:
-        """Efforts of several such laws."""
+    def _efforts(velocity: Array, *parameters: Array) -> Array:
         level, smoothing = parameters
         sharp = smoothing == 0.0
         effort = np.zeros_like(velocity)
@@ -174,14 +155,13 @@ class Sigmoid(_NumberedLaw):
     phi3: float
 
     @staticmethod
-    def efforts(velocity: Array, *parameters: Array) -> Array:
-        """Efforts of several such laws."""
+    def _efforts(velocity: Array, *parameters: Array) -> Array:
         phi1, phi2, phi3 = parameters
         with np.errstate(over='ignore'):
             exponent = phi2[..., None] * velocity
             exponent[..., 0] = phi2 * (velocity[..., 0] + phi3)
             effort = phi1[..., None] * _logistic(exponent)
-        effort[..., 0] -= phi1 * expit(phi2 * phi3)
+            effort[..., 0] -= phi1 * _expit(phi2 * phi3)
         return effort
 
 
@@ -198,8 +178,7 @@ class Offset(_NumberedLaw):
     value: float
 
     @staticmethod
-    def efforts(velocity: Array, *parameters: Array) -> Array:
-        """Efforts of several such laws."""
+    def _efforts(velocity: Array, *parameters: Array) -> Array:
         effort = np.zeros_like(velocity)
         effort[..., 0] = parameters[0]
         return effort
@@ -207,12 +186,7 @@ class Offset(_NumberedLaw):
 
 @dataclass(frozen=True)
 class Sum(FrictionLaw):
-    """Several laws at once; made by adding laws.
-
-    Attributes
-    ----------
-    laws : tuple of FrictionLaw
-    """
+    """Several laws at once; made by adding laws."""
 
     laws: tuple[FrictionLaw, ...]
 
@@ -221,41 +195,49 @@ class Sum(FrictionLaw):
         return sum((law.effort(velocity) for law in self.laws), np.zeros_like(velocity))
 
 
-def joint_friction(laws: Mapping[int, FrictionLaw], velocity: Array) -> Array:
-    """Friction efforts of several joints and their time derivatives.
+class JointFriction:
+    """Friction of several joints, given by their indices.
 
-    Parameters
-    ----------
-    laws : mapping of int to FrictionLaw
-        By the index of the joint.
-    velocity : ndarray, shape (..., n_joints, K)
-        Entry k is the k-th time derivative of the joint velocity.
-
-    Returns
-    -------
-    ndarray, shape (..., n_joints, K)
+    NumPy's cost is in the number of calls: there is one for all joints with the same kind of law.
     """
-    effort = np.zeros_like(velocity)
-    kinds: dict[type[_NumberedLaw], list[tuple[int, _NumberedLaw]]] = {}
-    for joint, law in laws.items():
-        for term in _terms(law):
-            # A derived class may have overridden effort().
-            if isinstance(term, _NumberedLaw) and type(term).effort is _NumberedLaw.effort:
-                kinds.setdefault(type(term), []).append((joint, term))
-            else:
-                effort[..., joint, :] += term.effort(velocity[..., joint, :])
-    # NumPy's cost is in the number of calls: one for all joints with the same kind of law.
-    for kind, found in kinds.items():
-        joints = [joint for joint, _ in found]
-        parameters = np.array([law.parameters() for _, law in found]).T
-        values = kind.efforts(velocity[..., joints, :], *parameters)
-        for i, joint in enumerate(joints):  # a sum may hold two laws of a kind
-            effort[..., joint, :] += values[..., i, :]
-    return effort
+
+    def __init__(self, laws: Mapping[int, FrictionLaw]) -> None:
+        self._parts: list[tuple[Any, Callable[..., Array], Array | tuple[()]]] = []
+        groups: dict[tuple[Any, int], list[tuple[int, Any]]] = {}
+        for joint, law in laws.items():
+            count: Counter[type[FrictionLaw]] = Counter()
+            for term in _terms(law):
+                kind = type(term)
+                # A derived class may have overridden effort().
+                if isinstance(term, _NumberedLaw) and kind.effort is _NumberedLaw.effort:
+                    # A group has each joint once; a sum may hold two laws of a kind.
+                    count[kind] += 1
+                    groups.setdefault((kind, count[kind]), []).append((joint, term))
+                else:
+                    self._parts.append((joint, term.effort, ()))
+        for (kind, _), found in groups.items():
+            parameters = np.array([term._parameters() for _, term in found]).T
+            self._parts.append(([joint for joint, _ in found], kind._efforts, parameters))
+
+    def __call__(self, velocity: Array) -> Array:
+        """Efforts (..., n_joints, K) from velocities of that shape, each with derivatives."""
+        effort = np.zeros_like(velocity)
+        for joints, efforts, parameters in self._parts:
+            effort[..., joints, :] += efforts(velocity[..., joints, :], *parameters)
+        return effort
+
+
+def joint_friction(laws: Mapping[int, FrictionLaw], velocity: Array) -> Array:
+    """Efforts (..., n_joints, K) of laws by joint, from velocities of that shape."""
+    return JointFriction(laws)(velocity)
 
 
 def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
     return law.laws if isinstance(law, Sum) else (law,)
+
+
+def _expit(u: Array) -> Array:
+    return np.asarray(1.0 / (1.0 + np.exp(-u)))
 
 
 def _logistic(u: Array) -> Array:
@@ -268,10 +250,10 @@ def _logistic(u: Array) -> Array:
     K = u.shape[-1]
     table = leibniz.binomials(K)
     r, s, t, ts = (np.zeros_like(u) for _ in range(4))
-    r[..., 0] = expit(u[..., 0])
-    s[..., 0] = r[..., 0] * expit(-u[..., 0])
-    t[..., 0] = np.tanh(0.5 * u[..., 0])
     with np.errstate(over='ignore', invalid='ignore'):
+        r[..., 0] = _expit(u[..., 0])
+        s[..., 0] = r[..., 0] * _expit(-u[..., 0])
+        t[..., 0] = np.tanh(0.5 * u[..., 0])
         for k in range(K - 1):
             C, rate = table[k, : k + 1], u[..., 1 : k + 2]
             ts[..., k] = (C * t[..., : k + 1] * s[..., k::-1]).sum(axis=-1)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import ModelError
-from hodyn_ros.lie import se3, so3
+from hodyn_ros.lie import so3
 
 Array = NDArray[np.float64]
 
@@ -22,21 +22,14 @@ SYMMETRY_TOLERANCE = 1e-9
 
 
 class Inertia(NamedTuple):
-    """Inertia of a rigid body.
-
-    Attributes
-    ----------
-    mass : float
-        [kg]
-    com : array-like, shape (3,)
-        Centre of mass in the body frame [m].
-    inertia_com : array-like, shape (3, 3)
-        Tensor about the centre of mass in the axes of the body frame [kg m^2].
-    """
+    """Inertia of a rigid body; the tensor is about the centre of mass in body axes."""
 
     mass: float
+    """[kg]"""
     com: ArrayLike = (0.0, 0.0, 0.0)
+    """Centre of mass in the body frame [m]."""
     inertia_com: ArrayLike = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    """[kg m^2]"""
 
 
 # None stands for a massless body, an array for the 6x6 matrix about the origin of the body frame.
@@ -47,20 +40,7 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Arra
     """6x6 inertia matrix about the origin of a frame.
 
     Source: Kumar and Mueller 2021, eq. (12), parallel-axis term included:
-    [[Theta_c - m hat(c)^2, m hat(c)], [-m hat(c), m I]].
-
-    Parameters
-    ----------
-    mass : float
-        [kg]
-    com : array-like, shape (3,)
-        Centre of mass in the frame [m].
-    inertia_com : array-like, shape (3, 3)
-        Inertia tensor about the centre of mass in the axes of the frame [kg m^2].
-
-    Returns
-    -------
-    ndarray, shape (6, 6)
+    [[Theta_c - m hat(c)^2, m hat(c)], [-m hat(c), m I]]. Arguments as in `Inertia`.
     """
     c_hat = so3.hat(com)
     matrix = np.zeros((6, 6))
@@ -71,52 +51,13 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Arra
     return matrix
 
 
-def transform_inertia(M_body: Array, frame: Array) -> Array:
-    """Inertia matrix with respect to another frame fixed to the same body.
-
-    Parameters
-    ----------
-    M_body : ndarray, shape (6, 6)
-        Inertia about the origin of frame j, in its axes.
-    frame : ndarray, shape (4, 4)
-        Pose of frame j in frame i.
-
-    Returns
-    -------
-    ndarray, shape (6, 6)
-        Inertia about the origin of frame i, in its axes.
-    """
-    Ad_inverse = se3.Ad(se3.inverse(frame))
-    return Ad_inverse.T @ M_body @ Ad_inverse
-
-
 def check_inertia(
     owner: str, mass: float, com: Array, inertia_com: Array, allow_impossible: bool = False
 ) -> list[str]:
     """Refuse an inertia that no body can have; return remarks on doubtful ones.
 
-    Parameters
-    ----------
-    owner : str
-        What the inertia belongs to, for the messages, for example "link 'forearm'".
-    mass : float
-        [kg]
-    com : ndarray, shape (3,)
-        [m]
-    inertia_com : ndarray, shape (3, 3)
-        About the centre of mass [kg m^2].
-    allow_impossible : bool
-        Whether a tensor that is not positive semi-definite is a doubtful one.
-
-    Returns
-    -------
-    list of str
-        Warnings.
-
-    Raises
-    ------
-    ModelError
-        If a value is not finite, the mass is negative or the tensor is not positive semi-definite.
+    The owner, such as "Link 'forearm'", begins the messages. Tensors that are not positive
+    semi-definite are refused unless they are allowed.
     """
     if not (np.isfinite(mass) and np.all(np.isfinite(com)) and np.all(np.isfinite(inertia_com))):
         raise ModelError(f'{owner}: mass, centre of mass and inertia must be finite numbers.')
@@ -152,25 +93,9 @@ def check_inertia(
 
 
 def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, list[str]]:
-    """Inertia in both of its forms from either.
+    """Inertia in both of its forms from either, with remarks if it is doubtful.
 
-    Parameters
-    ----------
-    owner : str
-        What the inertia belongs to, for the messages, for example "Link 'forearm'".
-    given : Inertia, (mass, com, inertia_com), array-like of shape (6, 6) or None
-        The matrix is about the origin of the body frame and in its axes; None is a massless body.
-
-    Returns
-    -------
-    inertia : Inertia
-    M_body : ndarray, shape (6, 6)
-    warnings : list of str
-
-    Raises
-    ------
-    ModelError
-        If the shapes or values are not those of a rigid body.
+    A 6x6 matrix is about the origin of the body frame and in its axes; None is a massless body.
     """
     if given is None:
         return Inertia(0.0), np.zeros((6, 6)), []
@@ -206,23 +131,7 @@ def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, li
 
 
 def inertia_parts(owner: str, M_body: Array) -> Inertia:
-    """Mass, centre of mass and inertia tensor of a 6x6 inertia matrix.
-
-    Parameters
-    ----------
-    owner : str
-        For the message.
-    M_body : ndarray, shape (6, 6)
-
-    Returns
-    -------
-    Inertia
-
-    Raises
-    ------
-    ModelError
-        If the matrix does not have the form of `spatial_inertia`.
-    """
+    """Mass, centre of mass and inertia tensor of a matrix of the form of `spatial_inertia`."""
     if M_body.shape != (6, 6) or not np.all(np.isfinite(M_body)):
         raise ModelError(
             f'{owner}: the inertia matrix has shape {M_body.shape}, expected (6, 6) with finite '

@@ -9,52 +9,65 @@ from __future__ import annotations
 
 import os
 import warnings as python_warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
+from hodyn_ros.model.assembly import BASE as BASE
 from hodyn_ros.model.assembly import (
-    BASE,
     Assembly,
-    JointLimits,
     LinkFrame,
+    RobotDescription,
     frozen,
     massless_joints,
 )
-from hodyn_ros.model.description import Limits, Link, RobotDescription
-from hodyn_ros.model.dh import DHRow, GivenRow, dh_screws
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
-from hodyn_ros.model.inertia import (
-    GivenInertia,
-    Inertia,
-    checked_inertia,
-    transform_inertia,
-)
-from hodyn_ros.model.preparation import Prepared
+from hodyn_ros.model.inertia import GivenInertia, checked_inertia
+from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.model.screws import (
+    GivenRow,
     body_fixed_from_spatial,
     checked_poses,
     checked_screws,
+    dh_screws,
     screw_description,
 )
 from hodyn_ros.model.urdf import read_urdf
 from hodyn_ros.names import joint_order, listed
 
 Array = NDArray[np.float64]
+T = TypeVar('T')
+
+SingleCall = tuple[tuple[int, ...], Callable[..., int], int]
+"""Computation of a single sample: shape of its result, compiled call, first argument of this."""
 
 
 class ModelWarning(UserWarning):
     """A robot description with doubtful values that is used all the same."""
 
 
+@dataclass(eq=False)
+class Derived:
+    """What has been made from a model: calls for one sample, and `RobotModel.kept`."""
+
+    efforts: dict[tuple[int, ...], SingleCall] = field(default_factory=dict)
+    """By the shape of the motion, as the following, too."""
+    terms: dict[tuple[str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
+    links: dict[tuple[str | None, str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
+    """By link and expression, too."""
+    kept: dict[Callable[[Any], Any], Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
-class RobotModel(Prepared):
+class RobotModel:
     """Kinematic tree and inertias of a robot; immutable.
 
     Make one with `from_urdf`, `from_screws`, `from_body_screws` or `from_dh`. The first attributes
@@ -73,7 +86,7 @@ class RobotModel(Prepared):
         Tip of a chain; None for a whole tree.
     gravity : ndarray, shape (3,)
         Gravitational acceleration in base link axes [m/s^2].
-    limits : JointLimits
+    limits : MotionLimits
         Limits of the independent joints.
     links : mapping of str to LinkFrame
         All links by name, those without motion and those merged into a body included.
@@ -105,7 +118,7 @@ class RobotModel(Prepared):
     base_link: str
     tip_link: str | None
     gravity: Array
-    limits: JointLimits
+    limits: MotionLimits
     links: Mapping[str, LinkFrame]
     warnings: tuple[str, ...]
     body_names: tuple[str, ...]
@@ -123,8 +136,10 @@ class RobotModel(Prepared):
         self.__setstate__(self.__dict__)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Read-only mappings cannot be pickled.
-        return {**super().__getstate__(), 'links': {**self.links}, 'friction': {**self.friction}}
+        # Read-only mappings cannot be pickled, and what is derived is not part of the model.
+        state = {**self.__dict__, 'links': {**self.links}, 'friction': {**self.friction}}
+        state.pop('derived', None)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -148,6 +163,39 @@ class RobotModel(Prepared):
         """Number of moving bodies: independent and mimic joints."""
         return len(self.body_names)
 
+    @cached_property
+    def derived(self) -> Derived:
+        """What has been made from this model: not part of it, and not copied with it."""
+        return Derived()
+
+    def kept(self, make: Callable[[RobotModel], T]) -> T:
+        """What a function makes from this model, made once and kept with it."""
+        kept = self.derived.kept
+        if make not in kept:
+            kept.setdefault(make, make(self))
+        found: T = kept[make]
+        return found
+
+    def warm_up(self, order: int = 2, *calls: Callable[[], object]) -> None:
+        """Prepare what a computation would otherwise prepare when it is first asked for.
+
+        After it, `inverse_dynamics` with orders up to this one runs compiled code from the first
+        call on, not after one has been made in the background, beside a control loop.
+
+        Parameters
+        ----------
+        order : int
+            Highest derivative of the efforts that will be asked for. Above 4, NumPy computes.
+        calls : callable
+            Further computations to prepare, as functions without arguments that are called once:
+            `model.warm_up(2, lambda: forward_kinematics(model, motion, 'tool', 'hybrid'))`, for
+            this link, expression and number K of derivatives, whatever the numbers.
+        """
+        # The engine builds on models, not they on it: it is loaded when it is asked for.
+        from hodyn_ros.engine.engine import warm_up
+
+        warm_up(self, order, calls)
+
     @classmethod
     def from_urdf(
         cls,
@@ -163,36 +211,30 @@ class RobotModel(Prepared):
         """Read a robot from a URDF.
 
         Without `tip_link` the model is the whole tree behind `base_link` (or the root link). With
-        it, only the joints between base and tip move; links that are rigidly attached to the chain
-        keep their inertia, also behind the tip, and side branches behind a moving joint are left
-        out with a warning. Planar, floating and unknown joint types are only accepted in what is
-        left out.
+        it, only the joints between base and tip move: links that are rigidly attached to the chain
+        keep their inertia, side branches behind a moving joint are left out with a warning, and
+        only there planar, floating and unknown joint types are accepted.
 
         Parameters
         ----------
         xml_or_path : str, bytes or path-like
-            XML text, the path of a URDF or xacro file, or the name of a robot: ``'panda'``,
-            ``'panda_with_hand'``, ``'iiwa14'`` or ``'two_link'``, which come with this package,
-            or one of an installed package as on the command line (``hodyn info --help``), such as
-            ``'ur5'`` of example-robot-data or ``'my_package/urdf/arm.urdf'`` of ROS. Those of
-            robot_descriptions are downloaded when they are used for the first time. A path-like
-            object is a path in any case.
+            XML text, the path of a URDF or xacro file, or the name of a robot of this package
+            (``'panda'``, ``'panda_with_hand'``, ``'iiwa14'``, ``'two_link'``) or an installed one
+            (``hodyn info --help``), such as ``'ur5'`` of example-robot-data. A path-like object
+            is a path in any case.
         base_link, tip_link : str, optional
             The base does not move.
         gravity : array-like, shape (3,)
             Gravitational acceleration in base link axes [m/s^2].
         joint_friction : bool
             Whether `<dynamics damping friction>` becomes `Viscous(damping) + Coulomb(friction)`.
-            By default it is ignored, as other libraries do: most descriptions hold settings of a
-            simulator there, not measured friction. The Coulomb part is not smoothed; for another
-            law, use `with_friction`.
+            By default it is ignored: most descriptions hold settings of a simulator there.
         xacro_arguments : mapping of str to str, optional
             Arguments of a xacro file, which the package xacro expands.
         allow_impossible_inertia : bool
             Whether an inertia tensor with a negative principal moment is used, with a warning;
-            by default it is refused. Efforts and their derivatives are then those of the equations
-            with these numbers; what rests on a positive mass matrix (simulation, control, time
-            scaling) may fail.
+            by default it is refused. What rests on a positive mass matrix (simulation, control,
+            time scaling) may then fail.
 
         Returns
         -------
@@ -225,8 +267,11 @@ class RobotModel(Prepared):
         gravity: ArrayLike = (0.0, 0.0, -9.81),
     ) -> RobotModel:
         """Assemble a model from links and joints; see `from_urdf`, but nothing is printed."""
+        vector = finite_array('gravity', gravity, ModelError)
+        if vector.shape != (3,):
+            raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
         fields = Assembly(description, base_link, tip_link).fields()
-        return cls(gravity=frozen(_checked_gravity(gravity)), **fields)
+        return cls(gravity=frozen(vector), **fields)
 
     @classmethod
     def from_screws(
@@ -235,14 +280,7 @@ class RobotModel(Prepared):
         A: ArrayLike,
         *,
         parents: Sequence[int] | None = None,
-        inertias: Sequence[GivenInertia] | None = None,
-        joint_names: Sequence[str] | None = None,
-        link_names: Sequence[str] | None = None,
-        limits: Sequence[Limits | None] | None = None,
-        tool: ArrayLike | None = None,
-        gravity: ArrayLike = (0.0, 0.0, -9.81),
-        name: str = 'robot',
-        base_link: str = 'base',
+        **options: Any,
     ) -> RobotModel:
         """Make a robot from joint screws and body poses in the base frame at q = 0.
 
@@ -256,32 +294,12 @@ class RobotModel(Prepared):
             helical one with the pitch h [m/rad].
         A : array-like, shape (n, 4, 4)
             Poses of the bodies. The body frames may lie anywhere on their bodies.
-        parents, inertias, joint_names, link_names, limits, tool, gravity, name, base_link
-            See `from_body_screws`.
-
-        Returns
-        -------
-        RobotModel
-            Its joints have the order of the screws.
-
-        Raises
-        ------
-        ModelError
-            If a shape or value cannot be used; the message says which.
-
-        Warns
-        -----
-        ModelWarning
-            For each doubtful inertia.
+        parents, **options
+            See `from_body_screws`, also for what is returned and raised: inertias, joint_names,
+            link_names, limits, tool, gravity, name, base_link.
         """
         X, B = body_fixed_from_spatial(Y, A, parents)
-        return cls._from_joints(
-            screw_description(
-                list(X), B, parents, inertias, joint_names, link_names, limits, tool, name,
-                base_link,
-            ),
-            gravity,
-        )
+        return cls._from_joints(list(X), B, parents=parents, **options)
 
     @classmethod
     def from_body_screws(
@@ -341,15 +359,12 @@ class RobotModel(Prepared):
         ModelWarning
             For each doubtful inertia.
         """
-        screws = checked_screws('X', X)
-        poses = checked_poses('B', B, len(screws))
+        X = checked_screws('X', X)
         return cls._from_joints(
-            screw_description(
-                list(screws), poses, parents, inertias, joint_names, link_names, limits, tool,
-                name, base_link,
-            ),
-            gravity,
-        )
+            list(X), checked_poses('B', B, len(X)), gravity, parents=parents, inertias=inertias,
+            joint_names=joint_names, link_names=link_names, limits=limits, tool=tool, name=name,
+            base_link=base_link,
+        )  # fmt: skip
 
     @classmethod
     def from_dh(
@@ -358,14 +373,7 @@ class RobotModel(Prepared):
         convention: str,
         *,
         joint_types: Sequence[str] | None = None,
-        inertias: Sequence[GivenInertia] | None = None,
-        joint_names: Sequence[str] | None = None,
-        link_names: Sequence[str] | None = None,
-        limits: Sequence[Limits | None] | None = None,
-        tool: ArrayLike | None = None,
-        gravity: ArrayLike = (0.0, 0.0, -9.81),
-        name: str = 'robot',
-        base_link: str = 'base',
+        **options: Any,
     ) -> RobotModel:
         """Make a chain from a table of Denavit-Hartenberg parameters.
 
@@ -382,36 +390,23 @@ class RobotModel(Prepared):
         joint_types : sequence of str, optional
             Each 'revolute', 'prismatic' or 'fixed' (a constant transform, such as a flange); by
             default all are revolute.
-        inertias : sequence, optional
-            In the link frames of the table, see `from_body_screws`.
-        joint_names, link_names, limits, tool, gravity, name, base_link
-            See `from_body_screws`; one for each row, the fixed ones included. The tool is attached
-            to the frame of the last row.
-
-        Returns
-        -------
-        RobotModel
-
-        Raises
-        ------
-        ModelError
-            If the table cannot be used; the message says where and why.
-
-        Warns
-        -----
-        ModelWarning
-            For each doubtful inertia.
+        **options
+            See `from_body_screws`, also for what is returned and raised: inertias (in the link
+            frames of the table), joint_names, link_names and limits, one for each row, the fixed
+            ones included, tool (attached to the frame of the last row), gravity, name, base_link.
         """
         X, B = dh_screws(table, convention, joint_types)
-        return cls._from_joints(
-            screw_description(
-                X, B, None, inertias, joint_names, link_names, limits, tool, name, base_link
-            ),
-            gravity,
-        )
+        return cls._from_joints(X, B, **options)
 
     @classmethod
-    def _from_joints(cls, description: RobotDescription, gravity: ArrayLike) -> RobotModel:
+    def _from_joints(
+        cls,
+        X: Sequence[Array | None],
+        B: Array,
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        **tree: Any,
+    ) -> RobotModel:
+        description = screw_description(X, B, **tree)
         joints = description.joints
         is_chain = all(after.parent == joint.child for joint, after in zip(joints, joints[1:]))
         tip = joints[-1].child if is_chain else None
@@ -441,19 +436,10 @@ class RobotModel(Prepared):
             Inertia of the payload about its centre of mass in link axes [kg m^2]; by default it is
             a point mass.
 
-        Returns
-        -------
-        RobotModel
-
         Raises
         ------
         ModelError
-            If the link does not exist or no body can have the inertia.
-
-        Warns
-        -----
-        ModelWarning
-            If the inertia is doubtful.
+            If the link does not exist or no body can have the inertia; doubtful ones warn.
         """
         body, frame = self.link(link)
         _, M_payload, remarks = checked_inertia(
@@ -463,7 +449,7 @@ class RobotModel(Prepared):
             python_warnings.warn(remark, ModelWarning, stacklevel=2)
         M_body = self.M_body.copy()
         if body != BASE:
-            M_body[body] += transform_inertia(M_payload, frame)
+            M_body[body] += se3.transform_inertia(M_payload, frame)
         # What moved no inertia may do so now.
         before, now = (
             massless_joints(self.body_names, self.parent.tolist(), self.B, self.X, M)
@@ -485,10 +471,6 @@ class RobotModel(Prepared):
             Laws in terms of the velocity of the joint itself, also of a mimic joint, whose
             friction adds to the effort of the joint that it follows. They replace the laws that
             the joints had; None removes one. Joints that are not named stay as they are.
-
-        Returns
-        -------
-        RobotModel
 
         Raises
         ------
@@ -526,10 +508,6 @@ class RobotModel(Prepared):
             Inertia as the joint sees it: gear_ratio^2 * rotor_inertia [kg m^2], for a prismatic
             joint [kg]. It replaces what the joint had; joints that are not named stay as they are.
 
-        Returns
-        -------
-        RobotModel
-
         Raises
         ------
         ModelError
@@ -542,15 +520,8 @@ class RobotModel(Prepared):
         values = self.armature.copy()
         for name, value in armature.items():
             index = self._moving_joint(name)
-            try:
-                values[index] = value
-            except (TypeError, ValueError):
-                values[index] = np.nan
-            if not (np.isfinite(values[index]) and values[index] >= 0.0):
-                raise ModelError(
-                    f'The armature of joint {name!r} is {value!r}, expected a finite number that '
-                    'is not negative.'
-                )
+            what = f'The armature of joint {name!r}'
+            values[index] = checked_number(what, value, ModelError, least=0.0)
         return replace(self, armature=frozen(values))
 
     def _moving_joint(self, name: str) -> int:
@@ -563,7 +534,7 @@ class RobotModel(Prepared):
 
     @property
     def A(self) -> Array:
-        """Poses of the bodies in the base frame at zero joint positions, (n_bodies, 4, 4)."""
+        """Poses of the bodies in the base frame at q = 0, (n_bodies, 4, 4)."""
         poses = self.B.copy()
         for i, p in enumerate(self.parent):
             if p != BASE:
@@ -572,21 +543,12 @@ class RobotModel(Prepared):
 
     @property
     def Y(self) -> Array:
-        """Joint screws in the base frame at zero joint positions, Y_i = Ad_{A_i} X_i.
-
-        Shape (n_bodies, 6).
-        """
+        """Joint screws Y_i = Ad_{A_i} X_i in the base frame at q = 0, (n_bodies, 6)."""
         screws: Array = (se3.Ad(self.A) @ self.X[..., None])[..., 0]
         return screws
 
     def link(self, name: str) -> LinkFrame:
-        """Body and pose of a link.
-
-        Raises
-        ------
-        ModelError
-            If the model has no such link.
-        """
+        """Body and pose of a link; a `ModelError` says which links there are."""
         try:
             return self.links[name]
         except KeyError:
@@ -597,12 +559,8 @@ class RobotModel(Prepared):
     def joint_order(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Permutation that brings values given in the order `names` into model order.
 
-        `values[..., model.joint_order(names)]` is in the order of `joint_names`.
-
-        Raises
-        ------
-        JointNameError
-            If a name is unknown, missing or repeated.
+        `values[..., model.joint_order(names)]` is in the order of `joint_names`. Unknown, missing
+        and repeated names are refused with a `JointNameError`.
         """
         if isinstance(names, str):
             raise JointNameError(f'The joint names are {names!r}, expected a sequence of names.')
@@ -625,26 +583,3 @@ def _described_friction(
             )
         laws[joint.name] = Viscous(damping) + Coulomb(friction)
     return laws
-
-
-def _checked_gravity(gravity: ArrayLike) -> Array:
-    try:
-        vector = np.array(gravity, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f'gravity is {gravity!r}, expected three numbers.') from error
-    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
-        raise ModelError(f'gravity is {gravity!r}, expected three finite numbers [m/s^2].')
-    return vector
-
-
-__all__ = [
-    'BASE',
-    'DHRow',
-    'Inertia',
-    'JointLimits',
-    'Limits',
-    'Link',
-    'LinkFrame',
-    'ModelWarning',
-    'RobotModel',
-]

@@ -2,79 +2,70 @@
 
 A helical joint does both: (e, x cross e + h e) with the pitch h. With the zero poses of the bodies
 they are all that a model needs of its kinematics. Source: Mueller 2021, section II.
+
+Tables of Denavit-Hartenberg parameters give them in one of two conventions. Standard (distal):
+frame i sits at the far end of link i, on the axis of joint i+1, and
+T = Rz(theta) Tz(d) Tx(a) Rx(alpha). Source: Spong, Hutchinson and Vidyasagar, Robot Modeling and
+Control, section 3.2. Modified (proximal): frame i sits at the near end of link i, on the axis of
+joint i, and T = Rx(alpha) Tx(a) Rz(theta) Tz(d). Source: Craig, Introduction to Robotics, section
+3.6. Khalil and Kleinfinger write d for a and r for d, and mean the same transform: its translation
+is (a, -d sin(alpha), d cos(alpha)).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import check_choice, exact_poses, finite_array, first_not_finite
 from hodyn_ros.errors import ModelError
-from hodyn_ros.lie import se3
-from hodyn_ros.model.description import Joint, Limits, Link, RobotDescription, check_limits
+from hodyn_ros.lie import se3, so3
+from hodyn_ros.model.assembly import BASE, Joint, Link, RobotDescription
 from hodyn_ros.model.inertia import GivenInertia, checked_inertia
+from hodyn_ros.model.limits import Limits
 
 Array = NDArray[np.float64]
 T = TypeVar('T')
 
-# A change of frames leaves rounding in the product of axis and moment of a zero-pitch screw.
-PITCH_TOLERANCE = 1e-12
-# Axes and rotations from printed tables are rounded; what is further off is a mistake.
+# Axes from printed tables are rounded; what is further off is a mistake.
 AXIS_TOLERANCE = 1e-3
-ROTATION_TOLERANCE = 1e-6
 
-BASE_PARENT = -1
+CONVENTIONS = ('standard', 'modified')
+DH_JOINT_TYPES = ('revolute', 'prismatic', 'fixed')
 
 
-def pitches(X: Array) -> Array:
-    """Pitches h of joint screws (e, x cross e + h e): the advance along the axis in one radian.
+class DHRow(NamedTuple):
+    """Parameters of one joint."""
 
-    Parameters
-    ----------
-    X : ndarray, shape (n_bodies, 6)
-        Joint screws, their axes of unit length.
+    a: float = 0.0
+    """Length of the link [m] (Khalil: d)."""
+    alpha: float = 0.0
+    """Twist of the link [rad]."""
+    d: float = 0.0
+    """Offset along the joint axis [m] (Khalil: r); of a prismatic joint: at q = 0."""
+    theta: float = 0.0
+    """Angle about the joint axis [rad]; of a revolute joint: at q = 0."""
 
-    Returns
-    -------
-    ndarray, shape (n_bodies,)
-        [m/rad]; zero for revolute joints, also where a change of frames has left a pitch of the
-        size of rounding, and for prismatic joints, which have none.
-    """
-    pitch: Array = (X[:, :3] * X[:, 3:]).sum(axis=1)
-    pitch[np.abs(pitch) < PITCH_TOLERANCE * (1.0 + np.linalg.norm(X[:, 3:], axis=1))] = 0.0
-    return pitch
+
+GivenRow = DHRow | Mapping[str, float] | Sequence[float]
 
 
 def checked_screws(what: str, screws: ArrayLike) -> Array:
-    """Joint screws with axes of exactly unit length and without rounding in place of a pitch.
+    """Joint screws (n, 6) with axes of exactly unit length and without rounding for a pitch.
 
-    Parameters
-    ----------
-    what : str
-        Name of the argument, for the messages.
-    screws : array-like, shape (n, 6)
-
-    Returns
-    -------
-    ndarray, shape (n, 6)
-
-    Raises
-    ------
-    ModelError
-        If the shape is wrong, a value is not finite, a screw is zero or its axis is not of unit
-        length within 1e-3.
+    Refused are zero screws and axes that are not of unit length within 1e-3.
     """
-    X = _numbers(what, screws)
+    X = finite_array(what, screws, ModelError)
     if X.ndim != 2 or X.shape[1] != 6 or len(X) == 0:
         raise ModelError(f'{what} has shape {X.shape}, expected (n, 6): one screw for each joint.')
     for i, screw in enumerate(X):
-        turning = float(np.linalg.norm(screw[:3]))
-        if turning < PITCH_TOLERANCE:
+        length = float(np.linalg.norm(screw[:3]))
+        if length < se3.PITCH_TOLERANCE:
             screw[:3] = 0.0
-        length = turning if turning >= PITCH_TOLERANCE else float(np.linalg.norm(screw[3:]))
+            length = float(np.linalg.norm(screw[3:]))
         if length == 0.0:
             raise ModelError(f'{what}[{i}] is zero, expected a joint screw.')
         if abs(length - 1.0) > AXIS_TOLERANCE:
@@ -83,86 +74,35 @@ def checked_screws(what: str, screws: ArrayLike) -> Array:
                 '(e, x cross e + h e) for a joint that turns, (0, e) for one that moves along e.'
             )
         screw /= length
-        if screw[:3].any() and pitches(screw[None])[0] == 0.0:
+        if screw[:3].any() and se3.pitches(screw[None])[0] == 0.0:
             screw[3:] -= (screw[:3] @ screw[3:]) * screw[:3]
     return X
 
 
 def checked_poses(what: str, poses: ArrayLike, n: int) -> Array:
-    """Poses with exact rotations.
-
-    Parameters
-    ----------
-    what : str
-        Name of the argument, for the messages.
-    poses : array-like, shape (n, 4, 4)
-    n : int
-
-    Returns
-    -------
-    ndarray, shape (n, 4, 4)
-
-    Raises
-    ------
-    ModelError
-        If the shape is wrong, a value is not finite, a last row is not (0, 0, 0, 1) or a rotation
-        is further than 1e-6 from a right-handed orthonormal matrix.
-    """
-    C = _numbers(what, poses)
+    """Poses of n bodies with exact rotations; see `exact_poses`."""
+    C = finite_array(what, poses, ModelError)
     if C.shape != (n, 4, 4):
         raise ModelError(
             f'{what} has shape {C.shape}, expected {(n, 4, 4)}: one pose for each body.'
         )
-    for i, pose in enumerate(C):
-        if not np.array_equal(pose[3], [0.0, 0.0, 0.0, 1.0]):
-            raise ModelError(
-                f'{what}[{i}] has the last row {pose[3].tolist()}, expected [0, 0, 0, 1].'
-            )
-        R = pose[:3, :3]
-        error = np.abs(R.T @ R - np.eye(3)).max()
-        if error > ROTATION_TOLERANCE or np.linalg.det(R) < 0.0:
-            raise ModelError(
-                f'{what}[{i}] does not hold a rotation: its columns must be orthonormal and '
-                f'right-handed (they are off by {error:.2g}).'
-            )
-        if error > 1e-14:
-            U, _, Vt = np.linalg.svd(R)
-            pose[:3, :3] = U @ Vt
-    return C
+    return exact_poses(what, C, ModelError)
 
 
 def body_fixed_from_spatial(
     Y: ArrayLike, A: ArrayLike, parents: Sequence[int] | None
 ) -> tuple[Array, Array]:
-    """Body-fixed screws and relative zero poses from spatial screws and absolute zero poses.
+    """Body-fixed screws and relative zero poses from what `RobotModel.from_screws` takes.
 
     X_i = Ad_{A_i}^-1 Y_i and B_i = A_p(i)^-1 A_i, from the two forms of the product of
     exponentials (Mueller 2021, section II; Kumar and Mueller 2021, section II-A).
-
-    Parameters
-    ----------
-    Y : array-like, shape (n, 6)
-        Joint screws in the base frame at q = 0.
-    A : array-like, shape (n, 4, 4)
-        Poses of the bodies in the base frame at q = 0.
-    parents : sequence of int, optional
-        Index of the parent of each body, -1 for the base; by default a chain.
-
-    Returns
-    -------
-    X : ndarray, shape (n, 6)
-    B : ndarray, shape (n, 4, 4)
-
-    Raises
-    ------
-    ModelError
     """
     Y = checked_screws('Y', Y)
     A = checked_poses('A', A, len(Y))
     X = (se3.Ad(se3.inverse(A)) @ Y[..., None])[..., 0]
     B = np.array(
         [
-            A[i] if p == BASE_PARENT else se3.inverse(A[p]) @ A[i]
+            A[i] if p == BASE else se3.inverse(A[p]) @ A[i]
             for i, p in enumerate(checked_parents(parents, len(Y)))
         ]
     )
@@ -170,13 +110,7 @@ def body_fixed_from_spatial(
 
 
 def checked_parents(parents: Sequence[int] | None, n: int) -> list[int]:
-    """Check the indices of the parents; by default they are those of a chain.
-
-    Raises
-    ------
-    ModelError
-        If there are not n of them or a parent does not precede its child.
-    """
+    """Check the indices of n parents, each before its child; by default those of a chain."""
     if parents is None:
         return list(range(-1, n - 1))
     array = np.asarray(parents)
@@ -197,6 +131,7 @@ def checked_parents(parents: Sequence[int] | None, n: int) -> list[int]:
 def screw_description(
     X: Sequence[Array | None],
     B: Array,
+    *,
     parents: Sequence[int] | None = None,
     inertias: Sequence[GivenInertia] | None = None,
     joint_names: Sequence[str] | None = None,
@@ -206,32 +141,15 @@ def screw_description(
     name: str = 'robot',
     base_link: str = 'base',
 ) -> RobotDescription:
-    """Links and joints from body-fixed screws; see `RobotModel.from_body_screws`.
-
-    Parameters
-    ----------
-    X : sequence of (ndarray of shape (6,) or None)
-        Joint screws as `checked_screws` returns them; None for a fixed joint.
-    B : ndarray, shape (n, 4, 4)
-    parents, inertias, joint_names, link_names, limits, tool, name, base_link
-        See `RobotModel.from_body_screws`.
-
-    Returns
-    -------
-    RobotDescription
-
-    Raises
-    ------
-    ModelError
-    """
+    """Links and joints from screws as `checked_screws` returns them, None for fixed joints."""
     n = len(X)
     parents = checked_parents(parents, n)
-    joint_names = _one_each('joint_names', joint_names, n) or [f'joint{i + 1}' for i in range(n)]
-    link_names = _one_each('link_names', link_names, n) or [f'link{i + 1}' for i in range(n)]
+    joint_names = _one_each('joint_names', joint_names, [f'joint{i + 1}' for i in range(n)])
+    link_names = _one_each('link_names', link_names, [f'link{i + 1}' for i in range(n)])
     links, joints = [Link(base_link)], []
     warnings: list[str] = []
-    given_inertias = _one_each('inertias', inertias, n) or [None] * n
-    given_limits = _one_each('limits', limits, n) or [None] * n
+    given_inertias: list[GivenInertia] = _one_each('inertias', inertias, [None] * n)
+    given_limits: list[Limits | None] = _one_each('limits', limits, [None] * n)
     for i, screw in enumerate(X):
         inertia, M_body, remarks = checked_inertia(f'Link {link_names[i]!r}', given_inertias[i])
         warnings += remarks
@@ -240,15 +158,15 @@ def screw_description(
             Joint(
                 joint_names[i],
                 _joint_type(screw),
-                base_link if parents[i] == BASE_PARENT else link_names[parents[i]],
+                base_link if parents[i] == BASE else link_names[parents[i]],
                 link_names[i],
                 B[i],
-                limits=_limits(joint_names[i], given_limits[i]),
+                limits=_limits(f'Joint {joint_names[i]!r}', given_limits[i]),
                 screw=screw,
             )
         )
     if tool is not None:
-        pose = checked_poses('tool', _numbers('tool', tool)[None], 1)[0]
+        pose = checked_poses('tool', np.array([tool]), 1)[0]
         links.append(Link('tool'))
         joints.append(Joint('tool_joint', 'fixed', link_names[-1], 'tool', pose))
     return RobotDescription(name, tuple(links), tuple(joints), tuple(warnings), True)
@@ -259,36 +177,83 @@ def _joint_type(screw: Array | None) -> str:
         return 'fixed'
     if not screw[:3].any():
         return 'prismatic'
-    return 'helical' if pitches(screw[None])[0] else 'revolute'
+    return 'helical' if se3.pitches(screw[None])[0] else 'revolute'
 
 
-def _limits(joint: str, given: Limits | None) -> Limits:
+def _limits(owner: str, given: Limits | None) -> Limits:
     if given is None:
         return Limits()
     try:
         limits = Limits(*(float(value) for value in given))
     except (TypeError, ValueError) as error:
         raise ModelError(
-            f'Joint {joint!r}: the limits are {given!r}, expected (lower, upper, velocity, '
-            'effort).'
+            f'{owner}: the limits are {given!r}, expected (lower, upper, velocity, effort).'
         ) from error
-    check_limits(f'Joint {joint!r}', limits)
+    limits.check(owner)
     return limits
 
 
-def _one_each(what: str, values: Sequence[T] | None, n: int) -> list[T]:
+def _one_each(what: str, values: Sequence[T] | None, default: list[T]) -> list[T]:
     if values is None:
-        return []
+        return default
+    n = len(default)
     if isinstance(values, str) or len(values) != n:
         raise ModelError(f'{what} has {len(values)} entries, expected {n}: one for each joint.')
     return list(values)
 
 
-def _numbers(what: str, values: ArrayLike) -> Array:
+def dh_pose(row: DHRow, convention: str) -> Array:
+    """Pose of frame i in frame i-1."""
+    link = se3.pose(so3.exp([row.alpha, 0.0, 0.0]), [row.a, 0.0, 0.0])
+    joint = se3.pose(so3.exp([0.0, 0.0, row.theta]), [0.0, 0.0, row.d])
+    return joint @ link if convention == 'standard' else link @ joint
+
+
+def dh_screws(
+    table: Sequence[GivenRow], convention: str, joint_types: Sequence[str] | None
+) -> tuple[list[Array | None], Array]:
+    """Screws, None for fixed joints, and relative zero poses (n, 4, 4) of a table of `from_dh`."""
+    check_choice('convention', convention, CONVENTIONS, ModelError)
+    rows = [_row(i, given) for i, given in enumerate(table)]
+    types = ['revolute'] * len(rows) if joint_types is None else list(joint_types)
+    if not rows or len(types) != len(rows):
+        raise ModelError(
+            f'The table has {len(rows)} rows and there are {len(types)} joint types, expected at '
+            'least one row and a type for each.'
+        )
+    for kind in types:
+        check_choice('A joint type', kind, DH_JOINT_TYPES, ModelError)
+    X: list[Array | None] = []
+    B = np.array([dh_pose(row, convention) for row in rows])
+    for kind, pose in zip(types, B):
+        if kind == 'fixed':
+            X.append(None)
+            continue
+        # Joint i acts along the z axis: of frame i-1 in the standard convention, of frame i in
+        # the modified one, where the variable comes last in the transform.
+        along_z: Array = np.zeros(6)
+        along_z[2 if kind == 'revolute' else 5] = 1.0
+        if convention == 'standard':
+            along_z = se3.Ad(se3.inverse(pose)) @ along_z
+        X.append(checked_screws('joint screw', [along_z])[0])
+    return X, B
+
+
+def _row(i: int, given: GivenRow) -> DHRow:
+    expected = f'expected ({", ".join(DHRow._fields)}), or a mapping with these names'
     try:
-        array = np.array(values, dtype=np.float64)
+        if isinstance(given, Mapping):
+            unknown = [name for name in given if name not in DHRow._fields]
+            if unknown:
+                raise ModelError(f'Row {i} of the table holds {unknown[0]!r}, {expected}.')
+            row = DHRow(**{name: float(value) for name, value in given.items()})
+        else:
+            a, alpha, d, theta = (float(value) for value in given)
+            row = DHRow(a, alpha, d, theta)
     except (TypeError, ValueError) as error:
-        raise ModelError(f'{what} is not an array of numbers: {error}') from error
-    if not np.all(np.isfinite(array)):
-        raise ModelError(f'{what} holds NaN or infinite values.')
-    return array
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f'Row {i} of the table is {given!r}, {expected}.') from error
+    if first_not_finite(np.array(row)) is not None:
+        raise ModelError(f'Row {i} of the table holds a value that is not finite: {row}.')
+    return row

@@ -1,61 +1,51 @@
-"""URDF to plain data. The parser is urdfdom-py; this module makes it strict.
+"""URDF to links and joints, and a model back to URDF.
 
-Only the elements that matter for rigid-body motion reach the parser (links with their inertia and
-joints), so meshes, materials, transmissions and simulator tags can neither fail nor warn. What the
-parser leaves open (omitted origins, axes, mimic factors) gets the defaults of the URDF
-specification, and what it lets pass (NaN, document types, several inertias) is refused.
+Only what matters for rigid-body motion is read: links with their inertia, and joints. Of meshes,
+materials, transmissions and tags of simulators nothing can fail or warn. What may be omitted has
+the defaults of the URDF specification.
+
+URDF wants the axis of a joint to pass through the origin of its child link and knows no helical
+joints. Where a body frame lies off its axis, a massless link on the axis comes between; a helical
+joint becomes a turning joint and a prismatic one that mimics it, with a massless link between.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 import numpy as np
-from numpy.typing import NDArray
-from urdf_parser_py import urdf as urdfdom
+from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
-from hodyn_ros.model.description import (
-    URDF_JOINT_TYPES,
+from hodyn_ros.model.assembly import (
+    BASE,
     URDF_MOVING_JOINT_TYPES,
     Dynamics,
     Joint,
-    Limits,
     Link,
     Mimic,
     RobotDescription,
-    check_limits,
 )
-from hodyn_ros.model.inertia import check_inertia, spatial_inertia, transform_inertia
-from hodyn_ros.model.sources import Source, find_robot
+from hodyn_ros.model.inertia import check_inertia, inertia_parts, spatial_inertia
+from hodyn_ros.model.limits import Limits
+from hodyn_ros.model.sources import RobotSource, find_robot
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
+T = TypeVar('T')
 
-# Element -> attributes and child elements that are read; everything else is left out.
-_READ_ATTRIBUTES = {
-    'link': ('name',),
-    'joint': ('name', 'type'),
-    'origin': ('xyz', 'rpy'),
-    'mass': ('value',),
-    'inertia': ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'),
-    'axis': ('xyz',),
-    'parent': ('link',),
-    'child': ('link',),
-    'limit': ('lower', 'upper', 'velocity', 'effort'),
-    'mimic': ('joint', 'multiplier', 'offset'),
-}
-_READ_CHILDREN = {
-    'link': ('inertial',),
-    'inertial': ('origin', 'mass', 'inertia'),
-    'joint': ('origin', 'axis', 'parent', 'child', 'limit', 'mimic'),
-}
+_JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
+
+_INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 
 
 def read_urdf(
@@ -63,26 +53,7 @@ def read_urdf(
     xacro_arguments: Mapping[str, str] | None = None,
     allow_impossible_inertia: bool = False,
 ) -> RobotDescription:
-    """Read a URDF robot description.
-
-    Parameters
-    ----------
-    given : str, bytes or path-like
-        XML text, the path of a URDF or xacro file, or a name, see `sources.find_robot`.
-    xacro_arguments : mapping of str to str, optional
-    allow_impossible_inertia : bool
-        Whether tensors that no body can have are used, with a warning.
-
-    Returns
-    -------
-    RobotDescription
-
-    Raises
-    ------
-    ModelError
-        If it is not XML, contains a document type declaration, is not a URDF, or holds values that
-        no robot can have.
-    """
+    """Read XML text, or the file of a path or a name; see `RobotModel.from_urdf`."""
     text, source = _xml_text(given, xacro_arguments)
     try:
         return parse_urdf(text, allow_impossible_inertia)
@@ -91,55 +62,49 @@ def read_urdf(
 
 
 def parse_urdf(xml: str | bytes, allow_impossible_inertia: bool = False) -> RobotDescription:
-    """Read a URDF robot description from its XML text; see `read_urdf`."""
+    """Links and joints of a URDF from its XML text; see `RobotModel.from_urdf`."""
     if isinstance(xml, str):
         # The text is decoded already: an encoding declaration in it no longer holds.
-        xml = _without_encoding_declaration(xml).encode('utf-8', errors='surrogatepass')
+        xml = re.sub(r'^[\ufeff \t\r\n]*(<\?xml.*?\?>\s*)?', '', xml, count=1, flags=re.DOTALL)
+        xml = xml.encode('utf-8', errors='surrogatepass')
     root = _parse_xml(xml)
     # A default namespace says nothing about a URDF.
     namespace = root.tag.removesuffix('robot')
     if namespace.startswith('{') and 'xacro' not in namespace:
         for element in root.iter():
-            if isinstance(element.tag, str):
-                element.tag = element.tag.removeprefix(namespace)
+            element.tag = element.tag.removeprefix(namespace)
     if root.tag != 'robot':
         raise ModelError(
             f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
             + ('; run it through xacro first.' if 'xacro' in root.tag else '.')
         )
-    if any(isinstance(element.tag, str) and 'xacro}' in element.tag for element in root.iter()):
+    if any('xacro}' in element.tag for element in root.iter()):
         raise ModelError(
             'The robot description contains xacro macros; run it through xacro first.'
         )
-    joint_types: dict[str | None, str] = {}
-    dynamics: dict[str | None, Dynamics] = {}
-    cleaned = ElementTree.Element('robot', name=root.get('name', 'robot'))
-    for element in root:
-        if element.tag in ('link', 'joint'):
-            cleaned.append(_cleaned(element))
-            if element.tag == 'joint':
-                dynamics[element.get('name')] = _dynamics(element)
-    for element in cleaned.iter('joint'):
-        given_type = element.get('type', '')
-        if given_type and given_type not in URDF_JOINT_TYPES:
-            # The parser would refuse it wherever it stands; whether it matters is decided later.
-            element.set('type', 'unknown')
-            given_type += ' (not a joint type of URDF)'
-        joint_types[element.get('name')] = given_type
-    try:
-        robot = urdfdom.URDF.from_xml_string(ElementTree.tostring(cleaned))
-    except Exception as error:  # the parser raises plain Exception, AssertionError and others
-        raise ModelError(f'The robot description is not a valid URDF: {error}') from error
-
     warnings: list[str] = []
-    links = tuple(_link(link, allow_impossible_inertia, warnings) for link in robot.links)
-    joints = tuple(
-        replace(
-            _joint(joint, joint_types[joint.name], warnings), dynamics=dynamics[joint.name]
-        )
-        for joint in robot.joints
+    return RobotDescription(
+        root.get('name', 'robot'),
+        tuple(
+            _read(_link, link, allow_impossible_inertia, warnings) for link in root.findall('link')
+        ),
+        tuple(_read(_joint, joint, warnings) for joint in root.findall('joint')),
+        tuple(warnings),
     )
-    return RobotDescription(robot.name, links, joints, tuple(warnings))
+
+
+class _InvalidError(Exception):
+    """Says what is wrong within a link or a joint."""
+
+
+def _read(read: Callable[..., T], element: ElementTree.Element, *arguments: object) -> T:
+    try:
+        return read(element, *arguments)
+    except _InvalidError as problem:
+        raise ModelError(
+            f'The robot description is not a valid URDF: {element.tag} {element.get("name")!r}: '
+            f'{problem}.'
+        ) from None
 
 
 def _xml_text(
@@ -161,7 +126,7 @@ def _xml_text(
         return given, ''
     if isinstance(given, str) and not given.strip():
         raise ModelError('The robot description is empty, expected XML text or a path.')
-    found = find_robot(given) if isinstance(given, str) else Source(Path(given), 'file')
+    found = find_robot(given) if isinstance(given, str) else RobotSource(Path(given), 'file')
     text = found.description(xacro_arguments)
     try:
         return text if isinstance(text, str) else text.read_bytes(), f'File {str(found.path)!r}: '
@@ -169,15 +134,6 @@ def _xml_text(
         raise ModelError(
             f'The robot description {str(found.path)!r} is not a readable file: {error}'
         ) from error
-
-
-def _without_encoding_declaration(text: str) -> str:
-    text = text.lstrip('\ufeff \t\r\n')
-    if text.startswith('<?xml'):
-        declaration, separator, rest = text.partition('?>')
-        if separator:
-            return rest.lstrip()
-    return text
 
 
 def _parse_xml(text: bytes) -> ElementTree.Element:
@@ -201,55 +157,89 @@ def _parse_xml(text: bytes) -> ElementTree.Element:
         raise ModelError(f'The robot description is not XML: {error}.{hint}') from error
 
 
-def _cleaned(element: ElementTree.Element) -> ElementTree.Element:
-    tag = element.tag
-    attributes = _READ_ATTRIBUTES.get(tag, ())
-    copy = ElementTree.Element(
-        tag, {key: value for key, value in element.attrib.items() if key in attributes}
-    )
-    seen = set()
-    for child in element:
-        if child.tag in _READ_CHILDREN.get(tag, ()):
-            if child.tag in seen:
-                name = element.get('name')
-                owner = f'<{tag} name={name!r}>' if name is not None else f'<{tag}>'
-                raise ModelError(f'{owner} contains <{child.tag}> more than once.')
-            seen.add(child.tag)
-            copy.append(_cleaned(child))
-    return copy
+def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element | None:
+    """Element within another one, None if there is none; more than one are refused."""
+    found = element.findall(tag)
+    if len(found) > 1:
+        raise _InvalidError(f'<{element.tag}> contains <{tag}> more than once')
+    return found[0] if found else None
 
 
-def _origin(owner: str, origin: Any) -> Array:
-    xyz = np.array((origin.xyz if origin is not None else None) or [0.0, 0.0, 0.0])
-    rpy = np.array((origin.rpy if origin is not None else None) or [0.0, 0.0, 0.0])
-    if not (np.all(np.isfinite(xyz)) and np.all(np.isfinite(rpy))):
+def _needed(element: ElementTree.Element, tag: str) -> ElementTree.Element:
+    child = _child(element, tag)
+    if child is None:
+        raise _InvalidError(f'<{element.tag}> has no <{tag}>')
+    return child
+
+
+def _text(element: ElementTree.Element, attribute: str) -> str:
+    text = element.get(attribute)
+    if not text:
+        raise _InvalidError(f'<{element.tag}> has no {attribute}')
+    return text
+
+
+def _values(
+    element: ElementTree.Element | None, attribute: str, default: Sequence[float]
+) -> Array:
+    """Numbers of an attribute, as many as the default has."""
+    text = None if element is None else element.get(attribute)
+    if element is None or text is None:
+        return np.array(default)
+    try:
+        values = np.array([float(number) for number in text.split()])
+    except ValueError:
+        values = np.empty(0)
+    if len(values) != len(default):
+        expected = 'a number' if len(default) == 1 else f'{len(default)} numbers'
+        raise _InvalidError(f'<{element.tag}> has {attribute} {text!r}, expected {expected}')
+    return values
+
+
+def _number(element: ElementTree.Element, attribute: str, default: float | None = None) -> float:
+    if default is None:
+        _text(element, attribute)
+    return float(_values(element, attribute, [default or 0.0])[0])
+
+
+def _origin(owner: str, element: ElementTree.Element) -> Array:
+    origin = _child(element, 'origin')
+    xyz, rpy = (_values(origin, name, [0.0, 0.0, 0.0]) for name in ('xyz', 'rpy'))
+    if not np.isfinite([xyz, rpy]).all():
         raise ModelError(f'{owner}: the origin holds a value that is not finite.')
     return se3.pose(so3.from_rpy(rpy), xyz)
 
 
-def _link(link: Any, allow_impossible_inertia: bool, warnings: list[str]) -> Link:
-    if link.inertial is None:
-        return Link(link.name)
-    owner = f'Link {link.name!r}'
-    frame = _origin(owner, link.inertial.origin)
-    mass = link.inertial.mass
+def _link(
+    element: ElementTree.Element, allow_impossible_inertia: bool, warnings: list[str]
+) -> Link:
+    name = _text(element, 'name')
+    inertial = _child(element, 'inertial')
+    if inertial is None:
+        return Link(name)
+    owner = f'Link {name!r}'
+    frame = _origin(owner, inertial)
+    mass = _number(_needed(inertial, 'mass'), 'value')
+    inertia = _child(inertial, 'inertia')
     inertia_com = np.zeros((3, 3))
-    if link.inertial.inertia is not None:
-        inertia_com = np.array(link.inertial.inertia.to_matrix())
+    if inertia is not None:
+        xx, xy, xz, yy, yz, zz = (_number(inertia, key) for key in _INERTIA)
+        inertia_com[:] = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     try:
         warnings += check_inertia(
             owner, mass, frame[:3, 3], inertia_com, allow_impossible_inertia
         )
     except ModelError as error:
-        return Link(link.name, defect=str(error))
-    M_body = transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
-    return Link(link.name, mass, M_body)
+        return Link(name, defect=str(error))
+    M_body = se3.transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
+    return Link(name, mass, M_body)
 
 
-def _joint(joint: Any, given_type: str, warnings: list[str]) -> Joint:
-    owner = f'Joint {joint.name!r}'
-    axis = np.array([1.0, 0.0, 0.0] if joint.axis is None else joint.axis)
-    if joint.type in URDF_MOVING_JOINT_TYPES:
+def _joint(element: ElementTree.Element, warnings: list[str]) -> Joint:
+    name, kind = _text(element, 'name'), _text(element, 'type')
+    owner = f'Joint {name!r}'
+    axis = _values(_child(element, 'axis'), 'xyz', [1.0, 0.0, 0.0])
+    if kind in URDF_MOVING_JOINT_TYPES:
         norm = float(np.linalg.norm(axis))
         if not np.isfinite(norm):
             raise ModelError(f'{owner}: the axis {axis.tolist()} is not finite.')
@@ -260,43 +250,28 @@ def _joint(joint: Any, given_type: str, warnings: list[str]) -> Joint:
                 f'{owner}: the axis {axis.tolist()} is not of unit length; its direction is used.'
             )
         axis = axis / norm
-    mimic = None
-    if joint.mimic is not None:
-        multiplier = 1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier
-        offset = 0.0 if joint.mimic.offset is None else joint.mimic.offset
-        if not (np.isfinite(multiplier) and np.isfinite(offset)):
+    followed, mimic = _child(element, 'mimic'), None
+    if followed is not None:
+        factors = _number(followed, 'multiplier', 1.0), _number(followed, 'offset', 0.0)
+        if not np.isfinite(factors).all():
             raise ModelError(f'{owner}: the mimic multiplier and offset must be finite.')
-        mimic = Mimic(joint.mimic.joint, multiplier, offset)
-    return Joint(
-        joint.name,
-        given_type,
-        joint.parent,
-        joint.child,
-        _origin(owner, joint.origin),
-        axis,
-        mimic,
-        _limits(owner, joint),
-    )
-
-
-def _limits(owner: str, joint: Any) -> Limits:
-    if joint.limit is None:
-        return Limits()
-    limit = joint.limit
-    lower, upper = (
-        (-np.inf, np.inf) if joint.type == 'continuous' else (limit.lower, limit.upper)
-    )
-    limits = Limits(lower, upper, limit.velocity, limit.effort)
-    check_limits(owner, limits)
-    return limits
+        mimic = Mimic(_text(followed, 'joint'), *factors)
+    limit, limits = _child(element, 'limit'), Limits()
+    if limit is not None:
+        defaults = (0.0, 0.0, None, None)
+        limits = Limits(*(_number(limit, *pair) for pair in zip(Limits._fields, defaults)))
+        if kind == 'continuous':
+            limits = limits._replace(lower=-np.inf, upper=np.inf)
+        limits.check(owner)
+    if kind not in _JOINT_TYPES:  # whether it matters depends on the chain
+        kind += ' (not a joint type of URDF)'
+    parent, child = (_text(_needed(element, end), 'link') for end in ('parent', 'child'))
+    origin, dynamics = _origin(owner, element), _dynamics(element)
+    return Joint(name, kind, parent, child, origin, axis, mimic, limits, None, dynamics)
 
 
 def _dynamics(joint: ElementTree.Element) -> Dynamics:
-    """Friction as it is written; what is not a number becomes NaN.
-
-    Most descriptions hold settings of a simulator here, and nobody may ever ask for them: so they
-    stay out of the parser, where they could make it fail, and are checked when they are used.
-    """
+    """Friction as it is written, NaN where that is no number: it is checked if it is used."""
     elements = joint.findall('dynamics')
     if len(elements) > 1:
         return Dynamics(np.nan, np.nan)
@@ -308,3 +283,145 @@ def _dynamics(joint: ElementTree.Element) -> Dynamics:
         except ValueError:
             values.append(np.nan)
     return Dynamics(*values)
+
+
+# URDF demands numbers where a model has no limit; simulators read this one as infinite.
+_NO_LIMIT = 1e16
+
+
+def to_urdf(model: RobotModel) -> str:
+    """Write a model as the XML text of a URDF.
+
+    Read again it has the same independent joints in the same directions, the same link frames and,
+    to rounding, the same efforts. Each body's inertia belongs to the link behind its joint;
+    gravity, friction laws, armature and the inertia of the base have no place in it. A helical
+    joint becomes a joint of its name and a mimic joint `<name>_advance`: tools that ignore mimic
+    joints see one degree of freedom too many.
+    """
+    return _Writer(model).text()
+
+
+class _Writer:
+    def __init__(self, model: RobotModel) -> None:
+        self.model = model
+        self.robot = ElementTree.Element('robot', name=model.name)
+        self.taken = {*model.links, *model.body_names}
+        # The link of a body is the first one that shares its frame.
+        self.main: dict[int, str] = {BASE: model.base_link}
+        for name, frame in model.links.items():
+            if frame.body not in self.main and np.array_equal(frame.pose, np.eye(4)):
+                self.main[frame.body] = name
+        for i, joint in enumerate(model.body_names):
+            if i not in self.main:
+                self.main[i] = self._new_name(f'{joint}_link')
+
+    def text(self) -> str:
+        self._link(self.main[BASE])
+        for i in range(self.model.n_bodies):
+            self._body(i)
+        for name, frame in self.model.links.items():
+            main = self.main[frame.body]
+            if name != main:
+                self._link(name)
+                self._joint(self._new_name(f'{name}_joint'), 'fixed', main, name, frame.pose)
+        ElementTree.indent(self.robot)
+        return ElementTree.tostring(self.robot, encoding='unicode') + '\n'
+
+    def _body(self, i: int) -> None:
+        """Write the joint and the link of a body, with a link on the axis where one is needed."""
+        model, j = self.model, self.model.coordinate[i]
+        X, name, follows = model.X[i], model.body_names[i], model.joint_names[j]
+        parent, child = self.main[int(model.parent[i])], self.main[i]
+        known, mimic = model.limits, None
+        limits = Limits(known.lower[j], known.upper[j], known.velocity[j], known.effort[j])
+        if follows != name:
+            mimic = Mimic(follows, float(model.multiplier[i]), float(model.offset[i]))
+            limits = Limits()
+        if not X[:3].any():
+            self._link(child, model.M_body[i])
+            self._joint(name, 'prismatic', parent, child, model.B[i], X[3:], mimic, limits)
+            return
+        e, pitch = X[:3], float(se3.pitches(X[None])[0])
+        # The point of the axis that is closest to the origin of the body frame.
+        point = np.cross(e, X[3:])
+        if np.abs(point).max() <= 1e-15:
+            point = np.zeros(3)
+        on_axis = se3.pose(np.eye(3), point)
+        is_free = np.isinf(limits.lower) and np.isinf(limits.upper)
+        turning = 'continuous' if is_free else 'revolute', parent
+        if not pitch and not point.any():
+            self._link(child, model.M_body[i])
+            self._joint(name, *turning, child, model.B[i] @ on_axis, e, mimic, limits)
+            return
+        between = self._new_name(f'{name}_axis')
+        self._link(between)
+        self._joint(name, *turning, between, model.B[i] @ on_axis, e, mimic, limits)
+        self._link(child, model.M_body[i])
+        to_body = se3.inverse(on_axis)
+        if pitch:
+            mimic = Mimic(
+                follows, pitch * float(model.multiplier[i]), pitch * float(model.offset[i])
+            )
+            advance = self._new_name(f'{name}_advance')
+            self._joint(advance, 'prismatic', between, child, to_body, e, mimic)
+        else:
+            self._joint(self._new_name(f'{name}_offset'), 'fixed', between, child, to_body)
+
+    def _link(self, name: str, M_body: Array | None = None) -> None:
+        link = ElementTree.SubElement(self.robot, 'link', name=name)
+        if M_body is None or not M_body.any():
+            return
+        mass, com, inertia_com = inertia_parts(f'Link {name!r}', M_body)
+        inertial = ElementTree.SubElement(link, 'inertial')
+        ElementTree.SubElement(inertial, 'origin', xyz=_numbers(com))
+        ElementTree.SubElement(inertial, 'mass', value=_numbers([mass]))
+        entries = np.asarray(inertia_com)[np.triu_indices(3)].tolist()
+        ElementTree.SubElement(inertial, 'inertia', dict(zip(_INERTIA, map(repr, entries))))
+
+    def _joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        origin: Array,
+        axis: Array | None = None,
+        mimic: Mimic | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        joint = ElementTree.SubElement(self.robot, 'joint', name=name, type=kind)
+        rpy = _numbers(_rpy(origin[:3, :3]))
+        ElementTree.SubElement(joint, 'origin', xyz=_numbers(origin[:3, 3]), rpy=rpy)
+        ElementTree.SubElement(joint, 'parent', link=parent)
+        ElementTree.SubElement(joint, 'child', link=child)
+        if axis is None:
+            return
+        ElementTree.SubElement(joint, 'axis', xyz=_numbers(axis))
+        clipped = np.clip(limits or Limits(), -_NO_LIMIT, _NO_LIMIT).tolist()
+        written = dict(zip(Limits._fields, map(repr, clipped)))
+        if kind == 'continuous':
+            del written['lower'], written['upper']
+        ElementTree.SubElement(joint, 'limit', written)
+        if mimic is not None:
+            texts = mimic.joint, repr(mimic.multiplier), repr(mimic.offset)
+            ElementTree.SubElement(joint, 'mimic', dict(zip(Mimic._fields, texts)))
+
+    def _new_name(self, wanted: str) -> str:
+        while wanted in self.taken:
+            wanted += '_'
+        self.taken.add(wanted)
+        return wanted
+
+
+def _numbers(values: ArrayLike) -> str:
+    # repr keeps every bit.
+    return ' '.join(map(repr, np.asarray(values).tolist()))
+
+
+def _rpy(R: Array) -> Array:
+    """Roll, pitch and yaw of Rz(yaw) Ry(pitch) Rx(roll), also for a pitch of 90 degrees."""
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    c, s = np.cos(yaw), np.sin(yaw)
+    pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return np.array([roll, pitch, yaw])

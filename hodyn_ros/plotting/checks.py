@@ -1,34 +1,40 @@
-"""Which limits a motion keeps: quantity by quantity, for the report.
+"""Which limits a motion keeps: quantity by quantity, for the report and `hodyn check`.
 
-Where a limit is exceeded is found by `hodyn_ros.analysis.limits` and `hodyn_ros.actuators.limits`;
+Where a limit is exceeded is found by `hodyn_ros.model.limits` and `hodyn_ros.actuators.limits`;
 here is what was checked at all, and how much of every limit is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.limits import MotorLimits, find_motor_violations
-from hodyn_ros.actuators.robot import MotorMotion
-from hodyn_ros.analysis.limits import MotionLimits, Violation, find_violations
-from hodyn_ros.errors import ActuatorError, MotionError
+from hodyn_ros.actuators.limits import MOTOR_QUANTITIES, MotorLimits, find_motor_violations
+from hodyn_ros.errors import ActuatorError
+from hodyn_ros.model.limits import MotionLimits, Violation, find_violations
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.plotting.panels import Range, peak_share
-from hodyn_ros.plotting.quantities import limited_quantity
-from hodyn_ros.plotting.source import Source
+from hodyn_ros.plotting.labels import label_of
+from hodyn_ros.plotting.series import (
+    Range,
+    effort_series,
+    motion_series,
+    motor_series,
+    peak_share,
+)
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.assignment import Actuators
+    from hodyn_ros.files import Results
 
 Array = NDArray[np.float64]
 
-
 # What may have a limit, in the order of tables.
 _QUANTITIES = (
-    'position', 'velocity', 'acceleration', 'jerk', 'effort', 'effort_dot',
-    'motor_velocity', 'motor_torque', 'motor_torque_rate', 'deflection',
+    'position', 'velocity', 'acceleration', 'jerk', 'effort', 'effort_dot', *MOTOR_QUANTITIES
 )  # fmt: skip
 
 
@@ -38,7 +44,6 @@ class Check(NamedTuple):
     quantity: str
     """As in `Violation`."""
     title: str
-    of_motors: bool
     subjects: tuple[str, ...]
     """Names of the joints or motors."""
     is_limited: NDArray[np.bool_]
@@ -50,6 +55,11 @@ class Check(NamedTuple):
     """Share of the limit that the worst sample uses, see `peak_share`; NaN where there is none."""
 
     @property
+    def of_motors(self) -> bool:
+        """Whether the subjects are motors."""
+        return self.quantity.startswith('motor')
+
+    @property
     def n_limited(self) -> int:
         """Number of joints or motors that have a limit."""
         return int(self.is_limited.sum())
@@ -58,6 +68,11 @@ class Check(NamedTuple):
     def n_complete(self) -> int:
         """Number of limits that are checked at all samples."""
         return int((self.is_limited & (self.n_known == self.n_samples)).sum())
+
+    @property
+    def n_least(self) -> int:
+        """Samples at which the quantity is known of every joint or motor with a limit."""
+        return int(self.n_known[self.is_limited].min())
 
     @property
     def is_checked(self) -> bool:
@@ -71,34 +86,42 @@ class Check(NamedTuple):
 
 
 def all_checks(
-    source: Source, limits: MotionLimits, motor_limits: MotorLimits | None
+    results: Results, model: RobotModel, limits: MotionLimits, motor_limits: MotorLimits | None
 ) -> tuple[Check, ...]:
-    """Check every quantity that may have a limit."""
-    return (*_joint_checks(source, limits), *_motor_checks(source, motor_limits))
+    """Check every quantity that may have a limit; see `checked_results`."""
+    found = []
+    for quantity, names, labels, values, lower, upper in (
+        *motion_series(results, model, limits),
+        *effort_series(results, model, limits),
+        *motor_series(results, model, motor_limits),
+    ):
+        if quantity not in _QUANTITIES:
+            continue
+        n_known = np.count_nonzero(~np.isnan(values), axis=0)
+        shares = np.full(len(names), np.nan)
+        for i in np.flatnonzero(n_known).tolist():
+            shares[i] = peak_share(values[:, i], Range(float(lower[i]), float(upper[i])))
+        # Of torques and forces together the name is torque.
+        title = labels[0].name if len(set(labels)) == 1 else label_of(quantity, False).name
+        is_limited = np.isfinite(lower) | np.isfinite(upper)
+        found.append(Check(quantity, title, names, is_limited, n_known, len(values), shares))
+    return tuple(found)
 
 
-def busiest_joints(source: Source, limits: MotionLimits, most: int) -> list[str]:
-    """Names of the joints that come nearest to one of their limits, in the order of the model.
-
-    Parameters
-    ----------
-    source : Source
-    limits : MotionLimits
-    most : int
-        How many.
-
-    Returns
-    -------
-    list of str
-    """
-    shares = np.array([check.shares for check in _joint_checks(source, limits)])
+def busiest_joints(
+    results: Results, model: RobotModel, limits: MotionLimits, most: int
+) -> list[str]:
+    """Names of so many joints that come nearest to one of their limits, in model order."""
+    checks = all_checks(replace(results, motors=None), model, limits, None)
+    shares = np.array([check.shares for check in checks])
     peaks = np.fmax.reduce(shares, axis=0, initial=0.0)
     chosen = np.sort(np.argsort(-peaks, kind='stable')[:most])
-    return [source.model.joint_names[joint] for joint in chosen.tolist()]
+    return [model.joint_names[joint] for joint in chosen.tolist()]
 
 
 def all_violations(
-    source: Source,
+    results: Results,
+    model: RobotModel,
     limits: MotionLimits,
     actuators: Actuators | None,
     motor_limits: MotorLimits | None,
@@ -106,114 +129,25 @@ def all_violations(
     """Find the worst sample of every joint, motor and quantity that exceeds its limit.
 
     What is not known at a sample, such as a derivative that could not be estimated there, exceeds
-    nothing there.
-
-    Raises
-    ------
-    ActuatorError
-        If limits of motors are given and the actuators are not, or have other motors.
+    nothing there. Limits of motors need the actuators; an `ActuatorError` if these do not fit.
     """
     # Zero exceeds no limit of what may be unknown; positions are always known.
-    motion, effort = np.nan_to_num(source.motion), np.nan_to_num(source.effort)
-    found = _in_order(find_violations(source.model, limits, motion, effort))
-    if source.motors is None or motor_limits is None:
-        return found
-    if actuators is None:
-        raise ActuatorError(
-            'Limits of motors are given without the actuators; give actuators= too, or the '
-            'violations that are already found.'
-        )
-    if actuators.motor_names != source.motor_names:
-        raise ActuatorError(
-            f'The motors of the results are {listed(source.motor_names)}, but those of the '
-            f'actuators {listed(actuators.motor_names)}.'
-        )
-    motors = MotorMotion(*(np.nan_to_num(array) for array in source.motors))
-    return (*found, *_in_order(find_motor_violations(actuators, motor_limits, motors)))
-
-
-def _in_order(violations: Sequence[Violation]) -> tuple[Violation, ...]:
-    return tuple(sorted(violations, key=lambda found: _QUANTITIES.index(found.quantity)))
-
-
-def checked_violations(
-    source: Source, violations: Sequence[Violation]
-) -> tuple[Violation, ...]:
-    """Violations that belong to the samples of the results.
-
-    Raises
-    ------
-    MotionError
-        If a sample does not exist.
-    """
-    for violation in violations:
-        if not 0 <= violation.sample < len(source.times):
-            raise MotionError(
-                f'The violation of {violation.quantity} by {violation.joint_name!r} is at sample '
-                f'{violation.sample}, but the results have {len(source.times)} samples; give the '
-                'violations of the same motion.'
+    motion = np.nan_to_num(results.motion)
+    effort = np.zeros_like(motion[:, 2:])
+    known = results.effort[:, : effort.shape[1]]
+    effort[:, : known.shape[1]] = np.nan_to_num(known)
+    found = find_violations(model, limits, motion, effort)
+    if results.motors is not None and motor_limits is not None:
+        if actuators is None:
+            raise ActuatorError(
+                'Limits of motors are given without the actuators; give actuators= too, or the '
+                'violations that are already found.'
             )
-    return tuple(violations)
-
-
-def _joint_checks(source: Source, limits: MotionLimits) -> tuple[Check, ...]:
-    motion, effort = source.motion, source.effort
-    series = [
-        ('position', motion, 0, (limits.lower, limits.upper)),
-        ('velocity', motion, 1, _both(limits.velocity)),
-        ('acceleration', motion, 2, _both(limits.acceleration)),
-        ('jerk', motion, 3, _both(limits.jerk)),
-        ('effort', effort, 0, _both(limits.effort)),
-        ('effort_dot', effort, 1, _both(limits.effort_dot)),
-    ]
-    names = source.model.joint_names
-    all_linear = all(source.is_linear(joint) for joint in range(len(names)))
-    return tuple(
-        _check(quantity, all_linear, False, names, values, order, ranges)
-        for quantity, values, order, ranges in series
-    )
-
-
-def _motor_checks(source: Source, limits: MotorLimits | None) -> tuple[Check, ...]:
-    if source.motors is None:
-        return ()
-    position, torque, deflection = source.motors
-    motors, joints = source.motor_names, source.model.joint_names
-    if limits is None:
-        without, of_joints = np.full(len(motors), np.inf), np.full(len(joints), np.inf)
-        limits = MotorLimits(without, without, without, of_joints)
-    series = [
-        ('motor_velocity', motors, position, 1, limits.motor_velocity),
-        ('motor_torque', motors, torque, 0, limits.motor_torque),
-        ('motor_torque_rate', motors, torque, 1, limits.motor_torque_rate),
-        ('deflection', joints, deflection, 0, limits.deflection),
-    ]
-    return tuple(
-        _check(quantity, False, names is motors, names, values, order, _both(limit))
-        for quantity, names, values, order, limit in series
-    )
-
-
-def _check(
-    quantity: str,
-    is_linear: bool,
-    of_motors: bool,
-    names: tuple[str, ...],
-    values: Array,
-    order: int,
-    ranges: tuple[Array, Array],
-) -> Check:
-    title = limited_quantity(quantity, is_linear).name
-    lower, upper = ranges
-    is_limited = np.isfinite(lower) | np.isfinite(upper)
-    shares = np.full(len(names), np.nan)
-    n_known = np.zeros(len(names), dtype=np.intp)
-    if values.shape[1] > order:
-        n_known = np.count_nonzero(~np.isnan(values[:, order]), axis=0)
-    for i in np.flatnonzero(n_known).tolist():
-        shares[i] = peak_share(values[:, order, i], Range(float(lower[i]), float(upper[i])))
-    return Check(quantity, title, of_motors, names, is_limited, n_known, len(values), shares)
-
-
-def _both(limit: Array) -> tuple[Array, Array]:
-    return -limit, limit
+        if actuators.motor_names != results.motor_names:
+            raise ActuatorError(
+                f'The motors of the results are {listed(results.motor_names)}, but those of the '
+                f'actuators {listed(actuators.motor_names)}.'
+            )
+        motors = type(results.motors)(*map(np.nan_to_num, results.motors))
+        found += find_motor_violations(actuators, motor_limits, motors)
+    return tuple(sorted(found, key=lambda violation: _QUANTITIES.index(violation.quantity)))

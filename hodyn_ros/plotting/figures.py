@@ -12,18 +12,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.analysis.limits import MotionLimits, Violation, motion_limits
-from hodyn_ros.errors import MotionError
+from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.model.limits import MotionLimits, Violation
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.plotting import panels as make
-from hodyn_ros.plotting.decimation import extreme_samples
-from hodyn_ros.plotting.panels import Panel
-from hodyn_ros.plotting.source import Results, Source, checked_source
+from hodyn_ros.names import listed
+from hodyn_ros.plotting.panels import (
+    Panel,
+    energy_balance,
+    energy_panels,
+    motor_panels,
+    panels_over_time,
+    portrait_panels,
+)
+from hodyn_ros.plotting.series import (
+    checked_results,
+    effort_series,
+    motion_series,
+    motor_series,
+)
 from hodyn_ros.resources import optional_import_module
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from hodyn_ros.actuators.limits import MotorLimits
+    from hodyn_ros.files import Results
 
 # Colours that people with any colour vision tell apart. Source: Okabe and Ito, 2008.
 CURVE_COLOURS = ('#0072B2', '#E69F00', '#009E73', '#CC79A7')
@@ -45,8 +58,7 @@ def plot_joint(
 
     Parameters
     ----------
-    results : Results
-        Such as `hodyn_ros.io.Results`.
+    results : hodyn_ros.files.Results
     model : RobotModel
     joint : str
     limits : MotionLimits, optional
@@ -67,9 +79,11 @@ def plot_joint(
     ResourceError
         If Matplotlib is not installed.
     """
-    source = checked_source(results, model)
-    found = make.joint_panels(source, source.joint(joint), _limits(model, limits), violations)
-    return _figure([found], f'{source.name}: {joint}', columns=4, with_subject=False)
+    results = checked_results(results, model)
+    _chosen(model, [joint])
+    series = (*motion_series(results, model, limits), *effort_series(results, model, limits))
+    panels = panels_over_time(results.times, series, joint, violations)
+    return _figure([panels], f'{results.name}: {joint}', columns=4, with_subject=False)
 
 
 def plot_motion(
@@ -88,19 +102,16 @@ def plot_motion(
     joints : sequence of str, optional
         By default all.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     JointNameError, MotionError, ResourceError
         See `plot_joint`.
     """
-    source = checked_source(results, model)
-    bounds = _limits(model, limits)
-    rows = [make.motion_panels(source, j, bounds, violations) for j in _chosen(source, joints)]
-    return _figure(rows, f'{source.name}: motion')
+    results = checked_results(results, model)
+    series = motion_series(results, model, limits)
+    names = _chosen(model, joints)
+    rows = [panels_over_time(results.times, series, name, violations) for name in names]
+    return _figure(rows, f'{results.name}: motion')
 
 
 def plot_efforts(
@@ -117,21 +128,18 @@ def plot_efforts(
     results, model, limits, joints, violations
         See `plot_motion`.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     JointNameError, MotionError, ResourceError
         See `plot_joint`; `MotionError` too if the results hold no efforts.
     """
-    source = checked_source(results, model)
-    bounds = _limits(model, limits)
-    if source.effort.shape[1] == 0:
+    results = checked_results(results, model)
+    if results.effort.shape[1] == 0:
         raise MotionError('The results hold no efforts, expected at least one order of them.')
-    rows = [make.effort_panels(source, j, bounds, violations) for j in _chosen(source, joints)]
-    return _figure(rows, f'{source.name}: joint efforts')
+    series = effort_series(results, model, limits)
+    names = _chosen(model, joints)
+    rows = [panels_over_time(results.times, series, name, violations) for name in names]
+    return _figure(rows, f'{results.name}: joint efforts')
 
 
 def plot_portraits(
@@ -148,28 +156,21 @@ def plot_portraits(
     results, model, limits, joints, violations
         See `plot_motion`.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     JointNameError, MotionError, ResourceError
         See `plot_joint`; `MotionError` too if the results hold no rates of the efforts.
     """
-    source = checked_source(results, model)
-    bounds = _limits(model, limits)
-    found = [
-        panel
-        for j in _chosen(source, joints)
-        if (panel := make.portrait_panel(source, j, bounds, violations))
-    ]
-    if not found:
+    results = checked_results(results, model)
+    series = effort_series(results, model, limits)
+    names = _chosen(model, joints)
+    panels = [panel for name in names for panel in portrait_panels(series, name, violations)]
+    if not panels:
         raise MotionError(
             'The results hold no rates of the efforts, which a portrait needs; compute them from '
             'a motion with at least four orders (position to jerk).'
         )
-    return _figure([found], f'{source.name}: torque over its rate', columns=4, height=2.8)
+    return _figure([panels], f'{results.name}: torque over its rate', columns=4, height=2.8)
 
 
 def plot_motors(
@@ -189,25 +190,21 @@ def plot_motors(
     joints : sequence of str, optional
         Whose motors are drawn, by default those of all.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     JointNameError, MotionError, ResourceError
         See `plot_joint`; `MotionError` too if the results hold no motors.
     """
-    source = checked_source(results, model)
-    if source.motors is None:
+    results = checked_results(results, model)
+    if results.motors is None:
         raise MotionError(
             'The results hold no motors; compute them with actuators to draw the motor side.'
         )
-    by_joint = make.motor_panels(source, motor_limits, violations)
-    rows = [row for j in _chosen(source, joints) if (row := by_joint[source.model.joint_names[j]])]
+    by_joint = motor_panels(results, motor_series(results, model, motor_limits), violations)
+    rows = [row for name in _chosen(model, joints) if (row := by_joint[name])]
     if not rows:
         raise MotionError('No motor of these joints is known.')
-    return _figure(rows, f'{source.name}: motors')
+    return _figure(rows, f'{results.name}: motors')
 
 
 def plot_energy(results: Results, model: RobotModel) -> Figure:
@@ -218,38 +215,35 @@ def plot_energy(results: Results, model: RobotModel) -> Figure:
     results, model
         See `plot_joint`.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     JointNameError, MotionError, ResourceError
         See `plot_joint`; `MotionError` too if the motion has no accelerations.
     """
-    source = checked_source(results, model)
-    balance = make.energy_balance(source)
+    results = checked_results(results, model)
+    balance = energy_balance(results, model)
     if balance is None:
         raise MotionError(
             'The energies need positions, velocities, accelerations and efforts, but the results '
-            f'hold {source.motion.shape[1]} orders of the motion and {source.effort.shape[1]} of '
-            'the effort.'
+            f'hold {results.motion.shape[1]} orders of the motion and {results.effort.shape[1]} '
+            'of the effort.'
         )
-    found = make.energy_panels(source, balance)
-    return _figure([found], f'{source.name}: energy', columns=2, width=5.2, height=3.2)
+    panels = energy_panels(results.times, balance)
+    return _figure([panels], f'{results.name}: energy', columns=2, width=5.2, height=3.2)
 
 
-def _limits(model: RobotModel, limits: MotionLimits | None) -> MotionLimits:
-    return motion_limits(model) if limits is None else limits
-
-
-def _chosen(source: Source, joints: Sequence[str] | None) -> list[int]:
-    names = source.model.joint_names if joints is None else joints
+def _chosen(model: RobotModel, joints: Sequence[str] | None) -> Sequence[str]:
+    names = model.joint_names if joints is None else joints
     if isinstance(names, str):
         names = (names,)
     if not names:
         raise MotionError('There are no joints to draw.')
-    return [source.joint(name) for name in names]
+    for name in names:
+        if name not in model.joint_names:
+            raise JointNameError(
+                f'Joint {name!r} is unknown; the joints are {listed(model.joint_names)}.'
+            )
+    return names
 
 
 def _figure(
@@ -266,7 +260,8 @@ def _figure(
         columns = min(columns, len(row))
         rows = [row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))]
     n_columns = max(len(row) for row in rows)
-    figure: Figure = _matplotlib_figure()(
+    matplotlib = optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot')
+    figure: Figure = matplotlib.Figure(
         figsize=(width * n_columns, height * len(rows) + 0.5), layout='constrained'
     )
     figure.suptitle(_plain(title), fontsize='large')
@@ -280,31 +275,26 @@ def _figure(
 
 
 def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
-    for curve, colour, dashes in zip(panel.curves, CURVE_COLOURS, _DASHES):
-        columns = np.stack([curve.x, curve.y], axis=-1) if panel.is_portrait else curve.y
-        shown = extreme_samples(columns, _STRETCHES, None if panel.is_portrait else curve.x)
-        marker = 'o' if len(curve.x) == 1 else None
-        axes.plot(
-            curve.x[shown], curve.y[shown], dashes, color=colour, lw=1.1, marker=marker,
-            label=curve.name,
-        )  # fmt: skip
+    for (name, x, y), colour, dashes in zip(panel.thinned(_STRETCHES), CURVE_COLOURS, _DASHES):
+        marker = 'o' if len(x) == 1 else None
+        axes.plot(x, y, dashes, color=colour, lw=1.1, marker=marker, label=name)
     for limits, line in ((panel.y_limits, axes.axhline), (panel.x_limits, axes.axvline)):
         for limit in limits:
             if np.isfinite(limit):
                 line(limit, color=LIMIT_COLOUR, lw=1.0, ls=(0, (5, 3)))
-    for x, y in panel.marks:
-        axes.plot(x, y, 'x', color=LIMIT_COLOUR, ms=8, mew=2)
+    for place in panel.marks:
+        axes.plot(*place, 'x', color=LIMIT_COLOUR, ms=8, mew=2)
     if panel.is_portrait:
         start = panel.curves[0]
         axes.plot(start.x[0], start.y[0], 'o', color=CURVE_COLOURS[0], ms=4)
     axes.set_xlim(panel.x_range)
     axes.set_ylim(panel.y_range)
     title = f'{panel.subject}: {panel.title}' if with_subject and panel.subject else panel.title
-    note = panel.note.replace('; ', '\n') if panel.is_portrait else panel.note
-    axes.set_title(_plain(title), fontsize='small', pad=16 if '\n' not in note else 26)
+    axes.set_title(_plain(title), fontsize='small', pad=6 + 10 * len(panel.notes))
+    notes = _plain('\n'.join(panel.notes))
     written = axes.text(
-        0.5, 1.02, _plain(note), transform=axes.transAxes, ha='center', va='bottom',
-        fontsize='x-small', color='0.35',
+        0.5, 1.02, notes, transform=axes.transAxes, ha='center', va='bottom', fontsize='x-small',
+        color='0.35',
     )  # fmt: skip
     # The title above it holds its place; a long one shall not narrow the axes.
     written.set_in_layout(False)
@@ -319,7 +309,3 @@ def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
 def _plain(text: str) -> str:
     """Text that Matplotlib does not read as mathematics."""
     return text.replace('$', r'\$')
-
-
-def _matplotlib_figure() -> Any:
-    return optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot').Figure

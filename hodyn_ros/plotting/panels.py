@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
-from hodyn_ros.analysis.limits import MotionLimits, Violation
-from hodyn_ros.plotting.quantities import (
-    Quantity,
-    effort_quantity,
-    limited_quantity,
-    motion_quantity,
-    number,
-)
-from hodyn_ros.plotting.source import Source
+from hodyn_ros.model.limits import Violation
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.plotting.labels import number, percent
+from hodyn_ros.plotting.series import Range, Series, peak_share
+
+if TYPE_CHECKING:
+    from hodyn_ros.files import Results
 
 Array = NDArray[np.float64]
 
@@ -27,13 +24,6 @@ TIME_LABEL = 'time [s]'
 # A limit farther from zero than this many times the curve is left out of the range that is shown:
 # the curve would be a flat line.
 _FARTHEST_LIMIT = 2.5
-
-
-class Range(NamedTuple):
-    """Limits along one axis; infinite where there is none."""
-
-    lower: float = -np.inf
-    upper: float = np.inf
 
 
 class Curve(NamedTuple):
@@ -59,8 +49,8 @@ class Panel(NamedTuple):
     y_limits: Range = Range()
     marks: tuple[tuple[float, float], ...] = ()
     """Points (x, y) where a limit is exceeded most."""
-    note: str = ''
-    """Extremes, and the share of the limit that they use."""
+    notes: tuple[str, ...] = ()
+    """Lines on the extremes, and the share of the limits that they use."""
     is_portrait: bool = False
     """Whether one quantity is drawn over another instead of time."""
 
@@ -78,12 +68,20 @@ class Panel(NamedTuple):
         """Range of the vertical axis."""
         return shown_range([curve.y for curve in self.curves], self.y_limits)
 
+    def thinned(self, n_stretches: int) -> list[Curve]:
+        """Curves with the extreme samples of so many stretches alone."""
+        found = []
+        for name, x, y in self.curves:
+            columns = np.stack([x, y], axis=-1) if self.is_portrait else y
+            shown = extreme_samples(columns, n_stretches, None if self.is_portrait else x)
+            found.append(Curve(name, x[shown], y[shown]))
+        return found
 
-def shown_range(curves: Iterable[Array], limits: Range) -> tuple[float, float]:
+
+def shown_range(curves: Sequence[Array], limits: Range) -> tuple[float, float]:
     """Range of an axis with all of the curves, and the limits unless they are far away."""
-    arrays = list(curves)
-    low = min(float(np.nanmin(array)) for array in arrays)
-    high = max(float(np.nanmax(array)) for array in arrays)
+    low = min(float(np.nanmin(array)) for array in curves)
+    high = max(float(np.nanmax(array)) for array in curves)
     reach = _FARTHEST_LIMIT * max(abs(low), abs(high))
     for limit in limits:
         if abs(limit) <= reach:
@@ -94,143 +92,113 @@ def shown_range(curves: Iterable[Array], limits: Range) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def joint_panels(
-    source: Source, joint: int, limits: MotionLimits, violations: Sequence[Violation] = ()
-) -> list[Panel]:
-    """All orders of the motion and of the effort of one joint over time."""
-    return motion_panels(source, joint, limits, violations) + effort_panels(
-        source, joint, limits, violations
-    )
+def extreme_samples(
+    values: Array, n_stretches: int, times: Array | None = None
+) -> NDArray[np.intp]:
+    """Find the samples to show: the first, the last, and the extreme ones of every stretch.
+
+    A screen shows some hundreds of columns of pixels, of whose samples the lowest and the highest
+    are what can be seen: the picture of these is that of all, and no peak is lost. Values are
+    those of one curve (N,), or the c coordinates of its points (N, c); NaN is a gap, of which one
+    is kept in every stretch. With increasing times (N,) stretches are of equal duration, else of
+    an equal number of samples. All N are found if they are not more than 2 c n_stretches + 2.
+    """
+    N = len(values)
+    columns = values.reshape(N, -1)
+    if N <= 2 * columns.shape[1] * n_stretches + 2:
+        return np.arange(N)
+    starts = _starts(N, n_stretches, times)
+    is_gap = np.isnan(columns)
+    low = np.where(is_gap, np.inf, columns)
+    high = np.where(is_gap, -np.inf, columns)
+    gaps = np.flatnonzero(is_gap.any(axis=1))
+    kept = [np.array([0, N - 1])]
+    for first, end in zip(starts, np.append(starts[1:], N)):
+        kept += [first + low[first:end].argmin(axis=0), first + high[first:end].argmax(axis=0)]
+    if gaps.size:
+        # One in every stretch that has any.
+        _, places = np.unique(np.searchsorted(starts, gaps, side='right'), return_index=True)
+        kept.append(gaps[places])
+    return np.unique(np.concatenate(kept))
 
 
-def motion_panels(
-    source: Source, joint: int, limits: MotionLimits, violations: Sequence[Violation] = ()
+def _starts(N: int, n_stretches: int, times: Array | None) -> NDArray[np.intp]:
+    """First samples of the stretches that are not empty."""
+    if times is None or not times[-1] > times[0]:
+        return np.arange(n_stretches, dtype=np.intp) * N // n_stretches
+    edges = np.linspace(times[0], times[-1], n_stretches, endpoint=False)
+    return np.unique(np.searchsorted(times, edges))
+
+
+def panels_over_time(
+    times: Array, series: Iterable[Series], name: str, violations: Iterable[Violation] = ()
 ) -> list[Panel]:
-    """All orders of the motion of one joint over time."""
-    ranges = [
-        Range(limits.lower[joint], limits.upper[joint]),
-        *(_symmetric(a[joint]) for a in (limits.velocity, limits.acceleration, limits.jerk)),
-    ]
-    names = ['position', 'velocity', 'acceleration', 'jerk']
-    return [
-        _over_time(
-            source,
-            motion_quantity(k, source.is_linear(joint)),
-            source.model.joint_names[joint],
-            source.motion[:, k, joint],
-            ranges[k] if k < len(ranges) else Range(),
-            _of(violations, names[k]) if k < len(names) else (),
+    """Quantities of one joint or motor over time [s], without those of which nothing is known."""
+    found = []
+    for quantity, names, labels, values, lower, upper in series:
+        if name not in names or np.isnan(values[:, names.index(name)]).all():
+            continue
+        i = names.index(name)
+        label, limits = labels[i], Range(float(lower[i]), float(upper[i]))
+        marks = tuple(
+            (float(times[violation.sample]), violation.value)
+            for violation in violations
+            if (violation.joint_name, violation.quantity) == (name, quantity)
         )
-        for k in range(source.motion.shape[1])
-        if _is_known(source.motion[:, k, joint])
-    ]
+        y_label = f'{label.symbol} [{label.unit}]'
+        found.append(
+            Panel(
+                label.title, name, TIME_LABEL, y_label, (Curve('', times, values[:, i]),),
+                y_limits=limits, marks=marks, notes=(_note(values[:, i], limits, label.unit),),
+            )
+        )  # fmt: skip
+    return found
 
 
-def effort_panels(
-    source: Source, joint: int, limits: MotionLimits, violations: Sequence[Violation] = ()
+def portrait_panels(
+    efforts: Sequence[Series], name: str, violations: Iterable[Violation] = ()
 ) -> list[Panel]:
-    """All orders of the effort of one joint over time."""
-    ranges = [_symmetric(limits.effort[joint]), _symmetric(limits.effort_dot[joint])]
-    names = ['effort', 'effort_dot']
-    return [
-        _over_time(
-            source,
-            effort_quantity(k, source.is_linear(joint)),
-            source.model.joint_names[joint],
-            source.effort[:, k, joint],
-            ranges[k] if k < len(ranges) else Range(),
-            _of(violations, names[k]) if k < len(names) else (),
-        )
-        for k in range(source.effort.shape[1])
-        if _is_known(source.effort[:, k, joint])
-    ]
-
-
-def portrait_panel(
-    source: Source, joint: int, limits: MotionLimits, violations: Sequence[Violation] = ()
-) -> Panel | None:
-    """Effort of a joint over its rate, with the box of both limits; None without the rate."""
-    if source.effort.shape[1] < 2 or not _is_known(source.effort[:, :2, joint].sum(axis=1)):
-        return None
-    name, is_linear = source.model.joint_names[joint], source.is_linear(joint)
-    effort, rate = effort_quantity(0, is_linear), effort_quantity(1, is_linear)
-    Q, Qd = source.effort[:, 0, joint], source.effort[:, 1, joint]
-    box = [_symmetric(limits.effort[joint]), _symmetric(limits.effort_dot[joint])]
+    """Effort of a joint over its rate, with the box of both limits; none without the rate."""
+    j = efforts[0].names.index(name)
+    (Q, Qd), labels = (efforts[k].values[:, j] for k in (0, 1)), [s.labels[j] for s in efforts]
+    if np.isnan(Q + Qd).all():
+        return []
+    box = [Range(float(series.lower[j]), float(series.upper[j])) for series in efforts[:2]]
     found = {
         violation.sample
         for violation in violations
         if violation.joint_name == name and violation.quantity in ('effort', 'effort_dot')
     }
-    notes = [
-        f'{quantity.symbol}: {_limit_note(values, limit, quantity.unit)}'
-        for quantity, values, limit in ((effort, Q, box[0]), (rate, Qd, box[1]))
-    ]
-    return Panel(
-        f'{effort.name} over its rate',
-        name,
-        f'{rate.symbol} [{rate.unit}]',
-        f'{effort.symbol} [{effort.unit}]',
-        (Curve('', Qd, Q),),
-        box[1],
-        box[0],
-        tuple((float(Qd[i]), float(Q[i])) for i in sorted(found)),
-        '; '.join(notes),
-        is_portrait=True,
+    notes = tuple(
+        f'{label.symbol}: {_limit_note(values, limit, label.unit)}'
+        for label, values, limit in zip(labels, (Q, Qd), box)
     )
+    x_label, y_label = (f'{label.symbol} [{label.unit}]' for label in (labels[1], labels[0]))
+    return [
+        Panel(
+            f'{labels[0].name} over its rate', name, x_label, y_label, (Curve('', Qd, Q),),
+            x_limits=box[1], y_limits=box[0],
+            marks=tuple((float(Qd[i]), float(Q[i])) for i in sorted(found)),
+            notes=notes, is_portrait=True,
+        )
+    ]  # fmt: skip
 
 
 def motor_panels(
-    source: Source, limits: MotorLimits | None, violations: Sequence[Violation] = ()
+    results: Results, series: Sequence[Series], violations: Sequence[Violation] = ()
 ) -> dict[str, list[Panel]]:
     """Deflection of every joint that has one and quantities of its motors, by the joint."""
-    if source.motors is None:
+    if not series:
         return {}
-    joints = source.model.joint_names
-    rows: dict[str, list[Panel]] = {name: [] for name in joints}
-    deflection = source.motors.deflection
-    if deflection.shape[1]:
-        is_elastic = np.nan_to_num(deflection[:, 0]).any(axis=0)
-        for joint in np.flatnonzero(is_elastic).tolist():
-            panel = _over_time(
-                source,
-                limited_quantity('deflection', source.is_linear(joint)),
-                joints[joint],
-                deflection[:, 0, joint],
-                _symmetric(_limit(limits, 'deflection', joint)),
-                _of(violations, 'deflection'),
-            )
-            rows[joints[joint]].append(panel)
-    for motor in range(len(source.motor_names)):
-        rows[source.motor_joints[motor]] += _one_motor(source, motor, limits, violations)
+    *of_motors, deflections = series
+    rows: dict[str, list[Panel]] = {}
+    for joint, deflection in zip(deflections.names, np.nan_to_num(deflections.values.T)):
+        rows[joint] = []
+        if deflection.any():
+            rows[joint] += panels_over_time(results.times, [deflections], joint, violations)
+    for motor, joint in zip(results.motor_names, results.motor_joints):
+        rows[joint] += panels_over_time(results.times, of_motors, motor, violations)
     return rows
-
-
-def _one_motor(
-    source: Source, motor: int, limits: MotorLimits | None, violations: Sequence[Violation]
-) -> list[Panel]:
-    if source.motors is None:
-        return []
-    name = source.motor_names[motor]
-    is_linear = source.moves_linearly(name)
-    position, torque = source.motors.position, source.motors.torque
-    series = [
-        ('motor_position', position, 0, np.inf),
-        ('motor_velocity', position, 1, _limit(limits, 'motor_velocity', motor)),
-        ('motor_torque', torque, 0, _limit(limits, 'motor_torque', motor)),
-        ('motor_torque_rate', torque, 1, _limit(limits, 'motor_torque_rate', motor)),
-    ]
-    return [
-        _over_time(
-            source,
-            limited_quantity(quantity, is_linear),
-            name,
-            values[:, order, motor],
-            _symmetric(limit),
-            _of(violations, quantity),
-        )
-        for quantity, values, order, limit in series
-        if values.shape[1] > order and _is_known(values[:, order, motor])
-    ]
 
 
 class EnergyBalance(NamedTuple):
@@ -251,87 +219,53 @@ class EnergyBalance(NamedTuple):
         return self.power - self.rate
 
 
-def energy_balance(source: Source) -> EnergyBalance | None:
+def energy_balance(results: Results, model: RobotModel) -> EnergyBalance | None:
     """Energies and powers; None if the results do not hold what they need."""
-    if source.motion.shape[1] < 3 or source.effort.shape[1] < 1:
+    if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
         return None
-    motion = source.motion[:, :3]
-    is_known = np.isfinite(motion.sum(axis=(1, 2)) + source.effort[:, 0].sum(axis=1))
+    motion, effort = results.motion[:, :3], results.effort[:, 0]
+    is_known = np.isfinite(motion.sum(axis=(1, 2)) + effort.sum(axis=1))
     if not is_known.any():
         return None
     T, U = (np.full((len(motion), 2), np.nan) for _ in range(2))
-    T[is_known] = kinetic_energy(source.model, motion[is_known])
-    U[is_known] = potential_energy(source.model, motion[is_known, :2])
-    power = (source.motion[:, 1] * source.effort[:, 0]).sum(axis=1)
+    T[is_known] = kinetic_energy(model, motion[is_known])
+    U[is_known] = potential_energy(model, motion[is_known, :2])
+    power = (motion[:, 1] * effort).sum(axis=1)
     return EnergyBalance(T[:, 0], U[:, 0], power, T[:, 1] + U[:, 1])
 
 
-def energy_panels(source: Source, balance: EnergyBalance) -> list[Panel]:
+def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
     """Energies and power balance of the robot over time."""
-    t = source.times
     total = balance.kinetic + balance.potential
     energies = (
-        Curve('kinetic T', t, balance.kinetic),
-        Curve('potential U', t, balance.potential),
-        Curve('sum', t, total),
+        Curve('kinetic T', times, balance.kinetic),
+        Curve('potential U', times, balance.potential),
+        Curve('sum', times, total),
     )
     powers = (
-        Curve('joints q′ᵀQ', t, balance.power),
-        Curve('d/dt (T + U)', t, balance.rate),
-        Curve('difference', t, balance.other),
+        Curve('joints q′ᵀQ', times, balance.power),
+        Curve('d/dt (T + U)', times, balance.rate),
+        Curve('difference', times, balance.other),
     )
-    largest = float(np.nanmax(np.abs(balance.power)))
-    difference = float(np.nanmax(np.abs(balance.other)))
+    largest, difference = (
+        float(np.nanmax(np.abs(values))) for values in (balance.power, balance.other)
+    )
     return [
         Panel(
             'Energy', '', TIME_LABEL, 'energy [J]', energies,
-            note=f'kinetic at most {number(np.nanmax(balance.kinetic))} J; sum from '
-            f'{number(np.nanmin(total))} to {number(np.nanmax(total))} J',
+            notes=(
+                f'kinetic at most {number(np.nanmax(balance.kinetic))} J; sum from '
+                f'{number(np.nanmin(total))} to {number(np.nanmax(total))} J',
+            ),
         ),
         Panel(
             'Power balance', '', TIME_LABEL, 'power [W]', powers,
-            note=f'joints at most {number(largest)} W; difference at most '
-            f'{number(difference, 2)} W',
+            notes=(
+                f'joints at most {number(largest)} W; difference at most '
+                f'{number(difference, 2)} W',
+            ),
         ),
     ]  # fmt: skip
-
-
-def peak_share(values: Array, limits: Range) -> float:
-    """Share of a limit that the worst value uses: 1 on the limit, NaN if there is none.
-
-    Between a lower and an upper limit it is measured from the middle.
-    """
-    lower, upper = limits
-    if np.isfinite(lower) and np.isfinite(upper):
-        middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
-        distance = float(np.nanmax(np.abs(values - middle)))
-        return distance / half if half > 0.0 else (np.inf if distance > 0.0 else 1.0)
-    return np.nan
-
-
-def _over_time(
-    source: Source,
-    quantity: Quantity,
-    subject: str,
-    values: Array,
-    limits: Range,
-    violations: Iterable[Violation],
-) -> Panel:
-    marks = tuple(
-        (float(source.times[violation.sample]), violation.value)
-        for violation in violations
-        if violation.joint_name == subject
-    )
-    return Panel(
-        quantity.title,
-        subject,
-        TIME_LABEL,
-        f'{quantity.symbol or quantity.name} [{quantity.unit}]',
-        (Curve('', source.times, values),),
-        y_limits=limits,
-        marks=marks,
-        note=_note(values, limits, quantity.unit),
-    )
 
 
 def _note(values: Array, limits: Range, unit: str) -> str:
@@ -350,28 +284,3 @@ def _limit_note(values: Array, limits: Range, unit: str) -> str:
     if not np.isfinite(limits.upper):
         return text
     return f'{text}, {percent(peak_share(values, limits))} of ±{number(limits.upper)}'
-
-
-def percent(share: float) -> str:
-    """Write a share, so that what exceeds a limit reads as more than 100 %."""
-    if 1.0 < share < 1.0095:
-        return f'{100.0 * share:.{1 if share > 1.0009 else 4}f} %'
-    if share < 0.095:
-        return f'{100.0 * share:.2g} %'
-    return f'{100.0 * share:.0f} %'
-
-
-def _symmetric(limit: float) -> Range:
-    return Range(-float(limit), float(limit))
-
-
-def _of(violations: Iterable[Violation], quantity: str) -> tuple[Violation, ...]:
-    return tuple(violation for violation in violations if violation.quantity == quantity)
-
-
-def _limit(limits: MotorLimits | None, quantity: str, index: int) -> float:
-    return np.inf if limits is None else float(getattr(limits, quantity)[index])
-
-
-def _is_known(values: Array) -> bool:
-    return not np.isnan(values).all()

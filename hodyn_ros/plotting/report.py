@@ -1,43 +1,51 @@
 """A report on a motion as one HTML page: the robot, its limits, and pictures that can be zoomed.
 
 The page holds all that it needs, the library that draws the pictures included, and asks no server
-for anything. Names come from files of others: they are escaped in the page, and handed to the
-pictures not at all.
+for anything. Names come from files of others: the template (assets/report.html) escapes them, and
+they are handed to the pictures not at all.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from functools import partial
 from importlib.resources import files
-from string import Template
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.analysis.limits import MotionLimits, Violation, motion_limits
 from hodyn_ros.errors import MotionError
-from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.plotting import panels as make
-from hodyn_ros.plotting.checks import all_checks, all_violations, checked_violations
-from hodyn_ros.plotting.decimation import extreme_samples
-from hodyn_ros.plotting.markup import Markup, element, joined
-from hodyn_ros.plotting.panels import Panel
-from hodyn_ros.plotting.quantities import number
-from hodyn_ros.plotting.sections import (
-    checks_section,
-    header,
-    remarks_section,
-    robot_in_motion,
-    robot_section,
+from hodyn_ros.kinematics.joints import body_coordinates, body_poses
+from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
+from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.plotting.checks import all_checks, all_violations
+from hodyn_ros.plotting.labels import label_of, number, percent
+from hodyn_ros.plotting.panels import (
+    Panel,
+    energy_balance,
+    energy_panels,
+    motor_panels,
+    panels_over_time,
+    portrait_panels,
 )
-from hodyn_ros.plotting.skeleton import frames
-from hodyn_ros.plotting.source import Results, Source, checked_source
-from hodyn_ros.resources import optional_import_module
+from hodyn_ros.plotting.series import (
+    checked_results,
+    effort_series,
+    is_linear,
+    joint_of,
+    motion_series,
+    motor_series,
+)
+from hodyn_ros.resources import optional_import_module, package_version
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.assignment import Actuators
+    from hodyn_ros.actuators.limits import MotorLimits
+    from hodyn_ros.files import Results
 
 Array = NDArray[np.float64]
 
@@ -46,6 +54,7 @@ Array = NDArray[np.float64]
 _MOST_STRETCHES = 600
 _FEWEST_STRETCHES = 40
 _ALL_STRETCHES = 60_000
+_MOST_FRAMES = 200  # of the robot in motion
 
 
 def html_report(
@@ -64,8 +73,7 @@ def html_report(
 
     Parameters
     ----------
-    results : Results
-        Such as `hodyn_ros.io.Results`.
+    results : hodyn_ros.files.Results
     model : RobotModel
         Joints in any order.
     limits : MotionLimits, optional
@@ -96,122 +104,113 @@ def html_report(
     ActuatorError
         If limits of motors are given without actuators, or the motors differ.
     ResourceError
-        If Plotly is not installed.
+        If Plotly or Jinja2 is not installed.
     """
-    source = checked_source(results, model)
-    if source.motion.shape[1] < 3 or source.effort.shape[1] < 1:
+    results = checked_results(results, model)
+    if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
         raise MotionError(
             'A report needs positions, velocities, accelerations and efforts, but the results '
-            f'hold {source.motion.shape[1]} orders of the motion and {source.effort.shape[1]} of '
-            'the effort.'
+            f'hold {results.motion.shape[1]} orders of the motion and {results.effort.shape[1]} '
+            'of the effort.'
         )
-    bounds = motion_limits(model) if limits is None else limits
+    limits = motion_limits(model) if limits is None else limits
     if violations is None:
-        found = all_violations(source, bounds, actuators, motor_limits)
-    else:
-        found = checked_violations(source, violations)
-    checks = all_checks(source, bounds, motor_limits)
-    pictures = _Pictures(source)
-    sections = [
-        *checks_section(source, checks, found),
-        *remarks_section((*source.remarks, *remarks)),
-        *robot_section(source, bounds),
-    ]
-    beside = [
-        *_joints(source, bounds, found, pictures),
-        *_portraits(source, bounds, found, pictures),
-        *_motors(source, motor_limits, found, pictures),
-        *_energy(source, pictures),
-    ]
-    content = [
-        *sections,
-        element('div', robot_in_motion(source, bounds), element('div', *beside), class_='beside'),
-    ]
-    heading = title or f'{model.name}: {source.name}'
-    return _template('report.html').substitute(
-        title=element('x', heading)[3:-4],
+        violations = all_violations(results, model, limits, actuators, motor_limits)
+    _refuse_foreign(violations, len(results))
+    jinja2 = optional_import_module('jinja2', 'A report needs Jinja2', 'report')
+    plotly = optional_import_module('plotly.offline', 'A report needs Plotly', 'report')
+    page = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    page.policies['json.dumps_kwargs'] = {'separators': (',', ':'), 'allow_nan': False}
+    sections, panels = _pictures(results, model, limits, motor_limits, violations)
+    n_stretches = _n_stretches(panels)
+    text: str = page.from_string(_asset('report.html')).render(
+        title=title or f'{model.name}: {results.name}',
+        results=results,
+        model=model,
+        robot_file=robot_file,
+        version=package_version(),
+        now=datetime.now(timezone.utc),
+        start=datetime.fromtimestamp(results.start / 1e9, timezone.utc),
+        checks=all_checks(results, model, limits, motor_limits),
+        violations=violations,
+        limits=limits,
+        masses=model.M_body[:, 5, 5],
+        remarks=(*results.remarks, *remarks),
+        **sections,
+        n_stretches=n_stretches,
+        data={
+            'panels': [_data(panel, n_stretches) for panel in panels],
+            'robot': _frames(results, model, limits),
+        },
+        number=number,
+        percent=percent,
+        isfinite=np.isfinite,
+        joint_of=partial(joint_of, results),
+        label_of=lambda quantity, name: label_of(quantity, is_linear(results, model, name)),
         style=_asset('report.css'),
-        header=header(source, heading, checks, found, robot_file),
-        content=joined(content, '\n'),
-        footer=_footer(pictures),
-        pictures=pictures.json(frames(source, bounds)),
-        plotly=_harmless(_plotly()),
+        # A script cannot end the element that it stands in.
+        plotly=re.sub(r'<(?=/script|!--)', r'\\x3c', plotly.get_plotlyjs(), flags=re.IGNORECASE),
         script=_asset('report.js'),
     )
+    return text
 
 
-class _Pictures:
-    """Collects the pictures of a page, and writes their figures and their data."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._panels: list[Panel] = []
-
-    def grid(self, panels: Sequence[Panel], with_subject: bool, kind: str = '') -> Markup:
-        """Pictures side by side, as many as the window has room for."""
-        figures = [self._figure(panel, with_subject) for panel in panels]
-        return element('div', *figures, class_=f'pictures {kind}'.strip())
-
-    def _figure(self, panel: Panel, with_subject: bool) -> Markup:
-        number_ = len(self._panels)
-        self._panels.append(panel)
-        title = f'{panel.subject}: {panel.title}' if with_subject else panel.title
-        of = f' of {panel.subject}' if panel.subject else ''
-        spoken = f'{panel.title}{of}: {panel.note}'
-        if panel.marks:
-            spoken += '; exceeds its limit'
-        plot = element(
-            'div', class_='plot', data_picture=number_, role='img', aria_label=spoken
-        )
-        notes = panel.note.split('; ') if panel.is_portrait else [panel.note]
-        caption = element(
-            'figcaption',
-            element('strong', title),
-            element('span', joined(notes, Markup('<br>')), class_='quiet'),
-        )
-        return element(
-            'figure', caption, plot, class_='portrait' if panel.is_portrait else None
-        )
-
-    @property
-    def n_stretches(self) -> int:
-        """Stretches that every curve is divided into."""
-        n_curves = sum(len(panel.curves) * (2 if panel.is_portrait else 1)
-                       for panel in self._panels)  # fmt: skip
-        fitting = _ALL_STRETCHES // max(n_curves, 1)
-        return min(_MOST_STRETCHES, max(_FEWEST_STRETCHES, fitting))
-
-    @property
-    def n_shown(self) -> int:
-        """Most samples that a curve over time is drawn with."""
-        return min(len(self._source.times), 2 * self.n_stretches + 2)
-
-    @property
-    def n_samples(self) -> int:
-        """Samples of the motion."""
-        return len(self._source.times)
-
-    def json(self, robot: Mapping[str, Array | list[list[int]]]) -> str:
-        """Write the data of all pictures; no text in it can end the element that it stands in."""
-        n = self.n_stretches
-        data = {
-            'panels': [_panel_data(panel, n) for panel in self._panels],
-            'robot': {
-                name: _packed(value.ravel()) if isinstance(value, np.ndarray) else value
-                for name, value in robot.items()
-            },
-        }
-        return json.dumps(data, separators=(',', ':'), allow_nan=False).replace('<', r'\u003c')
+def _refuse_foreign(violations: Sequence[Violation], N: int) -> None:
+    for violation in violations:
+        if not 0 <= violation.sample < N:
+            raise MotionError(
+                f'The violation of {violation.quantity} by {violation.joint_name!r} is at sample '
+                f'{violation.sample}, but the results have {N} samples; give the violations of '
+                'the same motion.'
+            )
 
 
-def _panel_data(panel: Panel, n_stretches: int) -> dict[str, object]:
-    curves = []
-    for curve in panel.curves:
-        columns = np.stack([curve.x, curve.y], axis=-1) if panel.is_portrait else curve.y
-        shown = extreme_samples(columns, n_stretches, None if panel.is_portrait else curve.x)
-        curves.append(
-            {'name': curve.name, 'x': _packed(curve.x[shown]), 'y': _packed(curve.y[shown])}
-        )
+def _asset(name: str) -> str:
+    return (files('hodyn_ros.plotting') / 'assets' / name).read_text(encoding='utf-8')
+
+
+def _pictures(
+    results: Results, model: RobotModel, limits: MotionLimits, motor_limits: MotorLimits | None,
+    violations: Sequence[Violation],
+) -> tuple[dict[str, Any], list[Panel]]:  # fmt: skip
+    """Pictures of each section with their numbers, by the names of the template, and all."""
+    panels: list[Panel] = []
+
+    def numbered(more: Sequence[Panel]) -> list[tuple[int, Panel]]:
+        panels.extend(more)
+        return list(enumerate(more, start=len(panels) - len(more)))
+
+    times, names = results.times, model.joint_names
+    efforts = effort_series(results, model, limits)
+    series = (*motion_series(results, model, limits), *efforts)
+    motors = motor_panels(results, motor_series(results, model, motor_limits), violations)
+    balance = energy_balance(results, model)
+    sections = {
+        'joints': [
+            (name, numbered(panels_over_time(times, series, name, violations))) for name in names
+        ],
+        'portraits': numbered(
+            [panel for name in names for panel in portrait_panels(efforts, name, violations)]
+        ),
+        'motors': [(name, numbered(row)) for name, row in motors.items() if row],
+        'energy': numbered(energy_panels(times, balance) if balance else []),
+        'largest': balance and {
+            name: float(np.nanmax(np.abs(getattr(balance, name)))) for name in ('power', 'other')
+        },
+    }  # fmt: skip
+    return sections, panels
+
+
+def _n_stretches(panels: Sequence[Panel]) -> int:
+    """Stretches that every curve is divided into."""
+    n_curves = sum(len(panel.curves) * (1 + panel.is_portrait) for panel in panels)
+    return min(_MOST_STRETCHES, max(_FEWEST_STRETCHES, _ALL_STRETCHES // max(n_curves, 1)))
+
+
+def _data(panel: Panel, n_stretches: int) -> dict[str, object]:
+    """Everything that the script draws; no names are in it."""
     return {
         'portrait': panel.is_portrait,
         'xTitle': panel.x_label,
@@ -220,11 +219,18 @@ def _panel_data(panel: Panel, n_stretches: int) -> dict[str, object]:
         'yUnit': _unit(panel.y_label),
         'xRange': panel.x_range,
         'yRange': panel.y_range,
-        'xLimits': [_finite_or_none(limit) for limit in panel.x_limits],
-        'yLimits': [_finite_or_none(limit) for limit in panel.y_limits],
+        'xLimits': [limit if np.isfinite(limit) else None for limit in panel.x_limits],
+        'yLimits': [limit if np.isfinite(limit) else None for limit in panel.y_limits],
         'marks': panel.marks,
-        'curves': curves,
+        'curves': [
+            {'name': name, 'x': _packed(x), 'y': _packed(y)}
+            for name, x, y in panel.thinned(n_stretches)
+        ],
     }
+
+
+def _unit(label: str) -> str:
+    return label[label.rfind('[') + 1 : label.rfind(']')]
 
 
 def _packed(values: Array) -> dict[str, object]:
@@ -235,116 +241,38 @@ def _packed(values: Array) -> dict[str, object]:
     return {'first': first, 'offsets': base64.b64encode(offsets.tobytes()).decode('ascii')}
 
 
-def _joints(
-    source: Source, limits: MotionLimits, violations: Sequence[Violation], pictures: _Pictures
-) -> Iterator[Markup]:
-    yield element('h2', 'Joints', id='joints')
-    yield element(
-        'p',
-        'Dashed lines are limits; a cross marks where one is exceeded most. A limit far beyond '
-        'the curve is outside of the picture.',
-    )
-    yield element(
-        'p',
-        'Drag to zoom: all pictures follow in time. A double click shows all again.',
-        class_='screen quiet',
-    )
-    for joint, name in enumerate(source.model.joint_names):
-        yield element('h3', name, id=f'joint-{joint + 1}')
-        yield pictures.grid(make.joint_panels(source, joint, limits, violations), False)
+def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
+    """Skeleton of the robot at F instants that are evenly spaced in time.
+
+    ``times`` (F,), ``points`` (F, P, 3) in the base frame [m], ``lines``: two of the points and
+    the joint that moves what is between them (-1: none does), and ``shares`` (F, n): part of the
+    limit that the effort of each joint uses, NaN where that is not known.
+    """
+    times = results.times
+    instants = np.linspace(times[0], times[-1], min(_MOST_FRAMES, len(times)))
+    rows = np.unique(np.searchsorted(times, instants).clip(0, len(times) - 1))
+    with np.errstate(invalid='ignore', divide='ignore'):
+        shares = np.abs(results.effort[rows, 0]) / limits.effort
+    shares[:, ~np.isfinite(limits.effort)] = np.nan
+    points, lines = _skeleton(model, results.motion[rows, :1])
+    packed = {'times': times[rows], 'points': points, 'shares': shares}
+    return {'lines': lines, **{name: _packed(array.ravel()) for name, array in packed.items()}}
 
 
-def _portraits(
-    source: Source, limits: MotionLimits, violations: Sequence[Violation], pictures: _Pictures
-) -> Iterator[Markup]:
-    found = [
-        panel
-        for joint in range(source.model.n_joints)
-        if (panel := make.portrait_panel(source, joint, limits, violations))
-    ]
-    if found:
-        yield element('h2', 'Torque over its rate', id='portraits')
-        yield element(
-            'p',
-            'A drive that is limited in both must stay inside of the box. The dot is the '
-            'beginning.',
-        )
-        yield pictures.grid(found, True)
-
-
-def _motors(
-    source: Source,
-    limits: MotorLimits | None,
-    violations: Sequence[Violation],
-    pictures: _Pictures,
-) -> Iterator[Markup]:
-    rows = make.motor_panels(source, limits, violations)
-    if any(rows.values()):
-        yield element('h2', 'Motors', id='motors')
-        yield element(
-            'p',
-            'Quantities of the motors as the joints see them, behind the gears. The deflection '
-            'is how far a motor runs ahead of its joint.',
-        )
-        for name, row in rows.items():
-            if not row:
-                continue
-            yield element('h3', name)
-            several = len({panel.subject for panel in row}) > 1
-            yield pictures.grid(row, several)
-
-
-def _energy(source: Source, pictures: _Pictures) -> Iterator[Markup]:
-    balance = make.energy_balance(source)
-    if balance is None:
-        return
-    yield element('h2', 'Energy', id='energy')
-    power = float(np.nanmax(np.abs(balance.power)))
-    other = float(np.nanmax(np.abs(balance.other)))
-    text = (
-        'The power of all joints becomes kinetic and potential energy; the difference is what '
-        'friction takes and what the robot gives to whatever it touches. Here it is at most '
-        f'{number(other, 2)} W, beside a power of at most {number(power)} W.'
-    )
-    yield element('p', text)
-    yield pictures.grid(make.energy_panels(source, balance), False, 'wide')
-
-
-def _footer(pictures: _Pictures) -> Markup:
-    parts = []
-    if pictures.n_samples > pictures.n_shown:
-        parts.append(
-            f'Curves are drawn with at most {pictures.n_shown} of the {pictures.n_samples} '
-            'samples: the first, the last, and the lowest and highest of every one of '
-            f'{pictures.n_stretches} stretches, so that no peak is lost. Checks, tables and '
-            'captions use all samples.'
-        )
-    parts.append('Written by hodyn_ros. Pictures by plotly.js (MIT licence), which is included.')
-    return joined(element('p', part) for part in parts)
-
-
-def _unit(label: str) -> str:
-    return label[label.rfind('[') + 1 : label.rfind(']')]
-
-
-def _finite_or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _harmless(script: str) -> str:
-    """Script that cannot end the element that it stands in."""
-    return re.sub(r'<(?=/script|!--)', r'\\x3c', script, flags=re.IGNORECASE)
-
-
-def _plotly() -> str:
-    plotly = optional_import_module('plotly.offline', 'A report needs Plotly', 'report')
-    text: str = plotly.get_plotlyjs()
-    return text
-
-
-def _template(name: str) -> Template:
-    return Template(_asset(name))
-
-
-def _asset(name: str) -> str:
-    return (files('hodyn_ros.plotting') / 'assets' / name).read_text(encoding='utf-8')
+def _skeleton(model: RobotModel, motion: Array) -> tuple[Array, list[list[int]]]:
+    """Points (F, P, 3): the base, the origin of each body, and the far ends of the last ones."""
+    poses = body_poses(model, body_coordinates(model, motion)[:, 0])
+    moved_by = [-1, *model.coordinate.tolist()]
+    points = [np.zeros((len(motion), 3)), *(pose[:, :3, 3] for pose in poses)]
+    parents = model.parent.tolist()
+    lines = []
+    for body, parent in enumerate(parents):
+        start = 0 if parent == BASE else 1 + parent
+        lines.append([start, 1 + body, moved_by[start]])
+    for body in sorted(set(range(model.n_bodies)) - set(parents)):
+        ends = [frame.pose[:3, 3] for frame in model.links.values() if frame.body == body]
+        far = max(ends, key=lambda end: float(end @ end), default=np.zeros(3))
+        if far.any():
+            lines.append([1 + body, len(points), moved_by[1 + body]])
+            points.append(poses[body][:, :3, :3] @ far + poses[body][:, :3, 3])
+    return np.stack(points, axis=1), lines

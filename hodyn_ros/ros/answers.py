@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from hodyn_msgs.msg import (
@@ -16,17 +16,13 @@ from hodyn_msgs.msg import (
 )
 from hodyn_msgs.srv import ComputeInverseDynamics
 from numpy.typing import NDArray
+from rclpy.serialization import deserialize_message
+from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.limits import find_motor_violations
-from hodyn_ros.actuators.robot import MotorMotion, motor_motion
-from hodyn_ros.analysis.limits import (
-    MotionLimits,
-    find_position_violations,
-    find_violations,
-)
+from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.dynamics.wrenches import Wrench, continued
 from hodyn_ros.errors import (
     ActuatorError,
     HodynError,
@@ -34,12 +30,16 @@ from hodyn_ros.errors import (
     ModelError,
     MotionError,
     RequestError,
+    TrajectoryError,
     WrenchError,
 )
+from hodyn_ros.model.limits import find_position_violations, find_violations
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import (
     MOTION_FIELDS,
     NANOSECONDS,
+    TURN,
     continuous_order,
     effort_trajectory_message,
     flat,
@@ -50,13 +50,19 @@ from hodyn_ros.ros.conversions import (
     waypoints_from_message,
     wrench_from_message,
 )
-from hodyn_ros.ros.drives import Drives
-from hodyn_ros.ros.motors import motor_trajectory_message
-from hodyn_ros.ros.settings import Settings
-from hodyn_ros.ros.stiffness import requested_stiffness, stiffness_from_message
-from hodyn_ros.ros.wrenches import continued
-from hodyn_ros.trajectory.piecewise import BLOCK, Motion
-from hodyn_ros.trajectory.planning import MotionPlan, StartState, plan_motion
+from hodyn_ros.ros.diagnostics import reason, refusal_kind
+from hodyn_ros.ros.motors import (
+    motor_trajectory_message,
+    requested_stiffness,
+    stiffness_from_message,
+)
+from hodyn_ros.ros.robot import Robot, ready
+from hodyn_ros.ros.trajectories import Plan, PlannedMotion, Task
+from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion
+from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
+
+if TYPE_CHECKING:
+    from hodyn_ros.ros.node_settings import NodeSettings
 
 Array = NDArray[np.float64]
 
@@ -70,63 +76,110 @@ _DAMPER_STEP = 0.01
 _SHORTEST_STEP = 1e-6
 _LEAST_STEPS = 4  # in a segment between two waypoints
 
-_ERROR_CODES = (
-    (ModelError, Response.NO_MODEL),
-    (JointNameError, Response.INVALID_JOINTS),
-    (WrenchError, Response.INVALID_WRENCH),
-    (ActuatorError, Response.INVALID_ACTUATION),
-    (RequestError, Response.INVALID_REQUEST),
-    (HodynError, Response.INVALID_MOTION),
-)
+# Fields of a request that go with a trajectory.
+_OF_TRAJECTORIES = ('sample_times', 'sample_period', 'start_state', 'interpolation')
+
+_ERROR_CODES = {
+    ModelError: Response.NO_MODEL,
+    JointNameError: Response.INVALID_JOINTS,
+    WrenchError: Response.INVALID_WRENCH,
+    ActuatorError: Response.INVALID_ACTUATION,
+    RequestError: Response.INVALID_REQUEST,
+    HodynError: Response.INVALID_MOTION,  # any other one
+}
 
 
-class Robot(NamedTuple):
-    """Everything that follows from the robot description; replaced as a whole."""
-
-    model: RobotModel
-    limits: MotionLimits
-    description: str
-    drives: Drives | None = None
-
-
-def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
-    """Return the robot in use.
-
-    Parameters
-    ----------
-    robot : Robot or None
-    in_preparation : bool
-        Whether one is being made ready.
-
-    Raises
-    ------
-    ModelError
-        If there is none yet.
-    """
-    if robot is None:
-        raise ModelError(
-            'There is no robot model yet; '
-            + (
-                'the robot of the description that has arrived is being made ready.'
-                if in_preparation
-                else 'publish a valid URDF on the topic robot_description or set the parameter '
-                'robot_description.'
-            )
+def plan_trajectory(
+    robot: Robot | None, task: Task, settings: NodeSettings
+) -> tuple[Plan, JointEffortTrajectory]:
+    """Plan a trajectory and compute its whole answer; HodynError if it cannot be used."""
+    robot = ready(robot)
+    try:
+        message = deserialize_message(task.data, JointTrajectory)
+    except Exception as error:
+        raise TrajectoryError(f'The message cannot be unpacked: {error}') from error
+    names, known = robot.model.joint_names, task.known
+    waypoints = waypoints_from_message(message)
+    start = None
+    if known is not None:
+        motion = known.motion
+        if not known.in_progress:
+            motion = in_nearest_turn(robot.model, motion, waypoints)
+        seconds = (task.known_time - task.start) / NANOSECONDS
+        start = StartState(seconds, motion, known.in_progress)
+    kind, allow = settings.interpolation, settings.allow_partial_joints
+    plan = plan_motion(
+        waypoints, names, start=start, interpolation=kind, allow_partial_joints=allow
+    )
+    planned = PlannedMotion(names, plan.motion, task.start, plan.continuous_derivative)
+    if planned.last <= task.now:
+        raise TrajectoryError(
+            f'The trajectory ended {(task.now - planned.last) / NANOSECONDS:.3f} s ago; set the '
+            'stamp to the time at which it starts, or to zero for now.'
         )
-    return robot
+    # The whole answer first: a motion whose efforts cannot be computed never starts.
+    whole = _efforts_along(robot, planned, settings)
+    _describe_plan(whole, plan, robot)
+    if known is not None and start is not None and plan.motion.start_time == start.time:
+        whole.remarks = [*whole.remarks, f'The start state is the one {known.origin}.']
+    return Plan(task.number, planned, plan.remarks, plan.warnings), whole
 
 
-def sample_times(motion: Motion, period: float, max_samples: int) -> Array:
-    """Place the samples of a trajectory in time, the last one at its end.
+def refused_plan(task: Task, error: BaseException) -> Plan:
+    """Return what has become of a task that has failed."""
+    return Plan(task.number, None, error=reason(error), kind=refusal_kind(error))
 
-    Raises
-    ------
-    RequestError
-        If there would be more than `max_samples`.
+
+def exceeded_limits(message: JointEffortTrajectory, hint: str) -> tuple[str, ...]:
+    """Say how many limits a motion exceeds, and which one most; a hint says what to do."""
+    violations = message.limit_violations
+    if not violations:
+        return ()
+    worst = max(violations, key=lambda item: abs(item.value) / max(abs(item.limit), 1e-12))
+    count = 'a limit' if len(violations) == 1 else f'{len(violations)} limits, most of all one'
+    return (
+        f'The trajectory exceeds {count}: {worst.quantity} of {worst.joint_name} is '
+        f'{worst.value:.6g} at {worst.time_from_start:.3f} s, its limit {worst.limit:.6g}. {hint}',
+    )
+
+
+def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> Array:
+    """Motion (5, n) whose continuous joints are in the turn nearest to the first waypoint.
+
+    As with joint_trajectory_controller, such a joint takes the shorter way.
     """
+    motion = motion.copy()
+    for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
+        if kind == 'continuous' and name in waypoints.joint_names:
+            first = waypoints.positions[0, waypoints.joint_names.index(name)]
+            motion[0, j] += TURN * np.round((first - motion[0, j]) / TURN)
+    return motion
+
+
+def stop_answer(
+    robot: Robot, planned: PlannedMotion, settings: NodeSettings, remark: str
+) -> JointEffortTrajectory:
+    """Efforts along a motion that brings the robot to rest."""
+    message = _efforts_along(robot, planned, settings)
+    message.continuous_order = continuous_order(planned.continuous_derivative)
+    message.remarks = [remark]
+    return message
+
+
+def _efforts_along(
+    robot: Robot, planned: PlannedMotion, settings: NodeSettings
+) -> JointEffortTrajectory:
+    """Efforts along a motion, every trajectory_sample_period, without wrenches."""
+    motion, source = planned.motion, JointEffort.SOURCE_JOINT_TRAJECTORY
+    times = _sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
+    return effort_trajectory(robot, times, motion(times), (), planned.start, source, motion)
+
+
+def _sample_times(motion: PiecewiseMotion, period: float, max_samples: int) -> Array:
+    """Place the samples of a trajectory in time, the last one at its end."""
     intervals = int(np.ceil(min(motion.duration / period * (1.0 - 1e-9), 1e15)))
     _check_count(intervals + 1, max_samples)
-    times = motion.start_time + period * np.arange(intervals + 1)
+    times = motion.start_time + period * np.arange(intervals + 1.0)
     times[-1] = motion.end_time
     return times
 
@@ -146,30 +199,25 @@ def effort_trajectory(
     wrenches: Sequence[Wrench],
     stamp: int,
     source: int,
-    curve: Motion | None = None,
+    curve: PiecewiseMotion | None = None,
     stiffness: Sequence[StiffnessMotion] = (),
 ) -> JointEffortTrajectory:
-    """Efforts and violated limits of a sampled motion (N, K, n) as a message.
+    """Efforts and violated limits of a motion (N, K, n) at times (N,) [s], as a message.
 
-    Parameters
-    ----------
-    robot : Robot
-    times : ndarray, shape (N,)
-        [s]
-    motion : ndarray, shape (N, K, n)
-    wrenches : sequence of Wrench
-    stamp : int
-        [ns]
-    source : int
-        One of JointEffort.SOURCE_*.
-    curve : Motion, optional
-        From which the motion is sampled; its limits are looked at between the samples too.
-    stiffness : sequence of StiffnessMotion, optional
-        Of joints that can choose it; what is not given is that of the parameters.
+    The limits of the curve from which it is sampled are looked at between the samples too. The
+    stiffness that is not given is that of the parameters.
     """
     effort = inverse_dynamics(robot.model, motion, wrenches)
     message = effort_trajectory_message(robot.model, times, motion, effort, stamp, source)
-    in_motors = _add_motors(message, robot, times, motion, effort, wrenches, curve, stiffness)
+    in_motors: list[LimitViolation] = []
+    if robot.drives is not None:
+        drives, known = robot.drives, None if wrenches else curve
+        motors = _motors(robot, times, motion, effort, known, stiffness)
+        message.motors = motor_trajectory_message(drives.actuators, times, motors)
+        found = find_motor_violations(drives.actuators, drives.limits, motors)
+        in_motors = [violation_message(item, times[item.sample]) for item in found]
+    elif stiffness:
+        stiffness_from_message(stiffness[0], ())
     if curve is not None:
         times, motion, effort = _with_more_looks(robot, curve, times, motion, effort, wrenches)
     violations = find_violations(robot.model, robot.limits, motion, effort)
@@ -179,76 +227,45 @@ def effort_trajectory(
     return message
 
 
-def _add_motors(
-    message: JointEffortTrajectory,
+def _motors(
     robot: Robot,
     times: Array,
     motion: Array,
     effort: Array,
-    wrenches: Sequence[Wrench],
-    curve: Motion | None,
+    curve: PiecewiseMotion | None,
     stiffness: Sequence[StiffnessMotion],
-) -> list[LimitViolation]:
-    """Say what the motors do, and return the limits that they exceed."""
-    drives = robot.drives
-    if drives is None:
-        if stiffness:
-            stiffness_from_message(stiffness[0], ())
-        return []
-    given = requested_stiffness(stiffness, drives.stiffness, times)
-    wanted = {**drives.default_stiffness((len(times),)), **given}
-    if curve is None or wrenches:
-        motors = motor_motion(
-            drives.actuators, motion, effort, stiffness=wanted, times=times, order=None
-        )
-    else:
-        motors = _motors_on_curve(robot.model, drives.actuators, curve, times, wanted)
-    message.motors = motor_trajectory_message(drives.actuators, times, motors)
-    return [
-        violation_message(violation, times[violation.sample])
-        for violation in find_motor_violations(drives.actuators, drives.limits, motors)
-    ]
-
-
-def _motors_on_curve(
-    model: RobotModel,
-    actuators: Actuators,
-    curve: Motion,
-    times: Array,
-    stiffness: Mapping[str, Array],
 ) -> MotorMotion:
-    """Motors at some instants of a motion that is known in between."""
-    instants, chosen = times, slice(None)
+    """Motors at some instants of a motion, which may be known in between."""
+    drives, instants = robot.drives, times
+    assert drives is not None
+    actuators = drives.actuators
+    wanted = {
+        **drives.default_stiffness((len(times),)),
+        **requested_stiffness(stiffness, drives.stiffness, times),
+    }
+    if curve is None:
+        return motor_motion(actuators, motion, effort, stiffness=wanted, times=times, order=None)
     if any(item.actuator.needs_times for item in actuators.driven):
         # Joints with dampers remember all of the motion, not only what is asked for.
         instants = _steps(curve, times)
-        chosen = np.searchsorted(instants, times)
-        stiffness = {
+        wanted = {
             name: np.stack([np.interp(instants, times, row) for row in series.T], axis=-1)
-            for name, series in stiffness.items()
+            for name, series in wanted.items()
         }
     # With the fifth derivative the torques of the motors have a rate.
     motion = curve(instants, len(MOTION_FIELDS))
-    motors = motor_motion(
-        actuators,
-        motion,
-        inverse_dynamics(model, motion),
-        stiffness=stiffness,
-        times=instants,
-    )
+    effort = inverse_dynamics(robot.model, motion)
+    motors = motor_motion(actuators, motion, effort, stiffness=wanted, times=instants)
+    chosen = np.searchsorted(instants, times)
     return MotorMotion(*(values[chosen] for values in motors))
 
 
-def _steps(curve: Motion, times: Array) -> Array:
+def _steps(curve: PiecewiseMotion, times: Array) -> Array:
     """Instants from the start of a motion to the last of `times`, which are among them."""
     knots = curve.times
     counts = np.ceil(np.diff(knots) / _DAMPER_STEP).clip(_LEAST_STEPS).astype(int)
-    between = np.concatenate(
-        [
-            np.linspace(start, end, count, endpoint=False)
-            for start, end, count in zip(knots, knots[1:], counts)
-        ]
-    )
+    pieces = zip(knots, knots[1:], counts)
+    between = np.concatenate([np.linspace(*piece, endpoint=False) for piece in pieces])
     # What lies beside a wanted instant would only add its rounding.
     padded = np.concatenate([[-np.inf], times, [np.inf]])
     place = np.searchsorted(times, between)
@@ -257,23 +274,20 @@ def _steps(curve: Motion, times: Array) -> Array:
     return np.sort(np.concatenate([between, times]))
 
 
-def describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot) -> None:
+def _describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot) -> None:
     """Add what is known of the motion as a whole, its farthest positions among it."""
+    order = continuous_order(plan.continuous_derivative)
     message.interpolation = plan.interpolation
-    message.continuous_order = min(
-        continuous_order(plan.continuous_derivative), message.valid_order
-    )
+    message.continuous_order = min(order, message.valid_order)
     message.deviation_from_jtc = flat(plan.deviation_from_jtc)
     message.remarks = [*plan.remarks, *plan.warnings]
     extremes, names = plan.extremes, robot.model.joint_names
     times = np.stack([extremes.lowest_time, extremes.highest_time])
-    farthest = find_position_violations(
-        robot.model, robot.limits, np.stack([extremes.lowest, extremes.highest])
-    )
+    positions = np.stack([extremes.lowest, extremes.highest])
     message.limit_violations = [
         *(
             violation_message(item, times[item.sample, names.index(item.joint_name)])
-            for item in farthest
+            for item in find_position_violations(robot.model, robot.limits, positions)
         ),
         *(item for item in message.limit_violations if item.quantity != 'position'),
     ]
@@ -281,16 +295,13 @@ def describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robot
 
 def _with_more_looks(
     robot: Robot,
-    curve: Motion,
+    curve: PiecewiseMotion,
     times: Array,
     motion: Array,
     effort: Array,
     wrenches: Sequence[Wrench],
 ) -> tuple[Array, Array, Array]:
-    """Return times, motion and efforts with the worst of more samples in segments with few.
-
-    They are looked at in blocks, of which only what exceeds a limit most is kept.
-    """
+    """Return times, motion and efforts with the worst of more samples in segments with few."""
     knots = curve.times
     few = np.flatnonzero(np.diff(np.searchsorted(times, knots)) < _LOOKS)
     x = (np.arange(_LOOKS) + 0.5) / _LOOKS
@@ -312,36 +323,25 @@ def _with_more_looks(
 
 
 def answer(
-    robot: Robot | None,
-    request: ComputeInverseDynamics.Request,
-    settings: Settings,
-    expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
+    robot: Robot | None, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> ComputeInverseDynamics.Response:
     """Return the response to a service request; bad requests are answered, never raised."""
-    response = Response()
     try:
         robot = ready(robot)
-        response.effort_trajectory, warnings = _requested(
-            robot, request, settings, expect_wrenches
-        )
+        message, warnings = _requested(robot, request, settings)
     except HodynError as error:
-        response.success = False
-        response.error_code = next(
-            code for kind, code in _ERROR_CODES if isinstance(error, kind)
-        )
-        response.message = str(error)
-    else:
-        response.success = True
-        response.error_code = Response.SUCCESS
-        response.warnings = [*robot.model.warnings, *warnings]
-    return response
+        code = next(_ERROR_CODES[kind] for kind in _ERROR_CODES if isinstance(error, kind))
+        return Response(success=False, error_code=code, message=str(error))
+    return Response(
+        success=True,
+        error_code=Response.SUCCESS,
+        effort_trajectory=message,
+        warnings=[*robot.model.warnings, *warnings],
+    )
 
 
 def _requested(
-    robot: Robot,
-    request: ComputeInverseDynamics.Request,
-    settings: Settings,
-    expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
+    robot: Robot, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
     has_trajectory = bool(request.trajectory.points or request.trajectory.joint_names)
     has_motion = bool(request.motion)
@@ -351,47 +351,36 @@ def _requested(
             + ('both a trajectory and motion samples' if has_motion else 'no motion')
             + '; fill exactly one of trajectory and motion.'
         )
-    plan = None
+    plan = curve = None
     if has_trajectory:
         plan = _requested_plan(robot.model, request, settings)
-        times = _requested_times(request, plan.motion, settings)
-        motion = plan.motion(times)
+        curve = plan.motion
+        times = _requested_times(request, curve, settings)
+        motion = curve(times)
         stamp = nanoseconds(request.trajectory.header.stamp)
         source = JointEffort.SOURCE_JOINT_TRAJECTORY
     else:
-        _check_motion_alone(request)
+        given = [name for name in _OF_TRAJECTORIES if getattr(request, name)]
+        if given:
+            raise RequestError(
+                f'{listed(given)}: for a trajectory; motion samples are computed as they are, '
+                'leave it empty.'
+            )
         _check_count(len(request.motion), settings.max_samples)
         times, motion, stamp = _motion_samples(robot.model, request.motion)
         source = JointEffort.SOURCE_JOINT_MOTION
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
-    expect_wrenches(robot.model, wrenches)
-    if plan is None:
-        message = effort_trajectory(
-            robot, times, motion, wrenches, stamp, source, stiffness=request.stiffness
-        )
-        return message, ()
     message = effort_trajectory(
-        robot, times, motion, wrenches, stamp, source, plan.motion, request.stiffness
+        robot, times, motion, wrenches, stamp, source, curve, request.stiffness
     )
-    describe_plan(message, plan, robot)
+    if plan is None:
+        return message, ()
+    _describe_plan(message, plan, robot)
     return message, plan.warnings
 
 
-def _check_motion_alone(request: ComputeInverseDynamics.Request) -> None:
-    if len(request.sample_times) or request.sample_period:
-        raise RequestError(
-            'sample_period and sample_times hold for a trajectory; motion samples are computed '
-            'as they are, leave both empty.'
-        )
-    if request.start_state or request.interpolation:
-        raise RequestError(
-            'start_state and interpolation hold for a trajectory; leave both empty with motion '
-            'samples.'
-        )
-
-
 def _requested_plan(
-    model: RobotModel, request: ComputeInverseDynamics.Request, settings: Settings
+    model: RobotModel, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> MotionPlan:
     n_points = len(request.trajectory.points)
     if n_points > settings.max_trajectory_points:
@@ -413,17 +402,14 @@ def _requested_plan(
 
 
 def _requested_times(
-    request: ComputeInverseDynamics.Request,
-    motion: Motion,
-    settings: Settings,
+    request: ComputeInverseDynamics.Request, motion: PiecewiseMotion, settings: NodeSettings
 ) -> Array:
     if not len(request.sample_times):
         period = request.sample_period
         if not (np.isfinite(period) and period >= 0.0):
             raise RequestError(f'sample_period is {period}, expected a positive number or zero.')
-        return sample_times(
-            motion, period or settings.trajectory_sample_period, settings.max_samples
-        )
+        period = period or settings.trajectory_sample_period
+        return _sample_times(motion, period, settings.max_samples)
     if request.sample_period:
         raise RequestError('Give sample_period or sample_times, not both.')
     _check_count(len(request.sample_times), settings.max_samples)
@@ -455,8 +441,8 @@ def _motion_samples(
             )
     stamps = [nanoseconds(message.header.stamp) for message in messages]
     times = np.array([(stamp - stamps[0]) / NANOSECONDS for stamp in stamps])
-    if np.any(np.diff(times) <= 0.0):
-        index = int((np.diff(times) <= 0.0).argmax()) + 1
+    if np.any(behind := np.diff(times) <= 0.0):
+        index = int(behind.argmax()) + 1
         raise MotionError(
             f'The stamps of the motion samples do not increase: sample {index} lies '
             f'{times[index] - times[index - 1]} s behind the one before.'
@@ -469,18 +455,18 @@ def _requested_wrenches(
 ) -> list[Wrench]:
     series: dict[tuple[str, str, str], list[Array]] = {}
     for message in messages:
-        *key, values = wrench_from_message(message)
-        series.setdefault(tuple(key), []).append(values)
+        link, expressed_in, acting, values = wrench_from_message(message)
+        series.setdefault((link, expressed_in, acting), []).append(values)
     wrenches = []
     # In the same order every time, since each order has its own compiled code.
-    for (link, expressed_in, acting), values in sorted(series.items()):
-        if len(values) == 1:
-            sampled = continued(values[0], times - times[0])
-        elif len(values) == len(times):
-            sampled = np.array(values)
+    for (link, expressed_in, acting), given in sorted(series.items()):
+        if len(given) == 1:
+            sampled = continued(given[0], times - times[0])
+        elif len(given) == len(times):
+            sampled = np.array(given)
         else:
             raise WrenchError(
-                f'There are {len(values)} wrenches on {link!r} ({expressed_in}, {acting}) for '
+                f'There are {len(given)} wrenches on {link!r} ({expressed_in}, {acting}) for '
                 f'{len(times)} samples; expected one, or one per sample.'
             )
         wrenches.append(Wrench(link, sampled[:, :orders], expressed_in, acting))

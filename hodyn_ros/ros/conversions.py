@@ -1,14 +1,15 @@
-"""Messages to arrays and back.
+"""Messages to arrays and back, and what the first bytes of a message say.
 
-The only place where wrenches change between the order of the messages (force, torque) and that of
-the mathematics (moment, force).
+Here alone wrenches change from the order of the messages (force, torque) to (moment, force).
 """
 
 from __future__ import annotations
 
 import array
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -24,12 +25,13 @@ from hodyn_msgs.msg import (
 from numpy.typing import NDArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.analysis.limits import Violation
+from hodyn_ros.checks import first_not_finite
 from hodyn_ros.errors import MotionError, TrajectoryError, WrenchError
+from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.estimator import Estimate
-from hodyn_ros.trajectory.waypoints import Waypoints
+from hodyn_ros.trajectory.planning import Waypoints
 
 Array = NDArray[np.float64]
 
@@ -38,6 +40,7 @@ MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
 HIGHEST_EFFORT_ORDER = len(EFFORT_FIELDS) - 1
 _FEWEST_MOTION_FIELDS = 3
+TURN = 2.0 * np.pi
 
 _EXPRESSIONS = {
     WrenchMotion.BODY: 'body',
@@ -52,25 +55,9 @@ _LATEST = (2**31 - 1 - 10**6) * NANOSECONDS
 
 
 def nanoseconds(time: Time) -> int:
-    """Time message as integer nanoseconds.
-
-    Raises
-    ------
-    MotionError
-        If the message is not a valid time, or one too late to be followed by a motion.
-    """
-    return checked_time(time.sec, time.nanosec)
-
-
-def checked_time(seconds: int, nanosec: int) -> int:
-    """Integer nanoseconds from the two fields of a time message.
-
-    Raises
-    ------
-    MotionError
-        As `nanoseconds` does.
-    """
-    value = seconds * NANOSECONDS + nanosec
+    """Time message as integer nanoseconds; MotionError if it is none that a motion can follow."""
+    seconds, nanosec = time.sec, time.nanosec
+    value: int = seconds * NANOSECONDS + nanosec
     if not (nanosec < NANOSECONDS and 0 <= value <= _LATEST):
         raise MotionError(
             f'The stamp is {seconds} s and {nanosec} ns; expected nanoseconds below 10^9 and a '
@@ -87,28 +74,18 @@ def time_message(nanoseconds: int) -> Time:
 # Streams use the same names in every message. What does not fit is not kept.
 @lru_cache(maxsize=64)
 def _order(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
-    """Find the indices that bring values from one order of names into another; None: the same.
-
-    Raises
-    ------
-    JointNameError
-        If the names are not the wanted ones.
-    """
+    """Find the indices that bring values from one order of names into another; None: the same."""
     return None if names == wanted else joint_order(names, wanted)
 
 
 def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
     """Motion of shape (K, n) in model order, K from 3 to 5 as many orders as the message holds.
 
-    Raises
-    ------
-    JointNameError
-        If the names are not those of the model.
-    MotionError
-        If a field has the wrong length, a needed one is empty or a value is not finite.
+    HodynError if the names are not those of the model, a field has the wrong length, a needed one
+    is empty or a value is not finite.
     """
     order = _order(tuple(message.joint_names), model.joint_names)
-    n = model.n_joints
+    n = len(model.joint_names)
     rows = []
     empty = ''
     for index, name in enumerate(MOTION_FIELDS):
@@ -127,32 +104,36 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
                 'ones.'
             )
         if len(values) != n:
-            raise MotionError(
-                f'JointMotion: {name} has {len(values)} values, expected {n}, one for each of '
-                'joint_names.'
-            )
+            raise _wrong_length('JointMotion', name, len(values), n)
         rows.append(values)
     motion = np.array(rows)
     if order is not None:
         motion = motion[:, order]
     if not np.isfinite(motion).all():
-        k, joint = np.argwhere(~np.isfinite(motion))[0]
-        raise MotionError(
-            f'JointMotion: {MOTION_FIELDS[k]} of joint {model.joint_names[joint]!r} is '
-            f'{motion[k, joint]}; all values must be finite.'
-        )
+        names = model.joint_names
+        raise MotionError(not_finite('JointMotion', MOTION_FIELDS, names, motion))
     return motion
 
 
-def state_from_message(model: RobotModel, message: JointMotion) -> Array:
-    """State of shape (5, n) in model order; what is empty is zero.
+def _wrong_length(what: str, name: str, given: int, expected: int) -> MotionError:
+    return MotionError(
+        f'{what}: {name} has {given} values, expected {expected}, one for each of joint_names.'
+    )
 
-    Raises
-    ------
-    JointNameError
-        If the names are not those of the model.
-    MotionError
-        If there are no positions, a field has the wrong length or a value is not finite.
+
+def not_finite(what: str, fields: Sequence[str], joints: Sequence[str], values: Array) -> str:
+    """Sentence on the first value that is not finite, of fields (rows) and joints (columns)."""
+    row, joint = first_not_finite(values) or (0, 0)
+    return (
+        f'{what}: {fields[row]} of joint {joints[joint]!r} is {values[row, joint]}; all values '
+        'must be finite.'
+    )
+
+
+def state_from_message(model: RobotModel, message: JointMotion) -> Array:
+    """State of shape (5, n) in model order; what is empty is zero, but the positions.
+
+    HodynError as from `motion_from_message`.
     """
     order = model.joint_order(message.joint_names)
     state = np.zeros((len(MOTION_FIELDS), len(order)))
@@ -161,28 +142,15 @@ def state_from_message(model: RobotModel, message: JointMotion) -> Array:
         if len(values) == 0 and k > 0:
             continue
         if len(values) != len(order):
-            raise MotionError(
-                f'start_state: {name} has {len(values)} values, expected {len(order)}, one for '
-                'each of joint_names.'
-            )
+            raise _wrong_length('start_state', name, len(values), len(order))
         state[k] = np.asarray(values, dtype=np.float64)[order]
-    if not np.all(np.isfinite(state)):
-        k, joint = np.argwhere(~np.isfinite(state))[0]
-        raise MotionError(
-            f'start_state: {MOTION_FIELDS[k]} of joint {model.joint_names[joint]!r} is '
-            f'{state[k, joint]}; all values must be finite.'
-        )
+    if not np.isfinite(state).all():
+        raise MotionError(not_finite('start_state', MOTION_FIELDS, model.joint_names, state))
     return state
 
 
 def waypoints_from_message(message: JointTrajectory) -> Waypoints:
-    """Waypoints of a trajectory in the order of the message.
-
-    Raises
-    ------
-    TrajectoryError
-        If there are no points or the arrays of a point have the wrong length.
-    """
+    """Waypoints of a trajectory in the order of the message; TrajectoryError if they are none."""
     names, points = tuple(message.joint_names), message.points
     if not names:
         raise TrajectoryError('JointTrajectory: joint_names is empty.')
@@ -224,13 +192,7 @@ def _rows(
 
 
 def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
-    """Link, expression, direction of action and values (3, 6) of a wrench message.
-
-    Raises
-    ------
-    WrenchError
-        If a constant is unknown or a value is not finite.
-    """
+    """Link, expression, direction of action and values (3, 6) of a message, or WrenchError."""
     link = message.header.frame_id
     for field, choices in (('expressed_in', _EXPRESSIONS), ('acting', _ACTINGS)):
         given = getattr(message, field)
@@ -239,12 +201,8 @@ def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
             raise WrenchError(
                 f'WrenchMotion on {link!r}: {field} is {given}, expected one of {names}.'
             )
-    values = np.array(
-        [
-            moment_force(wrench)
-            for wrench in (message.wrench, message.wrench_dot, message.wrench_ddot)
-        ]
-    )
+    wrenches = message.wrench, message.wrench_dot, message.wrench_ddot
+    values = np.array([moment_force(wrench) for wrench in wrenches])
     if not np.all(np.isfinite(values)):
         raise WrenchError(f'WrenchMotion on {link!r}: all values must be finite.')
     return link, _EXPRESSIONS[message.expressed_in], _ACTINGS[message.acting], values
@@ -267,14 +225,7 @@ def continuous_order(continuous_derivative: int) -> int:
 
 
 class EffortWriter:
-    """Writes efforts of single instants into one message, which is used again and again.
-
-    Making a message costs more than computing what it holds.
-
-    Parameters
-    ----------
-    model : RobotModel
-    """
+    """Writes efforts into one message again and again: making one costs more than they do."""
 
     def __init__(self, model: RobotModel) -> None:
         self._message = JointEffort(joint_names=list(model.joint_names))
@@ -290,22 +241,7 @@ class EffortWriter:
         deviations: Array | None = None,
         delay: float = 0.0,
     ) -> JointEffort:
-        """Message that is valid until the next one is written.
-
-        Parameters
-        ----------
-        effort : ndarray, shape (orders, n)
-        stamp : int
-            [ns]
-        source : int
-            One of JointEffort.SOURCE_*.
-        continuous : int
-            Highest derivative of the effort that is continuous.
-        deviations : ndarray, shape (orders, n), optional
-            Standard deviations of the effort.
-        delay : float, optional
-            [s]
-        """
+        """Message of efforts (orders, n) with deviations [ns, s], valid until the next one."""
         message, empty = self._message, self._empty
         time = message.header.stamp
         time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
@@ -313,8 +249,8 @@ class EffortWriter:
         for order, name in enumerate(EFFORT_FIELDS):
             is_there = order < orders
             setattr(message, name, flat(effort[order]) if is_there else empty)
-            is_there = is_there and deviations is not None
-            setattr(message, f'{name}_std', flat(deviations[order]) if is_there else empty)
+            std = flat(deviations[order]) if is_there and deviations is not None else empty
+            setattr(message, f'{name}_std', std)
         message.valid_order = orders - 1
         message.continuous_order = min(continuous, orders - 1)
         message.source = source
@@ -338,12 +274,7 @@ def motion_estimate_message(model: RobotModel, estimate: Estimate) -> MotionEsti
 
 
 def effort_trajectory_message(
-    model: RobotModel,
-    times: Array,
-    motion: Array,
-    effort: Array,
-    stamp: int,
-    source: int,
+    model: RobotModel, times: Array, motion: Array, effort: Array, stamp: int, source: int
 ) -> JointEffortTrajectory:
     """Motion (N, K, n) and efforts (N, K-2, n) as a message; `stamp` in nanoseconds."""
     message = JointEffortTrajectory()
@@ -370,3 +301,55 @@ def violation_message(violation: Violation, time: float) -> LimitViolation:
         limit=violation.limit,
         time_from_start=float(time),
     )
+
+
+# Unpacking makes a Python object of every point and every name; for some messages that costs
+# seconds and gigabytes. Their beginning says enough to refuse them. Source: OMG, DDS
+# Interoperability Wire Protocol, CDR encapsulation; plain CDR aligns every value to its size.
+_ENCAPSULATION = 4  # bytes before the content, from which alignment counts
+
+# The joint names stand before the number of points. Nobody has so many joints.
+MOST_NAMES = 4096
+
+
+class TrajectoryHead(NamedTuple):
+    """Beginning of a serialized trajectory."""
+
+    stamp: Time
+    n_names: int
+    n_points: int | None
+    """None if there are too many names to look behind them."""
+
+
+def trajectory_head(data: bytes) -> TrajectoryHead:
+    """Read the stamp and the sizes of a serialized trajectory_msgs/JointTrajectory.
+
+    ValueError if the message is too short or has another encapsulation than plain CDR.
+    """
+    if len(data) < _ENCAPSULATION or data[0] != 0 or data[1] not in (0, 1):
+        raise ValueError('the message is not in plain CDR')
+    order = '<' if data[1] else '>'
+    try:
+        sec, nanosec = struct.unpack_from(order + 'iI', data, _ENCAPSULATION)
+        stamp = Time(sec=sec, nanosec=nanosec)
+        position = _behind_string(data, order, _ENCAPSULATION + 8)
+        n_names, position = _count(data, order, position)
+        if n_names > MOST_NAMES:
+            return TrajectoryHead(stamp, n_names, None)
+        for _ in range(n_names):
+            position = _behind_string(data, order, position)
+        n_points, _ = _count(data, order, position)
+    except struct.error as error:
+        raise ValueError('the message is cut off') from error
+    return TrajectoryHead(stamp, n_names, n_points)
+
+
+def _count(data: bytes, order: str, position: int) -> tuple[int, int]:
+    """Aligned 32-bit number and the position behind it."""
+    position += -(position - _ENCAPSULATION) % 4
+    return struct.unpack_from(order + 'I', data, position)[0], position + 4
+
+
+def _behind_string(data: bytes, order: str, position: int) -> int:
+    length, position = _count(data, order, position)
+    return position + length

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import math
 import os
-import statistics
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from rclpy.node import Node
 from rclpy.qos import QoSCompatibility, qos_check_compatible
 from rclpy.subscription import Subscription
-from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from hodyn_ros.errors import HodynError, JointNameError, SizeError, StaleError
-from hodyn_ros.ros.alarm import ERROR, OK, STALE, WARN, Alarm, Cause
-from hodyn_ros.ros.answers import Robot
 
-QUIET_TIME = 3.0
-"""Time without a cause after which a level falls [s]."""
+if TYPE_CHECKING:
+    from hodyn_ros.ros.robot import Robot
 
-# An input has a rate once this many of its intervals are known, and has stopped after a silence of
-# many usual intervals that is also much longer than the longest of them.
-_INTERVALS = 20
-_FEWEST_INTERVALS = 10
-_USUAL_INTERVALS = 10.0
-_LONGEST_INTERVALS = 3.0
+OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
+
+# By severity, which is not the order of their numbers: silence is less than a failure.
+_SEVERITY = (OK, WARN, STALE, ERROR)
+
+QUIET_TIME = 3.0  # s, without a cause, after which a level falls
+
+# An input has a rate once this many of its intervals are known, and has stopped after a silence
+# that is many times the longest of the last ones.
+_INTERVALS, _FEWEST_INTERVALS = 20, 10
+_LONGEST_INTERVALS = 10.0
 
 # Of an interval, at most so many latenesses are looked at. A larger share of samples left out is
 # worth a warning: now and then one is, on every machine.
@@ -38,42 +41,32 @@ _LEFT_OUT = 0.01
 # Name of a node that the middleware knows by its publishers only, for a moment.
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 
+# Why an input is refused.
 REFUSALS = ('too large', 'invalid', 'unknown joints', 'stale', 'busy', 'internal')
-"""Why an input is refused."""
 
-_PROCESS_LEVELS = {'off': OK, 'running': OK, 'starting': WARN, 'ended': ERROR}
-"""States of the planning process."""
+LOST, MISSED = 'lost by the middleware', 'missed samples of the stream'
+_BEYOND = 'samples beyond the limit of'
+
+# What is counted of an input and worth a warning.
+_WARNINGS = {
+    'left out': 'samples were left out, newer ones had come',
+    LOST: 'samples were lost by the middleware',
+    'dropped late samples': 'samples came too late',
+    'gaps': 'there was a gap between samples',
+}
+
+_KINDS = ((JointNameError, 'unknown joints'), (SizeError, 'too large'), (StaleError, 'stale'))
 
 
-def refusal_kind(error: Exception) -> str:
+def refusal_kind(error: BaseException) -> str:
     """Kind of refusal that an error stands for: one of `REFUSALS`."""
-    for kind, name in (
-        (JointNameError, 'unknown joints'),
-        (SizeError, 'too large'),
-        (StaleError, 'stale'),
-    ):
-        if isinstance(error, kind):
-            return name
-    return 'invalid' if isinstance(error, HodynError) else 'internal'
+    other = 'invalid' if isinstance(error, HodynError) else 'internal'
+    return next((name for kind, name in _KINDS if isinstance(error, kind)), other)
 
 
-def missed_ticks(previous: int, now: int, period: int) -> int:
-    """Count the ticks of a timer that were due between two that came.
-
-    Parameters
-    ----------
-    previous, now : int
-        Times of the two, by the clock of the timer [ns].
-    period : int
-        [ns]
-
-    Returns
-    -------
-    int
-        0 if they follow each other, or if time ran back.
-    """
-    # A tick may come late by up to half a period without one being missed.
-    return max((2 * (now - previous) + period) // (2 * period) - 1, 0)
+def reason(error: BaseException) -> str:
+    """Return what is said of an error to those who have asked."""
+    return str(error) if isinstance(error, HodynError) else f'Internal error: {error!r}'
 
 
 def resident_memory(pid: int | None = None) -> int | None:
@@ -85,393 +78,307 @@ def resident_memory(pid: int | None = None) -> int | None:
         return None
 
 
+def _full_name(info: Any) -> str:
+    return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+
+
 def publisher_names(node: Node, topic: str) -> list[str]:
     """Fully qualified names of the nodes that publish a topic, one for each publisher."""
     infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
     return sorted(map(_full_name, infos))
 
 
-def _full_name(info: TopicEndpointInfo) -> str:
-    return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
-
-
 def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
     """Why some publishers of a topic are not heard, in words."""
-    found = []
+    found, topic = [], subscription.topic_name
     package, part, *_ = subscription.msg_type.__module__.split('.')
     kind = f'{package}/{part}/{subscription.msg_type.__name__}'
-    for info in node.get_publishers_info_by_topic(subscription.topic_name):
+    for info in node.get_publishers_info_by_topic(topic):
         fit, reason = qos_check_compatible(info.qos_profile, subscription.qos_profile)
         if info.topic_type != kind:
             reason = f'it sends {info.topic_type}, expected {kind}'
         elif fit != QoSCompatibility.ERROR:
-            reason = ''
-        if not reason or info.node_name == _UNKNOWN:
             continue
-        reason = reason.removeprefix('ERROR: ').rstrip('; ')
-        found.append(
-            f'{_full_name(info)} publishes {subscription.topic_name} unheard: {reason}'
-        )
+        if info.node_name != _UNKNOWN:
+            reason = reason.removeprefix('ERROR: ').rstrip('; ')
+            found.append(f'{_full_name(info)} publishes {topic} unheard: {reason}')
     return found
 
 
-class _Part:
-    """What has happened since the start, what since the report before, and the level of that."""
+class Cause(NamedTuple):
+    """What is worth a warning."""
 
-    def __init__(self, quiet_time: float) -> None:
-        self.alarm = Alarm(quiet_time)
+    level: bytes
+    text: str
+    times: int = 0  # how often it came; 0: it is a state
+
+
+class Health:
+    """What has happened since the start, what since the report before, and the level of that.
+
+    A level rises at once and falls after a quiet time, so that it does not flicker.
+    """
+
+    def __init__(self) -> None:
         self.total: Counter[str] = Counter()
         self.recent: Counter[str] = Counter()
+        self._held = Cause(OK, '')
+        self._until = 0.0
 
     def add(self, what: str, count: int = 1) -> None:
+        """Count something."""
         self.total[what] += count
         self.recent[what] += count
 
+    def level(self, causes: Iterable[Cause], now: float, fine: str) -> tuple[bytes, str]:
+        """Level and message at a time [s]: those of the worst of the latest causes, or `fine`."""
+        held = self._held if now < self._until else Cause(OK, fine)
+        worst = max([*causes, held], key=lambda cause: _SEVERITY.index(cause.level))
+        text = f'{worst.text} ({worst.times} times)' if worst.times > 1 else worst.text
+        if worst is not held:
+            # Silence that is over is no silence any more, but it was worth a warning.
+            self._held = Cause(WARN if worst.level == STALE else worst.level, text)
+            self._until = now + QUIET_TIME
+        return worst.level, text
 
-class _Input(_Part):
-    def __init__(self, quiet_time: float) -> None:
-        super().__init__(quiet_time)
-        self.timeout = 0.0
+
+class InputHealth(Health):
+    """What became of the messages of an input topic."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._now = clock
+        self.timeout = 0.0  # longest silence that is expected of an input with a rate [s]; 0: any
+        self.publishers: list[str] = []
+        self.unheard: list[str] = []
         self.refused: Counter[str] = Counter()
-        self.lateness: deque[float] = deque(maxlen=_LATENESSES)
-        self.longest_gap = self.recent_gap = 0.0
-        self.last_arrival: float | None = None  # of one that was taken
-        self.last_sign: float | None = None  # of life: also of one that was refused
-        self.intervals: deque[float] = deque(maxlen=_INTERVALS)
-        self.silent = False
         self.last_error = ''
-        self.publishers: tuple[str, ...] = ()
-        self.unheard: tuple[str, ...] = ()
+        self._lateness: deque[float] = deque(maxlen=_LATENESSES)
+        self._last_taken: float | None = None
+        self._last_sign: float | None = None  # of life: also of one that was refused
+        self._intervals: deque[float] = deque(maxlen=_INTERVALS)
+        self._is_silent = False
 
-    def sign_of_life(self, now: float) -> None:
-        if self.silent:
-            self.intervals.clear()
-            self.silent = False
-        elif self.last_sign is not None:
-            self.intervals.append(now - self.last_sign)
-        self.last_sign = now
+    def arrived(self, late: int, left_out: int, is_taken: bool) -> None:
+        """Count a message that came some time before [ns], others before which never came.
 
-    def silence(self, now: float) -> float | None:
-        """How long an input that had a rate has been missing [s]; None if it is not missing."""
-        if self.timeout <= 0.0 or len(self.intervals) < _FEWEST_INTERVALS:
-            return None
-        silence = now - self.last_sign
-        patience = max(
-            self.timeout,
-            _USUAL_INTERVALS * statistics.median(self.intervals),
-            _LONGEST_INTERVALS * max(self.intervals),
-        )
-        return silence if silence > patience else None
+        If it is not taken, others say what became of it.
+        """
+        self.recent['arrived'] += 1
+        if left_out:
+            self.add('left out', left_out)
+        self._lateness.append(late * 1e-9)
+        if is_taken:
+            self.sign_of_life(is_taken=True)
 
+    def refuse(self, why: str, kind: str) -> None:
+        """Count a message that is not taken, by the kind of refusal."""
+        self.last_error = why
+        self.refused[kind] += 1
+        self.add('refused')
+        self.sign_of_life(is_taken=False)
 
-class _Output(_Part):
-    """What became of the messages of an output topic."""
+    def sign_of_life(self, is_taken: bool) -> None:
+        """Note that something has come, and count it if it is taken."""
+        now = self._now()
+        if self._is_silent:
+            self._intervals.clear()
+            self._is_silent = False
+        elif self._last_sign is not None:
+            self._intervals.append(now - self._last_sign)
+        self._last_sign = now
+        if is_taken:
+            self.total['received'] += 1
+            self.recent['received'] += 1
+            self._last_taken = now
 
-    def __init__(self, quiet_time: float) -> None:
-        super().__init__(quiet_time)
-        self.limit_hits: Counter[str] = Counter()
-        self.stopped_because = ''
+    def causes(self, topic: str, now: float) -> Iterable[Cause]:
+        """Say what of it is worth a warning."""
+        recent, publishers = self.recent, self.publishers
+        if recent['refused']:
+            level = WARN if recent['received'] else ERROR
+            yield Cause(level, f'input was refused: {self.last_error}', recent['refused'])
+        silence, intervals = now - (self._last_sign or now), self._intervals
+        if self.timeout > 0.0 and len(intervals) >= _FEWEST_INTERVALS:
+            if silence > max(self.timeout, _LONGEST_INTERVALS * max(intervals)):
+                self._is_silent = True
+                rate = len(intervals) / max(sum(intervals), 1e-9)
+                text = f'silent for {silence:.1f} s, came at {rate:.3g} Hz before'
+                yield Cause(STALE, text)
+        is_little = recent['left out'] <= _LEFT_OUT * (recent['arrived'] + recent['left out'])
+        for what, text in _WARNINGS.items():
+            if recent[what] and not (what == 'left out' and is_little):
+                yield Cause(WARN, text, recent[what])
+        yield from (Cause(WARN, text) for text in self.unheard)
+        if len(publishers) > 1:
+            names = ', '.join(sorted(publishers))
+            yield Cause(WARN, f'{len(publishers)} publishers on {topic}: {names}')
 
-    def exceed(self, limit_hits: Iterable[str] | Mapping[str, int]) -> None:
-        hits = Counter(limit_hits)
-        self.add('limit', hits.total())
-        self.limit_hits.update(hits)
-
-    def stop(self, reason: str) -> None:
-        self.stopped_because = reason
-        self.add('stop')
-
-    def causes(self) -> Iterable[Cause]:
-        if self.recent['limit']:
-            yield Cause(WARN, 'limit', 'limits are exceeded', self.recent['limit'])
-        if self.stopped_because:
-            text = f'the output is held back: {self.stopped_because}'
-            yield Cause(ERROR, 'stop', text, self.recent['stop'])
-
-    def values(self, interval: float) -> dict[str, object]:
-        """Values for the report, those of limits apart; starts a new interval."""
-        values = {
-            'published': self.total['published'],
-            'rate [Hz]': f'{self.recent["published"] / interval:.1f}',
-            'held back because': self.stopped_because,
-            'held back': self.total['stop'],
+    def values(self, interval: float, now: float) -> dict[str, object]:
+        """Values for the report; starts a new interval."""
+        late, last = sorted(self._lateness), self._last_taken
+        values: dict[str, object] = {
+            'age of the last input [s]': '' if last is None else f'{now - last:.3f}',
+            'rate [Hz]': f'{self.recent["received"] / interval:.1f}',
+            'last error': self.last_error,
+            'publishers': ' '.join(self.publishers),
         }
+        for share in (50, 99):  # so many of 100 are no later
+            place = math.ceil(share / 100 * len(late)) - 1
+            values[f'lateness p{share} [ms]'] = f'{1e3 * late[place]:.3f}' if late else ''
+        values.update((f'refused as {kind}', self.refused[kind]) for kind in REFUSALS)
+        values.update((what, self.total[what]) for what in ('received', 'refused', *_WARNINGS))
+        self._lateness.clear()
         self.recent.clear()
-        self.stopped_because = ''
         return values
 
-    def hits(self) -> dict[str, object]:
-        return {
-            f'samples beyond the limit of {what}': hits
-            for what, hits in sorted(self.limit_hits.items())
+
+class OutputHealth(Health):
+    """What became of the messages of an output topic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped_because = ''
+        self._compute_time = self._longest = 0.0
+
+    def published(self, compute_time: float, limit_hits: Sequence[str] = ()) -> None:
+        """Count an output, the time it took [s], and the limits that it exceeds."""
+        self.total['published'] += 1
+        self.recent['published'] += 1
+        self._compute_time += compute_time
+        self._longest = max(self._longest, compute_time)
+        if limit_hits:
+            self.exceeded(Counter(limit_hits))
+
+    def exceeded(self, limit_hits: Mapping[str, int]) -> None:
+        """Count how many outputs have exceeded each limit."""
+        for what, count in limit_hits.items():
+            self.total[f'{_BEYOND} {what}'] += count
+            self.recent['hits'] += count
+
+    def stopped(self, why: str) -> None:
+        """Note that an output was held back."""
+        self._stopped_because = why
+        self.add('held back')
+
+    def report(self, interval: float, now: float) -> tuple[bytes, str, dict[str, object]]:
+        """Level, message and values of a report; starts a new interval."""
+        recent, total, why = self.recent, self.total, self._stopped_because
+        causes = (
+            Cause(ERROR, f'the output is held back: {why}', recent['held back']),
+            Cause(WARN, 'limits are exceeded', recent['hits']),
+            Cause(WARN, 'samples of the stream were missed', recent[MISSED]),
+        )
+        level = self.level((cause for cause in causes if cause.times), now, 'ok')
+        count = recent['published']
+        values = {
+            'published': total['published'],
+            'rate [Hz]': f'{count / interval:.1f}',
+            'held back because': why,
+            'held back': total['held back'],
+            'mean compute time [ms]': f'{1e3 * self._compute_time / max(count, 1):.3f}',
+            'longest compute time [ms]': f'{1e3 * self._longest:.3f}',
+            MISSED: total[MISSED],
+            **{what: total[what] for what in sorted(total) if what.startswith(_BEYOND)},
         }
+        recent.clear()
+        self._stopped_because = ''
+        self._compute_time = self._longest = 0.0
+        return *level, values
 
 
 class Diagnostics:
-    """Counters that the thread of the executor feeds; `report` turns them into a message.
-
-    A level rises with the first report after its cause and falls after a quiet time.
-
-    Parameters
-    ----------
-    name : str
-        Fully qualified name of the node.
-    clock : callable, optional
-        Returns a time that never runs back [s].
-    memory : callable, optional
-        Returns the memory of the process with the given id, or of this one [bytes].
-    quiet_time : float, optional
-        Time without a cause after which a level falls [s].
-    """
+    """Counters that the thread of the executor feeds; `report` turns them into statuses."""
 
     def __init__(
         self,
         name: str,
         clock: Callable[[], float] = time.monotonic,
         memory: Callable[[int | None], int | None] = resident_memory,
-        quiet_time: float = QUIET_TIME,
     ) -> None:
         self._name = name.lstrip('/')
-        self._now, self._memory, self._quiet_time = clock, memory, quiet_time
-        self._inputs: dict[str, _Input] = {}
+        self._now, self._memory = clock, memory
+        self._inputs: dict[str, InputHealth] = {}
         self._last_report = self._now()
         self._hardware_id = ''
-        self._wrenches: dict[str, str] = {}
-        self._efforts = _Output(quiet_time)
-        self._motors = _Output(quiet_time)
-        self._recent_compute_time = self._recent_longest = 0.0
-        self._estimate: dict[str, object] | None = None
-        self._process: dict[str, object] | None = None
-        self._planning = _Part(quiet_time)
-        self._waiting: tuple[int, int] | None = None
-        self._node = _Part(quiet_time)
-        self._clock_type = ''
-        self._use_sim_time = False
-        self._namesakes = 0
+        self.wrenches: Mapping[str, str] = {}  # state of those that act, by their links
+        self.output = OutputHealth()  # efforts, or what else the node computes
+        self.motors = OutputHealth()
+        # Latest estimate: highest known derivative, delay [s], noise of the joints.
+        self.estimate: tuple[int, float, Iterable[float]] | None = None
+        # Planning process: running or ended, restarts, its last exit, id.
+        self.process: tuple[str, int, str, int | None] | None = None
+        self.waiting: tuple[int, int] | None = None  # requests of the service, and how many may
+        self._planning, self._node = Health(), Health()
+        self.use_sim_time = False
+        self.namesakes = 0  # other nodes with the name of this one
 
-    # Inputs
+    def input(self, topic: str) -> InputHealth:
+        """Counters of an input."""
+        if topic not in self._inputs:
+            self._inputs[topic] = InputHealth(self._now)
+        return self._inputs[topic]
 
     def watch(self, topic: str, timeout: float) -> None:
-        """Expect an input to go on once it has a rate.
-
-        Parameters
-        ----------
-        topic : str
-        timeout : float
-            Longest silence that is usual [s]; 0: it need not go on.
-        """
-        self._input(topic).timeout = timeout
+        """Expect an input that has a rate never to be silent for longer [s]; 0: it may be."""
+        self.input(topic).timeout = timeout
 
     def received(self, topic: str) -> None:
         """Count an input that was taken."""
-        entry = self._input(topic)
-        entry.add('received')
-        entry.last_arrival = self._now()
-        entry.sign_of_life(entry.last_arrival)
+        self.input(topic).sign_of_life(is_taken=True)
 
     def refused(self, topic: str, reason: str, kind: str = 'invalid') -> None:
-        """Count an input that was not taken.
-
-        Parameters
-        ----------
-        topic : str
-        reason : str
-        kind : str, optional
-            One of `REFUSALS`; `refusal_kind` tells it of an error.
-        """
-        if kind not in REFUSALS:
-            raise ValueError(
-                f'Kind of refusal is {kind!r}, expected one of {", ".join(REFUSALS)}.'
-            )
-        entry = self._input(topic)
-        entry.refused[kind] += 1
-        entry.add('refused')
-        entry.last_error = reason
-        entry.sign_of_life(self._now())
-
-    def arrived(self, topic: str, lateness: float, left_out: int) -> None:
-        """Count an input to which the node turns.
-
-        Parameters
-        ----------
-        topic : str
-        lateness : float
-            Time since its arrival [s].
-        left_out : int
-            How many before it never came to the node.
-        """
-        entry = self._input(topic)
-        entry.add('arrived')
-        entry.add('left out', left_out)
-        entry.lateness.append(lateness)
-
-    def lost(self, topic: str, count: int) -> None:
-        """Count inputs that the middleware says to have lost."""
-        self._input(topic).add('lost', count)
+        """Count an input that was not taken, by the kind of refusal, one of `REFUSALS`."""
+        self.input(topic).refuse(reason, kind)
 
     def dropped(self, topic: str, count: int = 1) -> None:
         """Count samples of an input that came too late to be used."""
-        self._input(topic).add('dropped', count)
-
-    def gap(self, topic: str, length: float) -> None:
-        """Count a gap between two samples of an input [s]."""
-        entry = self._input(topic)
-        entry.add('gap')
-        entry.longest_gap = max(entry.longest_gap, length)
-        entry.recent_gap = max(entry.recent_gap, length)
-
-    def publishers(
-        self, topic: str, names: Sequence[str], unheard: Sequence[str] = ()
-    ) -> None:
-        """Say who publishes an input, see `publisher_names`, and who does so unheard."""
-        entry = self._input(topic)
-        entry.publishers, entry.unheard = tuple(names), tuple(unheard)
-
-    # Output
-
-    def exceeded(self, limit_hits: Mapping[str, int]) -> None:
-        """Count how many outputs have exceeded each limit."""
-        self._efforts.exceed(limit_hits)
-
-    def published(self, compute_time: float, limit_hits: Sequence[str] = ()) -> None:
-        """Count an output, the time it took [s], and the limits that it exceeds."""
-        self._efforts.add('published')
-        if limit_hits:
-            self._efforts.exceed(limit_hits)
-        self._recent_compute_time += compute_time
-        self._recent_longest = max(self._recent_longest, compute_time)
-
-    def stopped(self, reason: str) -> None:
-        """Note that an output was held back."""
-        self._efforts.stop(reason)
-
-    def motors_published(self, limit_hits: Sequence[str]) -> None:
-        """Count an output about the motors and the limits that it exceeds."""
-        self._motors.add('published')
-        self._motors.exceed(limit_hits)
-
-    def motors_stopped(self, reason: str) -> None:
-        """Note that an output about the motors was held back."""
-        self._motors.stop(reason)
-
-    def acting(self, wrenches: Mapping[str, str]) -> None:
-        """Note the wrenches that act, by their links."""
-        self._wrenches = dict(wrenches)
-
-    def missed_ticks(self, count: int) -> None:
-        """Count samples of the stream that were due and never computed."""
-        self._efforts.add('tick', count)
-
-    # Estimator, planning process, node
-
-    def estimated(self, valid_order: int, delay: float, deviation: Sequence[float]) -> None:
-        """Note the latest estimate.
-
-        Parameters
-        ----------
-        valid_order : int
-            Highest derivative that the estimator vouches for.
-        delay : float
-            [s]
-        deviation : sequence of float
-            Standard deviation of the noise of the measured positions, one for each joint.
-        """
-        self._estimate = {
-            'valid order': valid_order,
-            'delay [ms]': f'{1e3 * delay:.3f}',
-            'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviation),
-        }
-
-    def process(
-        self, state: str, restarts: int = 0, last_exit: str = '', pid: int | None = None
-    ) -> None:
-        """Note the state of the planning process.
-
-        Parameters
-        ----------
-        state : str
-            'off' (there is none), 'starting', 'running' or 'ended'.
-        restarts : int, optional
-            How often it was started again so far.
-        last_exit : str, optional
-            How it ended the last time.
-        pid : int, optional
-        """
-        if state not in _PROCESS_LEVELS:
-            raise ValueError(f'State is {state!r}, expected one of {", ".join(_PROCESS_LEVELS)}.')
-        before = 0 if self._process is None else self._process['restarts']
-        self._planning.add('restart', max(restarts - before, 0))
-        self._process = {
-            'state': state, 'restarts': restarts, 'last exit': last_exit, 'pid': pid
-        }
-
-    def waiting(self, count: int, most: int) -> None:
-        """Note how many requests of the service wait, and how many may."""
-        self._waiting = (count, most)
+        if count > 0:
+            self.input(topic).add('dropped late samples', count)
 
     def time_jumped(self) -> None:
         """Count a jump of the node's clock."""
-        self._node.add('jump')
-
-    def clock(self, kind: str, use_sim_time: bool) -> None:
-        """Say which clock the node follows."""
-        self._clock_type, self._use_sim_time = kind, use_sim_time
-
-    def namesakes(self, count: int) -> None:
-        """Say how many other nodes have the name of this one."""
-        self._namesakes = count
-
-    # Report
+        self._node.add('time jumps')
 
     def report(
-        self,
-        robot: Robot | None,
-        description_error: str,
-        in_preparation: bool,
-        algorithms: Mapping[str, str],
-    ) -> DiagnosticArray:
-        """Message with the state of model, inputs and output; starts a new interval.
-
-        Parameters
-        ----------
-        robot : Robot or None
-            The model in use.
-        description_error : str
-            Why the latest robot description was refused; empty if it was not.
-        in_preparation : bool
-            Whether a robot is being made ready.
-        algorithms : mapping of str to str
-            How efforts are computed.
-        """
+        self, robot: Robot | None, error: str, in_preparation: bool, algorithms: Mapping[str, str]
+    ) -> list[DiagnosticStatus]:
+        """State of the robot in use, why another is refused, inputs and outputs."""
         now = self._now()
         interval = max(now - self._last_report, 1e-9)
         self._last_report = now
         self._hardware_id = robot.model.name if robot else ''
-        statuses = [
-            self._model_status(robot, description_error, in_preparation, algorithms),
-            *(
-                self._input_status(topic, entry, interval, now)
-                for topic, entry in self._inputs.items()
-            ),
-            self._output_status(interval, now),
-        ]
-        if self._motors.total:
-            statuses.append(self._motor_status(interval, now))
-        if self._estimate is not None:
-            statuses.append(self._estimator_status())
-        if self._process is not None or self._waiting is not None:
+        statuses = [self._model_status(robot, error, in_preparation, algorithms)]
+        for topic, entry in self._inputs.items():
+            fine = 'input is taken' if entry.total['received'] else 'no input yet'
+            state = entry.level(entry.causes(topic, now), now, fine)
+            statuses.append(self.status(topic, *state, entry.values(interval, now)))
+        level, text, values = self.output.report(interval, now)
+        values.update((f'wrench on {link}', acts) for link, acts in self.wrenches.items())
+        statuses.append(self.status('joint_effort', level, text, values))
+        if self.motors.total:
+            level, text, values = self.motors.report(interval, now)
+            for what in ('mean compute time [ms]', 'longest compute time [ms]', MISSED):
+                del values[what]
+            statuses.append(self.status('motor_reference', level, text, values))
+        if self.estimate is not None:
+            order, delay, deviation = self.estimate
+            values = {
+                'valid order': order,
+                'delay [ms]': f'{1e3 * delay:.3f}',
+                'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviation),
+            }
+            text = f'positions to derivative {order} are estimated'
+            statuses.append(self.status('estimator', OK, text, values))
+        if self.process is not None or self.waiting is not None:
             statuses.append(self._planning_status(now))
         statuses.append(self._node_status(now))
-        return DiagnosticArray(status=statuses)
+        return statuses
 
-    def _input(self, topic: str) -> _Input:
-        if topic not in self._inputs:
-            self._inputs[topic] = _Input(self._quiet_time)
-        return self._inputs[topic]
-
-    def _status(
+    def status(
         self, part: str, level: bytes, message: str, values: Mapping[str, object]
     ) -> DiagnosticStatus:
+        """Message on a part of the node."""
         return DiagnosticStatus(
             name=f'{self._name}: {part}',
             hardware_id=self._hardware_id,
@@ -481,172 +388,64 @@ class Diagnostics:
         )
 
     def _model_status(
-        self,
-        robot: Robot | None,
-        description_error: str,
-        in_preparation: bool,
-        algorithms: Mapping[str, str],
+        self, robot: Robot | None, error: str, in_preparation: bool, algorithms: Mapping[str, str]
     ) -> DiagnosticStatus:
         # States that last, so the level need not be held.
         values: dict[str, object] = {'in preparation': 'yes' if in_preparation else 'no'}
-        level, message = OK, 'model loaded'
-        if robot is None and in_preparation:
-            level, message = WARN, 'the model is being made ready'
-        elif robot is None:
-            level, message = ERROR, 'no valid robot description yet'
-        else:
+        level, message = ERROR, 'no valid robot description yet'
+        if robot is not None:
+            level, message, model = OK, 'model loaded', robot.model
             values.update(algorithms)
-            values['robot'] = robot.model.name
-            values['joints'] = ' '.join(robot.model.joint_names)
-            values['base link'] = robot.model.base_link
-            values['tip link'] = robot.model.tip_link or ''
-            for index, warning in enumerate(robot.model.warnings):
-                values[f'warning {index}'] = warning
-        if description_error:
-            values['refused description'] = description_error
+            values['robot'] = model.name
+            values['joints'] = ' '.join(model.joint_names)
+            values['base link'], values['tip link'] = model.base_link, model.tip_link or ''
+            values.update((f'warning {k}', text) for k, text in enumerate(model.warnings))
+        elif in_preparation:
+            level, message = WARN, 'the model is being made ready'
+        if error:
+            values['refused description'] = error
             if robot is not None:
                 level = WARN
                 message = 'the latest description was refused; the one before stays in use'
-        return self._status('model', level, message, values)
-
-    def _input_status(
-        self, topic: str, entry: _Input, interval: float, now: float
-    ) -> DiagnosticStatus:
-        total = entry.total
-        fine = 'input is taken' if total['received'] else 'no input yet'
-        level, message = entry.alarm.report(_input_causes(topic, entry, now), now, fine)
-        late = sorted(entry.lateness)
-        age = '' if entry.last_arrival is None else f'{now - entry.last_arrival:.3f}'
-        values: dict[str, object] = {
-            'age of the last input [s]': age,
-            'rate [Hz]': f'{entry.recent["received"] / interval:.1f}',
-            'received': total['received'],
-            'refused': total['refused'],
-            'last error': entry.last_error,
-            **{f'refused as {kind}': entry.refused[kind] for kind in REFUSALS},
-            'lateness p50 [ms]': _milliseconds(late, 0.5),
-            'lateness p99 [ms]': _milliseconds(late, 0.99),
-            'left out': total['left out'],
-            'lost by the middleware': total['lost'],
-            'dropped late samples': total['dropped'],
-            'gaps': total['gap'],
-            'longest gap [s]': f'{entry.longest_gap:.3f}',
-            'publishers': ' '.join(entry.publishers),
-        }
-        entry.lateness.clear()
-        entry.recent.clear()
-        entry.recent_gap = 0.0
-        return self._status(topic, level, message, values)
-
-    def _output_status(self, interval: float, now: float) -> DiagnosticStatus:
-        output, causes = self._efforts, []
-        missed, count = output.recent['tick'], output.recent['published']
-        if missed:
-            causes.append(Cause(WARN, 'tick', 'samples of the stream were missed', missed))
-        causes += output.causes()
-        level, message = output.alarm.report(causes, now, 'ok')
-        values = {
-            **output.values(interval),
-            'mean compute time [ms]': f'{1e3 * self._recent_compute_time / max(count, 1):.3f}',
-            'longest compute time [ms]': f'{1e3 * self._recent_longest:.3f}',
-            'missed samples of the stream': output.total['tick'],
-        }
-        for link, state in self._wrenches.items():
-            values[f'wrench on {link}'] = state
-        values.update(output.hits())
-        self._recent_compute_time = self._recent_longest = 0.0
-        return self._status('joint_effort', level, message, values)
-
-    def _motor_status(self, interval: float, now: float) -> DiagnosticStatus:
-        output = self._motors
-        level, message = output.alarm.report(list(output.causes()), now, 'ok')
-        values = {**output.values(interval), **output.hits()}
-        return self._status('motor_reference', level, message, values)
-
-    def _estimator_status(self) -> DiagnosticStatus:
-        order = self._estimate['valid order']
-        return self._status(
-            'estimator', OK, f'positions to derivative {order} are estimated', self._estimate
-        )
+        return self.status('model', level, message, values)
 
     def _planning_status(self, now: float) -> DiagnosticStatus:
-        causes, values = [], {}
-        if self._process is not None:
-            state, last_exit = self._process['state'], self._process['last exit']
-            if restarts := self._planning.recent.pop('restart', 0):
-                text = f'the process was started again, it had ended: {last_exit or "unknown"}'
-                causes.append(Cause(WARN, 'restart', text, restarts))
-            if _PROCESS_LEVELS[state] != OK:
-                text = f'the process is {state}'
-                causes.append(Cause(_PROCESS_LEVELS[state], 'state', text, 0))
-            pid = self._process['pid']
+        causes: list[Cause] = []
+        values: dict[str, object] = {}
+        if self.process is not None:
+            state, restarts, last_exit, pid = self.process
+            if state == 'ended':
+                causes.append(Cause(ERROR, 'the process has ended'))
+            if count := restarts - self._planning.total['restarts']:
+                self._planning.add('restarts', count)
+                text = f'the process was started again, it had ended: {last_exit}'
+                causes.append(Cause(WARN, text, count))
             values = {
                 'process': state,
-                'restarts': self._process['restarts'],
+                'restarts': restarts,
                 'last exit': last_exit,
-                'memory [MiB]': _mebibytes(None if pid is None else self._memory(pid)),
+                'memory [MiB]': '' if pid is None else self._mebibytes(pid),
             }
-        if self._waiting is not None:
-            count, most = self._waiting
-            values.update({'waiting requests': count, 'most waiting requests': most})
+        if self.waiting is not None:
+            count, most = self.waiting
+            values['waiting requests'], values['most waiting requests'] = count, most
             if count >= most:
-                text = f'{count} requests wait, no more are taken'
-                causes.append(Cause(WARN, 'waiting', text, 0))
-        level, message = self._planning.alarm.report(causes, now, 'ready')
-        return self._status('planning', level, message, values)
+                causes.append(Cause(WARN, f'{count} requests wait, no more are taken'))
+        return self.status('planning', *self._planning.level(causes, now, 'ready'), values)
 
     def _node_status(self, now: float) -> DiagnosticStatus:
-        jumps = self._node.recent.pop('jump', 0)
-        causes = [Cause(WARN, 'jump', 'the clock jumped', jumps)] if jumps else []
-        if self._namesakes:
-            text = f'{self._namesakes} more of this name: each input is answered by all of them'
-            causes.append(Cause(WARN, 'name', text, 0))
-        level, message = self._node.alarm.report(causes, now, 'ok')
+        jumps, others = self._node.recent.pop('time jumps', 0), self.namesakes
+        causes = [Cause(WARN, 'the clock jumped', jumps)] if jumps else []
+        if others:
+            text = f'{others} more of this name: each input is answered by all of them'
+            causes.append(Cause(WARN, text))
         values = {
-            'memory [MiB]': _mebibytes(self._memory(None)),
-            'clock': self._clock_type,
-            'use_sim_time': 'true' if self._use_sim_time else 'false',
-            'time jumps': self._node.total['jump'],
+            'memory [MiB]': self._mebibytes(None),
+            'use_sim_time': 'true' if self.use_sim_time else 'false',
+            'time jumps': self._node.total['time jumps'],
         }
-        return self._status('node', level, message, values)
+        return self.status('node', *self._node.level(causes, now, 'ok'), values)
 
-
-def _input_causes(topic: str, entry: _Input, now: float) -> Iterable[Cause]:
-    if len(entry.publishers) > 1:
-        count = {2: 'two'}.get(len(entry.publishers), str(len(entry.publishers)))
-        names = ', '.join(sorted(entry.publishers))
-        yield Cause(WARN, 'publishers', f'{count} publishers on {topic}: {names}', 0)
-    for text in entry.unheard:
-        yield Cause(WARN, 'unheard', text, 0)
-    recent = entry.recent
-    is_much = recent['left out'] > _LEFT_OUT * (recent['arrived'] + recent['left out'])
-    for level, kind, text in (
-        (WARN, 'left out' * is_much, 'samples were left out, newer ones had come'),
-        (WARN, 'lost', 'samples were lost by the middleware'),
-        (WARN, 'dropped', 'samples came too late'),
-        (WARN, 'gap', f'a gap of {entry.recent_gap:.3f} s'),
-        (
-            WARN if recent['received'] else ERROR,
-            'refused',
-            f'input was refused: {entry.last_error}',
-        ),
-    ):
-        if recent[kind]:
-            yield Cause(level, kind, text, recent[kind])
-    silence = entry.silence(now)
-    if silence is not None:
-        rate = 1.0 / max(statistics.median(entry.intervals), 1e-9)
-        text = f'silent for {silence:.1f} s, came at {rate:.3g} Hz before'
-        yield Cause(STALE, 'silence', text, 0 if entry.silent else 1)
-        entry.silent = True
-
-
-def _milliseconds(latenesses: Sequence[float], share: float) -> str:
-    """Lateness that so many of the sorted ones do not exceed; empty if there is none."""
-    if not latenesses:
-        return ''
-    return f'{1e3 * latenesses[math.ceil(share * len(latenesses)) - 1]:.3f}'
-
-
-def _mebibytes(memory: int | None) -> str:
-    return '' if memory is None else f'{memory / 2**20:.1f}'
+    def _mebibytes(self, pid: int | None) -> str:
+        memory = self._memory(pid)
+        return '' if memory is None else f'{memory / 2**20:.1f}'

@@ -1,68 +1,53 @@
-"""A node that lets a robot with elastic joints follow trajectories: one command a measurement.
-
-Measurements of links and motors come in, paired by their stamps; every pair is answered with motor
-torques that carry its stamp. Robots are made ready and trajectories planned in a thread beside.
-"""
+"""A node that lets a robot with elastic joints follow trajectories: one command a measurement."""
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from hodyn_msgs.msg import JointMotion
-from rcl_interfaces.msg import SetParametersResult
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
-from rclpy.duration import Duration
-from rclpy.node import Node
-from rclpy.parameter import Parameter
+from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.control import Controller
-from hodyn_ros.control.controller import Command, shifted
-from hodyn_ros.errors import ControlError, HodynError, StaleError
+from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
+from hodyn_ros.control.controller import Command, Controller, shifted, warm_up
+from hodyn_ros.control.laws import make_controller
+from hodyn_ros.errors import ControlError, HodynError, StaleError, TrajectoryError
+from hodyn_ros.model.limits import motion_limits
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.alarm import ERROR
-from hodyn_ros.ros.answers import Robot, ready
+from hodyn_ros.ros.answers import exceeded_limits, plan_trajectory, refused_plan
+from hodyn_ros.ros.base import DESCRIPTION, RobotNode, main
 from hodyn_ros.ros.conversions import NANOSECONDS, flat
-from hodyn_ros.ros.diagnostics import Diagnostics, publisher_names, refusal_kind
-from hodyn_ros.ros.flatness_controller_guard import Guard
-from hodyn_ros.ros.flatness_controller_pairs import (
+from hodyn_ros.ros.diagnostics import reason
+from hodyn_ros.ros.flatness_inputs import (
     BEGIN_ANEW_AFTER,
+    HOLD,
     LINKS,
     MOTORS,
+    ControlSettings,
+    Guard,
     Measured,
     Pairs,
+    References,
 )
-from hodyn_ros.ros.flatness_controller_references import References
-from hodyn_ros.ros.flatness_controller_settings import (
-    HOLD,
-    ControlSettings,
-    Parameters,
-    make_controller,
-    stopping_settings,
-)
-from hodyn_ros.ros.flatness_controller_worker import Background, Built
-from hodyn_ros.ros.inputs import Inputs
-from hodyn_ros.ros.parameters import declare_robot_description
-from hodyn_ros.ros.planner import Plan
-from hodyn_ros.ros.process import run
-from hodyn_ros.ros.timeline import State
-from hodyn_ros.ros.trajectories import TrajectoryInput
-from hodyn_ros.ros.worker import Inbox, reason
+from hodyn_ros.ros.joint_states import check_age
+from hodyn_ros.ros.robot import Drives, Robot, actuators_config, assemble, ready
+from hodyn_ros.ros.trajectories import Plan, PlannedMotion, State, Task, TrajectoryInput
 
-LOG_PERIOD = 1.0  # s
+Array = NDArray[np.float64]
 
-REFERENCE, TRAJECTORY, DESCRIPTION = '~/reference', 'joint_trajectory', 'robot_description'
+REFERENCE, TRAJECTORY = '~/reference', 'joint_trajectory'
+
+# The law that stops the robot needs no measurement of the links and no exact model; where a delay
+# or another law asks for more than this bandwidth, it stays robust.
+STOPPING_LAW, STOPPING_BANDWIDTH = 'feed_forward_2', 20.0  # rad/s
 
 
 class _Loop(NamedTuple):
@@ -70,51 +55,17 @@ class _Loop(NamedTuple):
 
     robot: Robot
     controller: Controller
-    stopping: Controller
-    """Law that stops the robot, whatever the other one has made of it."""
+    stopping: Controller  # stops the robot, whatever the other one has made of it
     guard: Guard
     pairs: Pairs
-    command: JointState
-    """Message that is used again and again: making one costs more than the control law."""
+    command: JointState  # used again and again: making one costs more than the control law
 
 
-class ControlDiagnostics(Diagnostics):
-    """Health as that of the hodyn node, with commands for an output."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.control: dict[str, str | int | float] = {
-            'controller': '',
-            'reference': '',
-            'tracking error': 0.0,
-            'largest tracking error': 0.0,
-            'stopped because': '',
-            'stops': 0,
-            'measurements beyond a bound': 0,
-        }
-        """Values of the report on commands; of the thread of the executor."""
-
-    def _output_status(self, interval: float, now: float) -> DiagnosticStatus:
-        status = super()._output_status(interval, now)
-        status.name = f'{self._name}: motor_command'
-        reason = self.control['stopped because']
-        if reason:  # it lasts
-            status.level, status.message = ERROR, f'the robot has been stopped: {reason}'
-        values = [
-            KeyValue(key=key, value=f'{value:.3g}' if isinstance(value, float) else str(value))
-            for key, value in self.control.items()
-        ]
-        status.values = [*status.values, *values]
-        self.control['largest tracking error'] = 0.0
-        return status
-
-
-class FlatnessControllerNode(Node):
+class FlatnessControllerNode(RobotNode[ControlSettings]):
     """Computes motor torques from measurements and references."""
 
-    def __init__(self, **node_options: object) -> None:
-        super().__init__('flatness_controller', **node_options)
-        self._worker: Background | None = None  # what ends with the node, however far it comes
+    def __init__(self, **node_options: Any) -> None:
+        super().__init__('flatness_controller', ControlSettings, **node_options)
         self._loop: _Loop | None = None
         self._wanted = self._error = ''  # description in preparation; why the latest was refused
         self._measured: Measured | None = None
@@ -122,239 +73,159 @@ class FlatnessControllerNode(Node):
         self._command: Command | None = None  # the latest, unless there was none for a measurement
         self._violations = 0  # of bounds, by measurements one after the other
         self._stopped = ''  # why the robot has been stopped
-        self._last_logged: dict[str, float] = {}
-        self._declared = Parameters(self, self._on_settings)
-        settings = self._settings
-        self._diagnostics = ControlDiagnostics(self.get_fully_qualified_name())
-        inbox = Inbox(self)
-        self._worker = Background(
-            lambda: self._settings,
-            lambda event: inbox.put(self._on_event, event),
-            self.get_logger().error,
-        )
+        self._stops = self._beyond = 0
+        self._tracking = self._largest_tracking = 0.0
         self._trajectories = TrajectoryInput(
-            self._worker, self._time, lambda: self._settings.planning, self._start_state,
-            self._on_planned,
+            self, self._time, lambda: self.settings.planning, self._start_state, self._on_planned
         )
         self._references = References(self._trajectories.timeline, self._end_trajectories)
         self._publisher = qos.create_publisher(self, JointState, '~/motor_command', qos.OUTPUT)
-        self._diagnostics_publisher = qos.create_publisher(
-            self, DiagnosticArray, '/diagnostics', qos.OUTPUT
-        )
-        description = declare_robot_description(self)
-        self._create_inputs()
-        # Health is reported in real time, also while simulated time stands still.
-        self.create_timer(
-            settings.diagnostics_period,
-            self._on_diagnostics_timer,
-            clock=Clock(clock_type=ClockType.STEADY_TIME),
-        )
-        self._jump_handle = self.get_clock().create_jump_callback(
-            JumpThreshold(
-                min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True
-            ),
-            post_callback=self._on_time_jump,
-        )
-        unknown = self._declared.unknown()
-        if unknown:
-            self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
-        if description:
-            self._describe(description)
-        else:
-            self.get_logger().info('Waiting for a robot description.')
-        self.add_on_set_parameters_callback(self._on_set_description)
-
-    def _create_inputs(self) -> None:
-        inputs = Inputs(
-            self,
-            lambda: self._settings.max_message_size,
-            self._diagnostics.received,
-            self._refuse,
-            self._diagnostics.arrived,
-        )
         for topic in (LINKS, MOTORS):
             take = partial(self._take, topic)
-            inputs.subscribe(topic, JointState, take, qos.SENSOR_INPUT, then=self._control_newest)
+            self.listen(topic, JointState, take, qos.SENSOR_INPUT, then=self._control_newest)
         # References may come ahead of their time: none takes the place of another.
-        inputs.subscribe(
-            REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST)
-        )
-        inputs.subscribe(
-            DESCRIPTION,
-            String,
-            lambda message: self._describe(message.data),
-            qos.ROBOT_DESCRIPTION,
-            is_sample=False,
-            is_settled=False,
-        )
-        inputs.subscribe(
-            TRAJECTORY,
-            JointTrajectory,
-            self._take_trajectory,
-            qos.TRAJECTORY_INPUT,
-            is_sample=False,
-            as_bytes=True,
-            is_settled=False,
-        )
-
-    def destroy_node(self) -> None:
-        """Finish what the worker has begun and destroy the node."""
-        if self._worker is not None:
-            self._worker.close()
-        super().destroy_node()
-
-    @property
-    def _settings(self) -> ControlSettings:
-        return self._declared.settings
+        self.listen(REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST))
+        whole, profile = self._take_trajectory, qos.TRAJECTORY_INPUT
+        self.listen(TRAJECTORY, JointTrajectory, whole, profile, is_sample=False, as_bytes=True)
+        self.open()
 
     def _time(self) -> int:
         """Time [ns]: of the clock, or of the latest measurement where stamps are the time."""
-        if not self._settings.measurement_timeout and self._measured is not None:
+        if not self.settings.measurement_timeout and self._measured is not None:
             return self._measured.stamp
-        return self.get_clock().now().nanoseconds
+        return self.now()
 
     def _ready(self) -> _Loop:
         ready(self._loop and self._loop.robot, bool(self._wanted))
+        assert self._loop is not None
         return self._loop
 
     # Robot and parameters
 
-    def _describe(self, xml: str) -> None:
+    def describe(self, xml: str) -> None:
+        """Have a robot made ready; whether it can be used is reported later."""
         in_use = '' if self._loop is None else self._loop.robot.description
         if xml != (self._wanted or in_use):
             self._wanted = xml
-            self._worker.build(xml, self._declared.actuators)
+            settings = self.settings
+            self.worker.put(
+                lambda: self.soon(self._on_built, xml, _built(xml, settings), ''),
+                lambda error: self.soon(self._on_built, xml, None, reason(error)),
+            )
             if self._loop is None:
                 self._trajectories.use_joints(None, True)  # they wait for the robot
 
-    def _on_set_description(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        """Have a robot made ready; whether it can be used is reported later."""
-        for parameter in parameters:
-            if parameter.name == DESCRIPTION:
-                self._describe(parameter.value)
-        return SetParametersResult(successful=True)
-
-    def _on_event(self, event: Built | Plan) -> None:
-        if isinstance(event, Plan):
-            self._trajectories.on_plan(event)
-        else:
-            self._on_built(event)
-
-    def _on_built(self, built: Built) -> None:
-        if built.description != self._wanted:
+    def _on_built(self, xml: str, robot: Robot | None, error: str) -> None:
+        if xml != self._wanted:
             return  # overtaken by a later one
-        self._wanted, self._error = '', built.error
-        if built.robot is not None:
+        self._wanted, self._error = '', error
+        if robot is not None:
             try:
-                self._use(built.robot)
-            except Exception as error:  # also a fault of ours: trajectories wait for the outcome
-                if not isinstance(error, HodynError):
+                self._use(robot)
+            except Exception as failure:  # also a fault of ours: trajectories wait for the outcome
+                if not isinstance(failure, HodynError):
                     self.get_logger().error(traceback.format_exc())
-                self._error = reason(error)
+                self._error = reason(failure)
         if self._error:
+            remark = ' The robot before stays in use.'
             if self._loop is None:
+                remark = ''
                 self._trajectories.use_joints(None, False)
-            self._diagnostics.refused(DESCRIPTION, self._error)
-            self.get_logger().error(
-                f'Robot description refused: {self._error}'
-                + (' The robot before stays in use.' if self._loop is not None else '')
-            )
+            self.diagnostics.refused(DESCRIPTION, self._error)
+            self.get_logger().error(f'Robot description refused: {self._error}{remark}')
 
     def _use(self, robot: Robot) -> None:
-        """Control a robot from now on.
-
-        Raises
-        ------
-        HodynError
-            If there is no controller for it.
-        """
-        names, motors = robot.model.joint_names, robot.drives.actuators.motor_names
-        loop = self._made(robot, self._settings)
-        before = self._loop
-        is_alike = before is not None and list(before.command.name) == list(motors)
-        is_alike = is_alike and before.robot.model.joint_names == names
-        if is_alike:
+        """Control a robot from now on; HodynError if there is no controller for it."""
+        loop, before, names = self._made(robot, self.settings), self._loop, robot.model.joint_names
+        is_alike = (
+            before is not None
+            and before.command.name == loop.command.name
+            and before.robot.model.joint_names == names
+        )
+        if before is not None and is_alike:
             loop = loop._replace(pairs=before.pairs)
-        self._declared.declare_joints(robot.model)
+        self.parameters.declare_joints(names)
         self._loop, self._command = loop, None
-        self._worker.set_robot(robot)
         if not is_alike:
             self._references.use_joints(names)
         if self._trajectories.use_joints(names, False):
             self.get_logger().error(
                 'The running trajectory is stopped: the new robot has other joints.'
             )
-        self._diagnostics.received(DESCRIPTION)
+        self.diagnostics.received(DESCRIPTION)
         for warning in robot.model.warnings:
             self.get_logger().warning(warning)
+        law = self.settings.controller
         self.get_logger().info(
-            f'Controlling {robot.model.name!r} by {self._settings.controller}: joints '
-            f'{", ".join(names)}.'
+            f'Controlling {robot.model.name!r} by {law}: joints {", ".join(names)}.'
         )
 
     def _made(self, robot: Robot, settings: ControlSettings) -> _Loop:
-        """Make what controls a robot.
-
-        Raises
-        ------
-        HodynError
-            If there is no controller for it.
-        """
-        model, (actuators, limits, _) = robot.model, robot.drives
+        """Make what controls a robot; HodynError if there is no controller for it."""
+        model, drives = robot.model, robot.drives
+        assert drives is not None
+        bandwidth = settings.of_joints('bandwidths', 'bandwidth', model.joint_names)
+        limits = drives.limits.motor_torque if settings.limit_torques else None
+        slower = np.minimum(bandwidth, STOPPING_BANDWIDTH)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter('always')
-            controller, stopping = (
-                make_controller(model, actuators, which, limits.motor_torque)
-                for which in (settings, stopping_settings(settings))
+            law, stopping = (
+                make_controller(kind, model, drives.actuators, poles, limits, settings.lead)
+                for kind, poles in ((settings.controller, bandwidth), (STOPPING_LAW, slower))
             )
         for warning in caught:
             self.get_logger().warning(str(warning.message))
-        names, motors = model.joint_names, actuators.motor_names
-        return _Loop(
-            robot,
-            controller,
-            stopping,
-            Guard(robot, settings),
-            Pairs(names, motors),
-            JointState(name=list(motors)),
+        motors = drives.actuators.motor_names
+        pairs = Pairs(model.joint_names, motors, self.diagnostics.dropped)
+        guard, command = Guard(robot, settings), JointState(name=list(motors))
+        return _Loop(robot, law, stopping, guard, pairs, command)
+
+    def check_settings(self, settings: ControlSettings) -> None:
+        """Refuse settings for which there is no controller."""
+        if self._loop is not None:
+            self._made(self._loop.robot, settings)
+
+    def on_settings(self, before: ControlSettings) -> None:
+        """Control with other settings from now on."""
+        if self._loop is not None:
+            loop = self._made(self._loop.robot, self.settings)
+            self._loop = loop._replace(pairs=self._loop.pairs)
+
+    # Planning, for the input of trajectories
+
+    def plan(self, task: Task) -> None:
+        """Plan a trajectory in the thread beside."""
+        robot, settings = self._loop and self._loop.robot, self.settings
+        self.worker.put(
+            lambda: self.soon(self._trajectories.on_plan, _planned(robot, task, settings)),
+            lambda error: self.soon(self._trajectories.on_plan, refused_plan(task, error)),
         )
 
-    def _on_settings(self, settings: ControlSettings) -> None:
-        """Follow settings that are about to come into force."""
-        if self._loop is not None:
-            loop = self._made(self._loop.robot, settings)
-            self._loop = loop._replace(pairs=self._loop.pairs)
+    def accept(self, number: int, start: int) -> None:
+        """Nothing is published but commands."""
+
+    def publish(self, planned: PlannedMotion, remark: str) -> None:
+        """Nothing is published but commands."""
 
     # References
 
     def _take_reference(self, message: JointMotion) -> None:
         loop = self._ready()
         if self._stopped:
-            raise ControlError(
-                f'The robot has been stopped: {self._stopped} A trajectory ends that, also an '
-                'empty one.'
-            )
-        timeout = round(self._settings.reference_timeout * NANOSECONDS)
+            hint = 'A trajectory ends that, also an empty one.'
+            raise ControlError(f'The robot has been stopped: {self._stopped} {hint}')
+        timeout = round(self.settings.reference_timeout * NANOSECONDS)
         oldest = 0 if self._measured is None else self._measured.stamp - timeout
-        self._references.take(
-            loop.robot.model,
-            message,
-            self._time(),
-            oldest,
-            loop.controller.orders,
-            loop.guard.check_reference,
-        )
+        orders = loop.controller.orders
+        self._references.take(message, loop.guard, orders, self._time(), oldest)
 
     def _end_trajectories(self) -> None:
         if self._trajectories.clear('A stream of references has taken its place.'):
             self.get_logger().warning('The motion gives way to a stream of references.')
 
     def _take_trajectory(self, data: bytes) -> None:
-        if not self._settings.measurement_timeout and self._measured is None:
-            raise StaleError(
-                'There is no measurement yet, whose stamps are the time (measurement_timeout is '
-                '0).'
-            )
+        if not self.settings.measurement_timeout and self._measured is None:
+            raise StaleError('There is no measurement yet, whose stamps are the time.')
         if self._stopped:
             why = 'the motion to rest is not over.'
             if self._measured and self._references.has_stopped(self._measured.stamp):
@@ -366,7 +237,6 @@ class FlatnessControllerNode(Node):
         self._trajectories.take(data)
         if self._stopped:
             self._stopped = ''
-            self._diagnostics.control['stopped because'] = ''
             self._references.end_stop()
             self.get_logger().info('The stop is over: a trajectory has come.')
 
@@ -381,10 +251,10 @@ class FlatnessControllerNode(Node):
 
     def _on_planned(self, plan: Plan) -> None:
         if plan.error:
-            self._diagnostics.refused(TRAJECTORY, plan.error, plan.kind)
-            self._log_error(TRAJECTORY, f'{TRAJECTORY} refused: {plan.error}')
+            self.diagnostics.refused(TRAJECTORY, plan.error, plan.kind)
+            self.log_error(TRAJECTORY, f'{TRAJECTORY} refused: {plan.error}')
             return
-        self._diagnostics.received(TRAJECTORY)
+        self.diagnostics.received(TRAJECTORY)
         if plan.planned is not None:
             self._references.end_stream()
             duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
@@ -397,9 +267,7 @@ class FlatnessControllerNode(Node):
     def _take(self, topic: str, message: JointState) -> None:
         if self._loop is None and self._wanted:
             return
-        loop = self._ready()
-        pairs = loop.pairs
-        dropped = dict(pairs.dropped)
+        pairs = self._ready().pairs
         measured = pairs.take(topic, message)
         if measured is not None:
             if measured.begins_anew:
@@ -407,33 +275,33 @@ class FlatnessControllerNode(Node):
                     'The stamps of the measurements have gone back to '
                     f'{measured.stamp / NANOSECONDS:.6f} s; the control begins anew.'
                 )
-                self._begin_anew()
+                self.diagnostics.time_jumped()
+                self.on_time_jump('the stamps have gone back')
             if self._newest is not None:
-                for name in pairs.dropped:
-                    self._diagnostics.dropped(name, 1)
+                for name in (LINKS, MOTORS):
+                    self.diagnostics.dropped(name)
             self._newest = measured
         elif pairs.behind:
-            self._say_behind(pairs.behind)
-        for name, count in pairs.dropped.items():
-            if count > dropped[name]:
-                self._diagnostics.dropped(name, count - dropped[name])
+            self._hold_back(
+                f'The stamps of the measurements lie {pairs.behind:.3f} s behind one that was '
+                f'answered. If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control '
+                'begins anew.'
+            )
 
     def _control_newest(self) -> None:
         """Answer the newest pair of those that waited: commands for others come too late."""
-        measured, self._newest = self._newest, None
-        if measured is not None and self._loop is not None:
-            self._control(self._loop, measured)
-
-    def _control(self, loop: _Loop, measured: Measured) -> None:
+        measured, self._newest, loop = self._newest, None, self._loop
+        if measured is None or loop is None:
+            return
         begin = time.perf_counter()
         try:
-            self._check_age(measured.stamp)
+            timeout = self.settings.measurement_timeout
+            check_age('Measurement', measured.stamp, self.now(), timeout, 'measurement_timeout')
             self._measured = measured
             command, error = self._answer(loop, measured)
         except HodynError as refusal:
             self._command = None
-            self._diagnostics.stopped(str(refusal))
-            self._log_error('command', f'No command is published: {refusal}')
+            self._hold_back(str(refusal))
             return
         self._command = command
         message, stamp = loop.command, measured.stamp
@@ -441,25 +309,13 @@ class FlatnessControllerNode(Node):
         message.effort = flat(command.torque)
         self._publisher.publish(message)
         loop.pairs.answer(stamp)
-        limited = command.is_limited
-        hits = [
-            f'torque of {name}' for name, hit in zip(message.name, limited) if hit
-        ] if limited.any() else ()
-        values, farthest = self._diagnostics.control, float(abs(error).max())
-        values['controller'] = self._settings.controller
-        values['reference'] = self._references.origin
-        values['tracking error'] = farthest
-        values['largest tracking error'] = max(values['largest tracking error'], farthest)
-        self._diagnostics.published(time.perf_counter() - begin, hits)
+        hits = [f'torque of {message.name[j]}' for j in command.is_limited.nonzero()[0]]
+        self._tracking = float(abs(error).max())
+        self._largest_tracking = max(self._largest_tracking, self._tracking)
+        self.diagnostics.output.published(time.perf_counter() - begin, hits)
 
-    def _answer(self, loop: _Loop, measured: Measured) -> tuple[Command, np.ndarray]:
-        """Command for a measurement, and the tracking error.
-
-        Raises
-        ------
-        HodynError
-            If there is none.
-        """
+    def _answer(self, loop: _Loop, measured: Measured) -> tuple[Command, Array]:
+        """Command for a measurement, and the tracking error; HodynError if there is none."""
         if self._stopped and not self._references.is_stopping:
             self._stop(loop, measured, self._stopped)  # time or the robot is another one
         try:
@@ -470,8 +326,8 @@ class FlatnessControllerNode(Node):
         violation = '' if self._stopped else loop.guard.violation(measured.state[:2], error)
         self._violations = self._violations + 1 if violation else 0
         if violation:
-            self._diagnostics.control['measurements beyond a bound'] += 1
-            if self._violations < self._settings.violation_samples:
+            self._beyond += 1
+            if self._violations < self.settings.violation_samples:
                 if self._command is None:
                     raise ControlError(violation)
                 return self._command, error
@@ -480,9 +336,9 @@ class FlatnessControllerNode(Node):
         law = loop.stopping if self._stopped else loop.controller
         return law.evaluate(reference, *measured.state), error
 
-    def _reference(self, loop: _Loop, measured: Measured) -> tuple[np.ndarray, np.ndarray]:
+    def _reference(self, loop: _Loop, measured: Measured) -> tuple[Array, Array]:
         """Return the reference of a measurement, later by the lead, and the tracking error."""
-        settings, lead = self._settings, loop.controller.lead
+        settings, lead = self.settings, loop.controller.lead
         reference = self._references.at(
             measured.stamp + round(lead * NANOSECONDS),
             measured.state[0],
@@ -493,76 +349,85 @@ class FlatnessControllerNode(Node):
 
     def _stop(self, loop: _Loop, measured: Measured, violation: str) -> None:
         """Bring the robot to rest from where it is measured, and hold it."""
-        self._stopped, self._violations = violation, 0
-        values = self._diagnostics.control
-        values['stopped because'], values['stops'] = violation, values['stops'] + 1
+        self._stopped, self._violations, self._stops = violation, 0, self._stops + 1
         self.get_logger().error(f'The robot is being stopped: {violation}')
         self._trajectories.clear(f'The robot is being stopped: {violation}')
         motion = loop.guard.stopping(measured.state[:2])
         self._references.stop(motion, measured.stamp, loop.guard.max_error)
 
-    def _check_age(self, stamp: int) -> None:
-        timeout = self._settings.measurement_timeout
-        if not timeout:
-            return
-        age = (self.get_clock().now().nanoseconds - stamp) / NANOSECONDS
-        if abs(age) > timeout:
-            when = 'past' if age > 0.0 else 'future'
-            raise StaleError(
-                f'The stamp of the measurement lies {abs(age):.3f} s in the {when}, more than '
-                f'measurement_timeout ({timeout} s). For a simulated robot, set use_sim_time or '
-                'set measurement_timeout to 0.'
-            )
-
-    def _say_behind(self, seconds: float) -> None:
-        text = (
-            f'The stamps of the measurements lie {seconds:.3f} s behind one that was answered. '
-            f'If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control begins anew.'
-        )
-        self._diagnostics.stopped(text)
-        self._log_error('command', f'No command is published: {text}')
-
-    def _on_time_jump(self, jump: TimeJump) -> None:
-        self._begin_anew()
-
-    def _begin_anew(self) -> None:
-        """After time has gone back nothing of before is true any more."""
-        self._diagnostics.time_jumped()
+    def on_time_jump(self, why: str) -> None:
+        """Begin anew: after time has gone back nothing of before is true any more."""
         self._measured = self._command = self._newest = None
         self._violations = 0
         self._references.clear()
         if self._loop is not None:
             self._loop.pairs.clear()
-        if self._trajectories.clear('Dropped: time has jumped.'):
-            self.get_logger().error('The running trajectory is stopped: time has jumped.')
+        if self._trajectories.clear(f'Dropped: {why}.'):
+            self.get_logger().error(f'The running trajectory is stopped: {why}.')
 
     # Health
 
-    def _refuse(self, topic: str, error: Exception) -> None:
-        self._diagnostics.refused(topic, str(error), refusal_kind(error))
-        self._log_error(topic, f'{topic} refused: {error}')
+    def _hold_back(self, text: str) -> None:
+        self.diagnostics.output.stopped(text)
+        self.log_error('command', f'No command is published: {text}')
 
-    def _log_error(self, subject: str, text: str) -> None:
-        """Log an error; of every subject no more than one in LOG_PERIOD."""
-        now = time.monotonic()
-        if now - self._last_logged.get(subject, -math.inf) >= LOG_PERIOD:
-            self._last_logged[subject] = now
-            self.get_logger().error(text)
-
-    def _on_diagnostics_timer(self) -> None:
-        for topic in (LINKS, MOTORS, REFERENCE, TRAJECTORY):
-            self._diagnostics.publishers(topic, publisher_names(self, topic))
+    def statuses(self) -> list[DiagnosticStatus]:
+        """Health as that of the hodyn node, with commands for an output."""
         for topic in (LINKS, MOTORS):
-            self._diagnostics.watch(topic, self._settings.measurement_timeout)
-        self._diagnostics.watch(REFERENCE, self._settings.reference_timeout)
-        self._diagnostics.clock(
-            self.get_clock().clock_type.name, self.get_parameter('use_sim_time').value is True
-        )
+            self.diagnostics.watch(topic, self.settings.measurement_timeout)
+        self.diagnostics.watch(REFERENCE, self.settings.reference_timeout)
+        values = {
+            'controller': self.settings.controller,
+            'reference': self._references.origin,
+            'tracking error': f'{self._tracking:.3g}',
+            'largest tracking error': f'{self._largest_tracking:.3g}',
+            'stopped because': self._stopped,
+            'stops': str(self._stops),
+            'measurements beyond a bound': str(self._beyond),
+        }
+        self._largest_tracking = 0.0
         robot = None if self._loop is None else self._loop.robot
-        message = self._diagnostics.report(robot, self._error, bool(self._wanted), {})
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics_publisher.publish(message)
+        statuses = self.diagnostics.report(robot, self._error, bool(self._wanted), {})
+        output = next(item for item in statuses if item.name.endswith(': joint_effort'))
+        output.name = output.name.replace(': joint_effort', ': motor_command')
+        more = [KeyValue(key=key, value=value) for key, value in values.items()]
+        output.values = [*output.values, *more]
+        if self._stopped:  # it lasts
+            output.level = DiagnosticStatus.ERROR
+            output.message = f'the robot has been stopped: {self._stopped}'
+        return statuses
+
+
+def _built(xml: str, settings: ControlSettings) -> Robot:
+    model = assemble(xml, settings.base_link, settings.tip_link, settings.gravity)
+    config = actuators_config(settings.actuators)
+    actuators = actuators_from_config(model, config)
+    limits = motor_limits_from_config(actuators, config)
+    motion, torque = motion_limits(model), limits.motor_torque
+    # Descriptions have zeros where somebody did not know a limit.
+    velocity, effort = (np.where(x > 0.0, x, np.inf) for x in (motion.velocity, motion.effort))
+    motion = motion._replace(velocity=velocity, effort=effort)
+    if len(torque) == model.n_joints:  # where none is given, that of the robot description
+        limits = limits._replace(motor_torque=np.where(np.isfinite(torque), torque, effort))
+    warm_up(model)
+    return Robot(model, motion, xml, Drives(actuators, limits, {}))
+
+
+def _planned(robot: Robot | None, task: Task, settings: ControlSettings) -> Plan:
+    begin = time.perf_counter()
+    if robot is not None and task.known is not None:
+        # Positions in which the robot is already, up to the margin, it may leave.
+        limits, margin, q = robot.limits, settings.position_margin, task.known.motion[0]
+        lower = np.minimum(limits.lower, np.maximum(q, limits.lower - margin))
+        upper = np.maximum(limits.upper, np.minimum(q, limits.upper + margin))
+        robot = robot._replace(limits=limits._replace(lower=lower, upper=upper))
+    plan, whole = plan_trajectory(robot, task, settings.planning)
+    exceeded = exceeded_limits(whole, 'allow_limit_violations has it executed all the same.')
+    if exceeded and not settings.allow_limit_violations:
+        raise TrajectoryError(exceeded[0])
+    warnings = (*plan.warnings, *exceeded)
+    return plan._replace(warnings=warnings, duration=time.perf_counter() - begin)
 
 
 if __name__ == '__main__':
-    sys.exit(run(FlatnessControllerNode))
+    sys.exit(main(FlatnessControllerNode))

@@ -1,23 +1,30 @@
-"""What the motors do behind the joints: messages, and the stream with its past."""
+"""What the motors do behind the joints: messages, the stream with its past, wanted stiffness."""
 
 from __future__ import annotations
 
 import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
-from hodyn_msgs.msg import MotorReference, MotorTrajectory
+from hodyn_msgs.msg import MotorReference, MotorTrajectory, StiffnessMotion
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.deflections import spring_deflections
-from hodyn_ros.actuators.robot import MotorMotion, MotorState, motor_motion, motor_step
-from hodyn_ros.ros.conversions import NANOSECONDS, flat
+from hodyn_ros.actuators.limits import spring_deflections
+from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, motor_step
+from hodyn_ros.dynamics.wrenches import ORDERS, continued
+from hodyn_ros.errors import ActuatorError, JointNameError
+from hodyn_ros.names import listed
+from hodyn_ros.ros.conversions import NANOSECONDS, flat, nanoseconds, not_finite
 
 Array = NDArray[np.float64]
 
 POSITION_FIELDS = ('position', 'velocity', 'acceleration')
 TORQUE_FIELDS = ('torque', 'torque_dot')
+
+STIFFNESS_FIELDS = ('stiffness', 'stiffness_dot', 'stiffness_ddot')
+MOST_CHANGE = 0.1  # of the stiffness, while it stops changing; as a part of it
 
 # After a longer time without a sample the deflection of a joint with a damper is taken to have
 # settled, as at the beginning of a motion.
@@ -25,12 +32,7 @@ LONGEST_STEP = 0.5  # s
 
 
 class MotorStream:
-    """Motor references of a stream of samples, one after the other.
-
-    Parameters
-    ----------
-    actuators : Actuators
-    """
+    """Motor references of a stream of samples, one after the other."""
 
     def __init__(self, actuators: Actuators) -> None:
         self._actuators = actuators
@@ -39,7 +41,7 @@ class MotorStream:
         self._source: int | None = None
         self._begin = 0
         self._message = MotorReference(
-            motor_names=list(actuators.motor_names), joint_names=joints_of_motors(actuators)
+            motor_names=list(actuators.motor_names), joint_names=_joints_of_motors(actuators)
         )
         self._message.header.frame_id = actuators.model.base_link
         self._empty = array.array('d')
@@ -49,44 +51,25 @@ class MotorStream:
         self._state = None
 
     def motors(
-        self,
-        motion: Array,
-        effort: Array,
-        stamp: int,
-        source: int,
+        self, motion: Array, effort: Array, stamp: int, source: int,
         stiffness: Mapping[str, Array],
     ) -> MotorMotion:
-        """Motion and torque of the motors.
+        """Motion and torque of the motors, or HodynError if the actuators cannot do it.
 
-        Parameters
-        ----------
-        motion : ndarray, shape (K, n)
-        effort : ndarray, shape (E, n)
-        stamp : int
-            [ns]. A stamp that is not behind the one before begins a new motion.
-        source : int
-            Another source begins a new motion.
-        stiffness : mapping of joint name to ndarray, shape (3,)
-            Of every joint that can choose it.
-
-        Raises
-        ------
-        HodynError
-            If the actuators cannot do it.
+        A stamp [ns] that is not behind the one before, and another source, begin a new motion. The
+        stiffness is the series (3,) of every joint that can choose it.
         """
         if not self._has_dampers:
-            return motor_motion(
-                self._actuators, motion, effort, stiffness=stiffness, order=None
-            )
+            return motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
         before, self._state = self._state, None  # unless all goes well
-        if before is None or source != self._source:
-            before, self._begin, self._source = None, stamp, source
         time = (stamp - self._begin) / NANOSECONDS
-        if before is not None and (
-            not 0.0 < time - before.time <= LONGEST_STEP
+        if (
+            before is None
+            or source != self._source
+            or not 0.0 < time - before.time <= LONGEST_STEP
             or before.deflection.shape[-1] != len(effort) + 1
         ):
-            before, self._begin, time = None, stamp, 0.0
+            before, time, self._begin, self._source = None, 0.0, stamp, source
         motors, self._state = motor_step(
             self._actuators, time, motion, before, effort, stiffness=stiffness, order=None
         )
@@ -99,15 +82,13 @@ class MotorStream:
         time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
         message.source = source
         for fields, values in ((POSITION_FIELDS, motors.position), (TORQUE_FIELDS, motors.torque)):
-            for order, name in enumerate(fields):
-                is_there = order < len(values)
-                setattr(message, name, flat(values[order]) if is_there else self._empty)
+            for name, row in zip_longest(fields, values[: len(fields)]):
+                setattr(message, name, self._empty if row is None else flat(row))
         message.deflection = flat(spring_deflections(self._actuators, motors)[0])
         return message
 
 
-def joints_of_motors(actuators: Actuators) -> list[str]:
-    """Name of the joint that each motor moves."""
+def _joints_of_motors(actuators: Actuators) -> list[str]:
     return [actuators.model.joint_names[joint] for joint in actuators.joint_of_motor]
 
 
@@ -116,7 +97,7 @@ def motor_trajectory_message(
 ) -> MotorTrajectory:
     """Motors along a motion of N samples as a message."""
     message = MotorTrajectory(
-        motor_names=list(actuators.motor_names), joint_names=joints_of_motors(actuators)
+        motor_names=list(actuators.motor_names), joint_names=_joints_of_motors(actuators)
     )
     message.time_from_start = flat(times)
     for fields, values in ((POSITION_FIELDS, motors.position), (TORQUE_FIELDS, motors.torque)):
@@ -124,3 +105,132 @@ def motor_trajectory_message(
             setattr(message, name, flat(rows))
     message.deflection = flat(spring_deflections(actuators, motors)[:, 0])
     return message
+
+
+def stiffness_from_message(message: StiffnessMotion, joints: Iterable[str]) -> dict[str, Array]:
+    """Series (3,) of the stiffness of some of the joints that can choose it, or HodynError."""
+    names, known = list(message.joint_names), list(joints)
+    unknown = sorted(set(names) - set(known))
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if unknown or repeated or not names:
+        what = 'has' if unknown else 'repeats' if repeated else 'is empty:'
+        raise JointNameError(
+            f'StiffnessMotion: joint_names {what} {listed(unknown or repeated)}; the joints of '
+            f'variable stiffness are {listed(known)}.'
+        )
+    values = np.zeros((ORDERS, len(names)))
+    for order, field in enumerate(STIFFNESS_FIELDS):
+        given = getattr(message, field)
+        if order and not len(given):
+            continue
+        if len(given) != len(names):
+            raise ActuatorError(
+                f'StiffnessMotion: {field} has {len(given)} values, expected {len(names)}, one '
+                'for each of joint_names.'
+            )
+        values[order] = given
+    if not np.isfinite(values).all():
+        raise ActuatorError(not_finite('StiffnessMotion', STIFFNESS_FIELDS, names, values))
+    if not (values[0] > 0.0).all():
+        joint = int((values[0] <= 0.0).argmax())
+        raise ActuatorError(
+            f'StiffnessMotion: stiffness of joint {names[joint]!r} is {values[0, joint]}, '
+            'expected a number above zero.'
+        )
+    return dict(zip(names, values.T))
+
+
+def requested_stiffness(
+    messages: Sequence[StiffnessMotion], joints: Iterable[str], times: Array
+) -> dict[str, Array]:
+    """Series (N, 3) of the stiffness by joint along N samples; empty without messages.
+
+    There is one message, which goes on by its derivatives, or one for each of the times (N,) [s];
+    others are refused, see `stiffness_from_message`.
+    """
+    if not messages:
+        return {}
+    joints = tuple(joints)
+    series = [stiffness_from_message(message, joints) for message in messages]
+    names = list(series[0])
+    if len(series) == 1:
+        values = np.stack([series[0][name] for name in names], axis=-1)
+        along = continued(values, times - times[0])
+        return {name: along[:, :, j] for j, name in enumerate(names)}
+    if len(series) != len(times):
+        raise ActuatorError(
+            f'There are {len(series)} entries of stiffness for {len(times)} samples; expected '
+            'one, or one per sample.'
+        )
+    for i, entry in enumerate(series):
+        if entry.keys() != series[0].keys():
+            raise JointNameError(
+                f'Entry {i} of stiffness is about {listed(entry)}, the first one about '
+                f'{listed(names)}; expected the same joints in all entries.'
+            )
+    return {name: np.array([entry[name] for entry in series]) for name in names}
+
+
+class Stiffness:
+    """The latest wish for every joint of variable stiffness.
+
+    A wish goes on by its derivatives for `timeout`, and then stops changing within `rest_time`, or
+    sooner if the stiffness would change by more than a tenth until then.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, tuple[int, Array]] = {}  # stamps and series (3, 1)
+        self.dropped = 0
+        """Number of messages left out since they came after newer ones."""
+
+    def take(self, message: StiffnessMotion, joints: Iterable[str], now: int) -> None:
+        """Take a wish for joints whose stiffness can be chosen; a stamp of zero means now [ns]."""
+        values = stiffness_from_message(message, joints)
+        stamp = nanoseconds(message.header.stamp) or now
+        if any(name in self._wanted and self._wanted[name][0] > stamp for name in values):
+            self.dropped += 1
+            return
+        for name, series in values.items():
+            self._wanted[name] = stamp, series[:, None]
+
+    def at(
+        self, stamp: int, timeout: float, rest_time: float, joints: Iterable[str]
+    ) -> Mapping[str, Array]:
+        """Series (3,) of what was wished for, by joint, at an instant [ns]."""
+        found = {}
+        for name in joints:
+            if name in self._wanted:
+                since, series = self._wanted[name]
+                age = max((stamp - since) / NANOSECONDS, 0.0)
+                values: Array = continued(series, np.array([min(age, timeout)]))[0, :, 0]
+                is_over = age > timeout
+                found[name] = _stopped(values, age - timeout, rest_time) if is_over else values
+        return found
+
+    def keep_only(self, joints: Iterable[str]) -> None:
+        """Forget what concerns other joints."""
+        self._wanted = {name: self._wanted[name] for name in joints if name in self._wanted}
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._wanted.clear()
+
+
+def _stopped(series: Array, time: float, longest: float) -> Array:
+    """Value and derivatives (3,) a time after the beginning of a smooth stop.
+
+    The rate falls to zero along a cubic: nothing jumps, and the value does not turn back.
+    """
+    value, rate, slope = series
+    duration = longest
+    while abs(rate) * duration / 2 + abs(slope) * duration**2 / 12 > MOST_CHANGE * abs(value):
+        duration *= 0.5
+    x = min(time / duration, 1.0)
+    a, b = rate * duration, slope * duration**2
+    return np.array(
+        [
+            value + a * (x - x**3 + 0.5 * x**4) + b * (x**2 / 2 - 2 * x**3 / 3 + x**4 / 4),
+            (a * (1 - 3 * x**2 + 2 * x**3) + b * (x - 2 * x**2 + x**3)) / duration,
+            (a * (6 * x**2 - 6 * x) + b * (1 - 4 * x + 3 * x**2)) / duration**2,
+        ]
+    )

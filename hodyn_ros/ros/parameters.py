@@ -1,11 +1,15 @@
-"""Parameters of the node: declared with descriptors, checked together, changed in one step."""
+"""Parameters of a node: one table, a frozen dataclass; declaration, checks, settings come from it.
+
+Its fields are an `entry` each, a `group` of another table, or a `family` with those of all joints.
+"""
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, TypeVar
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -17,147 +21,363 @@ from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from hodyn_ros.analysis.limits import MotionLimits
-from hodyn_ros.errors import ModelError
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.drives import actuator_descriptor
-from hodyn_ros.ros.settings import (
-    ENTRIES,
-    LIMIT_UNITS,
-    Entry,
-    Settings,
-    find_problems,
-    is_actuator,
-    is_limit,
-    limit_names,
-    make_settings,
-)
 
-_NAMES = {entry.name for entry in ENTRIES}
-_GROUPS = {
-    'limits': 'limits.<joint>.<quantity> of the robot in use',
-    'actuators': 'actuators.<joint>.<key> as given when the node starts',
-}
+S = TypeVar('S')
+
+Triple = tuple[float, float, float]
+
+Values = tuple[tuple[str, str, Any], ...]
+"""Joint, key and value of the parameters of a family; the key is empty where there is none."""
+
+_OF_RCLPY = ('use_sim_time', 'start_type_description_service')
 
 
-def declare_robot_description(node: Node) -> str:
-    """Declare the parameter `robot_description` and return its value."""
-    node.declare_parameter(
-        'robot_description',
-        '',
-        ParameterDescriptor(
-            description='URDF of the robot as XML text. Empty: wait for the topic '
-            'robot_description.',
-            additional_constraints='URDF without document type declaration and entities',
-        ),
-    )
-    return str(node.get_parameter('robot_description').value)
+@dataclass(frozen=True)
+class Entry:
+    """A parameter. Its type is that of the default; whole numbers are numbers too."""
+
+    name: str
+    default: bool | int | float | str | Triple | None  # None: anything
+    description: str
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+    read_only: bool = False
+
+    def expectation(self, value: Any) -> str:
+        """Say what is expected instead of a value; empty if it fits."""
+        default = self.default
+        if default is None:
+            return ''
+        if isinstance(default, bool):
+            fits, expected = isinstance(value, bool), 'true or false'
+        elif self.choices:
+            expected = 'one of ' + ', '.join(f"'{name}'" for name in self.choices)
+            fits = value in self.choices
+        elif isinstance(default, str):
+            fits, expected = isinstance(value, str), 'text'
+        elif isinstance(default, tuple):
+            fits, expected = _is_triple(value), 'three finite numbers'
+        else:
+            whole = isinstance(default, int)
+            expected = f'a {"whole " * whole}number from {self.low:.12g} to {self.high:.12g}'
+            fits = is_number(value) and not (whole and isinstance(value, float))
+            fits = fits and self.low <= value <= self.high
+        return '' if fits else expected
+
+    def converted(self, value: Any) -> Any:
+        """Value that fits, in the type of the default."""
+        if isinstance(self.default, tuple):
+            return tuple(float(number) for number in value)
+        return float(value) if isinstance(self.default, float) else value
+
+    def descriptor(self) -> ParameterDescriptor:
+        """Descriptor for the declaration."""
+        # Dynamic typing: whole numbers need no decimal point, and `expectation` says what rclpy
+        # would say with numbers of types. It also checks ranges whatever the type.
+        made = ParameterDescriptor(
+            description=self.description,
+            additional_constraints=self.expectation(None),
+            read_only=self.read_only,
+            dynamic_typing=True,
+        )
+        default = self.default
+        # Zero may stand for no value where it lies outside.
+        if isinstance(default, (int, float)) and self.low <= default <= self.high < math.inf:
+            whole = isinstance(default, int)
+            kind = IntegerRange if whole else FloatingPointRange
+            bounds = kind(from_value=self.low, to_value=self.high)
+            setattr(made, 'integer_range' if whole else 'floating_point_range', [bounds])
+        return made
 
 
-class Parameters:
-    """Declares all parameters of a node but `robot_description` and keeps a snapshot of them.
+@dataclass(frozen=True)
+class Family:
+    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, of all joints."""
 
-    A change is checked together with everything that stays as it is. The snapshot is exchanged as
-    a whole, once all that may object has agreed: whoever takes `settings` has a set of values that
-    belong together, for as long as needed.
+    start: str
+    members: Mapping[str, Entry]  # by keys, '' for none; a value that is the default is none
+    read_only: bool = False
+    is_declared: bool = True  # for every joint of the robot in use; otherwise only those given
+    waits: bool = False  # also those that are given exist only once there is their joint
 
-    Parameters
-    ----------
-    node : rclpy.node.Node
-        Should have no other callbacks on parameters yet: before Iron, rclpy does not say when all
-        of them have agreed, but the first one to be added is asked last.
-    on_change : callable, optional
-        Is called with the settings before and after every change, in the thread that makes it. It
-        must not raise.
-    check : callable, optional
-        Is asked about settings before they come into force, and raises HodynError against those
-        that do not fit what it knows, such as the links of the robot. Not asked at the start.
-    on_set : callable, optional
-        Is called with all parameters, settings or not, that have been set together, once nothing
-        has objected, and before `on_change`.
+    def split(self, name: str) -> tuple[str, str] | None:
+        """Joint and key of a parameter; None if it is no member."""
+        start, _, rest = name.partition('.')
+        if start != self.start or not rest:
+            return None
+        joint, _, key = (rest, '', '') if '' in self.members else rest.rpartition('.')
+        return None if self.is_declared and not (joint and key in self.members) else (joint, key)
 
-    Raises
-    ------
-    ValueError
-        If values that are given at the start cannot be used. The message names all of them.
+    def expectation(self, key: str, value: Any) -> str:
+        """Say what is expected instead of a value; empty if it fits."""
+        made = self.members.get(key)
+        if made is None or (is_number(value) and value == made.default):
+            return ''
+        expected = made.expectation(value)
+        is_apart = self.is_declared and made.expectation(made.default)
+        return f'{made.default:g} or {expected}' if expected and is_apart else expected
+
+    def member(self, name: str) -> Entry:
+        """What a parameter of the family is."""
+        joint, key = self.split(name) or ('', '')
+        made = self.members.get(key) or Entry(name, None, '')  # refused with all of its joint
+        text = made.description.format(joint=joint)
+        return replace(made, name=name, description=text, read_only=self.read_only)
+
+    def values(self, values: Mapping[str, Any]) -> Values:
+        """Those of the values that belong to the family and say something."""
+        found = []
+        for name, value in sorted(values.items()):
+            place = self.split(name)
+            if place is None or (self.is_declared and value == self.members[place[1]].default):
+                continue
+            if self.is_declared:
+                value = float(value)
+            elif not isinstance(value, (str, bool, int, float)) and hasattr(value, '__len__'):
+                value = tuple(value)  # so that settings can be compared
+            found.append((*place, value))
+        return tuple(found)
+
+
+def entry(
+    default: bool | int | float | str | Triple,
+    description: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    choices: tuple[str, ...] = (),
+    read_only: bool = False,
+    name: str = '',
+) -> Any:
+    """Field of a table that is a parameter; by default its name is that of the field.
+
+    The type is that of the default; the description is a sentence with the unit in brackets.
+    """
+    made = Entry(name, default, description, low, high, choices, read_only)
+    return field(default=default, metadata={'entry': made})
+
+
+def same(kind: type[Any], name: str, **changes: Any) -> Any:
+    """Field that is the same parameter or family as a field of another table, but for changes."""
+    (item,) = (item for item in fields(kind) if item.name == name)
+    ((what, made),) = item.metadata.items()
+    return field(default=item.default, metadata={what: replace(made, **changes)})
+
+
+def group(kind: type[Any]) -> Any:
+    """Field of a table that holds another one, whose parameters are ``<field>.<name>``."""
+    return field(default_factory=kind, metadata={'group': kind})
+
+
+def family(start: str, members: Mapping[str, Entry], **options: bool) -> Any:
+    """Field of a table, of type `Values`, with parameters of all joints: see `Family`."""
+    return field(default=(), metadata={'family': Family(start, members, **options)})
+
+
+def per_joint(start: str, description: str, low: float, high: float, **options: bool) -> Any:
+    """Field of a table with a number ``<start>.<joint>`` of all joints; zero: not given."""
+    return family(start, {'': Entry('', 0.0, description, low, high)}, **options)
+
+
+def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
+    """All parameters of a table but those of families, with their full names."""
+    found: list[Entry] = []
+    for item in fields(kind):
+        if 'entry' in item.metadata:
+            made = item.metadata['entry']
+            found.append(replace(made, name=made.name or start + item.name))
+        elif 'group' in item.metadata:
+            found += entries(item.metadata['group'], f'{start}{item.name}.')
+    return tuple(found)
+
+
+def _families(kind: type[Any]) -> tuple[Family, ...]:
+    return tuple(item.metadata['family'] for item in fields(kind) if 'family' in item.metadata)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number as a parameter can be, which includes NaN and infinity."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**63
+    return isinstance(value, float)
+
+
+def _is_triple(value: Any) -> bool:
+    if isinstance(value, (str, bytes)) or not hasattr(value, '__len__') or len(value) != 3:
+        return False
+    return all(is_number(number) and math.isfinite(number) for number in value)
+
+
+def shown(value: Any) -> str:
+    """Value as a message shows it: as it would be written, and never long."""
+    if value is None:
+        return 'not set'
+    text = repr(value if isinstance(value, (str, int, float)) else list(value))
+    return text if len(text) <= 80 else f'{text[:77]}...'
+
+
+def find_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
+    """Say what is wrong with single values; names that the table does not have are left alone."""
+    known = {item.name: item for item in entries(kind)}
+    problems = []
+    for name, value in values.items():
+        expected = known[name].expectation(value) if name in known else ''
+        for members in _families(kind):
+            if (place := members.split(name)) is not None:
+                expected = members.expectation(place[1], value)
+        if expected:
+            problems.append(f'Parameter {name} is {shown(value)}, expected {expected}.')
+    return problems
+
+
+def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
+    """Make settings from values of parameters; those that are left out have their defaults.
+
+    ValueError names all values that cannot be used, alone or by what the method `contradictions`
+    of the table says.
+    """
+    problems = find_problems(kind, values)
+    if not problems:
+        settings = _filled(kind, values, '')
+        problems = getattr(settings, 'contradictions', list)()
+    if problems:
+        raise ValueError(' '.join(problems))
+    return settings
+
+
+def _filled(kind: type[S], values: Mapping[str, Any], start: str) -> S:
+    made: dict[str, Any] = {}
+    for item in fields(kind):  # type: ignore[arg-type]
+        ((what, meaning),) = item.metadata.items()
+        if what == 'group':
+            made[item.name] = _filled(meaning, values, f'{start}{item.name}.')
+        elif what == 'family':
+            made[item.name] = meaning.values(values)
+        elif (name := meaning.name or start + item.name) in values:
+            made[item.name] = meaning.converted(values[name])
+    return kind(**made)
+
+
+def joint_values(start: str, values: Values, joint_names: Sequence[str]) -> dict[str, Any]:
+    """Values of a family ``<start>.<joint>`` by the joints of a robot; others are refused."""
+    unknown = [f'{start}.{joint}' for joint, _, _ in values if joint not in joint_names]
+    if unknown:
+        raise JointNameError(
+            f'Parameter {listed(unknown)} is for no joint of the robot; its joints are '
+            f'{listed(joint_names)}.'
+        )
+    return {joint: value for joint, _, value in values}
+
+
+class Parameters(Generic[S]):
+    """Declares all parameters of a table and keeps a snapshot of their values.
+
+    The node is made with ``automatically_declare_parameters_from_overrides=True``, which says what
+    is given at the start, and has no callbacks on parameters yet: before Iron, rclpy does not say
+    when all of them have agreed, but the first one to be added is asked last. Once it has,
+    `on_set` is called with all that has been set together, and `on_change` with the settings
+    before and after. Before that, `check` may raise ValueError against settings.
+
+    ValueError names all values given at the start that cannot be used.
     """
 
     def __init__(
         self,
         node: Node,
-        on_change: Callable[[Settings, Settings], None] | None = None,
-        check: Callable[[Settings], None] | None = None,
-        on_set: Callable[[Sequence[Parameter]], None] | None = None,
+        kind: type[S],
+        on_change: Callable[[S, S], None] = lambda before, after: None,
+        check: Callable[[S], None] = lambda settings: None,
+        on_set: Callable[[Sequence[Parameter]], None] = lambda parameters: None,
     ) -> None:
-        self._node = node
+        self._node, self._kind = node, kind
         self._on_change, self._check_further, self._on_set = on_change, check, on_set
-        self._given = node._parameter_overrides
+        self._names = {item.name for item in entries(kind)}
+        self._families = _families(kind)
         self._declaring = False
-        self._values: dict[str, Any] = {
-            entry.name: self._start_value(entry.name, entry.default) for entry in ENTRIES
+        self.given: dict[str, Any] = {}  # at the start, known or not
+        for name, parameter in node.get_parameters_by_prefix('').items():
+            if name not in _OF_RCLPY:
+                self.given[name] = parameter.value
+                node.undeclare_parameter(name)  # whoever needs it declares it with its meaning
+        members = {
+            name: kin
+            for name in sorted(self.given)
+            for kin in self._families
+            if not kin.waits and kin.split(name)
         }
-        actuators = {
-            name: parameter.value for name, parameter in self._given.items() if is_actuator(name)
-        }
-        self._values.update(actuators)
-        self._settings = make_settings(self._values)
-        for entry in ENTRIES:
-            declare_entry(node, entry)
-        for name, value in actuators.items():
-            node.declare_parameter(name, value, actuator_descriptor(name))
+        at_start = {*self._names, *members}
+        self._values = {name: value for name, value in self.given.items() if name in at_start}
+        self.settings: S = make_settings(kind, self._values)  # that hold now, as one snapshot
+        for item in entries(kind):
+            default = list(item.default) if isinstance(item.default, tuple) else item.default
+            node.declare_parameter(item.name, default, item.descriptor())
+        for name, kin in members.items():
+            node.declare_parameter(name, self.given[name], kin.member(name).descriptor())
         self._has_post_set = hasattr(node, 'add_post_set_parameters_callback')
         node.add_on_set_parameters_callback(self._check)
         if self._has_post_set:
             node.add_post_set_parameters_callback(self._exchange)
             node.add_pre_set_parameters_callback(self._refuse_unknown)
 
-    @property
-    def settings(self) -> Settings:
-        """The values that hold now, as one snapshot."""
-        return self._settings
+    def declare_joints(self, joints: Iterable[str]) -> None:
+        """Declare the parameters of families for the joints of a robot, if need be.
 
-    def limits_of(self, model: RobotModel) -> MotionLimits:
-        """Limits of a model; declares its parameters ``limits.<joint>.<quantity>`` if need be.
-
-        Declaring them does not call `on_change`.
-
-        Raises
-        ------
-        ModelError
-            If limits that were given at the start are not positive numbers.
+        Values that were given for them at the start hold from now on; ModelError names all that
+        cannot be used. `on_change` is not called.
         """
-        new = [name for name in limit_names(model) if not self._node.has_parameter(name)]
-        problems = find_problems({name: self._start_value(name, math.inf) for name in new})
+        new = {
+            '.'.join(filter(None, (kin.start, joint, key))): kin
+            for kin in self._families
+            if kin.is_declared
+            for joint in joints
+            for key in kin.members
+        }
+        new = {name: kin for name, kin in new.items() if not self._node.has_parameter(name)}
+        given = {name: self.given[name] for name in new if name in self.given}
+        problems = find_problems(self._kind, given)
         if problems:
             raise ModelError(' '.join(problems))
         self._declaring = True
         try:
-            for name in new:
-                self._node.declare_parameter(name, math.inf, _limit_descriptor(name))
+            for name, kin in new.items():
+                made = kin.member(name)
+                self._node.declare_parameter(name, made.default, made.descriptor())
         finally:
             self._declaring = False
-        return self._settings.limits_of(model)
-
-    def unused_limits(self, model: RobotModel) -> list[str]:
-        """Names that were given for limits at the start but limit nothing of the model."""
-        known = set(limit_names(model))
-        return sorted(
-            name for name in self._given if name.startswith('limits.') and name not in known
-        )
 
     def unknown(self) -> list[str]:
-        """Describe names that were given at the start but that no one has declared, mostly typos.
+        """Names that were given at the start but that a complete node has not declared: typos."""
+        waiting = tuple(f'{kin.start}.' for kin in self._families if kin.waits)
+        return self._hints(name for name in sorted(self.given) if not name.startswith(waiting))
 
-        To be asked when the node is complete. Limits are left to `unused_limits`, since they are
-        declared with the robot.
-        """
-        return self._hints(name for name in sorted(self._given) if not name.startswith('limits.'))
+    def unused(self, start: str) -> list[str]:
+        """Names that were given for a family at the start, but that no robot had so far."""
+        names = (name for name in sorted(self.given) if name.startswith(f'{start}.'))
+        return [name for name in names if not self._node.has_parameter(name)]
 
     def _hints(self, names: Iterable[str]) -> list[str]:
         """Those of the names that are not declared, each with what may have been meant."""
         known = self._node.list_parameters([], 0).names
-        return [_with_hints(name, known) for name in names if name not in known]
+        found = []
+        for name in names:
+            if name in known:
+                continue
+            start = name.partition('.')[0]
+            members = sorted(other for other in known if other.startswith(f'{start}.'))
+            near = difflib.get_close_matches(name, known, 1, 0.8)
+            hints = [f'did you mean {other}?' for other in near]
+            kins = [kin for kin in self._families if kin.start == start]
+            for kin in kins:
+                which = 'of the robot in use' if kin.is_declared else 'as given at the start'
+                key = '' if '' in kin.members else '.<key>'
+                hints.append(f'expected {start}.<joint>{key} {which}')
+            if members or kins:
+                hints.append(f'{listed(members)} exist')
+            found.append(f'{name} ({"; ".join(hints)})' if hints else name)
+        return found
 
     def _refuse_unknown(self, parameters: list[Parameter]) -> list[Parameter]:
         unknown = self._hints(parameter.name for parameter in parameters)
@@ -165,84 +385,33 @@ class Parameters:
             raise ParameterNotDeclaredException(', '.join(unknown))
         return parameters
 
-    def _start_value(self, name: str, default: Any) -> Any:
-        return self._given[name].value if name in self._given else default
+    def _changes(self, parameters: Iterable[Parameter]) -> dict[str, Any]:
+        """Values of those parameters that belong to the table."""
+        return {
+            item.name: item.value
+            for item in parameters
+            if item.name in self._names or any(kin.split(item.name) for kin in self._families)
+        }
 
     def _check(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        changes = _changes(parameters)
+        changes = self._changes(parameters)
         try:
             if changes:
-                settings = make_settings({**self._values, **changes})
-                if self._check_further is not None and not self._declaring:
+                settings = make_settings(self._kind, {**self._values, **changes})
+                if not self._declaring:
                     self._check_further(settings)
-        except ValueError as error:  # and so every HodynError
+        except ValueError as error:
             return SetParametersResult(successful=False, reason=str(error))
         if not self._has_post_set:
             self._exchange(parameters)
         return SetParametersResult(successful=True)
 
     def _exchange(self, parameters: Sequence[Parameter]) -> None:
-        if self._on_set is not None and not self._declaring:
+        if not self._declaring:
             self._on_set(parameters)
-        changes = _changes(parameters)
-        if not changes:
-            return
-        self._values = {**self._values, **changes}
-        before, self._settings = self._settings, make_settings(self._values)
-        if self._on_change is not None and not self._declaring and before != self._settings:
-            self._on_change(before, self._settings)
-
-
-def _changes(parameters: Iterable[Parameter]) -> dict[str, Any]:
-    """Values of those parameters that are settings."""
-    return {
-        parameter.name: parameter.value
-        for parameter in parameters
-        if parameter.name in _NAMES or is_limit(parameter.name) or is_actuator(parameter.name)
-    }
-
-
-def declare_entry(node: Node, entry: Entry) -> None:
-    """Declare a parameter with its default, range and meaning."""
-    default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
-    node.declare_parameter(entry.name, default, _descriptor(entry))
-
-
-def _descriptor(entry: Entry) -> ParameterDescriptor:
-    descriptor = ParameterDescriptor(
-        description=entry.description,
-        additional_constraints=entry.constraints,
-        read_only=entry.read_only,
-        # So whole numbers need no decimal point, and find_problems says what is expected where
-        # rclpy would name types by their numbers. It also checks ranges whatever the type.
-        dynamic_typing=True,
-    )
-    if entry.low is None or entry.high is None:
-        return descriptor
-    if isinstance(entry.default, float):
-        descriptor.floating_point_range = [
-            FloatingPointRange(from_value=entry.low, to_value=entry.high)
-        ]
-    else:
-        descriptor.integer_range = [IntegerRange(from_value=entry.low, to_value=entry.high)]
-    return descriptor
-
-
-def _limit_descriptor(name: str) -> ParameterDescriptor:
-    joint, _, quantity = name.partition('.')[2].rpartition('.')
-    return ParameterDescriptor(
-        description=f'Limit of the {quantity} of joint {joint} [{LIMIT_UNITS[quantity]}].',
-        additional_constraints='a number above 0; .inf: no limit',
-        dynamic_typing=True,
-    )
-
-
-def _with_hints(name: str, known: Sequence[str]) -> str:
-    group = name.partition('.')[0]
-    members = sorted(other for other in known if other.startswith(f'{group}.'))
-    hints = [f'did you mean {other}?' for other in difflib.get_close_matches(name, known, 1, 0.8)]
-    if group in _GROUPS:
-        hints.append(f'expected {_GROUPS[group]}')
-    if members or group in _GROUPS:
-        hints.append(f'{listed(members)} exist')
-    return f'{name} ({"; ".join(hints)})' if hints else name
+        changes = self._changes(parameters)
+        if changes:
+            self._values = {**self._values, **changes}
+            before, self.settings = self.settings, make_settings(self._kind, self._values)
+            if not self._declaring and before != self.settings:
+                self._on_change(before, self.settings)

@@ -1,47 +1,77 @@
-"""Trajectories are planned and requests answered in threads beside the stream.
+"""Planning beside the stream: a process that the node starts, feeds through a pipe, starts again.
 
-`Planning` runs either in the process of the node or, by default, in one of its own
-(`planning_process.py`): unpacking a large message takes Python's lock for a tenth of a second and
-more, and no stream of the same process would go on meanwhile.
+`PlanningClient` is the end in the node; `Planner`, a node of its own, that in the process.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
+import subprocess
+import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, Union
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+import rclpy
 from hodyn_msgs.msg import JointEffortTrajectory
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.task import Future
 
-from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.answers import Robot, answer
-from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.planner import (
-    Plan,
-    Task,
+from hodyn_ros.ros.answers import (
+    answer,
     exceeded_limits,
     plan_trajectory,
     refused_plan,
-    whole_answer,
+    stop_answer,
 )
-from hodyn_ros.ros.queued_service import QueuedService
-from hodyn_ros.ros.settings import Settings
-from hodyn_ros.ros.timeline import PlannedMotion
-from hodyn_ros.ros.worker import Worker, reason
+from hodyn_ros.ros.base import RobotNode, Worker
+from hodyn_ros.ros.conversions import time_message
+from hodyn_ros.ros.diagnostics import reason
+from hodyn_ros.ros.robot import Robot, robot_of
+from hodyn_ros.ros.trajectories import Plan, PlannedMotion, Task
+
+if TYPE_CHECKING:
+    from hodyn_ros.ros.node_settings import NodeSettings
 
 SERVICE = 'compute_inverse_dynamics'
 
-Response = ComputeInverseDynamics.Response
+CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
+GRACE = 0.3  # s, for an answer that is under way when the node ends
 
+_READY_TIME = 30.0  # s, the same for one that is not ready; up to four times that after restarts
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # s, before a restart
+_LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes soon
+
+_ASKING_TIME = 1.0  # s, after which an answer goes on with what is known
+
+# The middleware drops the oldest of more requests than these, and whoever sent it waits for ever.
+# It also keeps the memory of as many responses, which may be large.
+_DEPTH = 64
+
+# What the process reports beside plans: that it takes tasks, and that it wants an echo, behind all
+# that it has been told before.
+STARTED, ECHO = 'started', 'echo'
+
+# Who shares the processor with the process goes first, from its imports on. An interrupt from the
+# keyboard is not for it.
+_START = (
+    'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); '
+    'hasattr(os, "nice") and os.nice(5); sys.path[:] = sys.argv[1:]; '
+    'from hodyn_ros.ros.planning import serve; serve()'
+)
+
+Response = ComputeInverseDynamics.Response
 
 _KINDS = {
     Response.INVALID_JOINTS: 'unknown joints',
@@ -51,214 +81,318 @@ _KINDS = {
 
 
 class Identity(NamedTuple):
-    """How the planning appears in the graph of nodes."""
+    """How the planner appears in the graph of nodes."""
 
-    node_name: str
+    node_name: str  # of the node that it plans for
     namespace: str
     domain_id: int
+    enclave: str
     service_name: str
     trajectory_topic: str
     qos_overrides: tuple[tuple[str, Any], ...]
 
 
 class Served(NamedTuple):
-    """A request has been answered."""
+    """A request of the service has been answered."""
 
-    error: str
-    """Empty on success."""
-    kind: str
-    """Kind of the refusal."""
-    waiting: int
-    """How many requests wait."""
+    error: str  # empty on success
+    kind: str  # of the refusal
+    waiting: int  # requests
 
 
-class Logged(NamedTuple):
-    """Something for the log of the node."""
+class PlanningClient:
+    """Has a `Planner` plan; reports plans in the thread of the executor."""
 
-    text: str
+    def __init__(self, node: RobotNode[NodeSettings], report: Callable[[Plan], None]) -> None:
+        self._node, self._report_plan = node, report
+        graph = node.get_node_names_and_namespaces_with_enclaves()
+        names = node.get_name(), node.get_namespace()
+        given = node.parameters.given.items()
+        self._identity = Identity(
+            *names,
+            node.context.get_domain_id(),
+            next((enclave for *others, enclave in graph if others == [*names]), '/'),
+            node.resolve_service_name(f'~/{SERVICE}'),
+            node.resolve_topic_name('~/effort_trajectory'),
+            tuple(item for item in given if item[0].startswith('qos_overrides.')),
+        )
+        self._lock = threading.Lock()
+        self._set_up = '', False, node.settings  # arguments of `use`
+        self._latest = 0  # number of the task that is perhaps not planned yet
+        self._pipe: IO[bytes] | None = None
+        self._closed = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sender = Worker('sender', node.get_logger().error)
+        self._thread = threading.Thread(target=self._run, name='planning process', daemon=True)
+        self._thread.start()
 
+    def set_up(self, robot: Robot | None, in_preparation: bool) -> None:
+        """Plan with the robot in use and the settings of the node from now on.
 
-class Asked(NamedTuple):
-    """A process wants to know that it has got everything; to be answered by `echo`."""
-
-    number: int
-
-
-Event = Union[Plan, Served, Logged, Asked]  # noqa: UP007
-
-
-class Planner(Protocol):
-    """What plans trajectories and answers requests, wherever it runs."""
-
-    def set_robot(self, robot: Robot | None, in_preparation: bool) -> None:
-        """Use a robot from now on; whether requests wait for a first one."""
-
-    def set_settings(self, settings: Settings) -> None:
-        """Use other settings from now on."""
+        Without a robot, requests wait for the first one if it is in preparation.
+        """
+        with self._lock:
+            description = '' if robot is None else robot.description
+            self._set_up = description, in_preparation, self._node.settings
+            self._send('use', *self._set_up)
 
     def plan(self, task: Task) -> None:
         """Plan a trajectory; the plan is reported."""
+        with self._lock:
+            self._latest = task.number
+            if not self._send('plan', task):
+                self._refuse_latest()
 
     def accept(self, number: int, start: int) -> None:
-        """Publish the whole answer to a plan that starts at a time [ns]."""
+        """Have the whole answer to a plan published."""
+        with self._lock:
+            self._send('accept', number, start)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Compute and publish the whole answer to a motion."""
-
-    def echo(self, number: int) -> None:
-        """Answer `Asked`."""
+        """Have the whole answer to a motion to rest published."""
+        with self._lock:
+            self._send('publish', planned, remark)
 
     def close(self) -> None:
-        """Finish what has been begun, but in another process not for long."""
+        """End the process; what it has begun it finishes, but not for long."""
+        with self._lock:
+            self._closed.set()
+            process, pipe = self._process, self._pipe
+        if process is not None:
+            self._sender.put(lambda: _close(pipe))
+            try:
+                process.wait(CLOSING_TIME)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self._thread.join()
+        self._sender.close()
+
+    def _send(self, command: str, *arguments: Any) -> bool:
+        """Tell the planner something, if there is one; to be called with the lock."""
+        pipe = self._pipe
+        if pipe is not None:
+            self._sender.put(lambda: _write(pipe, (command, arguments)))
+        return pipe is not None
+
+    def _on_event(self, event: Plan | Served) -> None:
+        node = self._node
+        if isinstance(event, Plan):
+            self._report_plan(event)
+            return
+        node.diagnostics.waiting = event.waiting, node.settings.max_waiting_requests
+        if event.error:
+            node.diagnostics.refused(SERVICE, event.error, event.kind)
+            node.log_error(SERVICE, f'{SERVICE} refused: {event.error}')
+        else:
+            node.diagnostics.received(SERVICE)
+
+    def _on_state(self, state: str, restarts: int, last_exit: str, pid: int | None) -> None:
+        self._node.diagnostics.process = state, restarts, last_exit, pid
+        if state == 'ended':
+            self._node.get_logger().error(
+                f'The planning process is started again: {last_exit}. Requests that it was '
+                'answering are lost.'
+            )
+        elif restarts:
+            self._node.get_logger().info('The planning process is running again.')
+
+    def _run(self) -> None:
+        restarts, pause, last_exit = 0, _FIRST_PAUSE, ''
+        while True:
+            begin = time.monotonic()
+            last_exit = self._one_life(restarts, last_exit)
+            if self._closed.is_set():
+                return
+            self._node.soon(self._on_state, 'ended', restarts, last_exit, None)
+            self._refuse_latest()
+            pause = _FIRST_PAUSE if time.monotonic() - begin > _LONG_LIFE else pause
+            self._closed.wait(pause)
+            restarts, pause = restarts + 1, min(2.0 * pause, _LONGEST_PAUSE)
+
+    def _refuse_latest(self) -> None:
+        """Refuse the latest task; who has its plan already takes no notice."""
+        text = 'The process that planned it has ended.'
+        self._node.soon(self._on_event, Plan(self._latest, None, error=text, kind='internal'))
+
+    def _one_life(self, restarts: int, last_exit: str) -> str:
+        """Run a process until it ends; return why it has."""
+        command = [sys.executable or 'python3', '-c', _START, *sys.path]
+        with self._lock:
+            if self._closed.is_set():
+                return ''
+            try:
+                process = self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+                )
+            except OSError as error:
+                return f'it cannot be started: {error}'
+            assert process.stdin is not None
+            assert process.stdout is not None
+            self._pipe = process.stdin
+            self._send('', self._identity, self._node.settings)
+            self._send('use', *self._set_up)
+        # Some middleware waits for ever for memory that a killed process has left half made.
+        timer = threading.Timer(_READY_TIME * min(restarts + 1, 4), process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            while True:
+                event = pickle.load(process.stdout)
+                if event == STARTED:
+                    timer.cancel()
+                    state = 'running', restarts, last_exit, process.pid
+                    self._node.soon(self._on_state, *state)
+                elif event == ECHO:
+                    with self._lock:
+                        self._send('echo')
+                else:
+                    self._node.soon(self._on_event, event)
+        except Exception:  # the end, or a pickle that is cut off, which raises errors of any class
+            pass
+        timer.cancel()
+        process.kill()
+        code = process.wait()
+        with self._lock:
+            self._pipe = None
+        self._sender.put(lambda: _close(process.stdin))
+        process.stdout.close()
+        return f'it has ended with exit code {code}'
 
 
-class Planning:
-    """Plans trajectories and answers requests in threads of this process.
+def _write(pipe: IO[bytes], item: object) -> None:
+    with suppress(OSError, ValueError):  # the process has ended, which its reader finds too
+        pickle.dump(item, pipe, pickle.HIGHEST_PROTOCOL)
+        pipe.flush()
 
-    Parameters
-    ----------
-    identity : Identity
-    context : rclpy.context.Context
-    settings : Settings
-    report : callable
-        Is called with every event, in whatever thread.
-    prepare : callable
-        Called with a robot before it is used, to compile its dynamics.
-    expect_wrenches : callable
-        Called with a robot and the wrenches of a request, to compile its dynamics with them.
-    catch_up : callable
-        Called before a request is answered; returns when everything is known here that was known
-        to the node when the request came.
+
+def _close(pipe: IO[bytes] | None) -> None:
+    with suppress(OSError):  # what was not written yet goes nowhere
+        if pipe is not None:
+            pipe.close()
+
+
+class Planner:
+    """Plans trajectories, publishes whole answers and answers the service, as a node of its own.
+
+    Trajectories have a thread, and so have requests, which are answered one after the other. They
+    are taken in a third, so that whoever is refused knows it at once.
     """
 
     def __init__(
         self,
         identity: Identity,
-        context: Context | None,
-        settings: Settings,
-        report: Callable[[Event], None],
-        prepare: Callable[[RobotModel], None],
-        expect_wrenches: Callable[[RobotModel, Sequence[Wrench]], None],
-        catch_up: Callable[[], None],
+        settings: NodeSettings,
+        report: Callable[[Plan | Served | str], None],
+        context: Context,
     ) -> None:
-        self._settings = settings
-        self._report, self._prepare, self._expect_wrenches = report, prepare, expect_wrenches
-        self._catch_up = catch_up
+        self._settings, self._report = settings, report
         self._robot: Robot | None = None
-        # Whether waiting for a robot makes no sense: none is expected, and all are in use that
-        # have been set.
-        self._settled = threading.Event()
-        self._settled.set()
-        self._robots_lock = threading.Lock()
-        self._unused_robots, self._expects_first = 0, False
-        self._closed = False
         self._latest: tuple[int, JointEffortTrajectory] | None = None
-        # rclpy runs a service where its node is run. So it belongs to a second node, under the
-        # name that it would have at the first one.
-        self._node = Node(
+        self._changed = threading.Condition()  # of what requests wait for
+        self._description, self._is_expected = '', False
+        self._unused = 0  # robots that are still to be made
+        self._unanswered = 0  # requests, of which one has its turn
+        self._closed = False
+        self._asked = self._echoed = 0  # echoes, which come in order
+        self._end: Future[None] = Future()  # of taking requests
+        overrides = [Parameter(name, value=value) for name, value in identity.qos_overrides]
+        node = self._node = Node(
             f'{identity.node_name}_services',
             namespace=identity.namespace,
             context=context,
-            use_global_arguments=False,  # they are for the first node, its name among them
-            start_parameter_services=False,
-            enable_rosout=False,
-            parameter_overrides=[
-                Parameter(name, value=value) for name, value in identity.qos_overrides
-            ],
+            start_parameter_services=False,  # its parameters are those of the node
+            parameter_overrides=overrides,
         )
         self._publisher = qos.create_publisher(
-            self._node, JointEffortTrajectory, identity.trajectory_topic, qos.EFFORT_TRAJECTORY
+            node, JointEffortTrajectory, identity.trajectory_topic, qos.EFFORT_TRAJECTORY
         )
-        self._service = QueuedService(
-            self._node,
+        service = node.create_service(
             ComputeInverseDynamics,
             identity.service_name,
-            self._answer,
-            self._failed,
-            self._busy,
-            lambda: self._settings.max_waiting_requests,
-            self._log,
+            lambda request, response: request,
+            qos_profile=QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE),
         )
+        # The executor sends what a callback returns as soon as it returns. So the callback passes
+        # the request on to what the executor takes for the sending.
+        self._send = service.send_response
+        service.send_response = self._take
         self._executor = SingleThreadedExecutor(context=context)
-        self._executor.add_node(self._node)
-        self._worker = Worker('planning', self._log)
+        self._executor.add_node(node)
+        self._unpack = self._executor._take_service
+        self._executor._take_service = self._take_readable
+        self._worker = Worker('planning', node.get_logger().error)
+        self._answering = Worker('answering', node.get_logger().error)
         self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
         self._thread.start()
 
-    def set_robot(self, robot: Robot | None, in_preparation: bool) -> None:
-        """Use a robot from now on; whether requests wait for a first one."""
-        with self._robots_lock:
-            self._expects_first = robot is None and in_preparation
-            self._unused_robots += robot is not None
-            self._settle()
-        if robot is not None:
-            self._worker.put(lambda: self._use(robot))
+    def use(self, description: str, is_expected: bool, settings: NodeSettings) -> None:
+        """Use other settings, and a robot as soon as it is made; requests wait for that.
 
-    def set_settings(self, settings: Settings) -> None:
-        """Use other settings from now on."""
-        self._settings = settings
+        They wait as well where there is none, but the first one `is_expected`.
+        """
+        with self._changed:
+            before, self._settings, self._is_expected = self._settings, settings, is_expected
+            parts = description, settings.limits, settings.actuators
+            is_other = parts != (self._description, before.limits, before.actuators)
+            self._description = description
+            self._unused += is_other
+            self._changed.notify_all()
+        if is_other:
+            self._worker.put(lambda: self._make_robot(description, settings))
+
+    def echo(self) -> None:
+        """Answer the wish for an echo."""
+        with self._changed:
+            self._echoed += 1
+            self._changed.notify_all()
 
     def plan(self, task: Task) -> None:
         """Plan a trajectory; the plan is reported."""
-        self._worker.put(
-            lambda: self._plan(task), lambda error: self._report(refused_plan(task, error))
-        )
+        failed = partial(refused_plan, task)
+        self._worker.put(lambda: self._plan(task), lambda error: self._report(failed(error)))
 
     def accept(self, number: int, start: int) -> None:
         """Publish the whole answer to a plan that starts at a time [ns]."""
         self._worker.put(lambda: self._accept(number, start))
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Compute and publish the whole answer to a motion."""
+        """Compute and publish the whole answer to a motion to rest."""
         self._worker.put(lambda: self._publish(planned, remark))
 
-    def echo(self, number: int) -> None:
-        """Answer `Asked`, which this class never reports."""
-
-    def close(self, grace: float | None = None) -> None:
-        """Finish what has been begun, up to a time [s]; None: however long it takes."""
-        self._closed = True
-        self._settled.set()
-        self._executor.shutdown()
-        end = None if grace is None else time.monotonic() + grace
-        for close in (self._thread.join, self._service.close, self._worker.close):
-            close(None if end is None else max(0.0, end - time.monotonic()))
+    def close(self, grace: float) -> None:
+        """Finish what has been begun, up to a time [s]."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._end.set_result(None)
+        end = time.monotonic() + grace
+        for close in (
+            self._thread.join,
+            partial(self._answering.close, drop=False),
+            self._worker.close,
+            self._executor.shutdown,
+        ):
+            close(max(0.0, end - time.monotonic()))
         self._node.destroy_node()
-
-    def _log(self, text: str) -> None:
-        self._report(Logged(text))
 
     def _spin(self) -> None:
         while not self._closed:
             try:
-                self._executor.spin()
+                self._executor.spin_until_future_complete(self._end)
                 return
             except ExternalShutdownException:
                 return
-            except Exception:  # such as a request whose text is not UTF-8
-                if not self._closed:
-                    self._log(traceback.format_exc())
-                    self._report(Served('The request cannot be unpacked.', 'invalid', 0))
+            except Exception:
+                self._node.get_logger().error(traceback.format_exc())
 
-    def _settle(self) -> None:
-        if self._unused_robots or self._expects_first:
-            self._settled.clear()
-        else:
-            self._settled.set()
-
-    def _use(self, robot: Robot) -> None:
-        before = self._robot
+    def _make_robot(self, description: str, settings: NodeSettings) -> None:
+        self._robot = None  # the one before is not to stay if this one fails
         try:
-            if before is not None and before.description == robot.description:
-                # Only its limits or actuators have changed.
-                robot = robot._replace(model=before.model)
-            else:
-                self._prepare(robot.model)
-            self._robot = robot
+            self._robot = robot_of(description, settings)
         finally:
-            with self._robots_lock:
-                self._unused_robots -= 1
-                self._settle()
+            with self._changed:
+                self._unused -= 1
+                self._changed.notify_all()
 
     def _plan(self, task: Task) -> None:
         begin = time.perf_counter()
@@ -278,28 +412,96 @@ class Planning:
     def _publish(self, planned: PlannedMotion, remark: str) -> None:
         robot = self._robot
         if robot is not None and robot.model.joint_names == planned.joint_names:
-            self._publisher.publish(whole_answer(robot, planned, self._settings, remark))
+            self._publisher.publish(stop_answer(robot, planned, self._settings, remark))
 
-    def _answer(self, request: ComputeInverseDynamics.Request) -> Response:
-        self._catch_up()
-        self._settled.wait()
-        return self._served(answer(self._robot, request, self._settings, self._expect_wrenches))
-
-    def _failed(self, error: BaseException) -> Response:
-        code = Response.INTERNAL_ERROR
-        return self._served(Response(success=False, error_code=code, message=reason(error)))
-
-    def _served(self, response: Response) -> Response:
-        kind = _KINDS.get(response.error_code, 'invalid')
-        self._report(Served(response.message, kind, self._service.waiting))
-        return response
-
-    def _busy(self, waiting: int) -> Response:
-        response = Response(
-            success=False,
-            error_code=Response.BUSY,
-            message=f'{waiting} requests wait already, as many as max_waiting_requests allows; '
-            'try again later.',
+    def _take(self, request: Any, header: Any) -> None:
+        """Have a request answered when its turn comes, or refuse it at once."""
+        waiting = self._waiting
+        if waiting < self._settings.max_waiting_requests:
+            with self._changed:
+                self._unanswered += 1
+            self._answering.put(lambda: self._reply(request, header))
+            return
+        text = (
+            f'{waiting} requests wait already, as many as max_waiting_requests allows; try again '
+            'later.'
         )
-        self._report(Served(response.message, _KINDS[Response.BUSY], waiting))
-        return response
+        self._respond(Response(error_code=Response.BUSY, message=text), header)
+
+    def _take_readable(self, service: Any) -> Any:
+        try:
+            return self._unpack(service)
+        except Exception:  # such as text that is not UTF-8; rclpy would take no more
+            self._node.get_logger().error(traceback.format_exc())
+            self._report(Served('The request cannot be unpacked.', 'invalid', self._waiting))
+            return None
+
+    @property
+    def _waiting(self) -> int:
+        return max(self._unanswered - 1, 0)
+
+    def _reply(self, request: ComputeInverseDynamics.Request, header: Any) -> None:
+        # What was set at the node before the request may come after it: they go different ways.
+        self._asked += 1
+        self._report(ECHO)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or self._echoed == self._asked, _ASKING_TIME
+            )
+            self._changed.wait_for(lambda: self._closed or self._is_settled())
+        try:
+            if self._closed:
+                response = Response(error_code=Response.INTERNAL_ERROR, message='The node ends.')
+            else:
+                response = answer(self._robot, request, self._settings)
+        except BaseException as error:  # whoever has asked gets to know it
+            self._node.get_logger().error(traceback.format_exc())
+            response = Response(error_code=Response.INTERNAL_ERROR, message=reason(error))
+        with self._changed:
+            self._unanswered -= 1
+        self._respond(response, header)
+
+    def _is_settled(self) -> bool:
+        return not (self._unused or (self._is_expected and self._robot is None))
+
+    def _respond(self, response: ComputeInverseDynamics.Response, header: Any) -> None:
+        try:
+            self._send(response, header)
+        except Exception as error:  # whoever has asked gets to know it
+            self._node.get_logger().error(traceback.format_exc())
+            response = Response(error_code=Response.INTERNAL_ERROR, message=reason(error))
+            self._send(response, header)
+        kind = _KINDS.get(response.error_code, 'invalid')
+        self._report(Served(response.message, kind, self._waiting))
+
+
+def serve() -> None:
+    """Plan what is asked for on the standard input; the process that is started."""
+    inbox = sys.stdin.buffer
+    outbox = os.fdopen(os.dup(1), 'wb')
+    os.dup2(2, 1)  # whatever prints does not get into the answers
+    lock = threading.Lock()
+
+    def report(event: Plan | Served | str) -> None:
+        with lock:
+            pickle.dump(event, outbox, pickle.HIGHEST_PROTOCOL)
+            outbox.flush()
+
+    planner, code = None, 1
+    try:
+        with suppress(EOFError):  # the node is done with it, or is no more
+            _, (identity, settings) = pickle.load(inbox)
+            context = Context()
+            enclave = ['--ros-args', '--enclave', identity.enclave]
+            rclpy.init(args=enclave, context=context, domain_id=identity.domain_id)
+            planner = Planner(identity, settings, report, context)
+            report(STARTED)
+            while True:
+                command, arguments = pickle.load(inbox)
+                getattr(planner, command)(*arguments)
+        if planner is not None:
+            planner.close(GRACE)  # with the node, nobody waits for the end of a long answer
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    os._exit(code)

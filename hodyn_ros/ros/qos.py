@@ -36,12 +36,10 @@ TRAJECTORY_INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.RELIABLE)
 """Trajectories: the middleware keeps the memory of as many large messages as may wait."""
 
 SENSOR_INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""Measurements: a reader that asks for best effort is served by reliable publishers, such as
-joint_state_broadcaster, and by those of sensors. The latest few may wait."""
+"""Measurements: who asks for best effort is served by reliable publishers and by sensors."""
 
 SERIES_DEPTH = 1000
-"""Of an input of which every message is wanted: what arrives while the node is busy waits, up to a
-second at 1 kHz."""
+"""Of an input of which every message is wanted: a second at 1 kHz."""
 
 OUTPUT = QoSProfile(depth=SERIES_DEPTH, reliability=ReliabilityPolicy.RELIABLE)
 """Efforts: a burst reaches those who want all of it; others choose a smaller depth."""
@@ -53,65 +51,31 @@ EFFORT_TRAJECTORY = QoSProfile(
 )
 """The latest whole answer stays available."""
 
-OVERRIDABLE = (
-    QoSPolicyKind.HISTORY,
-    QoSPolicyKind.DEPTH,
-    QoSPolicyKind.RELIABILITY,
-    QoSPolicyKind.DURABILITY,
-)
-"""Policies that the parameters ``qos_overrides.<topic>.<subscription|publisher>.<policy>`` set."""
-
-
 def create_subscription(
     node: Node,
     kind: type,
     topic: str,
-    callback: Callable[[Any], None],
+    callback: Callable[..., None],
     profile: QoSProfile,
     **options: Any,
 ) -> Subscription:
-    """Subscribe to a topic with a profile that parameters may override.
-
-    Parameters
-    ----------
-    node : rclpy.node.Node
-    kind : type
-        Message type.
-    topic : str
-    callback : callable
-    profile : rclpy.qos.QoSProfile
-        What holds where nothing is overridden.
-    **options
-        Passed on to `rclpy.node.Node.create_subscription`, such as ``raw=True``.
-    """
-    return node.create_subscription(
-        kind, topic, callback, _copied(profile), qos_overriding_options=_options(), **options
-    )
+    """Subscribe to a topic, with options of rclpy and a profile that parameters may override."""
+    # rclpy writes overrides into the profile that it is given: other nodes would have them too.
+    options['qos_overriding_options'] = _OVERRIDING
+    return node.create_subscription(kind, topic, callback, copy.copy(profile), **options)
 
 
-def create_publisher(
-    node: Node, kind: type, topic: str, profile: QoSProfile, **options: Any
-) -> Publisher:
-    """Advertise a topic with a profile that parameters may override, see `create_subscription`."""
-    return node.create_publisher(
-        kind, topic, _copied(profile), qos_overriding_options=_options(), **options
-    )
+def create_publisher(node: Node, kind: type, topic: str, profile: QoSProfile) -> Publisher:
+    """Advertise a topic with a profile that parameters may override."""
+    profile = copy.copy(profile)
+    return node.create_publisher(kind, topic, profile, qos_overriding_options=_OVERRIDING)
 
 
 def as_series(profile: QoSProfile) -> QoSProfile:
     """Profile of an input that keeps every message until the node comes to it."""
-    kept = _copied(profile)
+    kept = copy.copy(profile)
     kept.depth = SERIES_DEPTH
     return kept
-
-
-def _copied(profile: QoSProfile) -> QoSProfile:
-    # rclpy writes overrides into the profile that it is given: other nodes would have them too.
-    return copy.copy(profile)
-
-
-def _options() -> QoSOverridingOptions:
-    return QoSOverridingOptions(OVERRIDABLE, callback=_checked)
 
 
 def _checked(profile: QoSProfile) -> SetParametersResult:
@@ -122,3 +86,15 @@ def _checked(profile: QoSProfile) -> SetParametersResult:
             reason=f'depth is {profile.depth}, expected 1 or more where history is keep_last',
         )
     return SetParametersResult(successful=True)
+
+
+# The parameters ``qos_overrides.<topic>.<subscription|publisher>.<policy>`` set these policies.
+_OVERRIDING = QoSOverridingOptions(
+    (
+        QoSPolicyKind.HISTORY,
+        QoSPolicyKind.DEPTH,
+        QoSPolicyKind.RELIABILITY,
+        QoSPolicyKind.DURABILITY,
+    ),
+    callback=_checked,
+)

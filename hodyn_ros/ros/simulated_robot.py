@@ -1,180 +1,196 @@
 """A node that is a robot with elastic joints: MuJoCo behind the topics that a robot would have.
 
-It publishes what the encoders of the links and of the motors say, and takes motor torques. In lock
-step a sample follows the command that answers the one before, so that a run over topics is the
-same as one inside a single process, on whatever machine. In real time the samples follow the
-clock.
+In lock step a sample follows the command that answers the one before; in real time, the clock.
 """
 
 from __future__ import annotations
 
-import array
 import sys
 import time
 from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus
 from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType
-from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 
 from hodyn_ros.actuators.config import actuators_from_config
-from hodyn_ros.errors import HodynError, ModelError, MotionError, SimulationError, StaleError
+from hodyn_ros.errors import HodynError, ModelError, SimulationError, StaleError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds, time_message
-from hodyn_ros.ros.diagnostics import publisher_names, refusal_kind
-from hodyn_ros.ros.drives import declare_actuators
-from hodyn_ros.ros.inputs import Inputs
-from hodyn_ros.ros.parameters import declare_robot_description
-from hodyn_ros.ros.process import run
-from hodyn_ros.ros.simulation_settings import (
-    LOCK_STEP,
-    declare_settings,
-    initial_position,
-    initial_stiffness,
-    unknown_parameters,
+from hodyn_ros.ros.base import DESCRIPTION, RobotNode, main
+from hodyn_ros.ros.conversions import NANOSECONDS, flat, nanoseconds, time_message
+from hodyn_ros.ros.diagnostics import publisher_names
+from hodyn_ros.ros.joint_states import values_of
+from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.parameters import (
+    Triple,
+    Values,
+    entry,
+    group,
+    joint_values,
+    per_joint,
+    same,
 )
+from hodyn_ros.ros.robot import actuators_config
+from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.plant import ElasticPlant
-from hodyn_ros.simulation.sampling import SampledPlant
+from hodyn_ros.simulation.sampling import SampledPlant, Sensors
 
 Array = NDArray[np.float64]
 
-LARGEST_DESCRIPTION = 64 * 2**20  # bytes
-LOG_PERIOD = 1.0  # s
+COMMAND, POSITION, STIFFNESS = 'motor_command', 'initial_position', 'initial_stiffness'
+LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
 MOST_MADE_UP = 100  # samples at once
 SLOW = 0.5  # of real time
 
 
-class SimulatedRobot(Node):
+# All parameters are given at the start and stay.
+_entry = partial(entry, read_only=True)
+_same = partial(same, NodeSettings, read_only=True)
+_per_joint = partial(per_joint, read_only=True, is_declared=False)
+
+
+def _noise(description: str) -> Any:
+    return _entry(0.0, description, 0.0, 1e6)
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """What the encoders make of the state, see `hodyn_ros.simulation.sampling.Sensors`."""
+
+    position_noise: float = _noise('Standard deviation on q [rad, m].')
+    velocity_noise: float = _noise('Standard deviation on dq/dt [rad/s, m/s].')
+    motor_position_noise: float = _noise('Standard deviation on theta.')
+    motor_velocity_noise: float = _noise('Standard deviation on dtheta/dt.')
+    resolution: float = _noise('Step of the encoders of q; 0: none.')
+    motor_resolution: float = _noise('Step of the encoders of theta; 0: none.')
+    delay: int = _entry(0, 'Samples by which measurements are older than stamped.', 0, 1000)
+    seed: int = _entry(0, 'Seed of the noise.', 0, 2**31 - 1)
+    velocity_filter: float = _noise('Low pass of velocities by differences [s].')
+
+
+@dataclass(frozen=True)
+class SimulationSettings:
+    """Parameters of the simulated robot."""
+
+    base_link: str = _same('base_link')
+    tip_link: str = _same('tip_link')
+    gravity: Triple = _same('gravity')
+    joint_friction: bool = _entry(False, 'The links have the friction of the robot description.')
+    mode: str = _entry(
+        LOCK_STEP, 'lock_step: the next sample follows the command that answers the latest one, '
+        'however long that takes; real_time: samples follow the clock.',
+        choices=(LOCK_STEP, REAL_TIME),
+    )
+    sample_period: float = _entry(1e-3, 'Time between two samples [s].', 1e-5, 1.0)
+    time_step: float = _entry(1e-4, 'Time step of the integration [s].', 1e-7, 0.1)
+    integrator: str = _entry('RK4', 'Integrator of MuJoCo.', choices=INTEGRATORS)
+    start_time: float = _entry(
+        1.0, 'Simulated time of the first sample in lock step [s].', 0.0, 1e9
+    )
+    publish_clock: bool = _entry(
+        True, 'In lock step the simulated time is published on /clock. A graph has one such time: '
+        'for several robots remap /clock to another topic for the nodes of each, or let the '
+        'controllers take the stamps as the time.',
+    )
+    command_timeout: float = _entry(
+        1.0, 'Without a command for this time [s] the last one is held: in lock step for one '
+        'sample more, in real time it is only counted. The first command is waited for.',
+        1e-3, 3600.0,
+    )
+    command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)
+    sensors: SensorSettings = group(SensorSettings)
+    diagnostics_period: float = _same('diagnostics_period')
+    initial_position: Values = _per_joint(
+        POSITION, 'Position at the start of joint {joint} [rad, m].', -1e6, 1e6
+    )
+    initial_stiffness: Values = _per_joint(
+        STIFFNESS, 'Stiffness at the start of joint {joint} [N m/rad, N/m].', 0.0, 1e12
+    )
+    actuators: Values = _same('actuators')
+
+
+class SimulatedRobot(RobotNode[SimulationSettings]):
     """Publishes joint_states and motor_states and moves by what arrives on motor_command."""
 
-    def __init__(self, **node_options: object) -> None:
-        super().__init__('simulated_robot', **node_options)
-        self._settings = settings = declare_settings(self)
-        self._actuators = declare_actuators(self)
+    def __init__(self, **node_options: Any) -> None:
+        super().__init__('simulated_robot', SimulationSettings, **node_options)
+        settings = self.settings
         self._robot: SampledPlant | None = None
-        self._description = ''
-        self._failure = ''
+        self._simulated = self._failure = ''  # description, why the simulation has ended
         self._counts: Counter[str] = Counter()
-        self._last_refusal = ''
         self._torque: Array | None = None
         self._reported: tuple[int, int] | None = None  # time and samples of the latest report
         self._is_slow = False  # whether that has been said
         self._is_new = False  # whether the torque has come since the latest sample
         self._last_command = 0
+        self._start = 0  # time of the first sample [ns]
         self._period = round(settings.sample_period * NANOSECONDS)
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-
+        self._is_lock_step = settings.mode == LOCK_STEP
         self._joint_publisher = qos.create_publisher(self, JointState, 'joint_states', qos.OUTPUT)
-        self._motor_publisher = qos.create_publisher(
-            self, JointState, 'motor_states', qos.OUTPUT
-        )
-        self._diagnostics_publisher = qos.create_publisher(
-            self, DiagnosticArray, '/diagnostics', qos.OUTPUT
-        )
-        self._clock_publisher = (
-            qos.create_publisher(self, ClockMessage, '/clock', qos.OUTPUT)
-            if settings.mode == LOCK_STEP and settings.publish_clock
-            else None
-        )
-        inputs = Inputs(self, lambda: LARGEST_DESCRIPTION, self._on_accepted, self._refuse)
-        inputs.subscribe('motor_command', JointState, self._take_command, qos.INPUT)
-        inputs.subscribe(
-            'robot_description',
-            String,
-            lambda message: self._describe(message.data),
-            qos.ROBOT_DESCRIPTION,
-            is_sample=False,
-        )
-        self.create_timer(settings.diagnostics_period, self._report, clock=self._steady)
-        period = (
-            settings.command_timeout if self._is_lock_step else self._period / NANOSECONDS
-        )
-        self._timer = self.create_timer(period, self._on_timer, clock=self._steady)
-        description = declare_robot_description(self)
-        unknown = unknown_parameters(self)
-        if unknown:
-            self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
-        if description:
-            self._describe(description)
-        else:
-            self.get_logger().info('Waiting for a robot description.')
-
-    @property
-    def _is_lock_step(self) -> bool:
-        return self._settings.mode == LOCK_STEP
+        self._motor_publisher = qos.create_publisher(self, JointState, 'motor_states', qos.OUTPUT)
+        self._clock_publisher = None
+        if self._is_lock_step and settings.publish_clock:
+            self._clock_publisher = qos.create_publisher(self, ClockMessage, '/clock', qos.OUTPUT)
+        self.listen(COMMAND, JointState, self._take_command, qos.INPUT)
+        period = settings.command_timeout if self._is_lock_step else settings.sample_period
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = self.create_timer(period, self._on_timer, clock=steady)
+        self.open()
 
     # Robot
 
-    def _describe(self, xml: str) -> None:
-        """Make the robot; it stays the same as long as the node runs.
-
-        Raises
-        ------
-        HodynError
-            If it cannot be simulated.
-        """
+    def describe(self, xml: str) -> None:
+        """Make the robot, which stays the same; HodynError if it cannot be simulated."""
         if self._robot is not None:
-            if xml != self._description:
+            if xml != self._simulated:
                 raise ModelError(
                     'Another robot description has come; the simulated robot keeps the first one. '
                     'Start the node again for another robot.'
                 )
             return
-        settings = self._settings
+        settings = self.settings
         parse_urdf(xml)  # refuses what is no XML text, which would be taken for the path of a file
+        links = settings.base_link or None, settings.tip_link or None
         model = RobotModel.from_urdf(
-            xml,
-            settings.base_link,
-            settings.tip_link,
-            settings.gravity,
-            joint_friction=settings.joint_friction,
+            xml, *links, settings.gravity, joint_friction=settings.joint_friction
         )
-        plant = ElasticPlant(
-            model,
-            actuators_from_config(model, self._actuators),
-            settings.time_step,
-            settings.integrator,
-        )
-        robot = SampledPlant(
-            plant, settings.sample_period, settings.sensors, settings.command_delay
-        )
-        position = initial_position(self, model)
-        stiffness = initial_stiffness(self, plant.actuators)
+        actuators = actuators_from_config(model, actuators_config(settings.actuators))
+        plant = ElasticPlant(model, actuators, settings.time_step, settings.integrator)
+        sensors = Sensors(**asdict(settings.sensors))
+        robot = SampledPlant(plant, settings.sample_period, sensors, settings.command_delay)
+        # By default a joint is at zero, or at the limit that is closest to zero.
+        names, position = model.joint_names, np.clip(0.0, model.limits.lower, model.limits.upper)
+        for joint, value in joint_values(POSITION, settings.initial_position, names).items():
+            position[names.index(joint)] = value
+        stiffness = joint_values(STIFFNESS, settings.initial_stiffness, names)
         held = plant.holding_torque(position, stiffness)
         robot.reset(position, torque=held, stiffness=stiffness)
-        self._robot, self._description = robot, xml
-        self._start = (
-            round(settings.start_time * NANOSECONDS)
-            if self._is_lock_step
-            else self._now()
-        )
+        self._robot, self._simulated = robot, xml
+        start = round(settings.start_time * NANOSECONDS)
+        self._start = start if self._is_lock_step else self.now()
         self.get_logger().info(
             f'Simulating {model.name} with the motors {", ".join(plant.motor_names)}; waiting for '
             'the first command.'
         )
-        self._publish()
+        self._publish(robot)
 
     # Samples
 
-    def _now(self) -> int:
-        return self.get_clock().now().nanoseconds
-
-    @property
-    def _stamp(self) -> int:
+    def _stamp(self, robot: SampledPlant) -> int:
         """Of the latest sample [ns]."""
-        return self._start + self._robot.count * self._period
+        return self._start + robot.count * self._period
 
-    def _publish(self) -> None:
-        robot = self._robot
-        stamp = time_message(self._stamp)
+    def _publish(self, robot: SampledPlant) -> None:
+        stamp = time_message(self._stamp(robot))
         if self._clock_publisher is not None:
             self._clock_publisher.publish(ClockMessage(clock=stamp))
         measured = robot.measurement
@@ -182,145 +198,112 @@ class SimulatedRobot(Node):
             (self._motor_publisher, robot.plant.motor_names, measured.theta, measured.thetad),
             (self._joint_publisher, robot.plant.joint_names, measured.q, measured.qd),
         ):
-            message = JointState(
-                name=names,
-                position=array.array('d', position.tobytes()),
-                velocity=array.array('d', velocity.tobytes()),
-            )
+            message = JointState(name=names, position=flat(position), velocity=flat(velocity))
             message.header.stamp = stamp
             publisher.publish(message)
 
-    def _advance(self) -> None:
+    def _advance(self, robot: SampledPlant) -> None:
         """Let one period pass with the latest torque, unless the simulation has ended."""
-        if self._failure:
+        if self._failure or self._torque is None:
             return
         try:
-            self._robot.advance(self._torque)
+            robot.advance(self._torque)
         except HodynError as error:
             self._failure = str(error)
             self.get_logger().error(f'The simulation has ended: {error}')
             return
         self._is_new = False
-        self._publish()
+        self._publish(robot)
         if self._is_lock_step:
             self._timer.reset()
 
     def _on_timer(self) -> None:
-        if self._robot is None or self._failure:
+        robot = self._robot
+        if robot is None or self._failure:
             return
         if not self._is_lock_step:
-            self._follow_clock()
+            self._follow_clock(robot)
         elif self._torque is None:
-            self._publish()  # its brakes hold the robot, and whoever comes sees it
+            self._publish(robot)  # its brakes hold the robot, and whoever comes sees it
         else:
-            self._counts['held'] += 1
+            self._counts['samples without a command'] += 1
             self.get_logger().warning(
-                f'No command for the sample at {self._stamp / NANOSECONDS:.6f} s within '
-                f'{self._settings.command_timeout} s; the last one is held.',
-                throttle_duration_sec=LOG_PERIOD,
+                f'No command for the sample at {self._stamp(robot) / NANOSECONDS:.6f} s within '
+                f'{self.settings.command_timeout} s; the last one is held.',
+                throttle_duration_sec=1.0,
             )
-            self._advance()
+            self._advance(robot)
 
-    def _follow_clock(self) -> None:
+    def _follow_clock(self, robot: SampledPlant) -> None:
         """Simulate up to now, so that every stamp is the time at which it is published.
 
         What a busy machine cannot make up for is left out: the robot stands still meanwhile.
         """
-        due = round((self._now() - self._stamp) / self._period)
+        due = round((self.now() - self._stamp(robot)) / self._period)
         if self._torque is None:
             self._start += due * self._period  # its brakes hold the robot
-            self._publish()
+            self._publish(robot)
             return
         left_out = max(due - MOST_MADE_UP, 0) or min(due, 0)  # time may have gone back
         self._start += left_out * self._period
-        self._counts['missed'] += max(due - 1, 0)
-        self._counts['left out'] += max(left_out, 0)
+        self._counts['missed samples'] += max(due - 1, 0)
+        self._counts['samples left out'] += max(left_out, 0)
         for _ in range(due - left_out):
             if not self._is_new:
-                self._counts['held'] += 1
-            self._advance()
+                self._counts['samples without a command'] += 1
+            self._advance(robot)
 
     # Commands
 
     def _take_command(self, message: JointState) -> None:
-        """Take motor torques.
-
-        Raises
-        ------
-        HodynError
-            If they cannot be used.
-        """
+        """Take motor torques; HodynError if they cannot be used."""
         robot = self._robot
         if robot is None or self._failure:
-            raise SimulationError(
-                self._failure or 'There is no robot yet; it waits for its description.'
-            )
+            raise SimulationError(self._failure or 'There is no robot yet.')
         names = robot.plant.motor_names
-        order = joint_order(tuple(message.name), names)
-        if len(message.effort) != len(names):
-            raise MotionError(
-                f'effort has {len(message.effort)} values, expected {len(names)}, '
-                'one for each of name.'
-            )
-        torque = np.array(message.effort)[order]
-        if not np.isfinite(torque).all():
-            worst = int(np.flatnonzero(~np.isfinite(torque))[0])
-            raise MotionError(
-                f'the effort of {names[worst]!r} is {torque[worst]}; all must be '
-                'finite.'
-            )
-        robot.plant.checked_torque(torque)
+        joint_order(tuple(message.name), names)  # refuses unknown ones too
+        effort = values_of(COMMAND, message, ('effort',), names)
+        assert effort is not None
+        torque = robot.plant.checked_torque(effort[0])
         if self._is_lock_step:
-            stamp = nanoseconds(message.header.stamp)
-            if stamp != self._stamp:
+            stamp, expected = nanoseconds(message.header.stamp), self._stamp(robot)
+            if stamp != expected:
                 raise StaleError(
-                    f'it answers the sample at {stamp / NANOSECONDS:.9f} s, '
-                    f'expected an answer to that at {self._stamp / NANOSECONDS:.9f} s: in lock '
-                    'step a command has the stamp of the states that it answers.'
+                    f'it answers the sample at {stamp / NANOSECONDS:.9f} s, expected an answer to '
+                    f'that at {expected / NANOSECONDS:.9f} s: in lock step a command has the '
+                    'stamp of the states that it answers.'
                 )
         self._torque, self._is_new = torque, True
         self._last_command = time.monotonic_ns()
+        self._counts['commands'] += 1
         if self._is_lock_step:
-            self._advance()
-
-    def _on_accepted(self, topic: str) -> None:
-        self._counts[topic] += 1
-
-    def _refuse(self, topic: str, error: Exception) -> None:
-        self._counts[f'refused: {refusal_kind(error)}'] += 1
-        self._last_refusal = f'{topic}: {error}'
-        self.get_logger().warning(
-            f'Refused on {topic}: {error}', throttle_duration_sec=LOG_PERIOD
-        )
+            self._advance(robot)
 
     # Health
 
-    def _report(self) -> None:
-        status = DiagnosticStatus(
-            name=f'{self.get_fully_qualified_name().lstrip("/")}: simulation',
-            hardware_id=self.get_fully_qualified_name(),
+    def statuses(self) -> list[DiagnosticStatus]:
+        """Health of the simulation."""
+        counts, robot = self._counts, self._robot
+        inputs = {topic: self.diagnostics.input(topic) for topic in (DESCRIPTION, COMMAND)}
+        values: dict[str, object] = {'mode': self.settings.mode, 'commands': counts['commands']}
+        if robot is not None:
+            values['samples'] = robot.count
+            values['simulated time [s]'] = self._stamp(robot) / NANOSECONDS
+            values['real-time factor'] = self._real_time_factor(robot)
+        for key in ('samples without a command', 'missed samples', 'samples left out'):
+            values[key] = counts[key]
+        refused = sum((item.refused for item in inputs.values()), Counter[str]())
+        values.update((f'refused: {kind}', refused[kind]) for kind in sorted(refused))
+        values['last refusal'] = ' '.join(
+            f'{topic}: {item.last_error}' for topic, item in inputs.items() if item.last_error
         )
-        status.level, status.message = self._level()
-        values = {'mode': self._settings.mode, 'commands': self._counts['motor_command']}
-        if self._robot is not None:
-            values['samples'] = self._robot.count
-            values['simulated time [s]'] = self._stamp / NANOSECONDS
-            values['real-time factor'] = self._real_time_factor()
-        values['samples without a command'] = self._counts['held']
-        values['missed samples'] = self._counts['missed']
-        values['samples left out'] = self._counts['left out']
-        for kind, count in sorted(self._counts.items()):
-            if kind.startswith('refused'):
-                values[kind] = count
-        values['last refusal'] = self._last_refusal
-        status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics_publisher.publish(message)
+        status = self.diagnostics.status('simulation', *self._level(), values)
+        status.hardware_id = self.get_fully_qualified_name()
+        return [status]
 
-    def _real_time_factor(self) -> str:
+    def _real_time_factor(self, robot: SampledPlant) -> str:
         """Return simulated time per real time since the report before."""
-        now, count = time.monotonic_ns(), self._robot.count
+        now, count = time.monotonic_ns(), robot.count
         before, self._reported = self._reported, (now, count)
         if before is None or not before[1]:
             return ''  # the brakes held the robot
@@ -333,33 +316,28 @@ class SimulatedRobot(Node):
             )
         return f'{factor:.3g}'
 
-    def _other_clocks(self) -> list[str]:
-        """Names of other nodes that publish the time."""
-        if self._clock_publisher is None:
-            return []
-        names = publisher_names(self, self._clock_publisher.topic_name)
-        own = self.get_fully_qualified_name()
-        return sorted(set(names) - {own}) + [own] * max(names.count(own) - 1, 0)
-
     def _level(self) -> tuple[bytes, str]:
         if self._failure:
             return DiagnosticStatus.ERROR, f'The simulation has ended: {self._failure}'
-        others = self._other_clocks()
-        if others:
-            return DiagnosticStatus.ERROR, (
-                f'{listed(others)} publish(es) {self._clock_publisher.topic_name} too: time goes '
-                'back and forth for all who follow it. Set publish_clock to false, or remap '
-                '/clock for the nodes of each robot.'
-            )
+        if self._clock_publisher is not None:
+            topic = self._clock_publisher.topic_name
+            own = Counter([self.get_fully_qualified_name()])
+            others = Counter(publisher_names(self, topic)) - own
+            if others:
+                return DiagnosticStatus.ERROR, (
+                    f'{listed(sorted(others))} publish(es) {topic} too: time goes back and forth '
+                    'for all who follow it. Set publish_clock to false, or remap /clock for the '
+                    'nodes of each robot.'
+                )
         if self._robot is None:
             return DiagnosticStatus.WARN, 'Waiting for a robot description.'
         if self._torque is None:
             return DiagnosticStatus.OK, 'The brakes hold the robot until the first command.'
         silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
-        if silence > self._settings.command_timeout:
+        if silence > self.settings.command_timeout:
             return DiagnosticStatus.STALE, f'No command for {silence:.1f} s; the last one is held.'
         return DiagnosticStatus.OK, 'The robot moves as commanded.'
 
 
 if __name__ == '__main__':
-    sys.exit(run(SimulatedRobot))
+    sys.exit(main(SimulatedRobot))

@@ -1,23 +1,36 @@
-"""The input of trajectories: one after the other they are planned and put on the timeline.
+"""Trajectories are planned one after the other and put on the timeline.
 
-By the rules of joint_trajectory_controller a new trajectory replaces the one in progress and an
-empty one stops. Here both happen without a jump in the first four derivatives.
+A new one replaces the one in progress, an empty one stops it, without a jump up to the snap.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hodyn_ros.errors import MessageError, ModelError, SizeError, TrajectoryError
-from hodyn_ros.ros.cdr import MOST_NAMES, TrajectoryHead, trajectory_head
-from hodyn_ros.ros.conversions import NANOSECONDS, checked_time
-from hodyn_ros.ros.planner import Plan, Task
-from hodyn_ros.ros.planning import Planner
-from hodyn_ros.ros.settings import Settings
-from hodyn_ros.ros.timeline import PlannedMotion, State, Timeline
-from hodyn_ros.trajectory.stopping import stop_motion
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.errors import MessageError, SizeError, TrajectoryError
+from hodyn_ros.ros.conversions import (
+    MOST_NAMES,
+    NANOSECONDS,
+    TrajectoryHead,
+    nanoseconds,
+    trajectory_head,
+)
+from hodyn_ros.ros.robot import ready
+from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.spline import stop_motion
+
+if TYPE_CHECKING:
+    from hodyn_ros.ros.node_settings import NodeSettings
+
+Array = NDArray[np.float64]
+
+# Motions that may wait for the time at which they start.
+MOST_PENDING = 64
 
 # Trajectories that wait for the one before them; of a flood the oldest give way.
 MOST_WAITING = 16
@@ -31,11 +44,164 @@ _FORGETTING = 0.7
 _MOST_TRIES = 4
 
 
+class PlannedMotion(NamedTuple):
+    """A motion that is placed in time."""
+
+    joint_names: tuple[str, ...]  # order of the joints in the motion
+    motion: PiecewiseMotion
+    start: int  # time at which the time of the motion is zero [ns]
+    continuous_derivative: int  # highest one of the positions that is continuous, from the join on
+    cut: int | None = None  # time at which it ends, though it is not over [ns]
+
+    @property
+    def first(self) -> int:
+        """Time of the first sample [ns]."""
+        return self.start + round(self.motion.start_time * NANOSECONDS)
+
+    @property
+    def last(self) -> int:
+        """Time of the last sample [ns]."""
+        end = self.start + round(self.motion.end_time * NANOSECONDS)
+        return end if self.cut is None else min(end, self.cut)
+
+    def at(self, time: int) -> Array:
+        """Motion (5, n) at a time in nanoseconds; the ends are kept."""
+        seconds = (time - self.start) / NANOSECONDS
+        motion = self.motion
+        return motion(min(max(seconds, motion.start_time), motion.end_time))
+
+
+class State(NamedTuple):
+    """State of the motions at an instant."""
+
+    motion: Array  # (5, n)
+    in_progress: bool  # otherwise the joints rest, as far as is known
+    time: int  # when this was so [ns]
+    origin: str  # where it is known from
+
+
+class Task(NamedTuple):
+    """A trajectory that is to be planned."""
+
+    number: int  # by which the plan refers to it
+    data: bytes  # serialized JointTrajectory with at least one point
+    start: int  # node's time at which the time of the trajectory is zero [ns]
+    now: int  # node's time by which it must not have ended [ns]
+    known: State | None  # state of the joints at `known_time`, if it is known
+    known_time: int  # [ns]
+
+
+class Plan(NamedTuple):
+    """What has become of a task."""
+
+    number: int
+    planned: PlannedMotion | None  # None: the trajectory is refused, or stops what is there
+    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str = ''  # why it is refused
+    kind: str = 'invalid'  # of the refusal
+    duration: float = 0.0  # how long planning has taken [s]
+
+
+class Timeline:
+    """The motion in progress and those that follow it at their times."""
+
+    def __init__(self) -> None:
+        self._motions: list[PlannedMotion] = []
+        self._ended: PlannedMotion | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is a motion that has not ended."""
+        return bool(self._motions)
+
+    def add(self, planned: PlannedMotion) -> int:
+        """Let a motion replace all that others would do from its first sample on.
+
+        Returns how many motions will not even begin; TrajectoryError if too many wait already.
+        """
+        kept = [motion for motion in self._motions if motion.first < planned.first]
+        if len(kept) > MOST_PENDING:
+            raise TrajectoryError(
+                f'{MOST_PENDING} trajectories wait already for the time at which they start; send '
+                'this one later, or an empty one to drop them.'
+            )
+        dropped = len(self._motions) - len(kept)
+        self._motions = [*kept, planned]
+        return dropped
+
+    def under_way(self, time: int) -> PlannedMotion | None:
+        """Motion that is in progress at a time [ns]."""
+        begun = (item for item in reversed(self._motions) if item.first <= time < item.last)
+        return next(begun, None)
+
+    def drop_behind(self, time: int) -> None:
+        """Drop all motions that would begin after a time [ns]."""
+        self._motions = [motion for motion in self._motions if motion.first <= time]
+
+    def cut(self, time: int) -> None:
+        """End the motion under way at a time [ns], and drop those that would begin later."""
+        self._motions = [
+            motion._replace(cut=time) if motion.last > time else motion
+            for motion in self._motions
+            if motion.first < time
+        ]
+
+    def clear(self) -> bool:
+        """Drop all motions; return whether there was one."""
+        was_active = bool(self._motions)
+        self._motions.clear()
+        self._ended = None
+        return was_active
+
+    def state(self, time: int) -> State | None:
+        """State at a time [ns]; None if no motion has begun by then."""
+        begun = [planned for planned in self._motions if planned.first <= time]
+        if begun and time < begun[-1].last:
+            return State(begun[-1].at(time), True, time, 'of the motion in progress')
+        ended = begun[-1] if begun else self._ended
+        if ended is None:
+            return None
+        motion = np.zeros((5, len(ended.joint_names)))
+        motion[0] = ended.at(ended.last)[0]
+        return State(motion, False, ended.last, 'where the last motion has ended')
+
+    def moves_between(self, begin: int, end: int) -> bool:
+        """Whether a motion is under way at some time between two [ns]."""
+        return any(planned.first < end and planned.last > begin for planned in self._motions)
+
+    def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
+        """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
+        motions = self._motions
+        while len(motions) > 1 and now >= motions[1].first:
+            replaced = motions.pop(0)
+            if replaced.last < motions[0].first:  # it was over before
+                self._ended = replaced
+                return replaced, replaced.last
+        if not motions or now < motions[0].first:
+            return None
+        planned = motions[0]
+        if now >= planned.last:
+            self._ended = motions.pop(0)
+            return planned, planned.last
+        return planned, now
+
+
+class TrajectoryPlanner(Protocol):
+    """What plans trajectories, wherever it runs; every plan is reported to `on_plan`."""
+
+    def plan(self, task: Task) -> None:
+        """Plan a trajectory."""
+
+    def accept(self, number: int, start: int) -> None:
+        """Publish the whole answer to a plan that starts at a time [ns]."""
+
+    def publish(self, planned: PlannedMotion, remark: str) -> None:
+        """Compute and publish the whole answer to a motion to rest."""
+
+
 class _Waiting(NamedTuple):
-    data: bytes
-    """Empty: the motion is to stop."""
-    has_stamp: bool
-    """Whether it says when it starts; otherwise that is now."""
+    data: bytes  # empty: the motion is to stop
+    has_stamp: bool  # otherwise it starts now
     start: int
     arrival: int
 
@@ -47,31 +213,21 @@ class _Open(NamedTuple):
     number: int
     sent: int
     tries: int
-    is_joined: bool
-    """Whether it is to continue a motion in progress."""
+    is_joined: bool  # it is to continue a motion in progress
 
 
 class TrajectoryInput:
     """Takes trajectories in the thread of the executor; plans come back into the same thread.
 
-    Parameters
-    ----------
-    planner : Planner
-    clock : callable
-        Returns the time of the node [ns].
-    settings : callable
-        Returns the settings in use.
-    measured : callable
-        Takes a time [ns] and returns the measured state of the joints near it, or None.
-    done : callable
-        Is called with what has become of every trajectory.
+    `measured` takes a time [ns] and returns the measured state of the joints near it, if it is
+    known; `done` is called with what has become of every trajectory.
     """
 
     def __init__(
         self,
-        planner: Planner,
+        planner: TrajectoryPlanner,
         clock: Callable[[], int],
-        settings: Callable[[], Settings],
+        settings: Callable[[], NodeSettings],
         measured: Callable[[int], State | None],
         done: Callable[[Plan], None],
     ) -> None:
@@ -87,25 +243,13 @@ class TrajectoryInput:
         self._time_per_byte = _TIME_PER_BYTE
 
     def use_joints(self, names: tuple[str, ...] | None, is_held: bool) -> bool:
-        """Plan for a robot with these joints from now on.
+        """Plan for a robot with these joints; without one, trajectories wait if they are held.
 
-        Parameters
-        ----------
-        names : tuple of str or None
-            None if there is no robot.
-        is_held : bool
-            Whether trajectories wait until there is one.
-
-        Returns
-        -------
-        bool
-            Whether a motion has been stopped, since it was for other joints.
+        Returns whether a motion has been stopped, since it was for other joints.
         """
-        was_stopped = False
-        if names != self._joint_names:
-            was_stopped = self.timeline.clear()
-            if self._joint_names is not None:
-                self._forget_open('The robot has been replaced by one with other joints.')
+        was_stopped = names != self._joint_names and self.timeline.clear()
+        if self._joint_names not in (None, names):
+            self._forget_open('The robot has been replaced by one with other joints.')
         self._joint_names, self._is_held = names, is_held
         self._go_on()
         return was_stopped
@@ -116,25 +260,16 @@ class TrajectoryInput:
         return self.timeline.clear()
 
     def take(self, data: bytes) -> None:
-        """Take a serialized trajectory.
-
-        Raises
-        ------
-        HodynError
-            If it cannot be used, as far as that can be told at once.
-        """
+        """Take a serialized trajectory; HodynError if it is plain that it cannot be used."""
         try:
             head = trajectory_head(data)
         except ValueError as error:
             raise MessageError(f'The message cannot be unpacked: {error}.') from error
         self._check_size(head)
         if self._joint_names is None and not self._is_held:
-            raise ModelError(
-                'There is no robot model yet; publish a valid URDF on the topic '
-                'robot_description or set the parameter robot_description.'
-            )
+            ready(None)
         arrival = self._clock()
-        stamp = checked_time(head.seconds, head.nanoseconds)
+        stamp = nanoseconds(head.stamp)
         start = stamp or arrival
         if not head.n_points:
             data = b''
@@ -194,10 +329,6 @@ class TrajectoryInput:
                 f'max_trajectory_points ({most}); send fewer points, or raise the parameter.'
             )
 
-    def _in_progress(self, time: int) -> bool:
-        state = self.timeline.state(time)
-        return state is not None and state.in_progress
-
     def _go_on(self) -> None:
         """Have the next trajectory planned, if there is one and a robot for it."""
         if self._joint_names is None and not self._is_held:
@@ -205,15 +336,16 @@ class TrajectoryInput:
         while self._open is None and self._waiting and self._joint_names is not None:
             waiting = self._waiting.popleft()
             if waiting.data:
-                lead = SHORTEST_LEAD + 2.0 * self._time_per_byte * len(waiting.data)
-                self._send(waiting, 1, lead)
+                size = len(waiting.data)
+                self._send(waiting, 1, SHORTEST_LEAD + 2.0 * self._time_per_byte * size)
             else:
-                self._stop(waiting.start)
+                self._stop(self._joint_names, waiting.start)
 
     def _send(self, waiting: _Waiting, tries: int, lead: float) -> None:
         now = self._clock()
         joined = max(waiting.start, waiting.arrival)
-        if self._in_progress(max(joined, now)):
+        begun = self.timeline.state(max(joined, now))
+        if begun is not None and begun.in_progress:
             joined = max(joined, now + round(lead * NANOSECONDS))
         known = self.timeline.state(joined)
         # What is measured now is where the robot will be if nothing moves it until then.
@@ -229,30 +361,27 @@ class TrajectoryInput:
             Task(self._numbers, waiting.data, waiting.start, latest, known, joined)
         )
 
-    def _stop(self, time: int) -> None:
+    def _stop(self, names: tuple[str, ...], time: int) -> None:
         """Bring the motion to rest from a time on; nothing that came before starts any more."""
-        now = self._clock()
-        time = max(time, now)
-        names, duration = self._joint_names, self._settings().stop_duration
-        state = self.timeline.state(time)
-        if names is None or state is None or not state.in_progress:
+        time = max(time, self._clock())
+        duration, state = self._settings().stop_duration, self.timeline.state(time)
+        planned = None
+        if state is None or not state.in_progress:
             self.timeline.cut(time)  # motions that are over by then are left alone
-            self._done(Plan(0, None, ('An empty trajectory: there is nothing to stop.',)))
-            return
-        if self.timeline.under_way(time) is self._stopping:
+            remark = 'An empty trajectory: there is nothing to stop.'
+        elif self.timeline.under_way(time) is self._stopping:
             self.timeline.drop_behind(time)
-            self._done(Plan(0, None, ('The motion is being brought to rest already.',)))
-            return
-        if not duration:
+            remark = 'The motion is being brought to rest already.'
+        elif not duration:
             self.timeline.cut(time)
-            self._done(Plan(0, None, ('An empty trajectory ends the stream.',)))
-            return
-        motion = stop_motion(state.motion, duration)
-        planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
-        self.timeline.add(planned)
-        self._stopping = planned
-        remark = 'An empty trajectory brings the motion to rest.'
-        self._planner.publish(planned, remark)
+            remark = 'An empty trajectory ends the stream.'
+        else:
+            motion = stop_motion(state.motion, duration)
+            planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
+            self.timeline.add(planned)
+            self._stopping = planned
+            remark = 'An empty trajectory brings the motion to rest.'
+            self._planner.publish(planned, remark)
         self._done(Plan(0, planned, (remark,)))
 
     def _forget_all(self, reason: str, wanted: bool = False) -> None:
@@ -268,5 +397,4 @@ class TrajectoryInput:
             self._refuse(reason, wanted)
 
     def _refuse(self, reason: str, wanted: bool = False) -> None:
-        plan = Plan(0, None, (reason,)) if wanted else Plan(0, None, error=reason)
-        self._done(plan)
+        self._done(Plan(0, None, (reason,)) if wanted else Plan(0, None, error=reason))

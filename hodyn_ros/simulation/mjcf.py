@@ -1,30 +1,35 @@
-"""A robot with elastic joints as a model of MuJoCo.
+"""A robot with elastic joints as a model of MuJoCo, which is imported when something is simulated.
 
-The links are the bodies of the robot model, without meshes and contacts. Each motor is a flywheel
-of its own that turns in the world: its inertia is the reflected one, its angle is the motor
-position in joint coordinates. A fixed tendon of the length theta - q is the spring, with damper.
-So the kinetic energy of a rotor is B theta'^2 / 2 and nothing else, as assumed in Spong 1987,
-"Modeling and Control of Elastic Joint Robots".
+Each motor is a flywheel of its own that turns in the world, and a fixed tendon of the length
+theta - q is the spring, with damper: the model of Spong 1987, "Modeling and Control of Elastic
+Joint Robots". The links have neither meshes nor contacts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
+from hodyn_ros.actuators.actuator import Actuator, RigidDrive
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.springs import LinearSpring
+from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import SimulationError
+from hodyn_ros.lie.se3 import pitches
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Sum, Viscous
 from hodyn_ros.model.inertia import inertia_parts
 from hodyn_ros.model.robot import BASE, RobotModel
-from hodyn_ros.model.screws import pitches
-from hodyn_ros.simulation.backend import mujoco
-from hodyn_ros.simulation.drives import Drive
+from hodyn_ros.resources import optional_import_module
 
 Array = NDArray[np.float64]
+Callback = Callable[[Any, Any], None]
 
 INTEGRATORS = ('RK4', 'Euler', 'implicit', 'implicitfast')
 
@@ -37,25 +42,121 @@ _STAND_IN = (1.0, (1.0, 1.0, 1.0))
 # constraint there: with the 20 ms that it has by default it even drives what brakes faster.
 _STICTION = 2.0
 
+# A function that gives the torque may simulate something else on its way.
+_STEPPING = threading.RLock()
 
-class BodyInertia(NamedTuple):
-    """Mass and principal moments of inertia of one body."""
+
+@dataclass(frozen=True)
+class SimulatedJoint:
+    """What stands between the motors and the link of a joint, in coordinates behind the gear.
+
+    A joint has m motors with the positions theta_i; each is coupled to the link by the deflection
+    d_i = theta_i - c_i q. The springs pull at motor i with the torque t_i(d_1 ... d_m), and at the
+    link with Q = sum of c_i t_i. A series elastic joint has one motor and c = 1.
+    """
+
+    motors: tuple[str, ...]
+    inertias: tuple[float, ...]  # reflected [kg m^2], for a prismatic joint [kg]
+    frictions: tuple[FrictionLaw | None, ...]  # of each motor, by its velocity
+    is_elastic: bool = True  # whether the motors move on their own
+    stiffness: float = 0.0  # of a linear spring, which MuJoCo has itself; zero if there is none
+    damping: float = 0.0  # likewise
+    law: Callable[[Array], Array] | None = None  # torques (m,) of other springs by deflections
+    coupling: tuple[float, ...] = (1.0,)  # the c_i
+    range: tuple[float, float] = (-np.inf, np.inf)  # of the deflection [rad] or [m]
+
+
+def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
+    """Describe the actuator of a joint, or raise a `SimulationError` if it cannot be simulated."""
+    names = tuple(joint + suffix for suffix in actuator.motor_suffixes)
+    inertias = actuator.motor_inertias
+    if isinstance(actuator, RigidDrive):
+        return SimulatedJoint(names, inertias, (actuator.friction,), is_elastic=False)
+    if isinstance(actuator, SeriesElastic):
+        spring = actuator.spring
+        stiffness, law = 0.0, None
+        if isinstance(spring, LinearSpring) and type(spring) is LinearSpring:
+            stiffness = spring.stiffness
+        else:
+            law = lambda d: spring.derivatives(d, 0)[..., 0]  # noqa: E731
+        return SimulatedJoint(
+            names, inertias, (actuator.friction,), True, stiffness, actuator.damping, law,
+            range=spring.range,
+        )
+    if isinstance(actuator, VariableStiffness):
+        laws, model = actuator.friction, actuator.model
+        return SimulatedJoint(
+            names,
+            inertias,
+            laws if isinstance(laws, tuple) else (laws, laws),
+            law=lambda d: model.series(d[:, None]).motor_effort[:, 0],
+            coupling=model.link_coupling,
+        )
+    raise SimulationError(
+        f'Joint {joint!r}: an actuator of type {type(actuator).__name__} is not simulated, '
+        'expected RigidDrive, SeriesElastic or VariableStiffness.'
+    )
+
+
+def mujoco() -> ModuleType:
+    """Return the module of MuJoCo, or raise a `SimulationError` if it is not installed."""
+    need = 'The simulation needs MuJoCo'
+    return optional_import_module('mujoco', need, 'simulation', SimulationError)
+
+
+@contextmanager
+def callbacks(**functions: Callback | None) -> Iterator[None]:
+    """Set callbacks of MuJoCo by name while a block runs, in which it writes no warnings to files.
+
+    They are those of the whole process, not of one simulation; so blocks exclude each other. What
+    a callback raises is raised behind the block: it must not unwind through the C code.
+    """
+    library = mujoco()
+    raised: list[Exception] = []
+
+    def guarded(function: Callback) -> Callback:
+        def call(model: Any, data: Any) -> None:
+            try:
+                function(model, data)
+            except Exception as error:
+                raised.append(error)
+
+        return call
+
+    with _STEPPING:
+        before = {name: getattr(library, f'get_mjcb_{name}')() for name in functions}
+        warning = library.get_mju_user_warning()
+        try:
+            # What it warns of is also in the data. Left alone, it writes MUJOCO_LOG.TXT.
+            library.set_mju_user_warning(lambda text: None)
+            for name, function in functions.items():
+                setter = getattr(library, f'set_mjcb_{name}')
+                setter(None if function is None else guarded(function))
+            yield
+        finally:
+            library.set_mju_user_warning(warning)
+            for name, function in before.items():
+                getattr(library, f'set_mjcb_{name}')(function)
+    if raised:
+        raise raised[0]
+
+
+class _BodyInertia(NamedTuple):
+    """Mass, principal moments of inertia, centre of mass and principal axes of one body."""
 
     mass: float
     moments: Array
-    is_accepted: bool
-    """Whether MuJoCo accepts them as they are."""
+    is_accepted: bool  # whether MuJoCo accepts them as they are
     com: Array
-    axes: Array
-    """Rotation matrix of the principal axes."""
+    axes: Array  # rotation matrix
 
 
-class JointFriction(NamedTuple):
+class _Friction(NamedTuple):
     """Friction of one joint, split into what MuJoCo has itself and the rest."""
 
-    viscous: float = 0.0
-    dry: float = 0.0
-    rest: FrictionLaw | None = None
+    viscous: float
+    dry: float
+    rest: FrictionLaw | None
 
 
 def link_joint(joint: str) -> str:
@@ -68,18 +169,11 @@ def motor_joint(motor: str) -> str:
     return f'motor: {motor}'
 
 
-def split_friction(law: FrictionLaw | None) -> JointFriction:
+def split_friction(law: FrictionLaw | None) -> _Friction:
     """Split a law of friction.
 
-    Parameters
-    ----------
-    law : FrictionLaw or None
-
-    Returns
-    -------
-    JointFriction
-        Viscous friction becomes damping of MuJoCo and Coulomb friction without smoothing its dry
-        friction, which can stick; all other laws are computed by this package.
+    Viscous friction becomes damping of MuJoCo and Coulomb friction without smoothing its dry
+    friction, which can stick; all other laws are computed by this package.
     """
     viscous = dry = 0.0
     rest: list[FrictionLaw] = []
@@ -91,11 +185,10 @@ def split_friction(law: FrictionLaw | None) -> JointFriction:
             dry += term.level
         else:
             rest.append(term)
-    return JointFriction(viscous, dry, Sum(tuple(rest)) if rest else None)
+    return _Friction(viscous, dry, Sum(tuple(rest)) if rest else None)
 
 
-def body_inertia(model: RobotModel, i: int) -> BodyInertia:
-    """Mass, centre of mass and principal moments of a body."""
+def _body_inertia(model: RobotModel, i: int) -> _BodyInertia:
     parts = inertia_parts(f'Body of joint {model.body_names[i]!r}', model.M_body[i])
     moments, axes = np.linalg.eigh(np.asarray(parts.inertia_com))
     if np.linalg.det(axes) < 0.0:
@@ -107,16 +200,11 @@ def body_inertia(model: RobotModel, i: int) -> BodyInertia:
         and moments[0] + moments[1] >= moments[2]
     )
     com = np.asarray(parts.com, dtype=np.float64)
-    return BodyInertia(float(parts.mass), moments, bool(is_accepted), com, axes)
+    return _BodyInertia(float(parts.mass), moments, bool(is_accepted), com, axes)
 
 
-def check_model(model: RobotModel) -> None:
-    """Refuse robots for which the simulation has no exact counterpart.
-
-    Raises
-    ------
-    SimulationError
-    """
+def _check_model(model: RobotModel) -> None:
+    """Refuse robots for which the simulation has no exact counterpart."""
     mimic = [name for name in model.body_names if name not in model.joint_names]
     if mimic:
         raise SimulationError(
@@ -130,38 +218,18 @@ def check_model(model: RobotModel) -> None:
 
 def elastic_model(
     model: RobotModel,
-    drives: Mapping[str, Drive],
+    joints: Mapping[str, SimulatedJoint],
     time_step: float,
     integrator: str = 'RK4',
     visible: bool = False,
 ) -> Any:
-    """Compile a robot with its motors and springs for MuJoCo.
+    """Compile a robot with its motors and springs for MuJoCo, or raise a `SimulationError`.
 
-    Parameters
-    ----------
-    model : RobotModel
-        Its friction and armature are those of the links' joints.
-    drives : mapping of joint name to Drive
-        One for every joint.
-    time_step : float
-        [s]
-    integrator : str
-        One of `INTEGRATORS`.
-    visible : bool
-        Whether the links are drawn, as capsules between the joints.
-
-    Returns
-    -------
-    mujoco.MjModel
-        With the inertias of the robot model, also those that MuJoCo's compiler refuses: published
-        data violate the triangle inequality slightly.
-
-    Raises
-    ------
-    SimulationError
-        If the robot has mimic or helical joints, or MuJoCo refuses it.
+    Friction and armature of the model are those of the links' joints. Links are visible as
+    capsules between the joints. The result has the inertias of the robot model, also those that
+    MuJoCo's compiler refuses: published data violate the triangle inequality slightly.
     """
-    check_model(model)
+    _check_model(model)
     library = mujoco()
     spec = library.MjSpec()
     spec.modelname = model.name
@@ -172,13 +240,13 @@ def elastic_model(
     off = library.mjtDisableBit
     # A simulation that has broken down must not start again at zero unnoticed.
     spec.option.disableflags = off.mjDSBL_CONTACT.value | off.mjDSBL_AUTORESET.value
-    _add_robot(spec, model, drives, visible)
+    _add_robot(spec, model, joints, visible)
     try:
         result = spec.compile()
     except ValueError as error:
         raise SimulationError(f'MuJoCo refuses the robot: {error}') from error
     for i, name in enumerate(model.body_names):
-        inertia = body_inertia(model, i)
+        inertia = _body_inertia(model, i)
         if not inertia.is_accepted:
             body = result.joint(link_joint(name)).bodyid[0]
             result.body_mass[body] = inertia.mass
@@ -187,35 +255,37 @@ def elastic_model(
     return result
 
 
-def _add_robot(spec: Any, model: RobotModel, drives: Mapping[str, Drive], visible: bool) -> None:
+def _add_robot(
+    spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint], visible: bool
+) -> None:
     if visible:
         _add_scenery(spec)
     bodies = {BASE: spec.worldbody}
     for i in range(model.n_bodies):
         parent = bodies[int(model.parent[i])]
-        bodies[i] = _add_link(parent, model, drives, i, visible)
+        bodies[i] = _add_link(parent, model, joints, i, visible)
     for name in model.joint_names:
-        drive = drives[name]
-        if drive.is_elastic:
-            for motor, inertia, law in zip(drive.motors, drive.inertias, drive.frictions):
+        joint = joints[name]
+        if joint.is_elastic:
+            for motor, inertia, law in zip(joint.motors, joint.inertias, joint.frictions):
                 _add_motor(spec.worldbody, motor, inertia, law)
-        if drive.stiffness or drive.damping:
+        if joint.stiffness or joint.damping:
             tendon = spec.add_tendon(
-                name=name, stiffness=drive.stiffness, damping=drive.damping, springlength=(0, 0)
+                name=name, stiffness=joint.stiffness, damping=joint.damping, springlength=(0, 0)
             )
-            tendon.wrap_joint(motor_joint(drive.motors[0]), 1.0)
+            tendon.wrap_joint(motor_joint(joint.motors[0]), 1.0)
             tendon.wrap_joint(link_joint(name), -1.0)
-        for motor in drive.motors:
-            moved = motor_joint(motor) if drive.is_elastic else link_joint(name)
+        for motor in joint.motors:
+            moved = motor_joint(motor) if joint.is_elastic else link_joint(name)
             spec.add_actuator(name=motor, target=moved, trntype=mujoco().mjtTrn.mjTRN_JOINT)
     for joint in spec.joints:
         joint.solref_friction = (_STICTION * spec.option.timestep, 1.0)
 
 
 def _add_link(
-    parent: Any, model: RobotModel, drives: Mapping[str, Drive], i: int, visible: bool
+    parent: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint], i: int, visible: bool
 ) -> Any:
-    name, inertia = model.body_names[i], body_inertia(model, i)
+    name, inertia = model.body_names[i], _body_inertia(model, i)
     mass, moments = (inertia.mass, inertia.moments) if inertia.is_accepted else _STAND_IN
     body = parent.add_body(
         name=name,
@@ -227,13 +297,13 @@ def _add_link(
         iquat=_quat(inertia.axes),
         inertia=moments,
     )
-    X, drive, kinds = model.X[i], drives[name], mujoco().mjtJoint
+    X, joint, kinds = model.X[i], joints[name], mujoco().mjtJoint
     turns = bool(X[:3].any())
     friction = split_friction(model.friction.get(name))
     armature, viscous, dry = float(model.armature[i]), friction.viscous, friction.dry
-    if not drive.is_elastic:
-        of_motor = split_friction(drive.frictions[0])
-        armature += drive.inertias[0]
+    if not joint.is_elastic:
+        of_motor = split_friction(joint.frictions[0])
+        armature += joint.inertias[0]
         viscous, dry = viscous + of_motor.viscous, dry + of_motor.dry
     body.add_joint(
         name=link_joint(name),
@@ -245,18 +315,14 @@ def _add_link(
         frictionloss=dry,
     )
     if visible:
-        shapes, start, end = mujoco().mjtGeom, np.zeros(3), model.B[i, :3, 3]
+        shapes, end = mujoco().mjtGeom, model.B[i, :3, 3]
         if np.linalg.norm(end) > 1e-6:
+            grey, line = (0.85, 0.87, 0.9, 1), np.concatenate([np.zeros(3), end])
             parent.add_geom(
-                type=shapes.mjGEOM_CAPSULE,
-                fromto=np.concatenate([start, end]),
-                size=(0.045, 0, 0),
-                mass=0,
-                rgba=(0.85, 0.87, 0.9, 1),
+                type=shapes.mjGEOM_CAPSULE, fromto=line, size=(0.045, 0, 0), mass=0, rgba=grey
             )
-        body.add_geom(
-            type=shapes.mjGEOM_SPHERE, size=(0.06, 0, 0), mass=0, rgba=(0.2, 0.4, 0.7, 1)
-        )
+        blue = (0.2, 0.4, 0.7, 1)
+        body.add_geom(type=shapes.mjGEOM_SPHERE, size=(0.06, 0, 0), mass=0, rgba=blue)
     return body
 
 
@@ -286,5 +352,7 @@ def _add_scenery(spec: Any) -> None:
 
 
 def _quat(rotation: Array) -> Array:
+    from scipy.spatial.transform import Rotation
+
     x, y, z, w = Rotation.from_matrix(rotation).as_quat()
     return np.array([w, x, y, z])

@@ -10,18 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.actuator import Actuator
-from hodyn_ros.actuators.robot import Actuators
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.checks import check_choice, checked_number, finite_array
 from hodyn_ros.errors import DeflectionError, SimulationError
 from hodyn_ros.model.friction import FrictionLaw, joint_friction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.simulation.backend import callbacks, mujoco
-from hodyn_ros.simulation.drives import drive_of
 from hodyn_ros.simulation.mjcf import (
     INTEGRATORS,
+    callbacks,
     elastic_model,
     link_joint,
     motor_joint,
+    mujoco,
+    simulated_joint,
     split_friction,
 )
 
@@ -65,10 +68,8 @@ class ElasticPlant:
 
     Raises
     ------
-    SimulationError
-        If MuJoCo is not installed, or the robot or a setting cannot be simulated.
-    JointNameError, ActuatorError
-        If the actuators do not suit the robot.
+    SimulationError, JointNameError, ActuatorError
+        If MuJoCo is not installed, or the robot, its actuators or a setting cannot be simulated.
     """
 
     def __init__(
@@ -81,49 +82,39 @@ class ElasticPlant:
     ) -> None:
         if not isinstance(model, RobotModel):
             model = RobotModel.from_urdf(model)
-        if not (np.isfinite(time_step) and time_step > 0.0):
-            raise SimulationError(f'time_step is {time_step} s, expected more than zero.')
-        if integrator not in INTEGRATORS:
-            raise SimulationError(
-                f'The integrator {integrator!r} is unknown; choose one of {listed(INTEGRATORS)}.'
-            )
+        checked_number('time_step', time_step, SimulationError, above=0.0, unit='s')
+        check_choice('The integrator', integrator, INTEGRATORS, SimulationError)
         if not isinstance(actuators, Actuators):
             actuators = Actuators(model, actuators)
         actuators.check_suits(model)
         self.model, self.actuators = model, actuators
         self.time_step = float(time_step)
-        drives = {name: drive_of(name, actuators[name]) for name in model.joint_names}
-        self._drives = tuple(drives.values())
+        joints = {name: simulated_joint(name, actuators[name]) for name in model.joint_names}
+        self._joints = tuple(joints.values())
         self.joint_names = model.joint_names
-        self.motor_names = tuple(motor for drive in self._drives for motor in drive.motors)
+        self.motor_names = tuple(motor for joint in self._joints for motor in joint.motors)
         self._library = mujoco()
-        self.mujoco_model = elastic_model(model, drives, self.time_step, integrator, visible)
+        self.mujoco_model = elastic_model(model, joints, self.time_step, integrator, visible)
         self.mujoco_data = self._library.MjData(self.mujoco_model)
         self._find_addresses()
         self._find_laws()
-        q = np.zeros(model.n_joints)
-        self.reset(q, theta=self._coupling * q[self._joint])
-
-    @property
-    def link_addresses(self) -> Indices:
-        """Places of the joints in the arrays of `mujoco_data`, shape (n,)."""
-        return self._link
+        self.reset(np.zeros(model.n_joints), theta=np.zeros(len(self.motor_names)))
 
     def _find_addresses(self) -> None:
         """Find where joints and motors are in MuJoCo's arrays."""
         self._link = self._addresses(link_joint(name) for name in self.joint_names)
         self._motor = self._addresses(
-            motor_joint(motor) if drive.is_elastic else link_joint(name)
-            for name, drive in zip(self.joint_names, self._drives)
-            for motor in drive.motors
+            motor_joint(motor) if joint.is_elastic else link_joint(name)
+            for name, joint in zip(self.joint_names, self._joints)
+            for motor in joint.motors
         )
         # Of each motor: its joint, how much the link follows it, and its range of deflections.
         self._joint = np.repeat(
-            np.arange(len(self._drives)), [len(drive.motors) for drive in self._drives]
+            np.arange(len(self._joints)), [len(joint.motors) for joint in self._joints]
         )
-        self._coupling = np.array([c for drive in self._drives for c in drive.coupling])
+        self._coupling = np.array([c for joint in self._joints for c in joint.coupling])
         self._lowest, self._highest = np.array(
-            [drive.range for drive in self._drives for _ in drive.motors]
+            [joint.range for joint in self._joints for _ in joint.motors]
         ).T
 
     def _addresses(self, names: Iterable[str]) -> Indices:
@@ -135,12 +126,12 @@ class ElasticPlant:
         """Collect what MuJoCo does not compute itself: it is added while it steps."""
         self._laws = []
         self._friction: dict[int, FrictionLaw] = {}
-        for j, (name, drive) in enumerate(zip(self.joint_names, self._drives)):
+        for j, (name, joint) in enumerate(zip(self.joint_names, self._joints)):
             motors = self._motor[self._joint == j]
-            if drive.law is not None:
-                self._laws.append((drive.law, np.array(drive.coupling), motors, self._link[j]))
+            if joint.law is not None:
+                self._laws.append((joint.law, np.array(joint.coupling), motors, self._link[j]))
             of_link = [(self.model.friction.get(name), self._link[j])]
-            for law, address in of_link + list(zip(drive.frictions, motors)):
+            for law, address in of_link + list(zip(joint.frictions, motors)):
                 rest = split_friction(law).rest
                 if rest is not None:
                     before = self._friction.get(int(address))
@@ -193,15 +184,11 @@ class ElasticPlant:
 
         Parameters
         ----------
-        q : array-like, shape (n,)
-            Joint positions [rad] or [m].
-        qd : array-like, shape (n,), optional
-            Joint velocities; zero by default.
-        theta : array-like, shape (m,), optional
-            Motor positions; by default the springs carry the weight of links at rest. Ignored for
-            rigid joints.
-        thetad : array-like, shape (m,), optional
-            Motor velocities; by default those of the joints.
+        q, qd : array-like, shape (n,)
+            Joint positions [rad] or [m] and velocities, which are zero by default.
+        theta, thetad : array-like, shape (m,), optional
+            Motor positions and velocities, ignored for rigid joints; by default the springs carry
+            the weight of links at rest, and motors are as fast as the joints.
         time : float
             Simulated time [s].
         stiffness : mapping of joint name to float, optional
@@ -210,28 +197,19 @@ class ElasticPlant:
 
         Raises
         ------
-        SimulationError
-            If an array has a wrong shape or holds values that are not finite, or the time is none.
-        DeflectionError
-            If a spring would be deflected beyond its range.
+        SimulationError, DeflectionError
+            If an argument cannot be used, or a spring would be deflected beyond its range.
         """
         data = self.mujoco_data
-        is_number = isinstance(time, (int, float, np.integer, np.floating))
-        if not is_number or isinstance(time, bool) or not np.isfinite(time):
-            raise SimulationError(f'time is {time!r}, expected a finite number of seconds.')
+        time = checked_number('time', time, SimulationError, unit='s')
         position = self._vector('q', q, self.joint_names)
-        velocity = (
-            np.zeros_like(position) if qd is None else self._vector('qd', qd, self.joint_names)
-        )
+        velocity = self._vector('qd', 0.0 * position if qd is None else qd, self.joint_names)
         if theta is None:
-            motor_position = self._at_rest(position, self._chosen(stiffness))
-        else:
-            motor_position = self._vector('theta', theta, self.motor_names)
-        motor_velocity = (
-            self._coupling * velocity[self._joint]
-            if thetad is None
-            else self._vector('thetad', thetad, self.motor_names)
-        )
+            theta = self._at_rest(position, self._chosen(stiffness))
+        motor_position = self._vector('theta', theta, self.motor_names)
+        if thetad is None:
+            thetad = self._coupling * velocity[self._joint]
+        motor_velocity = self._vector('thetad', thetad, self.motor_names)
         self._library.mj_resetData(self.mujoco_model, data)
         data.time = time
         # The links come last: a rigid joint has both positions in one place.
@@ -248,34 +226,15 @@ class ElasticPlant:
             The joint that moves the link.
         force : array-like, shape (3,)
             In the axes of the base [N].
-
-        Raises
-        ------
-        SimulationError
-            If the joint is unknown or the force is not three finite numbers.
         """
-        if joint not in self.joint_names:
-            raise SimulationError(
-                f'The joint {joint!r} is unknown; choose one of {listed(self.joint_names)}.'
-            )
+        check_choice('The joint', joint, self.joint_names, SimulationError)
         body = self.mujoco_model.joint(link_joint(joint)).bodyid[0]
         vector = self._vector('force', force, ('x', 'y', 'z'))
         self.mujoco_data.xfrc_applied[:] = 0.0
         self.mujoco_data.xfrc_applied[body, :3] = vector
 
     def weight(self, q: ArrayLike) -> Array:
-        """Joint torques that hold the links at rest, as MuJoCo computes them.
-
-        Parameters
-        ----------
-        q : array-like, shape (n,)
-            Joint positions [rad] or [m].
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            [N m] or [N]
-        """
+        """Joint torques (n,) [N m] that hold links at q (n,) at rest, as MuJoCo computes them."""
         position = self._vector('q', q, self.joint_names)
         data = self._library.MjData(self.mujoco_model)
         data.qpos[self._link] = position
@@ -284,35 +243,15 @@ class ElasticPlant:
         self._library.mj_fwdVelocity(self.mujoco_model, data)
         return self._of(data.qfrc_bias, self._link)
 
-    def holding_torque(
-        self, q: ArrayLike, stiffness: Mapping[str, float] | None = None
-    ) -> Array:
-        """Motor torques that hold the links at rest.
-
-        Parameters
-        ----------
-        q : array-like, shape (n,)
-            Joint positions [rad] or [m].
-        stiffness : mapping of joint name to float, optional
-            See `reset`.
-
-        Returns
-        -------
-        ndarray, shape (m,)
-            [N m] or [N]
-
-        Raises
-        ------
-        SimulationError, DeflectionError
-            See `reset`.
-        """
+    def holding_torque(self, q: ArrayLike, stiffness: Mapping[str, float] | None = None) -> Array:
+        """Motor torques (m,) [N m] or [N] that hold the links at q (n,) at rest, see `reset`."""
         position = self._vector('q', q, self.joint_names)
         torque = self.weight(position)[self._joint]
         motors = self._at_rest(position, self._chosen(stiffness))
-        for j, drive in enumerate(self._drives):
-            if drive.law is not None:
+        for j, joint in enumerate(self._joints):
+            if joint.law is not None:
                 own = self._joint == j
-                torque[own] = drive.law(motors[own] - np.array(drive.coupling) * position[j])
+                torque[own] = joint.law(motors[own] - np.array(joint.coupling) * position[j])
         return torque
 
     def _chosen(self, stiffness: Mapping[str, float] | None) -> Mapping[str, float]:
@@ -321,31 +260,26 @@ class ElasticPlant:
             return {}
         able = [name for name in self.joint_names if self.actuators[name].needs_stiffness]
         if not isinstance(stiffness, Mapping):
-            raise SimulationError(
-                f'stiffness is {stiffness!r}, expected a mapping of joint names to numbers.'
-            )
+            raise SimulationError(f'stiffness is {stiffness!r}, expected a mapping of joints.')
         for name, value in stiffness.items():
             if name not in able:
                 raise SimulationError(
                     f'A stiffness is given for {name!r}; joints that can choose theirs: '
                     f'{listed(able)}.'
                 )
-            is_number = isinstance(value, (int, float, np.integer, np.floating))
-            if not is_number or isinstance(value, bool) or not np.isfinite(value):
-                raise SimulationError(
-                    f'Joint {name!r}: the stiffness is {value!r}, expected a finite number.'
-                )
+            checked_number(f'Joint {name!r}: the stiffness', value, SimulationError)
         return stiffness
 
     def _at_rest(self, position: Array, stiffness: Mapping[str, float]) -> Array:
         """Motor positions at which the springs carry the weight of the links."""
         motors = position[self._joint]
         for j, (name, Q) in enumerate(zip(self.joint_names, self.weight(position))):
-            drive, own = self._drives[j], self._joint == j
+            joint, own = self._joints[j], self._joint == j
             try:
-                if drive.rest is not None:
-                    motors[own] += drive.rest(float(Q))
-                elif drive.is_elastic:
+                actuator = self.actuators[name]
+                if isinstance(actuator, SeriesElastic):
+                    motors[own] += actuator.spring.deflection(Q)
+                elif joint.is_elastic:
                     if name not in stiffness:
                         raise SimulationError(
                             'The weight alone does not determine the positions of its motors; '
@@ -353,9 +287,9 @@ class ElasticPlant:
                             f'{listed(self.motor_names)}.'
                         )
                     series = (np.array([value]) for value in (position[j], Q, stiffness[name]))
-                    motors[own] = self.actuators[name].motors(*series).position[:, 0]
+                    motors[own] = actuator.motors(*series).position[:, 0]
             except DeflectionError as error:
-                raise DeflectionError(f'Joint {name!r}: {error}', name) from None
+                raise DeflectionError(f'Joint {name!r}: {error}', joint=name) from None
             except SimulationError as error:
                 raise SimulationError(f'Joint {name!r}: {error}') from None
         return motors
@@ -373,13 +307,10 @@ class ElasticPlant:
 
         Raises
         ------
-        SimulationError
-            If a torque cannot be used, see `checked_torque`, `steps` is no whole number, or the
-            simulation diverges.
-        DeflectionError
-            If a spring is deflected beyond its range.
+        SimulationError, DeflectionError
+            If an argument cannot be used, the simulation diverges, or a spring leaves its range.
         """
-        check_number('steps', steps, is_whole=True)
+        checked_number('steps', steps, SimulationError, least=0, whole=True)
         control = None
         if callable(torque):
             function = torque
@@ -393,16 +324,7 @@ class ElasticPlant:
         self._check()
 
     def checked_torque(self, torque: ArrayLike) -> Array:
-        """Motor torques as an array, if the simulation takes them.
-
-        Parameters
-        ----------
-        torque : array-like, shape (m,)
-            [N m] or [N]
-
-        Returns
-        -------
-        ndarray, shape (m,)
+        """Motor torques (m,) [N m] or [N] as an array, if the simulation takes them.
 
         Raises
         ------
@@ -422,34 +344,12 @@ class ElasticPlant:
         return vector
 
     def acceleration(self, torque: ArrayLike) -> tuple[Array, Array]:
-        """Accelerations of joints and motors in the present state.
-
-        Parameters
-        ----------
-        torque : array-like, shape (m,)
-            Motor torques [N m].
-
-        Returns
-        -------
-        q2d, theta2d : ndarray, shapes (n,) and (m,)
-        """
+        """Accelerations of joints (n,) and motors (m,) in the present state, by torques (m,)."""
         data = self.mujoco_data
         data.ctrl[:] = self.checked_torque(torque)
         with callbacks(control=None, passive=self._passive()):
             self._library.mj_forward(self.mujoco_model, data)
         return self._of(data.qacc, self._link), self._of(data.qacc, self._motor)
-
-    def mass_matrix(self) -> Array:
-        """Mass matrix of the links in the present state, with armature, shape (n, n)."""
-        size = self.mujoco_model.nv
-        full = np.zeros((size, size))
-        with callbacks(control=None, passive=None):
-            self._library.mj_forward(self.mujoco_model, self.mujoco_data)
-        for j, unit in enumerate(np.eye(size)):
-            column = np.zeros(size)
-            self._library.mj_mulM(self.mujoco_model, self.mujoco_data, column, unit)
-            full[:, j] = column
-        return full[np.ix_(self._link, self._link)]
 
     def _passive(self) -> Callable[[Any, Any], None] | None:
         return self._add_passive if self._laws or self._friction else None
@@ -484,29 +384,13 @@ class ElasticPlant:
                 f'Joint {joint!r}: the deflection at motor {self.motor_names[i]!r} is '
                 f'{deflection[i]:.4g} at {data.time:.6g} s, the range of its spring is '
                 f'{self._lowest[i]:.4g} to {self._highest[i]:.4g}.',
-                joint,
+                joint=joint,
             )
 
     def _vector(self, what: str, values: ArrayLike, names: tuple[str, ...]) -> Array:
-        try:
-            vector = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise SimulationError(f'{what} is not an array of numbers ({error}).') from error
-        if vector.shape != (len(names),) or not np.all(np.isfinite(vector)):
+        vector = finite_array(what, values, SimulationError)
+        if vector.shape != (len(names),):
             raise SimulationError(
                 f'{what} is {values!r}, expected {len(names)} finite numbers for {listed(names)}.'
             )
         return vector
-
-
-def check_number(name: str, value: object, is_whole: bool) -> None:
-    """Refuse what is not a number from zero on.
-
-    Raises
-    ------
-    SimulationError
-    """
-    kinds = (int, np.integer) if is_whole else (int, float, np.integer, np.floating)
-    if not isinstance(value, kinds) or isinstance(value, bool) or not 0 <= value < np.inf:
-        kind = 'whole number' if is_whole else 'finite number'
-        raise SimulationError(f'{name} is {value!r}, expected a {kind}, zero or more.')

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import SimulationError
-from hodyn_ros.simulation.plant import ElasticPlant, check_number
+from hodyn_ros.simulation.plant import ElasticPlant
 
 Array = NDArray[np.float64]
 
@@ -73,7 +74,8 @@ class Sensors:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            check_number(field.name, getattr(self, field.name), field.name in ('delay', 'seed'))
+            value, is_whole = getattr(self, field.name), field.name in ('delay', 'seed')
+            checked_number(field.name, value, SimulationError, least=0, whole=is_whole)
 
 
 class SampledPlant:
@@ -88,11 +90,6 @@ class SampledPlant:
         By default perfect ones.
     command_delay : int
         After how many samples a command takes effect; until then the torques of the reset hold.
-
-    Raises
-    ------
-    SimulationError
-        If the period or the delay cannot be used.
     """
 
     def __init__(
@@ -102,7 +99,7 @@ class SampledPlant:
         sensors: Sensors | None = None,
         command_delay: int = 0,
     ) -> None:
-        check_number('command_delay', command_delay, is_whole=True)
+        checked_number('command_delay', command_delay, SimulationError, least=0, whole=True)
         ratio = period / plant.time_step if np.isfinite(period) else np.nan
         steps = round(ratio) if ratio > 0.0 else 0
         if steps < 1 or abs(ratio - steps) > _ROUNDING * steps:
@@ -127,25 +124,15 @@ class SampledPlant:
         torque: ArrayLike | None = None,
         stiffness: Mapping[str, float] | None = None,
     ) -> None:
-        """Put the robot into a state and forget what was measured and commanded before.
+        """Put the robot into a state, see `ElasticPlant.reset`, and forget what was before.
 
-        Parameters
-        ----------
-        q, qd, theta, thetad, time, stiffness
-            See `ElasticPlant.reset`.
-        torque : array-like, shape (m,), optional
-            Motor torques that hold until the first command takes effect [N m]; zero by default.
-
-        Raises
-        ------
-        SimulationError, DeflectionError
+        The torque (m,) [N m] holds until the first command takes effect; zero by default.
         """
         self.plant.reset(q, qd, theta, thetad, time, stiffness)
         self._start, self._count = time, 0
         self._random = np.random.default_rng(self.sensors.seed)
-        held = np.zeros(len(self.plant.motor_names))
-        if torque is not None:
-            held = np.array(self.plant.checked_torque(torque))
+        held = np.zeros(len(self.plant.motor_names)) if torque is None else torque
+        held = self.plant.checked_torque(held)
         self._commands = deque([held] * self.command_delay)
         self._taken: deque[Measurement] = deque()
         self._take()
@@ -161,17 +148,7 @@ class SampledPlant:
         return self._taken[0]._replace(time=self._start + self._count * self.period)
 
     def advance(self, torque: ArrayLike) -> Measurement:
-        """Command the motors and let one period pass.
-
-        Parameters
-        ----------
-        torque : array-like, shape (m,)
-            Motor torques [N m].
-
-        Returns
-        -------
-        Measurement
-            Of the next sample.
+        """Command motor torques (m,) [N m] and let one period pass; return the next sample.
 
         Raises
         ------
@@ -179,7 +156,7 @@ class SampledPlant:
             See `ElasticPlant.step`.
         """
         # Refused here, it takes no place in the queue.
-        self._commands.append(np.array(self.plant.checked_torque(torque)))
+        self._commands.append(self.plant.checked_torque(torque))
         self.plant.step(self._commands.popleft(), self._steps)
         self._count += 1
         self._take()

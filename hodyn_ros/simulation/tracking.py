@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.robot import motor_motion
+from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.simulation.plant import ElasticPlant
-from hodyn_ros.simulation.sampling import Measurement, SampledPlant, Sensors
+from hodyn_ros.simulation.sampling import SampledPlant, Sensors
 
 Array = NDArray[np.float64]
 
@@ -26,11 +26,7 @@ class TrackingController(Protocol):
     """
 
     def command(
-        self,
-        reference: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike,
-        theta: ArrayLike,
+        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Array:
         """Motor torques (m,) for a reference (5, n), q and its derivatives, and a state."""
@@ -84,28 +80,6 @@ class Tracking(NamedTuple):
         return float(np.abs(changes).max())
 
 
-def start_on_motion(sampled: SampledPlant, motion: Motion) -> None:
-    """Put a robot where a motion begins, motors included, at the time zero.
-
-    Parameters
-    ----------
-    sampled : SampledPlant
-        Its actuators are rigid or series elastic.
-    motion : callable
-        See `simulate_tracking`.
-
-    Raises
-    ------
-    DeflectionError
-        If the springs cannot carry the motion.
-    """
-    start = motion(np.zeros(1))[0]
-    motors = motor_motion(sampled.plant.actuators, start)
-    sampled.reset(
-        start[0], start[1], motors.position[0], motors.position[1], torque=motors.torque[0]
-    )
-
-
 def simulate_tracking(
     plant: ElasticPlant,
     controller: TrackingController,
@@ -136,8 +110,8 @@ def simulate_tracking(
     command_delay : int
         After how many samples a command takes effect.
     start : callable, optional
-        Puts the robot into its state at the time zero; by default on the motion, see
-        `start_on_motion`.
+        Puts the robot into its state at the time zero; by default on the motion, motors included,
+        whose joints are rigid or series elastic then.
     disturbance : callable, optional
         Is called at every sample with the plant and the time [s], and may push it.
 
@@ -165,21 +139,20 @@ def simulate_tracking(
             f'The motion returns an array of shape {desired.shape}, expected {expected}: '
             'positions and their first four derivatives.'
         )
-    (start or _started_on(motion))(sampled)
-    states, torques = [], []
-    measured: Measurement = sampled.measurement
+    if start is not None:
+        start(sampled)
+    else:
+        begin = motion(np.zeros(1))[0]
+        motors = motor_motion(plant.actuators, begin)
+        theta, thetad = motors.position[:2]
+        sampled.reset(begin[0], begin[1], theta, thetad, torque=motors.torque[0])
+    states, torques, measured = [], [], sampled.measurement
     for reference in desired:
         states.append((measured.time, plant.q, plant.qd, plant.theta, plant.thetad))
-        torque = controller.command(reference, *measured[1:])
-        torques.append(np.array(torque))
+        torques.append(np.array(controller.command(reference, *measured[1:]), dtype=np.float64))
         if disturbance is not None:
             disturbance(plant, measured.time)
-        measured = sampled.advance(torque)
+        measured = sampled.advance(torques[-1])
     states.append((measured.time, plant.q, plant.qd, plant.theta, plant.thetad))
     times, q, qd, theta, thetad = (np.array(c, dtype=np.float64) for c in zip(*states))
-    torque = np.array(torques, dtype=np.float64)
-    return Tracking(times, motion(times), q, qd, theta, thetad, torque)
-
-
-def _started_on(motion: Motion) -> Callable[[SampledPlant], None]:
-    return lambda sampled: start_on_motion(sampled, motion)
+    return Tracking(times, motion(times), q, qd, theta, thetad, np.array(torques))

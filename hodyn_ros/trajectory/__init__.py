@@ -1,16 +1,35 @@
-"""Motions between waypoints, estimates of measured ones, and reference motions."""
+"""Motions between waypoints, derivatives of measured streams, and reference motions."""
 
-from hodyn_ros.resources import lazy_names
-
-__all__, __getattr__ = lazy_names(
-    __name__,
-    {
-        'estimator': ('DerivativeEstimator', 'Estimate'),
-        'extremes': ('Extremes', 'position_extremes'),
-        'jtc': ('JtcMotion', 'jtc_motion', 'spline_of_degree_5'),
-        'planning': ('MotionPlan', 'StartState', 'plan_motion'),
-        'spline': ('MotionSpline', 'fit_spline'),
-        'stopping': ('stop_motion',),
-        'waypoints': ('Waypoints', 'deviation_from_jtc'),
-    },
+from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
+from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion, spline_of_degree_5
+from hodyn_ros.trajectory.piecewise import Extremes, PiecewiseMotion, position_extremes
+from hodyn_ros.trajectory.planning import (
+    MotionPlan,
+    StartState,
+    Waypoints,
+    deviation_from_jtc,
+    plan_motion,
 )
+from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
+from hodyn_ros.trajectory.spline import MotionSpline, fit_spline, stop_motion
+
+__all__ = [
+    'DerivativeEstimator',
+    'Estimate',
+    'Extremes',
+    'JtcMotion',
+    'MotionPlan',
+    'MotionSpline',
+    'PiecewiseMotion',
+    'Sinusoids',
+    'StartState',
+    'Waypoints',
+    'deviation_from_jtc',
+    'fit_spline',
+    'jtc_motion',
+    'panda_sinusoids',
+    'plan_motion',
+    'position_extremes',
+    'spline_of_degree_5',
+    'stop_motion',
+]

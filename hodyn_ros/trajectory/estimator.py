@@ -1,70 +1,54 @@
 """Time derivatives of a measured stream, with standard deviations, while it comes in.
 
-A bank of Kalman filters (see `kalman`) follows the stream. How well each of them has predicted the
-latest measurements gives their weights (multiple models: Magill, "Optimal adaptive estimation of
-sampled stochastic processes", IEEE Trans. Autom. Control 10(4), 1965) and the noise of the
-measurements. A derivative is given only while its standard deviation is small beside its size.
+How well each filter of a bank (see `kalman`) has predicted the latest measurements gives its
+weight (multiple models: Magill, "Optimal adaptive estimation of sampled stochastic processes",
+IEEE Trans. Autom. Control 10(4), 1965) and the noise of the measurements.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, exp
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.kalman import ModelBank
 
 Array = NDArray[np.float64]
 
+_number = partial(checked_number, error=MotionError)
+
 CUTOFFS = 2.5 * 1.7 ** np.arange(10.0)
 """Of the models in the bank [rad/s]."""
 
-MEMORY = 0.3
-"""Time over which predictions are judged [s]: longer ones adapt too late to the start of a motion,
-shorter ones choose the bandwidth worse."""
-
-SCALE_MEMORY = 5.0
-"""Time over which the size of a derivative is averaged [s]."""
-
-VOUCHED_FRACTION = 0.25
-"""Largest standard deviation, relative to the size of the derivative, that is vouched for."""
-
-SMALLEST_MOTION = 0.01
-"""Amplitude of the smallest motion of interest, in the unit of the values."""
-
-SMALLEST_FREQUENCY = 10.0
-"""Angular frequency of the smallest motion of interest [rad/s]."""
-
-HYSTERESIS = 1.5
-"""A derivative that is vouched for may have a standard deviation larger by this factor."""
-
-HOLD = 0.3
-"""Time for which a derivative must deserve it before it is vouched for [s]."""
-
-PEAK_MEMORY = 2.0
-"""Time over which large standard deviations are remembered [s]."""
-
-OUTLIER = 6.0
-"""Standard deviations by which a value must miss all predictions to be left out at first."""
-
-SURPRISE = 30.0
-"""Standard deviations by which values must miss all predictions to be beyond explanation."""
-
-UNKNOWN_STEP = 0.01
-"""Step of values that stand still and have shown none, over the smallest motion of interest."""
-
-COPY_DISTANCE = 0.05
-"""Largest distance of the states that are kept for smoothing [s]."""
-
+# Times over which predictions are judged (longer ones adapt too late to the start of a motion,
+# shorter ones choose the bandwidth worse) and the size of a derivative is averaged [s].
+_MEMORY, _SCALE_MEMORY = 0.3, 5.0
+# Largest standard deviation, relative to the size of the derivative, that is vouched for.
+_VOUCHED_FRACTION = 0.25
+# Amplitude, in the unit of the values, and angular frequency of the smallest motion of interest.
+_SMALLEST_MOTION, _SMALLEST_FREQUENCY = 0.01, 10.0
+# A derivative that is vouched for may have a standard deviation larger by this factor; it must
+# deserve it for this time before [s].
+_HYSTERESIS, _HOLD = 1.5, 0.3
+# Time over which large standard deviations are remembered [s]; how large over what is allowed,
+# and after a value that has jumped: then it is gone in ln 2 of the time.
+_PEAK_MEMORY, _LARGEST_PEAK, _PEAK_OF_SURPRISE = 2.0, 4.0, 2.0
+# Standard deviations by which a value must miss all predictions to be left out at first, and to be
+# beyond explanation.
+_OUTLIER, _SURPRISE = 6.0, 30.0
+# Step of values that stand still and have shown none, over the smallest motion of interest.
+_UNKNOWN_STEP = 0.01
+# Largest distance of the states that are kept for smoothing [s].
+_COPY_DISTANCE = 0.05
 _STATES_ABOVE = 1
 _RENEWAL = 20_000_000  # time for which weights and covariances are used [ns]
 _RATE_MEMORY = 0.005  # share of a new step in the typical one
 _NEGLIGIBLE = 1e-12  # weight of a model
-_LARGEST_PEAK = 4.0  # standard deviation over what is allowed that is remembered
-_PEAK_OF_SURPRISE = 2.0  # the same after a value that has jumped: it is gone in PEAK_MEMORY ln 2
 _LEAST_VARIANCE = 1e-200  # of any noise or estimate
 _LARGEST = 1e100  # value whose square and more can be computed with
 _EPS = 4.0 * float(np.finfo(np.float64).eps)  # relative rounding of a value
@@ -93,6 +77,8 @@ class Estimate(NamedTuple):
 class DerivativeEstimator:
     """Values and time derivatives of a stream of measurements.
 
+    A derivative is given only while its standard deviation is small beside its size.
+
     Parameters
     ----------
     n : int
@@ -103,8 +89,8 @@ class DerivativeEstimator:
         How long the estimate lies behind the newest measurement [s]. The measurements in between
         improve it by much, the more the higher the derivative.
     noise : array-like, shape () or (n,), optional
-        Standard deviation of the measurement noise, quantisation included [unit]; identified if
-        not given.
+        Standard deviation of the measurement noise, quantisation included [unit]; by default
+        identified.
     bandwidth : float, optional
         Fixes the frequency at which a motion as strong as the noise is cut off [Hz]; adapted, for
         each component, if not given.
@@ -122,23 +108,16 @@ class DerivativeEstimator:
 
     Attributes
     ----------
-    dropped : int
-        Measurements that were not used, since they came late, twice or with a stamp that no other
-        one confirmed.
-    outliers : int
-        Measurements that were left out because no model could explain them.
+    dropped, outliers : int
+        Measurements that were not used: late, twice or with a stamp that no other one confirmed;
+        and such that no model could explain.
     gaps : int
         How often it started anew because stamps jumped by more than `max_gap`.
-
-    Raises
-    ------
-    MotionError
-        If a parameter is unusable.
 
     Examples
     --------
     >>> from math import sin
-    >>> from hodyn_ros.trajectory.estimator import DerivativeEstimator
+    >>> from hodyn_ros.trajectory import DerivativeEstimator
     >>> estimator = DerivativeEstimator(1, highest_derivative=2)
     >>> for time in range(0, 2_000_000_000, 4_000_000):
     ...     estimate = estimator.update(time, [sin(3e-9 * time)])
@@ -156,104 +135,85 @@ class DerivativeEstimator:
         bandwidth: float | None = None,
         max_gap: float = 0.1,
         rate_noise: ArrayLike | None = None,
-        vouched_fraction: float = VOUCHED_FRACTION,
-        smallest_motion: float = SMALLEST_MOTION,
+        vouched_fraction: float = _VOUCHED_FRACTION,
+        smallest_motion: float = _SMALLEST_MOTION,
     ) -> None:
-        self._n = _whole('n', n, 1, 1_000_000)
-        highest = _whole('highest_derivative', highest_derivative, 1, 6)
-        self._delay = round(1e9 * _number('delay', delay, zero=True))
-        self._max_gap = round(1e9 * _number('max_gap', max_gap))
+        self._n = int(_number('n', n, least=1, most=1_000_000, whole=True))
+        highest = int(
+            _number('highest_derivative', highest_derivative, least=1, most=6, whole=True)
+        )
+        self._delay = round(1e9 * _number('delay', delay, least=0.0))
+        self._max_gap = round(1e9 * _number('max_gap', max_gap, above=0.0))
         self._noise = None if noise is None else _numbers('noise', noise, self._n)
-        self._rate_noise = None
+        # Components that share their covariances, with the ratio of the noises of their rates.
+        self._groups: list[tuple[NDArray[np.intp] | slice, float | None]] = [(slice(None), None)]
         if rate_noise is not None:
             if self._noise is None:
                 raise MotionError(
                     'rate_noise is given without noise: how much a measured rate says depends on '
                     'both. Give noise too, or neither.'
                 )
-            self._rate_noise = _numbers('rate_noise', rate_noise, self._n)
+            ratios = _numbers('rate_noise', rate_noise, self._n) / self._noise
+            self._groups = [
+                (np.flatnonzero(ratios == ratio), float(ratio)) for ratio in np.unique(ratios)
+            ]
         self._cutoffs = CUTOFFS
         if bandwidth is not None:
-            self._cutoffs = np.array([2.0 * np.pi * _number('bandwidth', bandwidth)])
-        self._fraction = _number('vouched_fraction', vouched_fraction)
-        smallest = _number('smallest_motion', smallest_motion)
+            self._cutoffs = np.array([2.0 * np.pi * _number('bandwidth', bandwidth, above=0.0)])
+        self._fraction = _number('vouched_fraction', vouched_fraction, above=0.0)
+        smallest = _number('smallest_motion', smallest_motion, above=0.0)
         self._K = highest + 1
-        self._smallest = smallest * SMALLEST_FREQUENCY ** np.arange(self._K)[:, None]
+        self._smallest = smallest * _SMALLEST_FREQUENCY ** np.arange(self._K)[:, None]
         # What is smaller does not matter, however exact the measurements are.
         self._least_surprise = self._fraction * smallest
-        self._unknown_rounding = (UNKNOWN_STEP * smallest) ** 2 / 12.0
+        self._unknown_rounding = (_UNKNOWN_STEP * smallest) ** 2 / 12.0
         self._N = self._K + _STATES_ABOVE
         self._copy_after = 0
         self._n_copies = 0
         if self._delay:
-            intervals = ceil(self._delay / (1e9 * COPY_DISTANCE))
+            intervals = ceil(self._delay / (1e9 * _COPY_DISTANCE))
             self._copy_after = -(-self._delay // intervals)
             self._n_copies = intervals + 1
-        self._groups = self._make_groups()
-        self.dropped = 0
-        self.outliers = 0
-        self.gaps = 0
+        self.dropped = self.outliers = self.gaps = 0
         self.reset()
-
-    def _make_groups(self) -> list[tuple[NDArray[np.intp] | slice, float | None]]:
-        """Components that share their covariances, with the ratio of the noises of their rates."""
-        if self._rate_noise is None or self._noise is None:
-            return [(slice(None), None)]
-        ratios = self._rate_noise / self._noise
-        return [(np.flatnonzero(ratios == ratio), float(ratio)) for ratio in np.unique(ratios)]
 
     def reset(self) -> None:
         """Forget everything that was measured; the counters stay."""
+        n, K, M = self._n, self._K, len(self._cutoffs)
         self._banks: list[ModelBank] = []
-        self._newest: int | None = None
         self._suspect: tuple[int, Array, Array | None] | None = None
-        self._count = 0
-        self._period = 0.0
-        self._origin = np.zeros(self._n)
-        self._latest = np.zeros(self._n)
-        self._size = np.zeros(self._n)
-        self._rounding = Rounding(self._n)
+        self._count, self._period = 0, 0.0
+        self._origin, self._latest, self._size = np.zeros(n), np.zeros(n), np.zeros(n)
+        self._rounding = Rounding(n)
         # Forgetting sums over the measurements: how many, logarithm of the expected variances,
         # squared innovations over them.
-        self._number = 0.0
-        self._changes = np.zeros(self._n)
-        self._missed = np.zeros(self._n, dtype=np.bool_)
-        self._log_variance = np.zeros((len(self._cutoffs), self._n))
-        self._squares = np.zeros((len(self._cutoffs), self._n))
-        self._power = np.zeros((self._K, self._n))
-        self._power_weight = 0.0
-        self._sized: int | None = None
+        self._number, self._changes = 0.0, np.zeros(n)
+        self._missed = np.zeros(n, dtype=np.bool_)
+        self._log_variance, self._squares = np.zeros((M, n)), np.zeros((M, n))
+        self._power, self._power_weight = np.zeros((K, n)), 0.0
         self._allowed = self._fraction * self._smallest
-        self._renewed: int | None = None
-        self._std = np.zeros((self._K, self._n))
-        self._factor = np.zeros((self._n, self._K, self._K))
-        self._models = slice(0, len(self._cutoffs))
+        self._std, self._factor = np.zeros((K, n)), np.zeros((n, K, K))
+        self._models = slice(0, M)
         self._weights = self._scaled_weights = self._squares.T
-        self._deviation = self._offset = np.zeros(self._n)
-        self._valid = -1
-        self._rising_since: int | None = None
-        self._highest = -1
+        self._deviation = self._offset = np.zeros(n)
+        self._valid = self._highest = -1
+        self._peak = np.zeros(K)
+        # Stamps [ns]: of the newest measurement, of the latest weights and judgement of the
+        # orders; since when a higher one is deserved.
+        self._newest: int | None = None
+        self._renewed: int | None = None
         self._judged: int | None = None
-        self._peak = np.zeros(self._K)
+        self._rising_since: int | None = None
 
     def update(
         self, time: int, values: ArrayLike, rates: ArrayLike | None = None
     ) -> Estimate | None:
-        """Take a measurement.
+        """Take a measurement with its stamp [ns], values (n,) [unit] and rates (n,) [unit/s].
 
         A stamp that jumps by more than `max_gap`, ahead or back, is not believed before a second
         one follows it: then the estimator starts anew with the two. If the old stream goes on
-        instead, it does so as if nothing had happened.
-
-        Parameters
-        ----------
-        time : int
-            Stamp [ns].
-        values : array-like, shape (n,)
-            [unit]
-        rates : array-like, shape (n,), optional
-            Measured first derivatives, NaN where there are none [unit/s]; used if `rate_noise` is
-            given.
+        instead, it does so as if nothing had happened. Rates, NaN where there are none, are used
+        if `rate_noise` is given.
 
         Returns
         -------
@@ -300,35 +260,25 @@ class DerivativeEstimator:
         if self._renewed is None or time - self._renewed >= _RENEWAL:
             self._renewed = time
             self._weigh()
-            mean, covariance = self._mixture(at)
-            self._std, self._factor = self._factored(covariance)
-            self._measure_size(at, mean)
-            self._judge(at)
+            mean, self._std, self._factor = self._with_spread(at)
+            self._judge(at, mean)
         else:
-            mean = self._mean(at)
+            mean = self._mixture(at)
         return self._estimate(at, mean, self._std, self._factor, self._valid)
 
     def at(self, time: int) -> Estimate | None:
-        """Estimate at another time, from all that was measured.
+        """Estimate at another time [ns], from all that was measured.
 
-        Parameters
-        ----------
-        time : int
-            [ns] Between the latest estimate and the newest measurement the estimate is smoothed by
-            the measurements behind it, ahead of that it is carried on by the models.
-
-        Returns
-        -------
-        Estimate or None
-            Up to the order that is vouched for at present and whose standard deviation is not too
-            large at that time. None if there is none, or the time is before all that is kept.
+        Between the latest estimate and the newest measurement it is smoothed by the measurements
+        behind it, ahead of that carried on by the models. It goes up to the order that is vouched
+        for at present and whose standard deviation is not too large at that time; None if there is
+        none, or the time is before all that is kept.
         """
         time = _checked_time(time)
         if self._valid < 0 or time < self._banks[0].oldest:
             return None
-        mean, covariance = self._mixture(time)
-        std, factor = self._factored(covariance)
-        order = min(self._valid, _leading(self._excess(std) <= HYSTERESIS) - 1)
+        mean, std, factor = self._with_spread(time)
+        order = min(self._valid, _leading(self._excess(std) <= _HYSTERESIS) - 1)
         return self._estimate(time, mean, std, factor, order)
 
     def _start(self, time: int, values: Array) -> None:
@@ -361,7 +311,7 @@ class DerivativeEstimator:
         self._count += 1
         self._rounding.see(values - self._latest)
         np.maximum(self._size, np.abs(values), out=self._size)
-        forget = exp(-seconds / MEMORY)
+        forget = exp(-seconds / _MEMORY)
         self._number *= forget
         self._changes *= forget
         self._log_variance *= forget
@@ -417,7 +367,7 @@ class DerivativeEstimator:
         size = np.abs(innovation)
         is_large = size.min(axis=0) > self._least_surprise
         misses = (size / np.sqrt(variance)[:, None]).min(axis=0)
-        if (is_large & (misses > SURPRISE * self._deviation[components])).any():
+        if (is_large & (misses > _SURPRISE * self._deviation[components])).any():
             self._valid = min(self._valid, 0)
             self._rising_since = None
             np.maximum(self._peak[1:], _PEAK_OF_SURPRISE, out=self._peak[1:])
@@ -451,41 +401,33 @@ class DerivativeEstimator:
         # What is repeated says nothing new about motions slower than the time for which it stays.
         share = new[:, None] + self._cutoffs[self._models] * self._period
         self._scaled_weights /= np.minimum(share, 1.0)
-        self._explained = np.where(self._weights > 0.0, OUTLIER**2 * noise[:, None], 0.0).T
+        self._explained = np.where(self._weights > 0.0, _OUTLIER**2 * noise[:, None], 0.0).T
         # What stays between two steps of its rounding is off by the same all the time.
         self._offset = np.where(noise < 3.0 * rounding, rounding, 0.0)
         self._deviation = np.sqrt(noise)
 
-    def _mixture(self, time: int) -> tuple[Array, Array]:
-        """Mean (n, K) and covariance (n, K, K) of all models together."""
-        n, K = self._n, self._K
-        mean = np.empty((n, K))
-        covariance = np.empty((n, K, K))
+    def _mixture(self, time: int, covariance: Array | None = None) -> Array:
+        """Mean (n, K) of all models together; their covariance (n, K, K) if there is room."""
+        K, mean = self._K, np.empty((self._n, self._K))
         for bank, (components, _) in zip(self._banks, self._groups):
-            states = bank.states(time, K, self._models)
+            means = bank.means(time, K, self._models).transpose(1, 0, 2)
             share = self._weights[components, :, None]
-            means = states.mean.transpose(1, 0, 2)
             mixed = (share * means).sum(axis=1)
-            spread = means - mixed[:, None]
-            flat = self._scaled_weights[components] @ states.covariance.reshape(-1, K * K)
             mean[components] = mixed
-            covariance[components] = (share * spread).transpose(0, 2, 1) @ spread
-            covariance[components] += flat.reshape(-1, K, K)
-        covariance[:, 0, 0] += self._offset
-        mean[:, 0] += self._origin
-        return mean, covariance
-
-    def _mean(self, time: int) -> Array:
-        """Mean (n, K) of all models together."""
-        mean = np.empty((self._n, self._K))
-        for bank, (components, _) in zip(self._banks, self._groups):
-            means = bank.means(time, self._K, self._models).transpose(1, 0, 2)
-            mean[components] = (self._weights[components, :, None] * means).sum(axis=1)
+            if covariance is not None:
+                spread = means - mixed[:, None]
+                covariances = bank.covariances(time, K, self._models)
+                flat = self._scaled_weights[components] @ covariances.reshape(-1, K * K)
+                covariance[components] = (share * spread).transpose(0, 2, 1) @ spread
+                covariance[components] += flat.reshape(-1, K, K)
         mean[:, 0] += self._origin
         return mean
 
-    def _factored(self, covariance: Array) -> tuple[Array, Array]:
-        """Return standard deviations (K, n) and Cholesky factors (n, K, K)."""
+    def _with_spread(self, time: int) -> tuple[Array, Array, Array]:
+        """Mean (n, K), standard deviations (K, n) and Cholesky factors (n, K, K)."""
+        covariance = np.empty((self._n, self._K, self._K))
+        mean = self._mixture(time, covariance)
+        covariance[:, 0, 0] += self._offset
         diagonal = covariance.reshape(self._n, -1)[:, :: self._K + 1]
         units = np.sqrt(np.maximum(diagonal, _LEAST_VARIANCE))
         scaled = covariance / (units[:, :, None] * units[:, None])
@@ -499,13 +441,13 @@ class DerivativeEstimator:
             factor = np.linalg.cholesky(scaled)
             units = units * np.sqrt(np.maximum(np.einsum('nkk->nk', scaled), 1.0))
             factor /= np.sqrt(np.einsum('nkk->nk', scaled))[:, :, None]
-        return units.T, np.multiply(factor, units[:, :, None], out=scaled)
+        return mean, units.T, np.multiply(factor, units[:, :, None], out=scaled)
 
-    def _measure_size(self, time: int, mean: Array) -> None:
-        """Average the squares of the derivatives, and from them what is vouched for."""
-        seconds = 0.0 if self._sized is None else 1e-9 * (time - self._sized)
-        self._sized = time
-        forget = exp(-seconds / SCALE_MEMORY)
+    def _judge(self, time: int, mean: Array) -> None:
+        """Decide on the order that is vouched for, from the average squares of the derivatives."""
+        seconds = 0.0 if self._judged is None else 1e-9 * (time - self._judged)
+        self._judged = time
+        forget = exp(-seconds / _SCALE_MEMORY)
         # The square of an estimate is larger than that of the truth by its variance.
         self._power *= forget
         self._power += mean.T**2 - self._std**2
@@ -514,16 +456,11 @@ class DerivativeEstimator:
         self._allowed = self._fraction * np.maximum(size, self._smallest)
         # The value itself is as good as its measurement.
         self._allowed[0] = np.maximum(self._fraction * self._smallest[0], self._deviation)
-
-    def _judge(self, time: int) -> None:
-        """Decide on the order that is vouched for."""
         excess = self._excess(self._std)
-        self._valid = min(self._valid, _leading(excess <= HYSTERESIS) - 1)
+        self._valid = min(self._valid, _leading(excess <= _HYSTERESIS) - 1)
         # How a motion sets in shows only when it has left the noise. So an order that was lost in
         # a motion does not come back in every pause.
-        if self._judged is not None:
-            self._peak *= exp(-1e-9 * (time - self._judged) / PEAK_MEMORY)
-        self._judged = time
+        self._peak *= exp(-seconds / _PEAK_MEMORY)
         known = self._highest + 1
         np.maximum(self._peak[:known], excess[:known], out=self._peak[:known])
         np.minimum(self._peak, _LARGEST_PEAK, out=self._peak)
@@ -532,14 +469,13 @@ class DerivativeEstimator:
             self._rising_since = None
         elif self._rising_since is None:
             self._rising_since = time
-        elif time - self._rising_since >= 1e9 * HOLD:
+        elif time - self._rising_since >= 1e9 * _HOLD:
             self._valid, self._rising_since = deserved, None
             self._highest = max(self._highest, deserved)
 
     def _excess(self, std: Array) -> Array:
         """Return the largest standard deviation of each order over what is allowed, (K,)."""
-        largest: Array = (std / self._allowed).max(axis=1)
-        return largest
+        return np.asarray((std / self._allowed).max(axis=1))
 
     def _estimate(
         self, time: int, mean: Array, std: Array, factor: Array, order: int
@@ -613,31 +549,12 @@ def _checked(name: str, values: ArrayLike, n: int) -> Array:
     return array
 
 
-def _whole(name: str, value: int, least: int, largest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise MotionError(f'{name} is {value!r}, expected an integer.')
-    if not least <= value <= largest:
-        raise MotionError(f'{name} is {value!r}, expected {least} to {largest}.')
-    return int(value)
-
-
-def _number(name: str, value: float, zero: bool = False) -> float:
-    """Return a positive finite number, or zero if that is allowed."""
-    array = _checked(name, [value], 1)
-    if not np.isfinite(array[0]) or array[0] < 0.0 or (array[0] == 0.0 and not zero):
-        expected = 'a finite number that is not negative' if zero else 'a positive finite number'
-        raise MotionError(f'{name} is {value!r}, expected {expected}.')
-    return float(array[0])
-
-
 def _numbers(name: str, values: ArrayLike, n: int) -> Array:
     """Return positive finite numbers, one for each of the n components, as a new array."""
-    try:
-        array = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)).copy()
-    except (TypeError, ValueError) as error:
+    array = finite_array(name, values, MotionError)
+    if array.shape not in ((), (1,), (n,)) or not (array > 0.0).all():
         raise MotionError(
-            f'{name} is {values!r}, expected one number or one for each of the {n} components.'
-        ) from error
-    if not (np.isfinite(array) & (array > 0.0)).all():
-        raise MotionError(f'{name} is {array.tolist()}, expected positive finite numbers.')
-    return array
+            f'{name} is {values!r}, expected a positive number or one for each of the {n} '
+            'components.'
+        )
+    return np.broadcast_to(array, (n,)).copy()

@@ -26,50 +26,23 @@ Array = NDArray[np.float64]
 # Variance of everything before the first measurement, in units of the measurement noise and of the
 # time scale of each model: enough to forget it, and eps times it is still far below one.
 _UNKNOWN = 1e10
-
 # Variance from which on a model starts anew: it is far too fast for the times between the
 # measurements, and rounding of such variances would make others negative.
 _LOST = 1e12
-
-
 # Step, in units of the time scale of a model, that hardly changes the state. The states at both
 # ends then say the same, and weighing their differences would amplify rounding.
 _SHORT = 0.2
 
-
 _ALL = slice(None)
 
 
-class States(NamedTuple):
-    """States of all M models at one instant, in physical units."""
-
-    mean: Array
-    """Values and derivatives, shape (M, n, K)."""
-    covariance: Array
-    """In units of the variance of the measurement noise, shape (M, K, K)."""
-
-
 class ModelBank:
-    """Filters with a common sequence of measurement times.
+    """Filters of n components with a common sequence of measurement times.
 
-    Parameters
-    ----------
-    cutoffs : ndarray, shape (M,)
-        Angular frequency of each model where signal and noise are equally strong [rad/s].
-    n : int
-        Number of components that are measured.
-    n_states : int
-        N, value and derivatives in the state.
-    n_copies : int
-        Number of earlier states that are kept and smoothed.
-
-    Attributes
-    ----------
-    cutoffs : ndarray, shape (M,)
-    time : int
-        Of the newest measurement [ns].
-    oldest : int
-        Time from which on states are known [ns].
+    Signal and noise of the M models are equally strong at the angular frequencies `cutoffs` (M,)
+    [rad/s]. A state has `n_states` values and derivatives, N; so many earlier states are kept and
+    smoothed as there are copies. `time` is that of the newest measurement, from `oldest` on states
+    are known [ns].
     """
 
     def __init__(self, cutoffs: Array, n: int, n_states: int, n_copies: int) -> None:
@@ -84,7 +57,7 @@ class ModelBank:
         self._covariance = np.zeros((M, size, size))
         self._outer = np.empty((M, size, size))
         self._covariance[:, range(size - N, size), range(size - N, size)] = _UNKNOWN
-        self._steps = Steps(N)
+        self._steps = StepMatrices(N)
         self._step = -1
         self._transition = np.zeros((M, N, N))
         self._transposed = self._transition
@@ -96,14 +69,7 @@ class ModelBank:
         self._latest_source: _Source | None = None
 
     def start(self, time: int, values: Array) -> None:
-        """Take the first measurement.
-
-        Parameters
-        ----------
-        time : int
-            [ns]
-        values : ndarray, shape (n,)
-        """
+        """Take the first measurement, values (n,) at a time [ns]."""
         self.time = self.oldest = time
         place = self._place
         self._mean[:, :, place] = values
@@ -112,15 +78,10 @@ class ModelBank:
             self.copy()
 
     def predict(self, time: int, period: float) -> None:
-        """Move on.
+        """Move on to a later time [ns].
 
-        Parameters
-        ----------
-        time : int
-            Later than the last one [ns].
-        period : float
-            Typical time between measurements [s]. At the cut-off of a model, the signal that it
-            expects is as strong as the noise of measurements at this distance.
+        `period` is the typical time between measurements [s]: at the cut-off of a model, the
+        signal that it expects is as strong as the noise of measurements at this distance.
         """
         step = time - self.time
         if step != self._step:
@@ -150,22 +111,11 @@ class ModelBank:
         return values - self._mean[models, :, place], variance
 
     def measure(self, values: Array, order: int = 0, ratio: float = 1.0) -> tuple[Array, Array]:
-        """Correct by what is measured at the present time.
+        """Correct by a derivative of some order (n,) that is measured at the present time.
 
-        Parameters
-        ----------
-        values : ndarray, shape (n,)
-        order : int
-            Which derivative is measured.
-        ratio : float
-            Standard deviation of its noise over that of the values [1/s^order].
-
-        Returns
-        -------
-        innovation : ndarray, shape (M, n)
-            Measured minus predicted.
-        variance : ndarray, shape (M,)
-            Of the innovations, in units of the variance of the noise of values.
+        `ratio` is the standard deviation of its noise over that of the values [1/s^order]. Returns
+        the innovations (M, n), measured minus predicted, and their variances (M,) in units of that
+        of the noise of values.
         """
         unit = self._units[:, order]
         index = self._place + order
@@ -206,46 +156,20 @@ class ModelBank:
         return self._copies[-1] if self._copies else self.time
 
     def means(self, time: int, K: int, models: slice = _ALL) -> Array:
-        """Value and first K - 1 derivatives from the oldest copy on, or in the future.
+        """Value and first K - 1 derivatives (M, n, K), K <= N, of some of the models.
 
-        Parameters
-        ----------
-        time : int
-            [ns]
-        K : int
-            At most N.
-        models : slice
-            Which of the models.
-
-        Returns
-        -------
-        ndarray, shape (M, n, K)
+        The time is that of the oldest copy or later, also in the future [ns].
         """
         source = self._source(time, K)
         weights = self._weights(source, K, models)
         means: Array = self._mean[models, :, source.place] @ weights.transpose(0, 2, 1)
         return means
 
-    def states(self, time: int, K: int, models: slice = _ALL) -> States:
-        """Value and first K - 1 derivatives with their covariance, at the same times as `means`.
-
-        Parameters
-        ----------
-        time : int
-            [ns]
-        K : int
-            At most N.
-        models : slice
-            Which of the models.
-
-        Returns
-        -------
-        States
-        """
+    def covariances(self, time: int, K: int, models: slice = _ALL) -> Array:
+        """Covariances (M, K, K) of `means`, over the variance of the noise of values."""
         source = self._source(time, K)
         W, place = self._weights(source, K, models), source.place
-        W_T = W.transpose(0, 2, 1)
-        covariance = W @ self._covariance[models, place, place] @ W_T
+        covariance: Array = W @ self._covariance[models, place, place] @ W.transpose(0, 2, 1)
         spread = np.empty_like(covariance)
         ahead = source.short - (models.start or 0)
         spread[:] = self._steps.matrices(np.array([source.u]))[1][:, :K, :K]
@@ -254,7 +178,7 @@ class ModelBank:
         spread *= source.spread[models]
         spread *= self._intensity[models]
         covariance += spread
-        return States(self._mean[models, :, place] @ W_T, covariance)
+        return covariance
 
     def _source(self, time: int, K: int) -> _Source:
         """From which states to find those at a time, and in which units."""
@@ -306,21 +230,15 @@ class ModelBank:
 class _Source(NamedTuple):
     """States from which others follow, in a unit of time of their own."""
 
-    key: tuple[int, int, int, int]
-    """Start and end of that unit [ns], number of derivatives, place of the first state."""
-    place: slice
-    """Where they are: the one at the start or those at both ends."""
-    weights: Array
-    """Factors of the weights, from that unit to physical ones."""
-    spread: Array
-    """Factors of the covariance."""
-    short: int
-    """Number of models, the slowest, for which the state at the start alone is used."""
-    u: float = 0.0
-    """Time that is wanted, 0 to 1."""
+    key: tuple[int, int, int, int]  # start and end of that unit [ns], K, place of the first state
+    place: slice  # of the one at the start or of those at both ends
+    weights: Array  # factors of the weights, from that unit to physical ones
+    spread: Array  # factors of the covariance
+    short: int  # of the slowest models, which use the state at the start alone
+    u: float = 0.0  # time that is wanted, 0 to 1
 
 
-class Steps:
+class StepMatrices:
     """Matrices of the model with N states for steps of given lengths, in scaled units."""
 
     def __init__(self, N: int) -> None:
@@ -337,20 +255,10 @@ class Steps:
         self._signs = np.where((i + j) % 2, -1.0, 1.0)
 
     def matrices(self, x: Array) -> tuple[Array, Array]:
-        """Transition over steps x, and what white noise adds to the covariance meanwhile.
+        """Transitions (M, N, N) over steps (M,), and what white noise adds to the covariance.
 
+        The first are Taylor expansions; the second, of the same shape, are for unit intensity.
         Source: Bar-Shalom et al. 2001, section 6.2, for any number of states.
-
-        Parameters
-        ----------
-        x : ndarray, shape (M,)
-
-        Returns
-        -------
-        transition : ndarray, shape (M, N, N)
-            Taylor expansion.
-        driven : ndarray, shape (M, N, N)
-            For unit intensity.
         """
         powers = x[:, None] ** self.exponents
         both = powers.take(self._places, axis=1)
@@ -358,19 +266,9 @@ class Steps:
         return both[:, : self.N], both[:, self.N :]
 
     def bridge_weights(self, u: float, K: int) -> Array:
-        """Weights of the states at both ends of a step of unit length for a state inside of it.
+        """Weights (K, 2 N) of the states at both ends of a step of length one for that at u in it.
 
-        Parameters
-        ----------
-        u : float
-            Place, 0 to 1.
-        K : int
-            Number of derivatives that are wanted, the zeroth included.
-
-        Returns
-        -------
-        ndarray, shape (K, 2 N)
-            Hermite interpolation: what the model expects between known ends.
+        Hermite interpolation: what the model expects between known ends.
         """
         N = self.N
         powers = np.array([[1.0 - u], [u]]) ** self.exponents
@@ -381,19 +279,7 @@ class Steps:
         return weights
 
     def bridge_spread(self, u: float, K: int) -> Array:
-        """Covariance that remains when both ends are known, for unit intensity.
-
-        Parameters
-        ----------
-        u : float
-            Place, 0 to 1.
-        K : int
-            Number of derivatives that are wanted, the zeroth included.
-
-        Returns
-        -------
-        ndarray, shape (K, K)
-        """
+        """Covariance (K, K) at u that remains between known ends, for unit intensity."""
         at_end = self.bridge_weights(u, K)[:, self.N :]
         transitions, driven = self.matrices(np.array([1.0 - u, u]))
         spread: Array = driven[1, :K, :K] - at_end @ (transitions[0] @ driven[1, :, :K])
@@ -404,12 +290,8 @@ def _hermite(N: int) -> Array:
     """Coefficients of the polynomials of degree 2 N - 1 that interpolate from an end at u = 1.
 
     The j-th one has the j-th derivative one at u = 1; all others up to the (N - 1)-th there and
-    at u = 0 vanish.
-
-    Returns
-    -------
-    ndarray, shape (2 N, N N)
-        `[p, k N + j]` is the factor of u^p in the k-th derivative of the j-th polynomial.
+    at u = 0 vanish. In the result (2 N, N N), `[p, k N + j]` is the factor of u^p in the k-th
+    derivative of the j-th polynomial.
     """
     polynomials = []
     for j in range(N):

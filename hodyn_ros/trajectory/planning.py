@@ -1,12 +1,13 @@
-"""Motions through waypoints from where the robot is, and what one should know about them.
+"""Waypoints, motions through them from where the robot is, and what one should know about those.
 
 Where joint_trajectory_controller of ros2_controllers has a rule, it is followed: which waypoints
-have passed, when the motion begins at the present state, and what joints do that are left out.
+it accepts (`validate_trajectory_msg`), which have passed, when the motion begins at the present
+state, and what joints do that are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.errors import JointNameError, TrajectoryError
-from hodyn_ros.names import listed
-from hodyn_ros.trajectory.extremes import Extremes, position_extremes
-from hodyn_ros.trajectory.immutable import Immutable
-from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
-from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, STANDSTILL, MotionSpline, fit_spline
-from hodyn_ros.trajectory.timeline import Flags, checked_rows
-from hodyn_ros.trajectory.waypoints import (
-    Waypoints,
-    deviation_from_jtc,
-    jtc_remarks,
-    left_out,
-    waypoints_in_order,
+from hodyn_ros.names import joint_order, listed
+from hodyn_ros.trajectory.jtc import JtcMotion, jtc_expansions, jtc_motion, segment_degrees
+from hodyn_ros.trajectory.piecewise import (
+    BLOCK,
+    Extremes,
+    Immutable,
+    checked_positions,
+    checked_rows,
+    checked_times,
+    largest_values,
+    position_extremes,
 )
+from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, STANDSTILL, MotionSpline, fit_spline
 
 Array = NDArray[np.float64]
 
@@ -38,25 +39,59 @@ HOLD_DURATION = 1.0
 
 # Messages have a resolution of a nanosecond; what is closer is the same time [s].
 _SAME_TIME = 0.5e-9
-
 # A motion in progress is not led to a waypoint in less than this part of the time from there to
 # the next one: where the two do not agree, the spline would swing far out.
 _NEAR = 0.1
-
-
 # Less time does not suffice to lead a motion in progress smoothly to anywhere else [s].
 _SHORTEST_JOIN = 0.01
-
 # A motion in progress is not continued by one that leaves the waypoints by more than so many times
 # the way there is to go: that is nothing that anybody wanted.
 _LARGEST_SWING = 10.0
-
 # Distance between where the robot is and where it should be that is worth a word [rad] or [m].
 _NOTICEABLE = 1e-3
-
 # Part of the range of a joint's waypoints from which on a deviation is worth a remark. Motions
 # through positions alone, evenly spaced, mostly stay below.
 _LARGE_DEVIATION = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Waypoints(Immutable):
+    """Points of a joint trajectory; immutable.
+
+    Raises
+    ------
+    TrajectoryError
+        If there is no joint or no point, shapes do not fit, times do not increase strictly, a
+        point has no positions, or a value is infinite or NaN where its row is given.
+    """
+
+    joint_names: tuple[str, ...]
+    """Names of the n joints, in the order of the columns."""
+    times: Array
+    """Times from the start of the N points, shape (N,) [s]."""
+    positions: Array
+    """Shape (N, n) [rad] or [m]."""
+    velocities: Array = None  # type: ignore[assignment]
+    """Shape (N, n) [rad/s] or [m/s]; rows of NaN where a point has none. None: all such rows."""
+    accelerations: Array = None  # type: ignore[assignment]
+    """Shape (N, n) [rad/s^2] or [m/s^2]; likewise."""
+
+    def __post_init__(self) -> None:
+        names = tuple(self.joint_names)
+        if not names:
+            raise TrajectoryError('joint_names is empty, expected the name of at least one joint.')
+        times = checked_times(self.times, fewest=1)
+        shape = (len(times), len(names))
+        fields = {
+            'times': times,
+            'positions': checked_positions(self.positions, len(times), names),
+            'velocities': checked_rows(self.velocities, 'velocities', shape, names)[0],
+            'accelerations': checked_rows(self.accelerations, 'accelerations', shape, names)[0],
+        }
+        object.__setattr__(self, 'joint_names', names)
+        for field, array in fields.items():
+            object.__setattr__(self, field, array)
+        super().__post_init__()
 
 
 class StartState(NamedTuple):
@@ -95,14 +130,6 @@ class MotionPlan(Immutable):
     """What one may not expect of the motion."""
 
 
-class _Knots(NamedTuple):
-    """What the motion goes through."""
-
-    waypoints: Waypoints
-    starts_at_state: bool
-    remarks: tuple[str, ...] = ()
-
-
 def plan_motion(
     waypoints: Waypoints,
     joint_names: Sequence[str],
@@ -113,10 +140,9 @@ def plan_motion(
 ) -> MotionPlan:
     """Motion through waypoints, from where the robot is.
 
-    A motion in progress is continued from `start.time` on with all its derivatives, with 'jtc'
-    with those up to the acceleration that the next waypoint has too; waypoints up to that time are
-    left out. Otherwise the motion begins at the start state if the first waypoint lies later, and
-    at the first waypoint if it does not or there is no start state.
+    A motion in progress is continued from `start.time` on with all its derivatives ('jtc': those
+    up to the acceleration that the next waypoint has too), without the waypoints up to then.
+    Otherwise the motion begins at the start state, or at the first waypoint if that is not later.
 
     Parameters
     ----------
@@ -148,67 +174,168 @@ def plan_motion(
         raise TrajectoryError(
             f'interpolation is {interpolation!r}, expected one of {listed(INTERPOLATIONS)}.'
         )
+    is_spline = interpolation == 'spline'
     if start is not None:
-        start = _checked(start, names, needed=ORDER if interpolation == 'spline' else 3)
-    held = left_out(waypoints, names)
-    waypoints = _all_joints(waypoints, names, start, allow_partial_joints)
-    knots = _knots(waypoints, start, _NEAR if interpolation == 'spline' else 0.0)
-    boundary = start if knots.starts_at_state else None
-    controlled = knots.waypoints if boundary is None else _as_controlled(knots.waypoints)
+        start = _checked(start, names, needed=ORDER if is_spline else 3)
+    waypoints, held = _all_joints(waypoints, names, start, allow_partial_joints)
+    knots, boundary, remarks = _knots(waypoints, start, _NEAR if is_spline else 0.0)
+    controlled = knots
+    if boundary is not None:
+        # What the start state leaves open is zero for the controller.
+        accelerations = knots.accelerations.copy()
+        accelerations[0] = np.nan_to_num(accelerations[0])
+        controlled = replace(knots, accelerations=accelerations)
 
     motion: MotionSpline | JtcMotion
-    if interpolation == 'jtc':
-        rows = controlled.positions, controlled.velocities, controlled.accelerations
-        motion = jtc_motion(controlled.times, *rows)
-        extremes = position_extremes(motion)
-        deviation = np.zeros(len(names))
-        supplied = _say_continuity(motion.continuous_derivative)
-        warnings: tuple[str, ...] = ()
-    else:
-        motion = _spline(knots.waypoints, boundary)
+    warnings: list[str] = []
+    if is_spline:
+        motion = fit_spline(
+            knots.times,
+            knots.positions,
+            knots.velocities,
+            knots.accelerations,
+            start=None if boundary is None else boundary.motion[1:],
+        )
         extremes = position_extremes(motion)
         if boundary is not None and boundary.in_progress:
-            _check_swing(knots.waypoints, boundary.motion, extremes)
+            _refuse_swing(knots, boundary.motion, extremes)
         deviation = deviation_from_jtc(motion, controlled)
-        supplied = _say_supplied(motion.given)
-        warnings = _say_large_deviation(deviation, controlled)
+        counts = np.sum(~motion.given[:, 1:], axis=0)
+        what = ', '.join(f'{name} at {count}' for name, count in zip(QUANTITIES[1:], counts))
+        supplied = f'The spline of class C4 supplies, of {len(motion.given)} knots, {what}.'
+        large = np.maximum(_LARGE_DEVIATION * np.ptp(controlled.positions, axis=0), _NOTICEABLE)
+        if np.any(deviation > large):
+            warnings.append(
+                'Between the waypoints the motion leaves the interpolation of '
+                'joint_trajectory_controller by a large part of its range (largest difference: '
+                f'{_by_joint(deviation, names, large)} rad or m). Give waypoints that are denser '
+                'or more evenly spaced in time.'
+            )
+    else:
+        motion = jtc_motion(
+            controlled.times, controlled.positions, controlled.velocities, controlled.accelerations
+        )
+        extremes = position_extremes(motion)
+        deviation = np.zeros(len(names))
+        supplied = 'The motion is that of joint_trajectory_controller, which '
+        k = motion.continuous_derivative
+        if k == ORDER - 1:
+            supplied += 'here is continuous up to the snap.'
+        else:
+            supplied += (
+                f'is continuous up to the {QUANTITIES[k]}; the {QUANTITIES[k + 1]} and all that '
+                'depends on it jumps at waypoints.'
+            )
+
+    N, count = len(waypoints.times), np.count_nonzero
+    given = (
+        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, '
+        f'{count(~np.isnan(waypoints.velocities[:, 0]))} with velocities, '
+        f'{count(~np.isnan(waypoints.accelerations[:, 0]))} with accelerations.'
+    )
     initial = motion(motion.start_time)
-    in_progress = start is not None and start.in_progress
-    begin = _say_beginning(motion.start_time, initial, boundary is not None, in_progress)
+    begin = f'The motion in progress is continued from {motion.start_time:g} s on.'
+    if boundary is None or not boundary.in_progress:
+        where = 'first waypoint' if boundary is None else 'given start state'
+        how = 'at rest' if np.all(np.abs(initial[1:3]) <= STANDSTILL) else 'moving'
+        begin = f'The motion begins at the {where}, at {motion.start_time:g} s, {how}.'
     joined = ORDER - 1
     if boundary is not None:
-        joined = _joined(initial, boundary)
-        warnings += _say_jump_at_start(joined, initial, boundary.motion, names)
+        state = boundary.motion
+        same = np.isnan(state) | np.isclose(initial, state, rtol=1e-9, atol=STANDSTILL)
+        k = int(np.sum(np.logical_and.accumulate(same.all(axis=1))))
+        joined = k - 1
+        if k < ORDER:
+            unit = '/s' if k == 1 else f'/s^{k}'
+            jump = _by_joint(np.abs(initial[k] - state[k]), names, STANDSTILL)
+            warnings.append(
+                f'Where the motion begins, the {QUANTITIES[k]} jumps '
+                f'({jump} rad{unit} or m{unit}).'
+            )
     elif start is not None and motion.start_time <= start.time <= motion.end_time:
         distance = np.abs(motion(start.time, 0)[0] - start.motion[0])
-        warnings += _say_away_from_motion(start.time, distance, names)
+        if np.any(distance > _NOTICEABLE):
+            warnings.append(
+                f'At {start.time:g} s the robot is away from the motion by '
+                f'{_by_joint(distance, names, _NOTICEABLE)} rad or m, since a waypoint lies there '
+                'or before; the controller would jump.'
+            )
     return MotionPlan(
         motion=motion,
         interpolation=interpolation,
         continuous_derivative=min(motion.continuous_derivative, joined),
         deviation_from_jtc=deviation,
         extremes=extremes,
-        remarks=(
-            _say_given(waypoints),
-            *knots.remarks,
-            begin,
-            *_say_held_joints(held, names, None if start is None else start.motion[1]),
-            supplied,
-        ),
+        remarks=(given, *remarks, begin, *held, supplied),
         warnings=(*warnings, *jtc_remarks(controlled)),
     )
 
 
-def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartState:
-    """Fill in what the state leaves open, and refuse one that cannot be used.
+def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
+    """How far a spline leaves the motion of joint_trajectory_controller.
 
-    Parameters
-    ----------
-    start : StartState
-    names : tuple of str
-    needed : int
-        How many rows a motion in progress must have.
+    Returns
+    -------
+    ndarray, shape (n,)
+        Largest absolute difference of the positions of each joint at any time [rad] or [m]. NaN if
+        there is a segment that the controller does not interpolate, see `jtc_motion`.
+
+    Raises
+    ------
+    TrajectoryError
+        If the spline has other times or another number of joints than the waypoints.
     """
+    n, durations = len(waypoints.joint_names), np.diff(waypoints.times)
+    if spline.states.shape[-1] != n:
+        raise TrajectoryError(
+            f'The spline has {spline.states.shape[-1]} joints, the waypoints have {n}.'
+        )
+    if not np.array_equal(spline.times, waypoints.times):
+        raise TrajectoryError(
+            f'The spline has {len(spline.times)} waypoints from {spline.start_time!r} s to '
+            f'{spline.end_time!r} s, the waypoints have other times.'
+        )
+    rows = waypoints.times, waypoints.positions, waypoints.velocities, waypoints.accelerations
+    if np.any(segment_degrees(*rows[2:]) == 0):
+        return np.full(n, np.nan)
+
+    def differences() -> Iterator[tuple[Array, Array]]:
+        for start in range(0, len(durations), BLOCK):
+            stop = min(start + BLOCK, len(durations))
+            difference = spline.expansions[start:stop].copy()
+            jtc = jtc_expansions(*(row[start : stop + 1] for row in rows))
+            difference[:, :, : jtc.shape[2]] -= jtc
+            yield durations[start:stop], difference
+
+    both, _, _ = largest_values(differences(), n)
+    return np.maximum(both[:n], both[n:])
+
+
+def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
+    """List what joint_trajectory_controller would not do with waypoints that are usable here."""
+    remarks = []
+    moving = [
+        f'{name} ({value:g})'
+        for name, value in zip(waypoints.joint_names, waypoints.velocities[-1])
+        if abs(value) > STANDSTILL
+    ]
+    if moving:
+        remarks.append(
+            f'The last waypoint has the velocity of {", ".join(moving)}; by default '
+            'joint_trajectory_controller refuses trajectories that do not end at rest.'
+        )
+    undefined = segment_degrees(waypoints.velocities, waypoints.accelerations) == 0
+    if np.any(undefined):
+        remarks.append(
+            f'Waypoints {np.argmax(undefined)} and {np.argmax(undefined) + 1} have accelerations '
+            'but not both have velocities; joint_trajectory_controller does not interpolate '
+            'between such points, it commands zero positions.'
+        )
+    return tuple(remarks)
+
+
+def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartState:
+    """State with zeros for what it leaves open; a motion in progress must have `needed` rows."""
     if not np.isfinite(start.time):
         raise TrajectoryError(f'The time of the start state is {start.time!r}, expected seconds.')
     motion, known = checked_rows(
@@ -228,14 +355,21 @@ def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartSta
     return StartState(float(start.time), motion, bool(start.in_progress))
 
 
+def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Waypoints:
+    """Waypoints with all their joints in the order wanted; JointNameError if they are others."""
+    rows = waypoints.positions, waypoints.velocities, waypoints.accelerations
+    order = joint_order(waypoints.joint_names, joint_names)
+    return Waypoints(tuple(joint_names), waypoints.times, *(row[:, order] for row in rows))
+
+
 def _all_joints(
     waypoints: Waypoints, names: tuple[str, ...], start: StartState | None, allow_partial: bool
-) -> Waypoints:
-    """Bring waypoints into the order of the joints, and complete those that may be left out."""
-    missing = left_out(waypoints, names)
+) -> tuple[Waypoints, list[str]]:
+    """Waypoints in the order of the joints, with those that are left out held; and a remark."""
+    missing = tuple(name for name in names if name not in waypoints.joint_names)
     if not (missing and allow_partial):
         try:
-            return waypoints_in_order(waypoints, names)
+            return waypoints_in_order(waypoints, names), []
         except JointNameError as error:
             if not missing:
                 raise
@@ -243,57 +377,85 @@ def _all_joints(
                 f'{error} With allow_partial_joints, missing joints hold their position.'
             ) from error
     # Unknown and repeated names come first: they are mistakes, whatever is known of the robot.
-    held = np.zeros(len(names)) if start is None else start.motion[0]
-    complete = waypoints_in_order(waypoints, names, held)
+    order = joint_order(waypoints.joint_names + missing, names)
     if start is None:
         raise TrajectoryError(
             f'The waypoints leave out {listed(missing)}, and where to hold them is not known; '
             'publish joint_states, send a start_state, or give waypoints for all joints.'
         )
-    return complete
+    held, velocity = start.motion[:2, [names.index(name) for name in missing]]
+    # As with joint_trajectory_controller, zero where the row is given, NaN where it is not.
+    rows = [np.hstack((waypoints.positions, np.tile(held, (len(waypoints.times), 1))))]
+    for row in (waypoints.velocities, waypoints.accelerations):
+        rows.append(np.hstack((row, np.repeat(0.0 * row[:, :1], len(missing), axis=1))))
+    complete = Waypoints(names, waypoints.times, *(row[:, order] for row in rows))
+    remark = f'Not in the waypoints and held where they are at the start: {listed(missing)}.'
+    moving = [name for name, v in zip(missing, velocity) if abs(v) > STANDSTILL]
+    if moving:
+        remark += f' Of these, {listed(moving)} move at the start and come back.'
+    return complete, [remark]
 
 
-def _knots(waypoints: Waypoints, start: StartState | None, near: float) -> _Knots:
-    """Choose the waypoints that lie ahead, with the start state before them where it belongs."""
+def _knots(
+    waypoints: Waypoints, start: StartState | None, near: float
+) -> tuple[Waypoints, StartState | None, list[str]]:
+    """Choose what the motion goes through, the start state if it begins there, and remarks."""
+    times = waypoints.times
     if start is None:
-        if len(waypoints.times) == 1:
+        if len(times) == 1:
             raise TrajectoryError(
                 'There is one waypoint, and where the motion begins is not known; publish '
                 'joint_states, give the service a start_state, or give a first waypoint.'
             )
-        return _Knots(waypoints, starts_at_state=False)
-    passed = int(np.sum(waypoints.times <= start.time + _SAME_TIME))
-    if start.in_progress:
-        if passed == len(waypoints.times):
-            raise TrajectoryError(
-                f'All waypoints have passed: the last one lies at {waypoints.times[-1]:g} s, the '
-                f'motion in progress is continued from {start.time:g} s on. Send later waypoints.'
-            )
-        remaining = float(waypoints.times[-1]) - start.time
-        if near and remaining < _SHORTEST_JOIN:
-            raise TrajectoryError(
-                f'Until the last waypoint at {waypoints.times[-1]:g} s there are only '
-                f'{1e3 * remaining:.3g} ms from {start.time:g} s on, when the motion in progress '
-                f'can be continued; expected at least {1e3 * _SHORTEST_JOIN:g} ms. Send later '
-                'waypoints.'
-            )
-        left_out = passed + _too_near(waypoints.times[passed:], start.time, near)
-        return _Knots(
-            _after_state(waypoints, start, left_out),
-            starts_at_state=True,
-            remarks=(
-                *_say_passed(waypoints, passed, start.time, start.motion[0]),
-                *_say_too_near(left_out - passed, near),
-            ),
+        return waypoints, None, []
+    passed = int(np.sum(times <= start.time + _SAME_TIME))
+    if not start.in_progress:
+        if passed == 0:
+            return _after_state(waypoints, start, 0), start, []
+        return (waypoints, None, []) if len(times) > 1 else _hold(waypoints, start)
+    if passed == len(times):
+        raise TrajectoryError(
+            f'All waypoints have passed: the last one lies at {times[-1]:g} s, the '
+            f'motion in progress is continued from {start.time:g} s on. Send later waypoints.'
         )
-    if passed == 0:
-        return _Knots(_after_state(waypoints, start, 0), starts_at_state=True)
-    if len(waypoints.times) > 1:
-        return _Knots(waypoints, starts_at_state=False)
-    return _hold(waypoints, start)
+    remaining = float(times[-1]) - start.time
+    if near and remaining < _SHORTEST_JOIN:
+        raise TrajectoryError(
+            f'Until the last waypoint at {times[-1]:g} s there are only {1e3 * remaining:.3g} ms '
+            f'from {start.time:g} s on, when the motion in progress can be continued; expected at '
+            f'least {1e3 * _SHORTEST_JOIN:g} ms. Send later waypoints.'
+        )
+    remarks = []
+    if passed:
+        which = 'The first waypoint has' if passed == 1 else f'The first {passed} waypoints have'
+        remark = (
+            f'{which} passed at {start.time:g} s and {"is" if passed == 1 else "are"} left out.'
+        )
+        distance = np.abs(waypoints.positions[passed - 1] - start.motion[0])
+        at_start = abs(times[passed - 1] - start.time) <= _SAME_TIME
+        if at_start and np.any(distance > _NOTICEABLE):
+            joints = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
+            remark += (
+                f' The one at this time is away from the motion in progress by {joints} rad or m.'
+            )
+        remarks.append(remark)
+    # Waypoints so shortly behind the start that the spline would swing.
+    first = passed
+    while first < len(times) - 1 and times[first] - start.time < near * (
+        times[first + 1] - times[first]
+    ):
+        first += 1
+    if first > passed:
+        count = first - passed
+        which = 'The next waypoint is' if count == 1 else f'The next {count} waypoints are'
+        remarks.append(
+            f'{which} left out too, since until there it takes less than {near:g} of the time to '
+            'the waypoint behind.'
+        )
+    return _after_state(waypoints, start, first), start, remarks
 
 
-def _check_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:
+def _refuse_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:
     """Refuse to lead a motion in progress far away from where it is to go."""
     lowest, highest = knots.positions.min(axis=0), knots.positions.max(axis=0)
     # Where the motion would get to by itself is no surprise.
@@ -312,17 +474,6 @@ def _check_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:
         )
 
 
-def _too_near(times: Array, start_time: float, near: float) -> int:
-    """Count the waypoints that lie so shortly behind the start that the spline would swing."""
-    count = 0
-    while (
-        count < len(times) - 1
-        and times[count] - start_time < near * (times[count + 1] - times[count])
-    ):
-        count += 1
-    return count
-
-
 def _after_state(waypoints: Waypoints, start: StartState, first: int) -> Waypoints:
     """Put the start state before the waypoints from the given one on."""
     return Waypoints(
@@ -334,21 +485,13 @@ def _after_state(waypoints: Waypoints, start: StartState, first: int) -> Waypoin
     )
 
 
-def _as_controlled(knots: Waypoints) -> Waypoints:
-    """Make zero what the start state leaves open, as the controller does."""
-    accelerations = knots.accelerations.copy()
-    accelerations[0] = np.nan_to_num(accelerations[0])
-    return replace(knots, accelerations=accelerations)
-
-
-def _hold(waypoints: Waypoints, start: StartState) -> _Knots:
+def _hold(waypoints: Waypoints, start: StartState) -> tuple[Waypoints, None, list[str]]:
     """Hold the only waypoint, which is not ahead, if the robot stands there."""
     time = float(waypoints.times[0])
     distance = np.abs(waypoints.positions[0] - start.motion[0])
-    stands = np.all(np.abs(start.motion[1]) <= _NOTICEABLE)
     if start.time - time > _SAME_TIME:
         reason = f'lies at {time:g} s, before the start state at {start.time:g} s'
-    elif not stands:
+    elif np.any(np.abs(start.motion[1]) > _NOTICEABLE):
         reason = f'lies at {time:g} s, at the time of the start state, which moves'
     elif np.any(distance > _NOTICEABLE):
         jump = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
@@ -357,29 +500,12 @@ def _hold(waypoints: Waypoints, start: StartState) -> _Knots:
         rows = np.zeros((2, len(waypoints.joint_names)))
         times = np.array([start.time, start.time + HOLD_DURATION])
         positions = np.repeat(waypoints.positions, 2, axis=0)
-        held = Waypoints(waypoints.joint_names, times, positions, rows, rows)
         remark = (
             'The robot stands at the only waypoint, which lies at the time of the start state; it '
             f'is held there, for {HOLD_DURATION:g} s of motion.'
         )
-        return _Knots(held, starts_at_state=False, remarks=(remark,))
+        return Waypoints(waypoints.joint_names, times, positions, rows, rows), None, [remark]
     raise TrajectoryError(f'The only waypoint {reason}: the robot would jump. Give a later time.')
-
-
-def _spline(knots: Waypoints, start: StartState | None) -> MotionSpline:
-    rows = knots.positions, knots.velocities, knots.accelerations
-    boundary = None if start is None else start.motion[1:]
-    return fit_spline(knots.times, *rows, start=boundary)
-
-
-def _joined(initial: Array, start: StartState) -> int:
-    """Find the highest derivative up to which the motion goes on as the start state."""
-    unknown = np.isnan(start.motion)
-    same = unknown | np.isclose(initial, start.motion, rtol=1e-9, atol=STANDSTILL)
-    return int(np.sum(np.logical_and.accumulate(same.all(axis=1)))) - 1
-
-
-# What one should know about a planned motion, in sentences.
 
 
 def _by_joint(values: Array, names: Sequence[str], threshold: float | Array) -> str:
@@ -388,126 +514,3 @@ def _by_joint(values: Array, names: Sequence[str], threshold: float | Array) -> 
     return listed(
         f'{name} {value:.3g}' for name, value, shown in zip(names, values, above) if shown
     )
-
-
-def _say_given(waypoints: Waypoints) -> str:
-    """Count what the waypoints hold."""
-    N = len(waypoints.times)
-    velocities, accelerations = (
-        int(np.sum(~np.isnan(rows[:, 0])))
-        for rows in (waypoints.velocities, waypoints.accelerations)
-    )
-    return (
-        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, {velocities} with velocities, '
-        f'{accelerations} with accelerations.'
-    )
-
-
-def _say_supplied(flags: Flags) -> str:
-    """Count what the spline supplies, from the flags (N, 5) of what is given."""
-    counts = np.sum(~flags[:, 1:], axis=0)
-    what = ', '.join(f'{name} at {count}' for name, count in zip(QUANTITIES[1:], counts))
-    return f'The spline of class C4 supplies, of {len(flags)} knots, {what}.'
-
-
-def _say_large_deviation(deviation: Array, waypoints: Waypoints) -> tuple[str, ...]:
-    """Warn of joints that leave the motion of the controller by a large part of their range."""
-    limit = np.maximum(_LARGE_DEVIATION * np.ptp(waypoints.positions, axis=0), _NOTICEABLE)
-    joints = _by_joint(deviation, waypoints.joint_names, limit)
-    if not np.any(deviation > limit):
-        return ()
-    return (
-        'Between the waypoints the motion leaves the interpolation of joint_trajectory_controller '
-        f'by a large part of its range (largest difference: {joints} rad or m). Give waypoints '
-        'that are denser or more evenly spaced in time.',
-    )
-
-
-def _say_continuity(derivative: int) -> str:
-    """Say up to which derivative the motion of the controller is continuous."""
-    text = 'The motion is that of joint_trajectory_controller'
-    if derivative == ORDER - 1:
-        return f'{text}, which here is continuous up to the snap.'
-    return (
-        f'{text}, which is continuous up to the {QUANTITIES[derivative]}; the '
-        f'{QUANTITIES[derivative + 1]} and all that depends on it jumps at waypoints.'
-    )
-
-
-def _say_beginning(time: float, initial: Array, at_state: bool, in_progress: bool) -> str:
-    """Say where a motion begins, at a state (5, n) that may be the start state, and how."""
-    if at_state and in_progress:
-        return f'The motion in progress is continued from {time:g} s on.'
-    where = 'given start state' if at_state else 'first waypoint'
-    rests = np.all(np.abs(initial[1:3]) <= STANDSTILL)
-    return f'The motion begins at the {where}, at {time:g} s, {"at rest" if rests else "moving"}.'
-
-
-def _say_jump_at_start(
-    joined: int, initial: Array, state: Array, names: Sequence[str]
-) -> tuple[str, ...]:
-    """Say which derivative jumps at the start state (5, n); `joined` is the highest without."""
-    if joined == ORDER - 1:
-        return ()
-    k = joined + 1
-    jump = np.abs(initial[k] - state[k])
-    unit = '/s' if k == 1 else f'/s^{k}'
-    return (
-        f'Where the motion begins, the {QUANTITIES[k]} jumps '
-        f'({_by_joint(jump, names, STANDSTILL)} rad{unit} or m{unit}).',
-    )
-
-
-def _say_away_from_motion(time: float, distance: Array, names: Sequence[str]) -> tuple[str, ...]:
-    """Say how far the robot is from a motion, distances (n,), that does not begin at its state."""
-    if not np.any(distance > _NOTICEABLE):
-        return ()
-    joints = _by_joint(distance, names, _NOTICEABLE)
-    return (
-        f'At {time:g} s the robot is away from the motion by {joints} rad or m, since a waypoint '
-        'lies there or before; the controller would jump.',
-    )
-
-
-def _say_passed(waypoints: Waypoints, count: int, time: float, position: Array) -> tuple[str, ...]:
-    """Say that the first waypoints are left out, since a motion (n,) goes on later than they."""
-    if not count:
-        return ()
-    which = 'The first waypoint has' if count == 1 else f'The first {count} waypoints have'
-    text = f'{which} passed at {time:g} s and {"is" if count == 1 else "are"} left out.'
-    distance = np.abs(waypoints.positions[count - 1] - position)
-    at_start = abs(waypoints.times[count - 1] - time) <= _SAME_TIME
-    if not (at_start and np.any(distance > _NOTICEABLE)):
-        return (text,)
-    joints = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
-    return (
-        f'{text} The one at this time is away from the motion in progress by {joints} rad or m.',
-    )
-
-
-def _say_too_near(count: int, near: float) -> tuple[str, ...]:
-    """Say that waypoints are left out that lie too shortly behind the join."""
-    if not count:
-        return ()
-    which = 'The next waypoint is' if count == 1 else f'The next {count} waypoints are'
-    return (
-        f'{which} left out too, since until there it takes less than {near:g} of the time to the '
-        'waypoint behind.',
-    )
-
-
-def _say_held_joints(
-    held: Sequence[str], names: Sequence[str], velocity: Array | None
-) -> tuple[str, ...]:
-    """Name joints that hold their position, and those that move at the start, velocity (n,)."""
-    if not held:
-        return ()
-    text = f'Not in the waypoints and held where they are at the start: {listed(held)}.'
-    moving = [
-        name
-        for name, v in zip(names, velocity if velocity is not None else ())
-        if name in held and abs(v) > STANDSTILL
-    ]
-    if moving:
-        text += f' Of these, {listed(moving)} move at the start and come back.'
-    return (text,)

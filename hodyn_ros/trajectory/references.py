@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import BPoly
 
 from hodyn_ros.lie import leibniz
+from hodyn_ros.trajectory.spline import ORDER, MotionSpline, fit_spline
 
 Array = NDArray[np.float64]
 
-N_DERIVATIVES = 5
+
+@lru_cache(maxsize=4)
+def _window(ramp: float, duration: float) -> MotionSpline:
+    """Factor that rises from 0 to 1 and falls back, at rest between."""
+    return fit_spline([0.0, ramp, duration - ramp, duration], [[0.0], [1.0], [1.0], [0.0]])
 
 
 class Sinusoids(NamedTuple):
@@ -30,34 +35,17 @@ class Sinusoids(NamedTuple):
     """[s]"""
 
     def motion(self, times: ArrayLike) -> Array:
-        """Positions and their first four time derivatives.
-
-        Parameters
-        ----------
-        times : array-like, shape (N,)
-            From the start [s]; before the start and after the end the joints rest.
-
-        Returns
-        -------
-        ndarray, shape (N, 5, n)
-        """
+        """Position to snap, shape (N, 5, n), at times (N,) [s]; at rest before and after it."""
         t = np.asarray(times, dtype=np.float64)
-        k = np.arange(N_DERIVATIVES)
+        k = np.arange(ORDER)
         omega = 2.0 * np.pi / self.period
         # The k-th derivative of -A/omega cos(omega t) is -A omega^(k-1) cos(omega t + k pi/2).
         phase = t[:, None, None] * omega + 0.5 * np.pi * k[:, None]
         wave = -self.amplitude * omega ** (k[:, None] - 1.0) * np.cos(phase)
-        motion: Array = leibniz.multiplication(self._window(t)) @ wave
+        factor = _window(self.ramp, self.duration)(np.clip(t, 0.0, self.duration))[..., 0]
+        motion: Array = leibniz.multiplication(factor) @ wave
         motion[:, 0] += self.centre
         return motion
-
-    def _window(self, t: Array) -> Array:
-        """Series of the factor that rises from 0 to 1 and falls back, shape (N, 5)."""
-        knots = [0.0, self.ramp, self.duration - self.ramp, self.duration]
-        values = [[level, 0.0, 0.0, 0.0, 0.0] for level in (0.0, 1.0, 1.0, 0.0)]
-        window = BPoly.from_derivatives(knots, values)
-        t = np.clip(t, 0.0, self.duration)
-        return np.stack([window(t, nu) for nu in range(N_DERIVATIVES)], axis=-1)
 
 
 def panda_sinusoids() -> Sinusoids:

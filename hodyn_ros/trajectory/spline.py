@@ -9,16 +9,23 @@ of the squared fifth derivative over the whole motion becomes least: the natural
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import factorial
+from math import comb, factorial, perm
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
 
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.immutable import Immutable
-from hodyn_ros.trajectory.piecewise import BLOCK, DEGREE, Knots, evaluate, expanded
-from hodyn_ros.trajectory.timeline import Flags, checked_positions, checked_rows, checked_times
+from hodyn_ros.trajectory.piecewise import (
+    BLOCK,
+    DEGREE,
+    Flags,
+    PiecewiseMotion,
+    checked_positions,
+    checked_rows,
+    checked_times,
+    expanded,
+)
 
 Array = NDArray[np.float64]
 
@@ -37,13 +44,7 @@ QUANTITIES = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 
 # m-th derivative of L_l at x = 1; at x = 0 it has the factor (-1)^(l + m).
 _LEGENDRE_AT_END = np.array(
-    [
-        [
-            factorial(l + m) / (factorial(m) * factorial(l - m)) if m <= l else 0.0
-            for l in range(ORDER)  # noqa: E741
-        ]
-        for m in range(ORDER)
-    ]
+    [[float(comb(k, m) * perm(k + m, m)) for k in range(ORDER)] for m in range(ORDER)]
 )
 _LEGENDRE_AT_START = _LEGENDRE_AT_END * (-1.0) ** np.add.outer(np.arange(ORDER), np.arange(ORDER))
 
@@ -67,63 +68,33 @@ _BANDWIDTH = _UNKNOWNS - 1
 # Difference of positions, relative to the largest one of the joint, up to which it is rounding.
 _LARGEST_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
 
+# Integral over [0, 1] of the polynomial of degree 7 with the k-th derivative 1 at 0 and the other
+# first four derivatives, the zeroth included, zero at 0 and at 1.
+_STOPPING = np.array([1.0 / 2.0, 3.0 / 28.0, 1.0 / 84.0, 1.0 / 1680.0])
+
 # Difference in the middle of a segment, relative to the size of the motion there, that is more
 # than rounding.
 _LARGEST_GAP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class MotionSpline(Immutable, Knots):
+class MotionSpline(PiecewiseMotion):
     """Motion of class C4 through waypoints; immutable. Made by `fit_spline`.
 
     Examples
     --------
-    >>> from hodyn_ros.trajectory.spline import fit_spline
+    >>> from hodyn_ros.trajectory import fit_spline
     >>> spline = fit_spline([0.0, 1.0, 2.0], [[0.0], [1.0], [0.5]])
     >>> spline([0.0, 0.7]).shape
     (2, 5, 1)
     """
 
-    times: Array
-    """Times of the N waypoints, shape (N,) [s]."""
     states: Array
     """Position to snap at the waypoints, given and supplied, shape (N, 5, n); `[:, k]` is the k-th
     time derivative [rad/s^k] or [m/s^k]."""
     given: Flags
     """Which of the states are given by the waypoints or by `start` and `end`, shape (N, 5). All
     others are supplied: by the smoothness, or by rest at the ends of the motion."""
-    expansions: Array
-    """Derivatives 0 to 9 of the polynomial of every segment at its start and at its end, shape
-    (N - 1, 2, 10, n) [rad/s^k] or [m/s^k]."""
-
-    @property
-    def continuous_derivative(self) -> int:
-        """Highest time derivative of the positions that is sure to be continuous: 4, the snap."""
-        return ORDER - 1
-
-    def __call__(self, t: ArrayLike, highest_derivative: int = ORDER - 1) -> Array:
-        """Motion at given times.
-
-        Parameters
-        ----------
-        t : array-like, shape (...)
-            Times from `start_time` to `end_time` [s].
-        highest_derivative : int
-            Highest time derivative wanted, 0 to 9. Up to the fourth they are continuous. The
-            higher ones jump at waypoints, where the value behind the waypoint is returned (at the
-            end of the motion the one before it).
-
-        Returns
-        -------
-        ndarray, shape (..., highest_derivative + 1, n)
-            `[..., k, :]` is the k-th time derivative of the positions [rad/s^k] or [m/s^k].
-
-        Raises
-        ------
-        TrajectoryError
-            If a time lies outside of the motion or the order of the derivative is impossible.
-        """
-        return evaluate(self.times, self.expansions, t, highest_derivative)
 
 
 def fit_spline(
@@ -173,16 +144,12 @@ def fit_spline(
 
     Neighbouring waypoints at which all joints have the same positions, but for rounding, are a
     standstill: velocity to snap are zero there, unless a velocity, an acceleration or a boundary
-    condition other than zero is given. What comes before and behind does not depend on each other.
-    Two such waypoints (not three or more, or with velocities of zero) are none if they are samples
-    around a place where the motion turns back: where the mean velocities of the two segments
-    before them lead to zero between them, and so do those of the two behind.
+    condition other than zero is given. Two such waypoints (not three or more, or with velocities
+    of zero) are none if they are samples around a place where the motion turns back: where the
+    mean velocities of the two segments on either side lead to zero between them.
 
-    Where waypoints are samples of a smooth motion, the spline returns to it. Through arbitrary
-    positions at equal distances in time it leaves their range by about a quarter of that range.
-    Where the durations do not suit the distances, it leaves the range by far: several times where
-    durations differ by a factor of 10, since the derivatives that a short segment calls for carry
-    over to its longer neighbours; velocities and accelerations at the waypoints do not prevent it.
+    Through positions at equal distances in time the spline leaves their range by about a quarter
+    of it, by several times where durations differ by a factor of 10.
     """
     times = checked_times(times, fewest=2)
     positions = checked_positions(positions, len(times))
@@ -209,12 +176,58 @@ def fit_spline(
     with np.errstate(all='ignore'):
         units = unit ** -np.arange(DEGREE + 1.0)[:, None]
         states, legendre = _smoothest(durations / unit, values / units[:ORDER], fixed)
-        expansions = _expansions(durations / unit, states, legendre)
+        powers = (durations / unit)[:, None, None] ** np.arange(float(ORDER))[:, None]
+        sides = (
+            (states[:-1], _LEGENDRE_AT_START @ legendre / powers),
+            (states[1:], _LEGENDRE_AT_END @ legendre / powers),
+        )
+        expansions = np.stack([np.concatenate(side, axis=1) for side in sides], axis=1)
         expansions *= units
         states *= units[:ORDER]
-    spline = MotionSpline(times, states, given, expansions)
+    spline = MotionSpline(times, expansions, ORDER - 1, states, given)
     _check_middles(spline)
     return spline
+
+
+def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> MotionSpline:
+    """Motion from a state to rest, all derivatives up to the snap continuous.
+
+    The velocity is the polynomial of degree 7 that starts with the given velocity, acceleration,
+    jerk and snap and ends with zeros. Where the motion ends follows from that.
+
+    Parameters
+    ----------
+    state : array-like, shape (5, n)
+        Position to snap at the start [rad/s^k] or [m/s^k].
+    duration : float
+        Time until the joints rest [s].
+    start_time : float
+        [s]
+
+    Returns
+    -------
+    MotionSpline
+        Of degree 8, from `start_time` to `start_time + duration`.
+
+    Raises
+    ------
+    TrajectoryError
+        If the state has another shape or is not finite, a time is no number, or the duration is
+        not positive or too short for the derivatives to be computed.
+    """
+    values = finite_array('state', state, TrajectoryError)
+    if values.ndim != 2 or len(values) != ORDER or not values.shape[1]:
+        raise TrajectoryError(
+            f'state has shape {values.shape}, expected (5, n): position, velocity, acceleration, '
+            'jerk and snap of the joints.'
+        )
+    start_time = checked_number('start_time', start_time, TrajectoryError, unit='s')
+    duration = checked_number('duration', duration, TrajectoryError, above=0.0, unit='s')
+    times = [start_time, start_time + duration]
+    powers = duration ** np.arange(1.0, ORDER)
+    end = values[0] + (_STOPPING * powers) @ values[1:]
+    rest = np.zeros_like(values[1:])
+    return fit_spline(times, [values[0], end], start=values[1:], end=rest)
 
 
 def _check_middles(spline: MotionSpline) -> None:
@@ -222,13 +235,24 @@ def _check_middles(spline: MotionSpline) -> None:
 
     Every segment is evaluated from both of its ends: both must come to the same in its middle.
     """
-    durations = np.diff(spline.times)
-    fits = True
-    for start in range(0, len(durations), BLOCK):
-        block = slice(start, start + BLOCK)
-        fits = fits and _fit_together(durations[block], spline.expansions[block])
+    every, fits = np.diff(spline.times), True
+    for first in range(0, len(every), BLOCK):
+        durations = every[first : first + BLOCK]
+        expansions = spline.expansions[first : first + BLOCK]
+        segment = np.arange(len(durations))
+        start = np.zeros_like(segment)
+        with np.errstate(all='ignore'):
+            from_start = expanded(expansions, segment, start, 0.5 * durations, ORDER)
+            from_end = expanded(expansions, segment, start + 1, -0.5 * durations, ORDER)
+            powers = durations[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
+            size = np.abs(expansions).max(axis=1) * powers
+            gap = np.abs(from_start - from_end) * powers[:, :ORDER]
+            # The position itself says nothing about the size of the motion, but it is rounded.
+            largest = size[:, 1:].max(axis=(1, 2)) + 1e-6 * size[:, 0].max(axis=1)
+            fits &= bool(np.all(gap.max(axis=(1, 2)) <= _LARGEST_GAP * largest))
+        fits &= bool(np.all(np.isfinite(expansions)))
     if not fits:
-        shortest, longest = float(durations.min()), float(durations.max())
+        shortest, longest = float(every.min()), float(every.max())
         raise TrajectoryError(
             'The motion through these waypoints cannot be computed in double precision: the times '
             f'between waypoints are from {shortest!r} s to {longest!r} s, the positions up to '
@@ -237,29 +261,8 @@ def _check_middles(spline: MotionSpline) -> None:
         )
 
 
-def _fit_together(durations: Array, expansions: Array) -> bool:
-    segment = np.arange(len(durations))
-    start = np.zeros_like(segment)
-    with np.errstate(all='ignore'):
-        from_start = expanded(expansions, segment, start, 0.5 * durations, ORDER)
-        from_end = expanded(expansions, segment, start + 1, -0.5 * durations, ORDER)
-        powers = durations[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
-        size = np.abs(expansions).max(axis=1) * powers
-        gap = np.abs(from_start - from_end) * powers[:, :ORDER]
-        # The position itself says nothing about the size of the motion, but it is rounded.
-        largest = size[:, 1:].max(axis=(1, 2)) + 1e-6 * size[:, 0].max(axis=1)
-        fits = gap.max(axis=(1, 2)) <= _LARGEST_GAP * largest
-    return bool(np.all(fits) and np.all(np.isfinite(expansions)))
-
-
 def _impose(boundary: ArrayLike, name: str, values: Array, given: Flags) -> None:
-    """Write a boundary condition into the values (5, n) of the waypoint there and its flags (5,).
-
-    Raises
-    ------
-    TrajectoryError
-        If the condition is unusable or contradicts the waypoint.
-    """
+    """Write a boundary condition into the values (5, n) and flags (5,) of the waypoint there."""
     rows, is_given = checked_rows(boundary, name, (ORDER - 1, values.shape[-1]))
     for k in range(1, ORDER):
         row = rows[k - 1]
@@ -311,11 +314,8 @@ def _lowest_degree(times: Array, fixed: Flags) -> Flags:
     x = (times - times[0]) / (times[-1] - times[0])
     conditions = np.array(
         [
-            [
-                factorial(j) / factorial(j - k) * x[i] ** (j - k) if j >= k else 0.0
-                for j in range(ORDER)
-            ]
-            for i, k in np.argwhere(fixed)
+            [perm(j, k) * x[i] ** max(j - k, 0) for j in range(ORDER)]
+            for i, k in np.argwhere(fixed).tolist()
         ]
     )
     for k in (4, 3, 2):
@@ -326,26 +326,14 @@ def _lowest_degree(times: Array, fixed: Flags) -> Flags:
 
 
 def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
-    """Free derivatives at the waypoints, and the fifth derivative between them.
+    """States (N, 5, n) and Legendre coefficients e_l (N - 1, 5, n) of the fifth derivative.
 
-    Two sets of equations determine them. The states at both ends of a segment differ by what the
-    fifth derivative between them adds (Taylor's theorem with its remainder), and the motion is
-    smoothest where, for every free k-th derivative, the (9 - k)-th is continuous (at the ends of
-    the motion: zero). Other than the normal equations of the free derivatives alone, this system
-    only holds small powers of the durations, so waypoints of very different distances do no harm.
-
-    Parameters
-    ----------
-    durations : ndarray, shape (N - 1,)
-    values : ndarray, shape (N, 5, n)
-        Fixed values; those that are not fixed are zero.
-    fixed : ndarray of bool, shape (N, 5)
-
-    Returns
-    -------
-    states : ndarray, shape (N, 5, n)
-    legendre : ndarray, shape (N - 1, 5, n)
-        Legendre coefficients e_l of the fifth derivative.
+    From durations (N - 1,) and values (N, 5, n), zero where they are not `fixed`. The states at
+    both ends of a segment differ by what the fifth derivative between them adds (Taylor's theorem
+    with its remainder), and the motion is smoothest where, for every free k-th derivative, the
+    (9 - k)-th is continuous (at the ends of the motion: zero). Other than the normal equations of
+    the free derivatives alone, this system only holds small powers of the durations, so waypoints
+    of very different distances do no harm.
     """
     h = durations[:, None]
     k = np.arange(ORDER)
@@ -390,6 +378,8 @@ def _solve_banded(matrix: Array, right: Array) -> Array:
 
     Both arguments are overwritten.
     """
+    from scipy.linalg import lapack
+
     scale = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))[:, None]
     matrix /= scale
     right /= scale
@@ -422,13 +412,3 @@ def _solve_banded(matrix: Array, right: Array) -> Array:
         )
         solution += correction
     return solution
-
-
-def _expansions(durations: Array, states: Array, legendre: Array) -> Array:
-    """Compute derivatives 0 to 9 at both ends of every segment, shape (N - 1, 2, 10, n)."""
-    powers = durations[:, None, None] ** np.arange(float(ORDER))[:, None]
-    sides = (
-        (states[:-1], _LEGENDRE_AT_START @ legendre / powers),
-        (states[1:], _LEGENDRE_AT_END @ legendre / powers),
-    )
-    return np.stack([np.concatenate(side, axis=1) for side in sides], axis=1)

@@ -1,0 +1,117 @@
+"""Write config/generic.yaml, and the tables of doc/parameters.rst, from the table of parameters.
+
+A parameter is a field of `NodeSettings`; its row goes behind that of the field before it.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import yaml
+
+from hodyn_ros.ros.node_settings import EstimatorSettings, NodeSettings, WrenchSettings
+from hodyn_ros.ros.parameters import Entry, entries
+
+ROOT = Path(__file__).resolve().parent.parent
+TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string', tuple: 'double[3]'}
+GROUPS = {'wrench': WrenchSettings, 'estimator': EstimatorSettings}
+
+HEAD = """\
+# Every parameter of hodyn_node with its default, for any robot: copy what you change.
+# doc/parameters.rst says more. What is marked as fixed is read when the node starts; all else can
+# be changed while it runs.
+/**:
+  ros__parameters:
+    # URDF as XML text. Empty: wait for the topic robot_description.
+    robot_description: ''
+"""
+TAIL = """
+    # Limits of joints beside those of the robot description; a joint without them is not limited.
+    # limits:
+    #   <joint>: {acceleration: 10.0, jerk: 1000.0, effort_dot: 500.0}  # per s^2, s^3; N m/s, N/s
+
+    # What is between motors and joints, for ~/motor_reference; joints without an entry are rigid.
+    # doc/parameters.rst has all keys. These numbers are examples, not those of a robot.
+    # actuators:
+    #   <joint>: {type: sea, stiffness: 10000.0, motor_inertia: 0.5}  # N m/rad, kg m^2
+"""
+
+# Names of topics, parameters and frames, in a text.
+_NAME = re.compile(r'(?<![\w/])(~?/\w+|~?/?[a-z]+(?:[._][a-z]+)+)(?![\w/])')
+
+
+def bounds(entry: Entry) -> str:
+    """Range or choices of a parameter; empty if there are none."""
+    if entry.choices:
+        return ', '.join(entry.choices)
+    is_number = isinstance(entry.default, (int, float)) and not isinstance(entry.default, bool)
+    return f'{entry.low:.12g} to {entry.high:.12g}' if is_number else ''
+
+
+def default(entry: Entry) -> str:
+    """Write the default as YAML does."""
+    value = list(entry.default) if isinstance(entry.default, tuple) else entry.default
+    return yaml.safe_dump(value, default_flow_style=True).removesuffix('...\n').strip()
+
+
+def generic() -> str:
+    """Text of config/generic.yaml."""
+    text, last = HEAD, ''
+    for entry in entries(NodeSettings):
+        group, dot, name = entry.name.rpartition('.')
+        indent = '    ' + '  ' * bool(dot)
+        if group != last and group:
+            meaning = (GROUPS[group].__doc__ or '').splitlines()[0]
+            text += f'\n    # {meaning}\n    {group}:\n'
+        else:
+            text += '\n'
+        last = group
+        range_ = f'one of {bounds(entry)}' if entry.choices else bounds(entry)
+        notes = '; '.join(filter(None, (range_, 'fixed' * entry.read_only)))
+        meaning = entry.description.removesuffix('.') + (f' ({notes}).' if notes else '.')
+        text += textwrap.fill(meaning, 99, initial_indent=f'{indent}# ',
+                              subsequent_indent=f'{indent}# ')
+        text += f'\n{indent}{name}: {default(entry)}\n'
+    return text + TAIL
+
+
+def row(entry: Entry) -> str:
+    """Row of a table of doc/parameters.rst."""
+    kind = TYPES[type(entry.default)] + ', fixed' * entry.read_only
+    choices = ', '.join(f'``{choice}``' for choice in entry.choices)
+    meaning = textwrap.fill(
+        _NAME.sub(r'``\1``', entry.description), 104, subsequent_indent='       ',
+        break_on_hyphens=False,
+    )
+    cells = (kind, f'``{default(entry)}``', choices or bounds(entry), meaning)
+    return f'   * - ``{entry.name}``\n' + ''.join(
+        f'     - {cell}'.rstrip() + '\n' for cell in cells
+    )
+
+
+def page(text: str) -> str:
+    """Text of doc/parameters.rst with the rows of all parameters."""
+    before = 'robot_description'
+    for entry in entries(NodeSettings):
+        pattern = rf'   \* - ``{re.escape(entry.name)}``\n(?:     .*\n|     -\n)+'
+        if not re.search(pattern, text):
+            place = re.search(rf'   \* - ``{re.escape(before)}``\n(?:     .*\n)+', text)
+            assert place is not None, before
+            text = text[: place.end()] + f'   * - ``{entry.name}``\n     -\n' + text[place.end() :]
+        made = row(entry)
+        text = re.sub(pattern, lambda _, made=made: made, text, count=1)
+        before = entry.name
+    return text
+
+
+def main() -> None:
+    """Write both files."""
+    (ROOT / 'config' / 'generic.yaml').write_text(generic(), encoding='utf-8')
+    path = ROOT / 'doc' / 'parameters.rst'
+    path.write_text(page(path.read_text(encoding='utf-8')), encoding='utf-8')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,443 @@
+"""Motion and torque of all motors of a robot along a motion of its joints, or sample by sample."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.actuator import Motors, checked_finite, is_finite
+from hodyn_ros.actuators.assignment import (
+    Actuators,
+    DrivenJoint,
+    check_joint_names,
+    in_units_of,
+    of_joint,
+)
+from hodyn_ros.actuators.damped import (
+    first_deflection,
+    follow_torque,
+    next_deflection,
+    next_linear_deflections,
+)
+from hodyn_ros.checks import checked_number, finite_array
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import ActuatorError, MotionError
+from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.names import listed
+
+Array = NDArray[np.float64]
+
+_LARGEST_DEFLECTION = 100.0  # rad or m, far beyond that of any spring
+
+
+class MotorMotion(NamedTuple):
+    """Motion and torque of all m motors, in the order of `Actuators.motor_names`."""
+
+    position: Array
+    """`[..., r, :]` is the r-th time derivative of the positions, shape (..., R, m)."""
+    torque: Array
+    """Motor torques and their derivatives, shape (..., T, m); T = R - 2, or 0 if that is less."""
+    deflection: Array
+    """Deflections of the n joints and their derivatives, (..., R, n); zero for rigid joints.
+
+    For a joint with two motors it is the mean of both springs; `spring_deflections` has each.
+    """
+
+
+class MotorState(NamedTuple):
+    """What joints with dampers remember from one sample to the next."""
+
+    time: float
+    """Of the sample [s]."""
+    deflection: Array
+    """Series of the deflections of the joints with dampers, in the order of the joints."""
+
+
+def motor_motion(
+    actuators: Actuators,
+    motion: ArrayLike,
+    effort: ArrayLike | None = None,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    stiffness: Mapping[str, ArrayLike] | None = None,
+    times: ArrayLike | None = None,
+    initial_deflection: Mapping[str, float] | None = None,
+    order: int | None = 0,
+) -> MotorMotion:
+    """Motion and torque of all motors that make the joints move so.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    motion : array-like, shape (..., K, n)
+        Joint motion in model order, see `inverse_dynamics`.
+    effort : array-like, shape (..., E, n), optional
+        Joint torques and their derivatives; by default those of `inverse_dynamics`, E = K - 2.
+    wrench : Wrench or sequence of Wrench, optional
+        For `inverse_dynamics`, if the effort is not given.
+    stiffness : mapping of joint name to array-like, shape (..., S), optional
+        Series of the stiffness of each joint that can choose it [N m/rad].
+    times : array-like, shape (N,), optional
+        Of the samples of a motion of shape (N, K, n) [s]; needed if a joint has a damper.
+    initial_deflection : mapping of joint name to float, optional
+        At the first time, for joints with a damper [rad] or [m]; by default that of the slow
+        motion, as if the torque had varied smoothly before.
+    order : int, optional
+        Highest derivative of the motor torque that is needed, by default the torque itself; a
+        motion or a stiffness of too low an order for it is refused. None: the result has what they
+        determine, be it only positions.
+
+    Returns
+    -------
+    MotorMotion
+        R is the number of orders that all motors have: E for springs (with dampers alone E + 1),
+        K if all joints are rigid. K = 5 gives motor positions to accelerations and the torque.
+
+    Raises
+    ------
+    DeflectionError
+        If a spring cannot have the torque or stiffness, or is deflected too far; its attributes
+        say which joint and sample.
+    MotionError
+        If motion, effort or times have wrong shapes or values, or the order is too low.
+    JointNameError
+        If a joint is unknown.
+    ActuatorError
+        If something is missing or given for a joint that cannot use it.
+    """
+    q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
+    series = _stiffness_series(actuators, stiffness)
+    initial = _initial_deflections(actuators, initial_deflection)
+    dampers = actuators.single.dampers
+    deflections = []
+    if dampers and times is None:
+        raise ActuatorError(
+            f'Joints with damping ({listed(item.name for _, item, _ in dampers)}) need the times '
+            'of the samples, because their deflection depends on the past; give times=, or go '
+            'from sample to sample with motor_step.'
+        )
+    if dampers and times is not None:
+        instants = _checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
+        efforts = np.broadcast_to(Q, (*instants.shape, *Q.shape[-2:]))
+        for _, item, actuator in dampers:
+            with of_joint(actuators.model, item.joint):
+                own, effort = (actuator.spring, actuator.damping), efforts[..., item.joint]
+                first = first_deflection(*own, effort[0], initial.get(item.joint))
+                deflections.append(follow_torque(*own, instants, effort, first))
+    return _all_motors(actuators, q, Q, series, deflections, order)
+
+
+def motor_step(
+    actuators: Actuators,
+    time: float,
+    motion: ArrayLike,
+    state: MotorState | None = None,
+    effort: ArrayLike | None = None,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    stiffness: Mapping[str, ArrayLike] | None = None,
+    initial_deflection: Mapping[str, float] | None = None,
+    order: int | None = 0,
+) -> tuple[MotorMotion, MotorState]:
+    """Motion and torque of all motors at one sample of a stream; for joints with dampers.
+
+    Joints without dampers do not need it, but may be among the others.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    time : float
+        Of this sample [s].
+    motion : array-like, shape (K, n)
+    state : MotorState, optional
+        What the call for the sample before has returned; None begins a new motion.
+    effort, wrench, stiffness, order
+        See `motor_motion`.
+    initial_deflection : mapping of joint name to float, optional
+        At the beginning of a motion.
+
+    Returns
+    -------
+    MotorMotion
+    MotorState
+        For the next sample.
+
+    Raises
+    ------
+    DeflectionError, MotionError, JointNameError, ActuatorError
+        See `motor_motion`; also if the time is not after that of the state, or the motion has
+        another order than the one before.
+    """
+    time = checked_number('The time', time, MotionError, unit='s')
+    if not (state is None or isinstance(state, MotorState)):
+        raise MotionError(
+            f'The state is of type {type(state).__name__}, expected what motor_step has returned '
+            'for the sample before, or None at the beginning.'
+        )
+    q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
+    if q.ndim != 2 or Q.ndim != 2:
+        raise MotionError(
+            f'The motion has shape {q.shape} and the effort {Q.shape}, expected one sample, '
+            '(K, n) and (E, n).'
+        )
+    series = _stiffness_series(actuators, stiffness)
+    initial = _initial_deflections(actuators, initial_deflection)
+    dampers = actuators.single.dampers
+    if state is None:
+        deflection = np.empty((len(dampers), Q.shape[-2] + 1))
+        for i, (_, item, actuator) in enumerate(dampers):
+            with of_joint(actuators.model, item.joint):
+                effort, start = Q[:, item.joint], initial.get(item.joint)
+                deflection[i] = first_deflection(actuator.spring, actuator.damping, effort, start)
+    else:
+        deflection = _next_deflections(actuators, Q, state, time)
+    if not is_finite(deflection):
+        # Also in orders that are not put out.
+        for (_, item, actuator), own in zip(dampers, deflection):
+            with of_joint(actuators.model, item.joint):
+                motors = Motors(own[None], np.zeros((1, 0)))
+                checked_finite(actuator, motors, effort=Q[:, item.joint])
+    result = _all_motors(actuators, q, Q, series, deflection, order)
+    return result, MotorState(time, deflection)
+
+
+def _next_deflections(actuators: Actuators, Q: Array, state: MotorState, time: float) -> Array:
+    """Series (dampers, E+1) of the deflections of joints with dampers, at the next sample."""
+    dampers, linear = actuators.single.dampers, actuators.single.linear_dampers
+    result = np.empty((len(dampers), Q.shape[-2] + 1))
+    if state.deflection.shape != result.shape:
+        raise MotionError(
+            f'The state has the shape {state.deflection.shape}, expected {result.shape}: of the '
+            'same robot, and from a motion of the same order.'
+        )
+    if not dampers:
+        return result
+    _checked_times((state.time, time), (2,))
+    step, alone = time - state.time, np.ones(len(dampers), dtype=bool)
+    if linear:
+        places, joints, stiffness, damping, largest = linear
+        found = next_linear_deflections(
+            stiffness, damping, step, Q[:, joints].T, state.deflection[places]
+        )
+        # Those that leave their range are to say so.
+        result[places], alone[places] = found, ~(np.abs(found[:, 0]) <= largest)
+    for i in np.flatnonzero(alone).tolist():
+        _, item, actuator = dampers[i]
+        with of_joint(actuators.model, item.joint):
+            before, effort = state.deflection[i], Q[:, item.joint]
+            result[i] = next_deflection(actuator.spring, actuator.damping, step, effort, before)
+    return result
+
+
+def _all_motors(
+    actuators: Actuators,
+    q: Array,
+    Q: Array,
+    stiffness: Mapping[int, Array],
+    deflections: Iterable[Array],
+    order: int | None,
+) -> MotorMotion:
+    """Put together what all actuators compute; deflections are those of joints with dampers."""
+    single = actuators.single
+    K, E = q.shape[-2], Q.shape[-2]
+    R = min(K, E + 2)
+    if single.dampers:
+        R = min(R, E + 1)
+    if single.is_elastic:
+        R = min(R, E)
+    batch = Q.shape[:-2]
+    if q.shape[:-2] != batch or stiffness:
+        shapes = [array.shape[:-1] for array in stiffness.values()]
+        batch = _common_axes(q.shape[:-2], batch, *shapes)
+
+    found: list[tuple[DrivenJoint, Motors]] = []
+    for item in actuators.others:
+        with of_joint(actuators.model, item.joint):
+            motors = item.actuator.motors(
+                q[..., item.joint], Q[..., item.joint], stiffness.get(item.joint)
+            )
+        R = min(R, motors.position.shape[-1])
+        found.append((item, motors))
+    T = max(R - 2, 0)
+
+    if single.is_elastic:
+        delta = single.deflections(Q[..., :R, single.joints])
+        if delta.shape[:-2] != batch:
+            delta = np.array(np.broadcast_to(delta, (*batch, *delta.shape[-2:])))
+    else:
+        # Dampers alone give one order more than there is of the torque.
+        delta = np.zeros((*batch, R, single.inertia.size))
+    for (place, _, _), series in zip(single.dampers, deflections):
+        delta[..., place] = series[..., :R]
+    theta = q[..., :R, single.joints] + delta
+    tau = single.inertia * theta[..., 2:, :] + Q[..., :T, single.joints]
+    single.add_friction(theta[..., 1:-1, :], tau)
+    result = MotorMotion(theta, tau, delta)
+    if found:
+        m, n = actuators.n_motors, actuators.model.n_joints
+        result = MotorMotion(*(np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n))))
+        for whole, own in zip(result, (theta, tau)):
+            whole[..., single.motors] = own
+        result.deflection[..., single.joints] = delta
+    for item, motors in found:
+        result.position[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
+        result.torque[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
+        of_spring = item.actuator.deflection(q[..., item.joint], motors)
+        result.deflection[..., item.joint] = of_spring[..., :R]
+    if not is_finite(result.position, result.torque):
+        for item in actuators.driven:
+            position, torque = (
+                np.swapaxes(array[..., item.motors], -1, -2) for array in result[:2]
+            )
+            causes = {'q': q[..., item.joint], 'effort': Q[..., item.joint]}
+            if item.joint in stiffness:
+                causes['stiffness'] = stiffness[item.joint]
+            with of_joint(actuators.model, item.joint):
+                checked_finite(item.actuator, Motors(position, torque), **causes)
+    if order is not None and T <= order:
+        _refuse_low_order(actuators, R, order, q, Q, stiffness)
+    return result
+
+
+def _motion_and_effort(
+    actuators: Actuators,
+    motion: ArrayLike,
+    effort: ArrayLike | None,
+    wrench: Wrench | Sequence[Wrench] | None,
+    order: object,
+) -> tuple[Array, Array]:
+    """Motion (..., K, n) and effort (..., E, n), checked, as is the order that is needed."""
+    if order is not None and order != 0:
+        checked_number('The order', order, MotionError, least=0, whole=True)
+    model = actuators.model
+    if effort is None:
+        # It checks the motion and what comes out.
+        Q = inverse_dynamics(model, motion, wrench)
+        return np.asarray(motion, dtype=np.float64), Q
+    if wrench is not None:
+        raise ActuatorError('Both effort and wrench are given; the effort must include it.')
+    q = checked_motion(model, motion, lowest_K=1)
+    Q = finite_array('The effort', effort, MotionError)
+    if Q.ndim < 2 or Q.shape[-1] != model.n_joints or Q.shape[-2] < 1:
+        raise MotionError(
+            f'The effort has shape {Q.shape}, expected (..., E, {model.n_joints}) with E >= 1.'
+        )
+    _common_axes(q.shape[:-2], Q.shape[:-2])
+    return q, Q
+
+
+def _stiffness_series(
+    actuators: Actuators, stiffness: Mapping[str, ArrayLike] | None
+) -> dict[int, Array]:
+    """Series of the stiffness by the index of the joint, checked."""
+    if not (stiffness or actuators.others):
+        return {}
+    able = {item.name: item for item in actuators.others if item.actuator.needs_stiffness}
+    given = _by_joint(actuators, 'stiffness is', 'series, shape (..., S)', stiffness)
+    unused = [name for name in given if name not in able]
+    if unused:
+        raise ActuatorError(
+            f'A stiffness is given for {listed(unused)}, whose actuators cannot choose it.'
+        )
+    missing = [name for name in able if name not in given]
+    if missing:
+        units = {in_units_of(actuators.model, able[name].joint, 'N m/rad') for name in missing}
+        raise ActuatorError(
+            f'The stiffness of {listed(missing)} is missing; expected its series, shape (..., S) '
+            f'[{" or ".join(sorted(units))}].'
+        )
+    result = {}
+    for name, values in given.items():
+        array = finite_array(f'Joint {name!r}: the stiffness', values, ActuatorError)
+        if array.ndim < 1 or array.shape[-1] < 1:
+            raise ActuatorError(
+                f'Joint {name!r}: the stiffness is {reprlib.repr(values)}, expected finite '
+                'numbers of shape (..., S), with its derivatives along the last axis.'
+            )
+        result[able[name].joint] = array
+    return result
+
+
+def _initial_deflections(
+    actuators: Actuators, initial: Mapping[str, float] | None
+) -> dict[int, float]:
+    """Deflections at the beginning by the index of the joint, checked."""
+    if not initial:
+        return {}
+    damped = {item.name: item.joint for _, item, _ in actuators.single.dampers}
+    given = _by_joint(actuators, 'initial deflections are', 'numbers', initial)
+    unused = [name for name in given if name not in damped]
+    if unused:
+        raise ActuatorError(
+            f'An initial deflection is given for {listed(unused)}, which have no damper: there '
+            'the torque determines it.'
+        )
+    result, size = {}, _LARGEST_DEFLECTION
+    for name, value in given.items():
+        with of_joint(actuators.model, damped[name]):
+            result[damped[name]] = checked_number(
+                'The initial deflection', value, ActuatorError, least=-size, most=size, unit='rad'
+            )
+    return result
+
+
+def _by_joint(
+    actuators: Actuators, what: str, kind: str, given: Mapping[str, Any] | None
+) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ActuatorError(
+            f'The {what} {reprlib.repr(given)}, expected a mapping of joint names to {kind}.'
+        )
+    check_joint_names(actuators.model, given)
+    return given
+
+
+def _checked_times(times: ArrayLike, batch: tuple[int, ...]) -> Array:
+    """Refuse times unless there is one for each sample (N,) and they increase."""
+    instants = finite_array('The array of times', times, MotionError)
+    if instants.ndim != 1 or instants.shape != batch or not instants.size:
+        raise MotionError(
+            f'The times have shape {instants.shape} and the samples {batch}, expected one time '
+            'for each sample along one axis.'
+        )
+    is_wrong = np.diff(instants) <= 0.0
+    if is_wrong.any():
+        i = int(is_wrong.argmax())
+        raise MotionError(
+            f'The times must increase strictly, but {instants[i]} s is followed by '
+            f'{instants[i + 1]} s (sample {i}).'
+        )
+    return instants
+
+
+
+def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise MotionError(
+            f'The leading axes {listed(shapes)} of motion, effort and stiffness do not fit.'
+        ) from None
+
+
+def _refuse_low_order(
+    actuators: Actuators, R: int, order: int, q: Array, Q: Array, stiffness: Mapping[int, Array]
+) -> NoReturn:
+    """Refuse input that does not determine the derivative of the motor torques that is needed."""
+    what = f'Derivative {order} of the motor torques' if order else 'The motor torques'
+    given = [f'a motion with K = {q.shape[-2]}']
+    for joint, series in stiffness.items():
+        name, S = actuators.model.joint_names[joint], series.shape[-1]
+        given += [f'a stiffness of joint {name!r} with S = {S}'] if S == R < Q.shape[-2] else []
+    more = order + 3 - R
+    raise MotionError(
+        f'{what} cannot be computed: {listed(given)} (and what else is given) determines the '
+        f'motor positions up to derivative {R - 1} only; expected K >= {q.shape[-2] + more}, and '
+        f'effort and stiffness (S = {order + 3}, zeros where it is constant) to match where they '
+        'are given. With order=None there are positions alone.'
+    )

@@ -1,0 +1,240 @@
+"""Two exponential springs side by side: qbmove and the DLR bidirectional antagonistic joint.
+
+Both have the torques k_i sinh(u_i) with u_i = a_i d_i + s_i and d_i = theta_i - q, so that
+Q = k_1 sinh u_1 + k_2 sinh u_2, sigma = a_1 k_1 cosh u_1 + a_2 k_2 cosh u_2. Of the two motions
+that give the same (Q, sigma), the one here has motor 1 ahead: a_1 tanh u_1 > a_2 tanh u_2. For
+a_1 = a_2 the inverse is the law of cosines of the hyperbolic plane; see the page on variable
+stiffness.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.actuators.series import sinh_cosh
+from hodyn_ros.actuators.springs import increasing_root
+from hodyn_ros.actuators.vsa.model import ROUNDING, Elastic, VsaModel, checked_pair
+from hodyn_ros.checks import checked_number
+from hodyn_ros.errors import ActuatorError
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+# At the smallest stiffness that an effort allows, u_1 and u_2 belong together; above it they part
+# like the square root of the excess. Closer than this, rounding of the stiffness would leave fewer
+# than six digits of the motors' velocities.
+EDGE = 1e-5
+
+
+class _Springs(NamedTuple):
+    """Constants of both springs, each of shape (2,)."""
+
+    k: Array
+    a: Array
+    shift: Array
+    limit: Array
+
+
+class HyperbolicPair(VsaModel):
+    """Two springs whose torques are hyperbolic sines of their deflections."""
+
+    @abstractmethod
+    def springs(self) -> tuple[tuple[float, float], ...]:
+        """Both k [N m], a [1/rad], shift s [-] and the largest deflections [rad]."""
+
+    @cached_property
+    def _springs(self) -> _Springs:
+        return _Springs(*(np.array(pair) for pair in self.springs()))
+
+    @cached_property
+    def effort_range(self) -> tuple[float, float]:
+        """Smallest and largest effort on the link that admissible deflections give [N m]."""
+        k, a, shift, limit = self._springs
+        ends = []
+        # The effort grows with both deflections; motor 1 must stay ahead of motor 2.
+        for sign, leading in ((-1.0, 1), (1.0, 0)):
+            other = 1 - leading
+            u = sign * a * limit + shift
+            tanh = a[leading] * np.tanh(u[leading]) / a[other]
+            balanced = np.arctanh(tanh) if abs(tanh) < 1.0 else np.copysign(np.inf, tanh)
+            u[other] = sign * min(sign * u[other], sign * balanced)
+            with np.errstate(over='ignore'):
+                ends.append(float(k @ np.sinh(u)))
+        return ends[0], ends[1]
+
+    def series(self, deflection: Array) -> Elastic:
+        """Efforts and stiffness with their time derivatives; see `VsaModel.series`."""
+        k, a, shift, _ = self._springs
+        u = a[:, None] * deflection
+        u[..., 0] += shift
+        sine, cosine = sinh_cosh(u)
+        motor_effort = k[:, None] * sine
+        stiffness = (a * k) @ cosine
+        return Elastic(motor_effort[..., 0, :] + motor_effort[..., 1, :], stiffness, motor_effort)
+
+    def jacobian(self, deflection: Array) -> Array:
+        """Partial derivatives of effort and stiffness; see `VsaModel.jacobian`."""
+        k, a, shift, _ = self._springs
+        u = a * deflection + shift
+        return np.stack((a * k * np.cosh(u), a * a * k * np.sinh(u)), axis=-2)
+
+    def is_regular(self, deflection: Array, jacobian: Array) -> Flags:
+        """Whether motor 1 is far enough ahead of motor 2; see `VsaModel.is_regular`."""
+        _, a, shift, _ = self._springs
+        u = a * deflection + shift
+        if a[0] == a[1]:
+            return np.asarray(u[..., 0] - u[..., 1] > EDGE)
+        # By how much both u differ from their values where the stiffness is smallest.
+        ahead = a[0] * np.tanh(u[..., 0]) - a[1] * np.tanh(u[..., 1])
+        return np.asarray(ahead > EDGE * (a / np.cosh(u) ** 2).sum(axis=-1))
+
+    def completed(self, effort: Array, free: Array) -> Array:
+        """Both deflections from that of spring 1; see `VsaModel.completed`."""
+        k, a, shift, _ = self._springs
+        with np.errstate(over='ignore'):
+            first = k[0] * np.sinh(a[0] * free + shift[0])
+        second = (np.arcsinh((effort - first) / k[1]) - shift[1]) / a[1]
+        return np.stack((np.broadcast_to(free, second.shape), second), axis=-1)
+
+    def range_of_free(self, effort: Array) -> tuple[Array, Array]:
+        """Find the ends of the curve of an effort; see `VsaModel.range_of_free`."""
+        k, a, shift, limit = self._springs
+        with np.errstate(over='ignore'):
+            ends = np.array([-limit[1], limit[1]])
+            least, most = k[1] * np.sinh(a[1] * ends + shift[1])
+        # Where spring 2 is at its limits, and where the stiffness is smallest.
+        highest = (np.arcsinh((effort - least) / k[0]) - shift[0]) / a[0]
+        lowest = (np.arcsinh((effort - most) / k[0]) - shift[0]) / a[0]
+        softest = (self._softest(effort) - shift[0]) / a[0]
+        lower = np.maximum(np.maximum(lowest, softest), -limit[0])
+        upper = np.minimum(highest, limit[0])
+        slack = ROUNDING * np.maximum(1.0, np.abs(lower))
+        reachable = lower <= upper + slack
+        return (
+            np.where(reachable, np.minimum(lower, upper), np.nan),
+            np.where(reachable, upper, np.nan),
+        )
+
+    def deflections_for(self, effort: Array, stiffness: Array) -> Array:
+        """Deflections that give an effort and a stiffness; see `VsaModel.deflections_for`."""
+        k, a, shift, limit = self._springs
+        if a[0] != a[1]:
+            return super().deflections_for(effort, stiffness)
+        p, total = stiffness / a[0], k[0] + k[1]
+        inside = p >= np.hypot(effort, total) * (1.0 - ROUNDING)
+        # The square of the length of the sum in the hyperbolic plane.
+        square = np.where(inside, np.maximum((p - effort) * (p + effort), total**2), total**2)
+        # The law of cosines for half the difference of both u, and the mean of both.
+        half = np.arcsinh(np.sqrt((square - total**2) / (4.0 * k[0] * k[1])))
+        mean = np.arcsinh(effort / np.sqrt(square))
+        if k[0] != k[1]:
+            mean = mean - np.arctanh((k[0] - k[1]) / total * np.tanh(half))
+        u = np.stack((mean + half, mean - half), axis=-1)
+        deflection: Array = (u - shift) / a
+        inside = inside & (np.abs(deflection) <= limit * (1.0 + ROUNDING)).all(axis=-1)
+        self.check_reach(effort, stiffness, inside)
+        return deflection
+
+    def _softest(self, effort: Array) -> Array:
+        """Find the u_1 of the smallest stiffness at an effort: a_1 tanh u_1 = a_2 tanh u_2."""
+        k, a, _, _ = self._springs
+        if a[0] == a[1]:
+            return np.asarray(np.arcsinh(effort / (k[0] + k[1])))
+
+        def excess(u: Array) -> tuple[Array, Array]:
+            sine = (flat - k[0] * np.sinh(u)) / k[1]
+            other = np.arcsinh(sine)
+            value = a[0] * np.tanh(u) - a[1] * np.tanh(other)
+            cosine = np.sqrt(1.0 + sine * sine)
+            slope = a[0] / np.cosh(u) ** 2 + a[1] * k[0] * np.cosh(u) / (k[1] * cosine**3)
+            return value, slope
+
+        flat = np.asarray(effort, dtype=np.float64).ravel()
+        # One spring alone would need this much; both share it.
+        alone = np.arcsinh(flat / k[0])
+        found = increasing_root(excess, np.minimum(alone, 0.0), np.maximum(alone, 0.0))
+        result: Array = found.reshape(np.shape(effort))
+        return result
+
+
+@dataclass(frozen=True)
+class Qbmove(HyperbolicPair):
+    """The qbmove: Q = -k_1 sinh(a_1 (q - theta_1)) - k_2 sinh(a_2 (q - theta_2)).
+
+    An `ActuatorError` is raised if a parameter is not above zero.
+
+    Attributes
+    ----------
+    a : tuple of float, length 2
+        [1/rad]; one number stands for both springs.
+    k : tuple of float, length 2
+        [N m]; one number stands for both springs.
+    max_deflection : tuple of float, length 2
+        Of each spring [rad]; one number stands for both. Infinite by default.
+    """
+
+    a: tuple[float, float]
+    k: tuple[float, float]
+    max_deflection: tuple[float, float] = (np.inf, np.inf)
+
+    def __init__(
+        self,
+        a: float | tuple[float, float],
+        k: float | tuple[float, float],
+        max_deflection: float | tuple[float, float] = np.inf,
+    ) -> None:
+        for name, value in (('a', a), ('k', k), ('max_deflection', max_deflection)):
+            pair = checked_pair('Qbmove', name, value, infinite=name == 'max_deflection')
+            object.__setattr__(self, name, pair)
+
+    def springs(self) -> tuple[tuple[float, float], ...]:
+        """Constants of both springs; see `HyperbolicPair.springs`."""
+        return self.k, self.a, (0.0, 0.0), self.max_deflection
+
+
+@dataclass(frozen=True)
+class DlrBavs(HyperbolicPair):
+    """The DLR bidirectional antagonistic joint, with d_i = theta_i - q.
+
+    Q = -k e^(-ke d_1) (a - b e^(2 ke d_1)) - k e^(-ke d_2) (b - a e^(2 ke d_2)), which is
+    c sinh(ke d_1 + s) + c sinh(ke d_2 - s), c = 2 k sqrt(a b), s = log(b / a) / 2.
+
+    An `ActuatorError` is raised if a parameter is not above zero.
+
+    Attributes
+    ----------
+    a, b : float
+        Weights of both exponentials [-].
+    k : float
+        [N m]
+    ke : float
+        [1/rad]
+    max_deflection : float
+        Of each spring [rad]. Infinite by default.
+    """
+
+    a: float
+    b: float
+    k: float
+    ke: float
+    max_deflection: float = np.inf
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            infinite = field.name == 'max_deflection'
+            value = getattr(self, field.name)
+            what = f'DlrBavs: {field.name}'
+            value = checked_number(what, value, ActuatorError, above=0.0, infinite=infinite)
+            object.__setattr__(self, field.name, value)
+
+    def springs(self) -> tuple[tuple[float, float], ...]:
+        """Constants of both springs; see `HyperbolicPair.springs`."""
+        c = 2.0 * self.k * float(np.sqrt(self.a * self.b))
+        s = 0.5 * float(np.log(self.b / self.a))
+        return (c, c), (self.ke, self.ke), (s, -s), (self.max_deflection, self.max_deflection)

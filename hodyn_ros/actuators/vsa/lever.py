@@ -1,0 +1,151 @@
+"""A lever whose pivot moves: AwAS-II. One motor turns with the link, one moves the pivot to x.
+
+With d = theta - q the energy is U = Ks R(x)^2 sin(d)^2, R(x) = (L / r_t) x / (L - x); its
+derivatives are the published torque Q = Ks R^2 sin 2d, the stiffness 2 Ks R^2 cos 2d and the force
+2 Ks R R' sin(d)^2 on the pivot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.series import product, reciprocal
+from hodyn_ros.actuators.vsa.model import ROUNDING, Elastic, VsaModel
+from hodyn_ros.checks import checked_number
+from hodyn_ros.errors import ActuatorError
+from hodyn_ros.lie import leibniz
+
+Array = NDArray[np.float64]
+
+LARGEST_DEFLECTION = 0.25 * np.pi
+
+
+@dataclass(frozen=True)
+class AwasII(VsaModel):
+    """AwAS-II: Q = -2 Ks ((L / r_t) x / (L - x))^2 sin(q - theta) cos(q - theta).
+
+    The coordinate of motor 2 is x / pitch. With the default pitch it is the position x of the
+    pivot itself, and its inertia is a mass [kg], its torque a force [N].
+
+    An `ActuatorError` is raised if a parameter is not above zero, or too large.
+
+    Attributes
+    ----------
+    Ks : float
+        [N m]
+    L : float
+        Length of the lever [m]; x stays in [0, L).
+    r_t : float
+        [m]
+    max_deflection : float
+        Of the link from motor 1 [rad]. By default, and at most, pi / 4, where the stiffness ends.
+    max_travel : float or None
+        Largest x [m], less than L. By default it only stays below L.
+    pitch : float
+        Travel of the pivot per radian of motor 2 [m/rad].
+    """
+
+    link_coupling: ClassVar[tuple[float, float]] = (1.0, 0.0)
+    free: ClassVar[int] = 1
+
+    Ks: float
+    L: float
+    r_t: float
+    max_deflection: float = LARGEST_DEFLECTION
+    max_travel: float | None = None
+    pitch: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != 'max_travel' or value is not None:
+                value = checked_number(f'AwasII: {field.name}', value, ActuatorError, above=0.0)
+            object.__setattr__(self, field.name, value)
+        if self.max_deflection > LARGEST_DEFLECTION:
+            raise ActuatorError(
+                f'AwasII: max_deflection is {self.max_deflection} rad, expected at most pi / 4: '
+                'there the stiffness becomes zero.'
+            )
+        if self.max_travel is not None and self.max_travel >= self.L:
+            raise ActuatorError(
+                f'AwasII: max_travel is {self.max_travel} m, expected less than L = {self.L} m: '
+                'there the stiffness becomes infinite.'
+            )
+
+    @property
+    def _highest(self) -> float:
+        """Largest Ks R^2 [N m]."""
+        if self.max_travel is None:
+            return np.inf
+        return self.Ks * (self.L / self.r_t * self.max_travel / (self.L - self.max_travel)) ** 2
+
+    @property
+    def effort_range(self) -> tuple[float, float]:
+        """Smallest and largest effort on the link that admissible deflections give [N m]."""
+        largest = self._highest * float(np.sin(2.0 * self.max_deflection))
+        return -largest, largest
+
+    def series(self, deflection: Array) -> Elastic:
+        """Efforts and stiffness with their time derivatives; see `VsaModel.series`."""
+        d, x = deflection[..., 0, :], self.pitch * deflection[..., 1, :]
+        rest = -x
+        rest[..., 0] += self.L
+        inverse = reciprocal(rest)
+        ratio = product(x, inverse)
+        gain = self.Ks * (self.L / self.r_t) ** 2
+        stiff = gain * product(ratio, ratio)
+        # Half the derivative of Ks R^2 with respect to the coordinate of motor 2.
+        growth = gain * self.L * self.pitch * product(ratio, product(inverse, inverse))
+        sine, cosine = leibniz.sin_cos(2.0 * d)
+        # 2 sin(d)^2 = 1 - cos 2d, whose digits the difference would lose.
+        square = -cosine
+        square[..., 0] = 2.0 * np.sin(d[..., 0]) ** 2
+        effort = product(stiff, sine)
+        motor_effort = np.stack((effort, product(growth, square)), axis=-2)
+        return Elastic(effort, 2.0 * product(stiff, cosine), motor_effort)
+
+    def completed(self, effort: Array, free: Array) -> Array:
+        """Both deflections from that of the pivot; see `VsaModel.completed`."""
+        with np.errstate(divide='ignore', invalid='ignore'):
+            x = self.pitch * free
+            stiff = self.Ks * (self.L / self.r_t * x / (self.L - x)) ** 2
+            sine = np.clip(effort / stiff, -1.0, 1.0)
+        # Without stiffness there is no effort, and any deflection will do.
+        d = 0.5 * np.arcsin(np.where(stiff > 0.0, sine, 0.0))
+        return np.stack((d, np.broadcast_to(free, d.shape)), axis=-1)
+
+    def range_of_free(self, effort: Array) -> tuple[Array, Array]:
+        """Find the ends of the curve of an effort; see `VsaModel.range_of_free`."""
+        least = np.abs(effort) / np.sin(2.0 * self.max_deflection)
+        lower = self._pivot(least)
+        highest = self.L if self.max_travel is None else self.max_travel
+        reachable = least <= self._highest * (1.0 + ROUNDING)
+        upper = np.where(reachable, highest / self.pitch, np.nan)
+        return np.where(reachable, np.minimum(lower, upper), np.nan), upper
+
+    def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
+        """Interval of the stiffnesses at an effort; see `VsaModel.stiffness_range`."""
+        Q = np.abs(np.asarray(effort, dtype=np.float64))
+        limit = 2.0 * self.max_deflection
+        least, highest = Q / np.sin(limit), self._highest
+        reachable = least <= highest * (1.0 + ROUNDING)
+        lower = 2.0 * least * np.cos(limit)
+        upper = 2.0 * np.sqrt(np.maximum(highest - Q, 0.0)) * np.sqrt(highest + Q)
+        # Where the interval is a point, rounding must not turn it round.
+        upper = np.maximum(lower, upper)
+        return np.where(reachable, lower, np.nan), np.where(reachable, upper, np.nan)
+
+    def deflections_for(self, effort: Array, stiffness: Array) -> Array:
+        """Deflections that give an effort and a stiffness; see `VsaModel.deflections_for`."""
+        self.check_reach(effort, stiffness)
+        d = 0.5 * np.arctan2(2.0 * effort, stiffness)
+        return np.stack((d, self._pivot(np.hypot(effort, 0.5 * stiffness))), axis=-1)
+
+    def _pivot(self, stiff: Array) -> Array:
+        """Coordinate of motor 2 that gives Ks R^2."""
+        ratio = np.sqrt(stiff / self.Ks) * self.r_t / self.L
+        return np.asarray(self.L * ratio / (1.0 + ratio) / self.pitch)

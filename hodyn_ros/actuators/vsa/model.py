@@ -1,0 +1,377 @@
+"""What every model of a variable stiffness actuator has in common.
+
+The elastic energy U of springs between two motors and a link depends on the deflections
+d_i = y_i - c_i q of the motors' coordinates y_i; c_i is 0 for a motor that only adjusts the
+stiffness. Motors hold t_i = dU/dd_i, the link gets Q = sum of c_i t_i with the stiffness
+sigma = -dQ/dq. The m-th derivatives of both d_i enter those of (Q, sigma) linearly.
+Source: Palli, Melchiorri and De Luca 2008, "On the feedback linearization of robots with variable
+joint stiffness".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.actuator import (
+    Actuator,
+    Motors,
+    check_friction,
+    checked_finite,
+    motor_torque,
+)
+from hodyn_ros.actuators.springs import increasing_root
+from hodyn_ros.checks import checked_number, finite_array, first_not_finite
+from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
+from hodyn_ros.model.friction import FrictionLaw
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+# By how much, relatively, rounding may put an admissible deflection or stiffness outside.
+ROUNDING = 1e-12
+# A Jacobian whose determinant is smaller than this, relative to its terms, counts as singular.
+SINGULAR = 1e-9
+# Beyond this a search for an upper end of an unlimited curve has no end.
+MOST_DOUBLINGS = 60
+
+
+class Elastic(NamedTuple):
+    """What the springs do, with time derivatives along the last axis."""
+
+    effort: Array
+    """On the link (..., K) [N m], positive where it accelerates the link to positive q."""
+    stiffness: Array
+    """-d effort / dq with the motors held, shape (..., K) [N m/rad]."""
+    motor_effort: Array
+    """What each motor must hold, shape (..., 2, K) [N m], or what belongs to its coordinate."""
+
+
+class VsaModel(ABC):
+    """Springs between two motors and a link; derive from it for a mechanism of one's own.
+
+    A model states `series`, `completed`, `range_of_free` and `effort_range`. The rest follows; a
+    model with a closed-form inverse overrides `deflections_for`. Along a curve of constant effort
+    the stiffness must increase with the free deflection.
+
+    Attributes
+    ----------
+    link_coupling : tuple of float
+        c_1, c_2 in d_i = y_i - c_i q.
+    free : int
+        Which of the two deflections parametrises the curves of constant effort.
+    """
+
+    link_coupling: ClassVar[tuple[float, float]] = (1.0, 1.0)
+    free: ClassVar[int] = 0
+
+    @property
+    @abstractmethod
+    def effort_range(self) -> tuple[float, float]:
+        """Smallest and largest effort on the link that some admissible deflections give [N m]."""
+
+    @abstractmethod
+    def series(self, deflection: Array) -> Elastic:
+        """Efforts and stiffness with their time derivatives, along deflections (..., 2, K)."""
+
+    @abstractmethod
+    def completed(self, effort: Array, free: Array) -> Array:
+        """Both deflections (..., 2), from the effort (...,) and the one that is `free` (...,)."""
+
+    @abstractmethod
+    def range_of_free(self, effort: Array) -> tuple[Array, Array]:
+        """Ends of the curves of efforts (...,), in terms of the deflection that is `free`.
+
+        The lower one is finite and has the smallest stiffness, the upper one may be infinite. Both
+        are NaN where no admissible deflections give the effort.
+        """
+
+    def jacobian(self, deflection: Array) -> Array:
+        """Partial derivatives (..., 2, 2) of effort (first row) and stiffness by deflections."""
+        columns = []
+        for direction in np.eye(2):
+            rates = np.broadcast_to(direction, deflection.shape)
+            elastic = self.series(np.stack((deflection, rates), axis=-1))
+            columns.append(np.stack((elastic.effort[..., 1], elastic.stiffness[..., 1]), axis=-1))
+        return np.stack(columns, axis=-1)
+
+    def is_regular(self, deflection: Array, jacobian: Array) -> Flags:
+        """Whether derivatives of effort and stiffness determine those of deflections (..., 2)."""
+        main = jacobian[..., 0, 0] * jacobian[..., 1, 1]
+        side = jacobian[..., 0, 1] * jacobian[..., 1, 0]
+        return np.asarray(np.abs(main - side) > SINGULAR * (np.abs(main) + np.abs(side)))
+
+    def effort_and_stiffness(self, deflection: ArrayLike) -> tuple[Array, Array]:
+        """Effort on the link [N m] and stiffness [N m/rad] (...,) at deflections (..., 2)."""
+        elastic = self.series(np.asarray(deflection, dtype=np.float64)[..., None])
+        return elastic.effort[..., 0], elastic.stiffness[..., 0]
+
+    def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
+        """Smallest and largest stiffness (...,) [N m/rad] at efforts (...,) on the link [N m].
+
+        The largest is infinite where nothing limits the deflection. Both are NaN where the effort
+        itself is out of reach, see `effort_range`.
+        """
+        effort = np.asarray(effort, dtype=np.float64)
+        ends = []
+        for free in self.range_of_free(effort):
+            finite = np.isfinite(free)
+            deflection = self.completed(effort, np.where(finite, free, 0.0))
+            _, stiffness = self.effort_and_stiffness(np.where(finite[..., None], deflection, 0.0))
+            ends.append(np.where(finite, stiffness, free))
+        # Where the interval is a point, rounding must not turn it round.
+        return ends[0], np.maximum(*ends)
+
+    def deflections_for(self, effort: Array, stiffness: Array) -> Array:
+        """Deflections (..., 2) that give efforts [N m] and stiffnesses [N m/rad] (...,).
+
+        A `DeflectionError` is raised outside of the reachable set.
+        """
+        self.check_reach(effort, stiffness)
+        shape = np.broadcast(effort, stiffness).shape
+        effort = np.broadcast_to(effort, shape).ravel()
+        stiffness = np.broadcast_to(stiffness, shape).ravel()
+        lower, upper = self.range_of_free(effort)
+
+        def excess(free: Array) -> tuple[Array, Array]:
+            """Logarithm of the stiffness over the wanted one: springs are often exponential."""
+            with np.errstate(all='ignore'):
+                deflection = self.completed(effort, free)
+                _, found = self.effort_and_stiffness(deflection)
+                J = self.jacobian(deflection)
+                this, other = self.free, 1 - self.free
+                # Along the curve the effort stays: the other deflection follows.
+                follow = -J[..., 0, this] / J[..., 0, other]
+                slope = (J[..., 1, this] + J[..., 1, other] * follow) / found
+                value = np.log(found / stiffness)
+            # Overflow means too stiff.
+            return np.where(np.isnan(value), np.inf, value), slope
+
+        step = 1.0
+        for _ in range(MOST_DOUBLINGS):
+            open_ended = np.isinf(upper)
+            if not open_ended.any():
+                break
+            trial = np.where(open_ended, lower + step, upper)
+            upper = np.where(open_ended & (excess(trial)[0] >= 0.0), trial, upper)
+            step *= 2.0
+        else:
+            given = effort.reshape(shape), stiffness.reshape(shape)
+            self._refuse(np.isinf(upper).reshape(shape), *given)
+        free = increasing_root(excess, lower, upper)
+        return self.completed(effort, free).reshape((*shape, 2))
+
+    def deflection_series(self, effort: Array, stiffness: Array) -> Array:
+        """Deflections (..., 2, K) and their time derivatives from both series (..., K).
+
+        They follow by implicit differentiation. A `DeflectionError` is raised outside of the
+        reachable set, and at its edge of smallest stiffness if derivatives are wanted: there the
+        deflections do not depend smoothly on effort and stiffness.
+        """
+        K = effort.shape[-1]
+        start = self.deflections_for(effort[..., 0], stiffness[..., 0])
+        deflection = np.zeros((*start.shape, K))
+        deflection[..., 0] = start
+        if K == 1:
+            return deflection
+        J = self.jacobian(start)
+        determinant = J[..., 0, 0] * J[..., 1, 1] - J[..., 0, 1] * J[..., 1, 0]
+        regular = self.is_regular(start, J)
+        if not np.all(regular):
+            self._refuse(~regular, effort[..., 0], stiffness[..., 0], is_edge=True)
+        for m in range(1, K):
+            Q, sigma = effort[..., m], stiffness[..., m]
+            if m > 1:
+                # The m-th derivatives of the deflections are still zero here.
+                known = self.series(deflection[..., : m + 1])
+                Q, sigma = Q - known.effort[..., m], sigma - known.stiffness[..., m]
+            deflection[..., 0, m] = (J[..., 1, 1] * Q - J[..., 0, 1] * sigma) / determinant
+            deflection[..., 1, m] = (J[..., 0, 0] * sigma - J[..., 1, 0] * Q) / determinant
+        return deflection
+
+    def check_reach(
+        self, effort: Array, stiffness: Array, is_known: Flags | np.bool_ | bool = False
+    ) -> None:
+        """Refuse what is outside of the reachable set, but for rounding, unless known to be in."""
+        if np.all(is_known):
+            return
+        lower, upper = self.stiffness_range(effort)
+        is_enough = stiffness >= lower * (1.0 - ROUNDING)
+        inside = np.asarray(is_known | (is_enough & (stiffness <= upper * (1.0 + ROUNDING))))
+        if not np.all(inside):
+            self._refuse(~inside, effort, stiffness)
+
+    def _refuse(
+        self, bad: Flags, effort: Array, stiffness: Array, is_edge: bool = False
+    ) -> NoReturn:
+        """Raise a `DeflectionError` about the first sample that is bad."""
+        sample = first_not_finite(np.where(bad, np.nan, 0.0)) or ()
+        values = (np.broadcast_to(array, bad.shape)[sample] for array in (effort, stiffness))
+        # Adding zero makes zeros positive, which reads better.
+        Q, sigma = (float(value) + 0.0 for value in values)
+        lower, upper = (float(end) + 0.0 for end in self.stiffness_range(Q))
+        if is_edge:
+            reason = (
+                'has the smallest stiffness that this effort allows. There it does not determine '
+                'the velocities of the motors; choose a stiffness above '
+                f'{lower:.6g}, up to {upper:.6g} N m/rad'
+            )
+        elif np.isnan(lower):
+            smallest, largest = self.effort_range
+            reason = (
+                'is out of reach: no admissible deflection gives this effort, which can be '
+                f'{smallest:.6g} to {largest:.6g} N m'
+            )
+        else:
+            reason = (
+                'is out of reach: at this effort the stiffness can be '
+                f'{lower:.6g} to {upper:.6g} N m/rad'
+            )
+        at = f' (sample {", ".join(map(str, sample))})' if sample else ''
+        raise DeflectionError(
+            f'{self}: an effort of {Q:.6g} N m with a stiffness of {sigma:.6g} N m/rad{at} '
+            f'{reason}.',
+            sample=sample,
+        )
+
+
+@dataclass(frozen=True)
+class VariableStiffness(Actuator):
+    """Two motors, and springs between them and the joint.
+
+    An `ActuatorError` is raised if the inertia is not above zero, or a model or friction is none.
+
+    Attributes
+    ----------
+    model : VsaModel
+        The springs: `Qbmove`, `DlrBavs`, `AwasII` or a model of one's own.
+    motor_inertia : tuple of float, length 2
+        Reflected inertia of each motor [kg m^2], or what belongs to its coordinate; one number
+        stands for both.
+    friction : FrictionLaw or pair of them, optional
+        Friction of each motor in terms of its velocity; one law stands for both.
+    """
+
+    model: VsaModel
+    motor_inertia: tuple[float, float]
+    friction: FrictionLaw | tuple[FrictionLaw | None, FrictionLaw | None] | None = None
+
+    motor_suffixes = ('_motor1', '_motor2')
+    needs_stiffness = True
+
+    def __init__(
+        self,
+        model: VsaModel,
+        motor_inertia: float | tuple[float, float],
+        friction: FrictionLaw | tuple[FrictionLaw | None, FrictionLaw | None] | None = None,
+    ) -> None:
+        if not isinstance(model, VsaModel):
+            raise ActuatorError(
+                f'VariableStiffness: model is {model!r}, expected a VsaModel such as '
+                'Qbmove(a=6.7, k=0.022).'
+            )
+        inertia = checked_pair('VariableStiffness', 'motor_inertia', motor_inertia)
+        laws = friction if isinstance(friction, (tuple, list)) else (friction, friction)
+        if len(laws) != 2:
+            raise ActuatorError(
+                f'VariableStiffness: friction has {len(laws)} laws, expected one for each of the '
+                'two motors, or one for both.'
+            )
+        for law in laws:
+            check_friction('VariableStiffness', law)
+        object.__setattr__(self, 'model', model)
+        object.__setattr__(self, 'motor_inertia', inertia)
+        object.__setattr__(self, 'friction', tuple(laws))
+
+    @property
+    def motor_inertias(self) -> tuple[float, ...]:
+        """Reflected inertia of both motors [kg m^2]."""
+        return self.motor_inertia
+
+    @property
+    def turns_with_joint(self) -> tuple[bool, ...]:
+        """Whether each motor turns with the joint; one that only sets the stiffness does not."""
+        return tuple(c != 0.0 for c in self.model.link_coupling)
+
+    def motors(
+        self, q: ArrayLike, effort: ArrayLike, stiffness: ArrayLike | None = None
+    ) -> Motors:
+        """Motion and torque of both motors; see `Actuator.motors`. R = min(K, E, S).
+
+        A constant stiffness needs its derivatives too, which are zero.
+        """
+        if stiffness is None:
+            raise ActuatorError(
+                'A joint with variable stiffness needs the series of its stiffness, '
+                'shape (..., S) [N m/rad], beside motion and effort; none is given.'
+            )
+        given = {'q': q, 'effort': effort, 'stiffness': stiffness}
+        series = [_series_of(name, value) for name, value in given.items()]
+        R = min(values.shape[-1] for values in series)
+        cut = [values[..., :R] for values in series]
+        if not cut[0].shape == cut[1].shape == cut[2].shape:
+            try:
+                cut = list(np.broadcast_arrays(*cut))
+            except ValueError:
+                shapes = ', '.join(f'{name} {f.shape}' for name, f in zip(given, series))
+                raise MotionError(f'Leading axes do not fit: {shapes}.') from None
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            deflection = self.model.deflection_series(cut[1], cut[2])
+            position = deflection + self._carried(cut[0])
+            load = self.model.series(deflection[..., : max(R - 2, 1)]).motor_effort
+            constants = zip(self.motor_inertia, self.friction)  # type: ignore[arg-type]
+            torques = [
+                motor_torque(*own, position[..., i, :], load[..., i, :])
+                for i, own in enumerate(constants)
+            ]
+        motors = Motors(position, np.stack(torques, axis=-2))
+        return checked_finite(self, motors, q=cut[0], effort=cut[1], stiffness=cut[2])
+
+    def elastic(self, q: ArrayLike, position: ArrayLike) -> Elastic:
+        """Compute what the springs do at positions of joint (..., K) and motors (..., 2, K)."""
+        q, position = _series_of('q', q), _series_of('position', position)
+        return self.model.series(position - self._carried(q))
+
+    def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
+        """Interval of the stiffnesses that an effort allows; see `VsaModel.stiffness_range`."""
+        return self.model.stiffness_range(effort)
+
+    def _carried(self, q: Array) -> Array:
+        carried: Array = q[..., None, :] * np.array(self.model.link_coupling)[:, None]
+        return carried
+
+
+def checked_pair(
+    owner: str, name: str, value: object, *, infinite: bool = False
+) -> tuple[float, float]:
+    """Two parameters that must be above zero, from a sequence of two or one number for both."""
+    try:
+        values = list(value)  # type: ignore[call-overload]
+    except TypeError:
+        values = [value]
+    if len(values) not in {1, 2}:
+        raise ActuatorError(
+            f'{owner}: {name} has {len(values)} values, expected one for each of the two motors, '
+            'or one for both.'
+        )
+    what = f'{owner}: {name}'
+    first, second = (
+        checked_number(what, values[i], ActuatorError, above=0.0, infinite=infinite)
+        for i in (0, -1)
+    )
+    return first, second
+
+
+def _series_of(name: str, value: ArrayLike) -> Array:
+    """Refuse a series with a `MotionError` unless it holds finite numbers of shape (..., K)."""
+    found = finite_array(name, value, MotionError)
+    if found.ndim == 0 or found.shape[-1] == 0:
+        raise MotionError(
+            f'{name} has shape {found.shape}, expected (..., K): a last axis with the value and '
+            'its time derivatives.'
+        )
+    return found

@@ -1,0 +1,120 @@
+"""Checks of arguments: finite values, ranges of numbers, choices.
+
+They raise the error of whoever asks, with a message of what was given and what was expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def first_not_finite(values: NDArray[Any]) -> tuple[int, ...] | None:
+    """Index of the first value that is NaN or infinite, None if all are finite."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return None
+    return tuple(int(index) for index in np.argwhere(~finite)[0])
+
+
+def finite_array(what: str, values: ArrayLike, error: type[ValueError]) -> Array:
+    """Copy values into an array of finite numbers; `what` they are begins the message."""
+    try:
+        if np.asarray(values).dtype.kind in 'SUbc':
+            raise TypeError(f'elements of type {np.asarray(values).dtype}')
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as reason:
+        raise error(f'{what} is not an array of numbers: {reason}') from reason
+    if hasattr(values, 'mask') and np.ma.is_masked(values):  # importing numpy.ma takes 10 ms
+        raise error(f'{what} is a masked array with masked values; fill them first.')
+    where = first_not_finite(array)
+    if where is not None:
+        at = f' at index {where}' if where else ''
+        raise error(f'{what} holds {array[where]}{at}; all values must be finite.')
+    return array
+
+
+def checked_number(
+    what: str,
+    value: object,
+    error: type[ValueError],
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+    whole: bool = False,
+    unit: str = '',
+) -> float:
+    """Make a float of a number and refuse it unless it lies in a range.
+
+    It must be larger than `above`, at least `least`, at most `most`, and `whole` or finite as
+    asked for; `what` it is begins the message, which names the unit.
+    """
+    try:
+        number = np.nan if isinstance(value, (bool, str, bytes)) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if (
+        np.isnan(number)
+        or (np.isinf(number) and not infinite)
+        or (whole and not isinstance(value, (int, np.integer)))
+        or (above is not None and number <= above)
+        or (least is not None and number < least)
+        or (most is not None and number > most)
+    ):
+        kind = 'a whole number' if whole else 'a number' if infinite else 'a finite number'
+        bounds = [
+            f' {word} {bound:g}'
+            for word, bound in (('above', above), ('from', least), ('to', most))
+            if bound is not None
+        ]
+        if least is not None and most is None:
+            bounds.append(' on')
+        raise error(
+            f'{what} is {value!r}, expected {kind}{"".join(bounds)}{f" [{unit}]" if unit else ""}.'
+        )
+    return number
+
+
+def check_choice(
+    what: str, value: object, choices: Iterable[str], error: type[ValueError]
+) -> None:
+    """Refuse what is not one of the choices."""
+    known = list(choices)
+    if value not in known:
+        raise error(f'{what} is {value!r}, expected one of {", ".join(known)}.')
+
+
+def exact_poses(what: str, C: Array, error: type[ValueError]) -> Array:
+    """Poses (..., 4, 4) whose rotations are freed of what a file or a table has rounded.
+
+    Refused are last rows other than (0, 0, 0, 1) and rotations that are further than 1e-6 from a
+    right-handed orthonormal matrix.
+    """
+    R = C[..., :3, :3]
+    off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2), initial=0.0)
+    determinant = np.linalg.det(R)
+    bad_row = np.abs(C[..., 3, :] - [0.0, 0.0, 0.0, 1.0]).max(axis=-1, initial=0.0) > 1e-9
+    bad = bad_row | (off > 1e-6) | (determinant < 0.0)
+    if np.any(bad):
+        where = tuple(int(index) for index in np.argwhere(bad)[0])
+        at = f' at index {where if len(where) > 1 else where[0]}' if where else ''
+        if bad_row[where]:
+            row = C[where][3].tolist()
+            raise error(f'{what}{at} has the last row {row}, expected 0, 0, 0, 1.')
+        raise error(
+            f'{what}{at} does not hold a rotation, whose columns are orthonormal and right-handed:'
+            f' transpose(R) R differs from the identity by {off[where]:.3g}, expected at most '
+            f'1e-6, and det(R) = {determinant[where]:.6g}, expected 1.'
+        )
+    U, _, Vt = np.linalg.svd(R)
+    exact = C.copy()
+    exact[..., :3, :3] = np.where((off > 1e-14)[..., None, None], U @ Vt, R)
+    exact[..., 3, :] = 0.0, 0.0, 0.0, 1.0
+    return exact

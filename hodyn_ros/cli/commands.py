@@ -1,0 +1,398 @@
+"""The subcommands of `hodyn` with their arguments and options; each is imported when it runs.
+
+`COMMANDS` has them in the order of the help. What a subcommand does is in the function of its name
+in the module that is named with it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+BUNDLED_NAMES = ('panda', 'panda_with_hand', 'iiwa14', 'two_link')
+"""As in `hodyn_ros.model.sources`, which is too slow to be asked by a completion."""
+
+COMMANDS: list[click.Command] = []
+
+
+def complete_robot(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Bundled robots that begin so; the shell adds files."""
+    names = [name for name in BUNDLED_NAMES if name.startswith(incomplete)]
+    return [*map(CompletionItem, names), CompletionItem(incomplete, type='file')]
+
+
+def xacro_argument(text: str) -> tuple[str, str]:
+    """Divide an argument of a xacro file, name:=value."""
+    name, separator, value = text.partition(':=')
+    if not (name and separator):
+        raise click.BadParameter(f'{text!r} is not of the form name:=value')
+    return name, value
+
+
+def _option(*names: str, **settings: Any) -> click.Option:
+    return click.Option(names, **settings)
+
+
+def _file(*names: str, **settings: Any) -> click.Option:
+    return click.Option(names, **{'type': click.Path(path_type=Path), **settings})
+
+
+# `hodyn_ros.cli.main.run` looks for it before anything is parsed.
+debug_option = _option(
+    '--debug', is_flag=True, expose_value=False, help='Show the whole traceback of an error.'
+)
+_JSON = _option('--json', 'as_json', is_flag=True, help='Print JSON, for programs to read.')
+_LIMITS = _option(
+    '--limits', metavar='FILE',
+    help='YAML file with limits that a URDF cannot hold (acceleration, jerk, torque rate), in the '
+    'layout of config/panda.yaml, or its name (panda, iiwa14). By default those that come with '
+    'the robot; "urdf": none.',
+)  # fmt: skip
+_ACTUATORS = _file('--actuators', metavar='FILE',
+                   help='YAML file that says what is between motors and joints, in the layout of '
+                   'config/panda_sea.yaml, or its name (panda_sea).')  # fmt: skip
+_ROBOT = (
+    click.Argument(['robot'], shell_complete=complete_robot),
+    _option('--base-link', metavar='LINK', help='First link; by default the root.'),
+    _option('--tip-link', metavar='LINK',
+            help='Last link of the chain to be used; by default the whole tree.'),
+    _option('--gravity', nargs=3, type=float, default=(0.0, 0.0, -9.81), show_default=True,
+            metavar='X Y Z', help='Gravitational acceleration in base link axes [m/s^2].'),
+    _option('--joint-friction', is_flag=True,
+            help='Use the damping and friction of the joints in the description.'),
+    _option('--xacro-arg', 'xacro_arguments', type=xacro_argument, multiple=True,
+            metavar='NAME:=VALUE', help='Argument of a xacro file; may be repeated.'),
+    _option('--allow-impossible-inertia', is_flag=True,
+            help='Use inertia tensors with negative principal moments as they are given.'),
+)  # fmt: skip
+_MOTION = (
+    click.Argument(['motion'], type=click.Path(path_type=Path)),
+    _option('--topic', metavar='NAME', help='Of a bag; needed if several hold a motion.'),
+    _option('--index', type=click.IntRange(0), metavar='N',
+            help='Which of the trajectories of a topic, from 0.'),
+    _option(
+        '--derivatives', type=click.Choice(['auto', 'given', 'spline', 'estimate']),
+        default='auto', show_default=True,
+        help='Where the derivatives of the positions come from that MOTION leaves out: nowhere '
+        '(given), from the spline through all samples, or estimated from measurements.',
+    ),
+    _option(
+        '--rate', type=click.FloatRange(0.0, min_open=True), metavar='HZ',
+        help='At how many samples per second a spline is evaluated; by default at the samples, '
+        'between waypoints at 100 Hz.',
+    ),
+    _option('--interpolation', type=click.Choice(['spline', 'jtc']), default='spline',
+            show_default=True,
+            help='Between waypoints: four times continuously differentiable, or as '
+            'joint_trajectory_controller moves.'),
+    _option('--order', type=click.IntRange(0, 4), default=2, show_default=True,
+            help='Highest time derivative of the torques. Above 2, MOTION has to give its '
+            'derivatives; the torque rate of motors behind springs needs 3.'),
+    _option(
+        '--wrench-expressed-in', 'expressed_in', type=click.Choice(['body', 'spatial', 'hybrid']),
+        help='Axes and origin of the wrench columns of MOTION; by default as it says, or body.',
+    ),
+    _option('--wrench-acting', 'acting', type=click.Choice(['on_environment', 'on_robot']),
+            help='Direction of the wrench columns; by default as MOTION says, or on_environment.'),
+    _ACTUATORS,
+)  # fmt: skip
+
+
+def verbatim_blocks(text: str) -> str:
+    """Mark paragraphs with indented lines, such as examples, so that click does not fill them."""
+    paragraphs = inspect.cleandoc(text).split('\n\n')
+    return '\n\n'.join(
+        f'\b\n{part}' if '\n  ' in f'\n{part}' and not part.startswith('\b') else part
+        for part in paragraphs
+    )
+
+
+def _command(
+    module: str, short_help: str, *parameters: click.Parameter
+) -> Callable[[Callable[[], None]], click.Command]:
+    """Make a subcommand of a function that has its name and its help."""
+
+    def declared(function: Callable[[], None]) -> click.Command:
+        name = function.__name__
+
+        def run(**arguments: Any) -> Any:
+            from hodyn_ros.cli.problem import Given
+
+            if 'robot' in arguments:
+                known = {key: arguments.pop(key) for key in [*arguments] if key in GIVEN}
+                arguments['given'] = Given(**known)
+            return getattr(import_module(f'hodyn_ros.cli.{module}'), name)(**arguments)
+
+        command = click.Command(
+            name,
+            callback=run,
+            params=[*parameters, debug_option],
+            help=verbatim_blocks(function.__doc__ or ''),
+            short_help=short_help,
+        )
+        COMMANDS.append(command)
+        return command
+
+    return declared
+
+
+GIVEN = {parameter.name for parameter in (*_ROBOT, *_MOTION, _LIMITS)}
+"""Names of what `Given` holds of the command line."""
+
+
+@_command(
+    'robot_commands', 'Show joints, limits and masses of a robot.', *_ROBOT, _LIMITS, _ACTUATORS,
+    _JSON,
+)  # fmt: skip
+def info() -> None:
+    """Show joints, limits and masses of ROBOT, and what is doubtful in its description.
+
+    ROBOT is one of
+
+      robot.urdf, robot.urdf.xacro     a file; xacro files need the package xacro
+      panda, panda_with_hand, iiwa14, two_link
+                                       robots that come with hodyn_ros
+      ur5, talos_left_arm, ...         of the package example-robot-data
+      ur5e, fr3, ...                   of the package robot_descriptions
+      my_package/urdf/robot.urdf       of a ROS package; my_package if it has one only
+
+    If several packages have a robot of the same name, put the package in front:
+    example-robot-data:panda, robot_descriptions:panda or ros:panda_description.
+
+    For example
+      hodyn info panda
+      hodyn info talos_left_arm --json
+      hodyn info robot.urdf --tip-link tool0
+    """
+
+
+@_command(
+    'compute', 'Compute joint torques of a motion with their time derivatives.', *_ROBOT, *_MOTION,
+    _file(
+        '-o', '--output', metavar='OUT',
+        help='File to be written, or folder if MOTION is one. Without it nothing is written: the '
+        'largest values are shown.',
+    ),
+    _option('--workers', type=click.IntRange(0), metavar='N',
+            help='Of a folder: processes; by default one for each core.'),
+    _option('--scheduler', metavar='ADDRESS',
+            help='Of a folder: Dask scheduler whose workers compute, such as tcp://host:8786.'),
+    _option('--resume', is_flag=True,
+            help='Of a folder: go on with an output folder that exists already.'),
+    _option('--suffix', type=click.Choice(['.parquet', '.npz', '.csv']), default='.parquet',
+            show_default=True, help='Of a folder: format of the results.'),
+    _JSON,
+)  # fmt: skip
+def compute() -> None:
+    """Compute the joint torques of ROBOT along MOTION, with their time derivatives.
+
+    MOTION and OUT are files of these kinds, by their suffix:
+
+      .csv .npz .parquet    tables: time, <joint>.position, <joint>.velocity, ...
+      .yaml                 a trajectory, as trajectory_msgs/JointTrajectory
+      .mcap .db3, a folder  a bag of ROS 2
+
+    Columns <link>.wrench.force.x and so on are wrenches on links.
+
+    If MOTION is a folder of such files, or a pattern in quotes, all of them are computed, by all
+    cores or on a Dask cluster. What is done is kept if the command is interrupted, and --resume
+    goes on.
+
+    For example
+      hodyn compute panda motion.csv -o efforts.csv
+      hodyn compute panda waypoints.yaml -o efforts.mcap --actuators panda_sea.yaml
+      hodyn compute robot.urdf recording/ --topic /joint_states -o efforts.parquet
+      hodyn compute panda recordings/ -o results/ --workers 8 --resume
+      hodyn compute panda 'recordings/*.csv' -o results/
+    """
+
+
+@_command(
+    'check', 'Compare a motion with the limits of a robot.', *_ROBOT, *_MOTION, _LIMITS, _JSON
+)
+def check() -> None:
+    """Compare MOTION with the limits of ROBOT: where is which exceeded, and by how much.
+
+    Position, velocity, acceleration, jerk, torque and torque rate of the joints, and with
+    --actuators velocity, torque and torque rate of the motors and deflections. Limits come from
+    the robot description and from --limits. All are compared at the samples; --rate makes them
+    denser where the motion is a spline. MOTION is a file as for `hodyn compute`.
+
+    A motion whose velocity or acceleration jumps at waypoints, as with --interpolation jtc, has
+    no bound for what follows from it, and counts as one that exceeds a limit.
+
+    The exit code is 0 if all limits are kept, 1 if one is exceeded, 2 if something is wrong.
+
+    For example
+      hodyn check panda motion.csv
+      hodyn check robot.urdf waypoints.yaml --limits limits.yaml --json
+      hodyn check panda motion.csv && echo "may be executed"
+    """
+
+
+@_command(
+    'retime', 'Make a motion keep its limits, or as fast as they allow.', *_ROBOT, *_MOTION,
+    _LIMITS,
+    _file('-o', '--output', metavar='OUT',
+          help='File for the new motion and its torques, of a kind as for `hodyn compute`.'),
+    _option('--uniform', is_flag=True,
+            help='Play the motion slower or faster as a whole, instead of a new timing along its '
+            'path.'),
+    _option(
+        '--slower-only', is_flag=True,
+        help='A motion that keeps its limits stays as it is; another one does not become shorter.',
+    ),
+    _option('--drop-standstills', is_flag=True,
+            help='Leave out the time for which MOTION stands still, but for an instant of rest.'),
+    _option(
+        '--window', type=click.FloatRange(0.0), default=8.0, show_default=True, metavar='MS',
+        help='Time over which the new motion is averaged: longer ones bound the second derivative '
+        'of the torques more, and cost so much time.',
+    ),
+    _option('--intervals', type=click.IntRange(4, 10_000), default=128, show_default=True,
+            help='Of the time law: more are slower to compute and give a faster motion.'),
+    _JSON,
+)  # fmt: skip
+def retime() -> None:
+    """Find a fast timing of MOTION with which ROBOT keeps its limits.
+
+    The path stays, and so does the time for which MOTION stands still. The new motion begins and
+    ends at rest, is four times continuously differentiable, and keeps the limits of velocity,
+    acceleration, jerk, torque and torque rate; with --actuators those of the motors too. With
+    --uniform the motion is only stretched in time, by the smallest factor with which the limits
+    are kept; this needs no path at rest and takes wrenches into account.
+
+    The limits hold when joint_trajectory_controller executes OUT, which it does between samples
+    from their positions, velocities and accelerations. --rate is that of the samples (1000 Hz).
+
+    For example
+      hodyn retime panda fast.csv -o retimed.csv
+      hodyn retime panda fast.csv -o slower.csv --slower-only
+      hodyn retime panda waypoints.yaml --uniform
+    """
+
+
+@_command(
+    'pictures', 'Draw torques, their derivatives and limits.', *_ROBOT, *_MOTION, _LIMITS,
+    _option('--kind', type=click.Choice(['efforts', 'motion', 'portraits', 'motors', 'energy']),
+            default='efforts', show_default=True,
+            help='Torques and their derivatives; positions and theirs; torque over torque rate; '
+            'motors; kinetic and potential energy.'),
+    _option(
+        '--joint', 'joints', multiple=True,
+        help='Joint to draw; may be repeated; by default all, or the 12 nearest to their limits.',
+    ),
+    _file('-o', '--output', metavar='FILE',
+          help='.png, .pdf or .svg; by default <motion>_<kind>.png.'),
+    _option('--dpi', type=click.IntRange(10, 2000), default=120, show_default=True,
+            help='Pixels per inch of a .png.'),
+)  # fmt: skip
+def plot() -> None:
+    """Draw torques of ROBOT along MOTION, with limits and where they are exceeded.
+
+    MOTION is a file as for `hodyn compute`.
+
+    For example
+      hodyn plot panda motion.csv
+      hodyn plot panda motion.csv --kind portraits -o portraits.pdf
+      hodyn plot panda motion.csv --kind motors --actuators panda_sea.yaml
+      hodyn plot panda motion.csv --kind motion --joint panda_joint4
+    """
+
+
+@_command(
+    'pictures', 'Write a report with checks and plots as one HTML file.', *_ROBOT, *_MOTION,
+    _LIMITS,
+    _file('-o', '--output', metavar='FILE', help='By default <motion>_report.html.'),
+    _option('--title', help='By default the names of robot and motion.'),
+    _option('--open', 'show', is_flag=True, help='Open it in the browser.'),
+)  # fmt: skip
+def report() -> None:
+    """Write a report on MOTION: the robot, the limits, and interactive plots of all orders.
+
+    The file needs nothing else, opens in any browser, and can be printed. MOTION is a file as for
+    `hodyn compute`.
+
+    For example
+      hodyn report panda motion.csv -o report.html
+      hodyn report panda motion.csv --actuators panda_sea.yaml --open
+    """
+
+
+@_command(
+    'robot_commands', 'Time the inverse dynamics of a robot.', *_ROBOT,
+    _option('--batch', type=click.IntRange(1, 10_000_000), default=2000, show_default=True,
+            help='Samples in one call, beside calls with one sample.'),
+    _option('--threads', type=click.IntRange(1), default=1, show_default=True,
+            help='Threads that share a batch.'),
+    _option('--seconds', type=click.FloatRange(0.0, min_open=True), default=3.0, show_default=True,
+            help='How long to measure, about.'),
+    _JSON,
+)  # fmt: skip
+def bench() -> None:
+    """Time the joint torques of ROBOT and their derivatives on this machine.
+
+    Called from Python with one sample, and with many at once. All take turns in short bursts, and
+    the median counts. `make bench` in a checkout of hodyn_ros compares with other libraries.
+
+    For example
+      hodyn bench panda
+      hodyn bench talos_reduced --seconds 10
+      hodyn bench robot.urdf --batch 100000 --threads 4 --json
+    """
+
+
+@_command(
+    'demo', 'Compute and draw a motion of the Franka Panda.',
+    _file('-o', '--output', 'folder', default=Path('hodyn_demo'), show_default=True,
+          metavar='FOLDER', help='Made if it does not exist.'),
+)  # fmt: skip
+def demo() -> None:
+    """Compute torques of the Franka Panda with their derivatives, and draw them.
+
+    Needs no ROS. Writes into FOLDER
+
+      motion.csv    positions to snap of eight seconds of motion, in its limits
+      fast.csv      the same motion, too fast for some of them
+      efforts.csv   torques and their first two derivatives along the first
+      efforts.png   the same as a picture, if matplotlib is installed
+
+    which the other commands read. The derivatives are compared with finite differences.
+    """
+
+
+@_command(
+    'robot_commands', 'Write the inverse dynamics of a robot as C or C++ code.', *_ROBOT,
+    _file('-o', '--output', metavar='FOLDER',
+          help='Made if it does not exist; by default <robot>_dynamics, or <name>_dynamics.'),
+    _option('--language', type=click.Choice(['c', 'cpp']), default='c', show_default=True,
+            help='C99 or C++11.'),
+    _option('--order', 'orders', type=click.IntRange(0, 2), multiple=True,
+            help='Highest time derivative of the torques: functions for all orders up to it. '
+            'Repeated: for these orders only.  [default: 2]'),
+    _option(
+        '--precision', type=click.Choice(['double', 'float']), default='double', show_default=True,
+        help='Type of the numbers.',
+    ),
+    _option('--name', help='Begins all names in the code; by default that of the robot.'),
+    _option('--wrench', 'wrench_links', multiple=True, metavar='LINK',
+            help='Link on which a wrench acts; may be repeated.'),
+    _option('--force', is_flag=True, help='Replace files that were not generated.'),
+)  # fmt: skip
+def generate() -> None:
+    """Write the inverse dynamics of ROBOT as C or C++ code, which needs no library.
+
+    Beside it is a test with reference values and a CMakeLists.txt.
+
+    For example
+      hodyn generate panda -o panda_c --wrench panda_link8
+      hodyn generate robot.urdf --language cpp --order 1
+    """

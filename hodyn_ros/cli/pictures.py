@@ -1,0 +1,81 @@
+"""`hodyn plot` and `hodyn report`: pictures of a motion and its torques."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hodyn_ros import plotting
+from hodyn_ros.cli.output import show_remarks, written
+from hodyn_ros.cli.problem import Given, load_problem
+from hodyn_ros.errors import RequestError
+from hodyn_ros.plotting.checks import all_violations, busiest_joints
+from hodyn_ros.plotting.series import checked_results
+
+_BY_JOINT = ('efforts', 'motion', 'portraits')
+_SUFFIXES = ('.png', '.pdf', '.svg')
+
+_MOST_JOINTS = 12  # More of them on a picture cannot be read.
+
+
+def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None, dpi: int) -> None:
+    """Draw a picture of one kind."""
+    path = output or Path(f'{given.motion.stem or "motion"}_{kind}.png')
+    if path.suffix.lower() not in _SUFFIXES:
+        raise RequestError(f'{path}: expected a name that ends with {" or ".join(_SUFFIXES)}.')
+    if joints and kind not in _BY_JOINT:
+        raise RequestError(f'--joint chooses joints, which a picture of the kind {kind} has not.')
+    if kind == 'motors' and given.actuators is None:
+        raise RequestError('A picture of motors needs to know them: --actuators FILE.')
+    with written(path) as target:
+        problem = load_problem(given)
+        results = problem.results()
+        show_remarks(results.remarks)
+        model, limits = problem.model, problem.limits
+        violations = all_violations(results, model, **problem.limiting)
+        chosen = list(joints) or None
+        if chosen is None and model.n_joints > _MOST_JOINTS and kind in _BY_JOINT:
+            chosen = busiest_joints(checked_results(results, model), model, limits, _MOST_JOINTS)
+            show_remarks((
+                f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn that come nearest to '
+                'one of their limits; --joint chooses others.',
+            ))  # fmt: skip
+        if kind in _BY_JOINT:
+            draw = getattr(plotting, f'plot_{kind}')
+            figure = draw(results, model, limits, chosen, violations)
+        elif kind == 'motors':
+            figure = plotting.plot_motors(results, model, problem.motor_limits, violations)
+        else:
+            figure = plotting.plot_energy(results, model)
+        figure.savefig(target, dpi=dpi)
+    click.echo(f'Written: {path}')
+
+
+def report(given: Given, output: Path | None, title: str | None, show: bool) -> None:
+    """Write a report as one HTML file."""
+    if output is not None and output.suffix.lower() not in ('.html', '.htm'):
+        raise RequestError(
+            f'{output} is not named as a report is: expected the suffix .html or .htm. A browser '
+            'prints it as PDF.'
+        )
+    path = output or Path(f'{given.motion.stem or "motion"}_report.html')
+    with written(path) as target:
+        problem = load_problem(given)
+        results = problem.results()
+        violations = all_violations(results, problem.model, **problem.limiting)
+        text = plotting.html_report(
+            results,
+            problem.model,
+            **problem.limiting,
+            violations=violations,
+            remarks=(f'Limits: {problem.limits_from}.',),
+            title=title,
+            robot_file=f'{problem.source.path} ({problem.source.origin})',
+        )
+        target.write_text(text, encoding='utf-8')
+    count = len(violations) + (results.continuous_order < 0)
+    limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded' if count else 'limits kept'
+    click.echo(f'Written: {path} ({limits_text})')
+    if show:
+        click.launch(str(path))

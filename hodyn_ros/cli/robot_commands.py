@@ -1,0 +1,215 @@
+"""Commands on a robot alone: `hodyn info`, `hodyn bench` and `hodyn generate`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from timeit import Timer
+from typing import Any
+
+import click
+import numpy as np
+
+from hodyn_ros.cli.output import echo_json, name_of, number, progress, table
+from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem
+from hodyn_ros.codegen.generate import generate_code
+from hodyn_ros.codegen.statements import identifier
+from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
+from hodyn_ros.errors import RequestError
+from hodyn_ros.model.assembly import BASE
+from hodyn_ros.names import listed
+from hodyn_ros.plotting.labels import label_of
+
+_LIMITED = ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
+
+_ORDERS = ('Q', "Q, Q'", "Q, Q', Q''")
+_BURST = 0.001  # s
+_LEAST_ROUNDS = 5
+
+
+def info(given: Given, as_json: bool) -> None:
+    """Show what is known of a robot."""
+    problem = load_problem(given, quiet=True)
+    data = _data(problem)
+    if as_json:
+        echo_json(data)
+    else:
+        click.echo(_text(problem, data))
+
+
+def _data(problem: Problem) -> dict[str, Any]:
+    """Everything for programs; masses in kg, all else in rad, m, N m, N and s."""
+    model, limits, actuators = problem.model, problem.limits, problem.actuators
+    links: dict[int, list[str]] = {}
+    for name, frame in model.links.items():
+        links.setdefault(frame.body, []).append(name)
+    masses = model.M_body[:, 5, 5]
+    joints = []
+    for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
+        body, linear = model.body_names.index(name), kind == 'prismatic'
+        entry = {
+            'name': name,
+            'type': kind,
+            'units': {what: label_of(what, linear).plain_unit for what in ('position', *_LIMITED)},
+            'lower': limits.lower[j],
+            'upper': limits.upper[j],
+            **{what: getattr(limits, what)[j] for what in _LIMITED},
+            'mass': masses[body],
+            'links': links.get(body, []),
+        }
+        if actuators is not None:
+            motors = [motor for item in actuators.driven if item.name == name
+                      for motor in actuators.motor_names[item.motors]]  # fmt: skip
+            of_type = type(actuators[name]).__name__
+            entry['actuator'] = {'type': of_type, 'motors': listed(motors)}
+        joints.append(entry)
+    return {
+        'name': model.name,
+        'path': problem.source.path,
+        'origin': problem.source.origin,
+        'base_link': model.base_link,
+        'tip_link': model.tip_link,
+        'gravity': model.gravity,
+        'moving_mass': masses.sum(),
+        'limits_from': problem.limits_from,
+        'joints': joints,
+        'mimic_joints': [
+            {
+                'name': name,
+                'follows': model.joint_names[model.coordinate[body]],
+                'multiplier': model.multiplier[body],
+                'offset': model.offset[body],
+                'mass': masses[body],
+                'links': links.get(body, []),
+            }
+            for body, name in enumerate(model.body_names)
+            if name not in model.joint_names
+        ],
+        'fixed_links': links.get(BASE, []),
+        'remarks': list(problem.remarks),
+        'warnings': model.warnings,
+    }
+
+
+def _text(problem: Problem, data: dict[str, Any]) -> str:
+    """Everything for people."""
+    joints, mimics = data['joints'], data['mimic_joints']
+    count = f'{len(joints)} joint{"" if len(joints) == 1 else "s"}'
+    count += f', {len(mimics)} that follow' if mimics else ''
+    tip = f'to {data["tip_link"]}' if data['tip_link'] else 'whole tree'
+    lines = [
+        f'{data["name"]}: {count}, {number(data["moving_mass"])} kg in motion',
+        f'  description  {data["path"]} ({data["origin"]})',
+        f'  links        from {data["base_link"]}, {tip}',
+        f'  gravity      {" ".join(map(number, data["gravity"]))} m/s^2',
+        f'  limits       {data["limits_from"]}',
+        '',
+        _joint_table(joints),
+    ]
+    if mimics:
+        rows = []
+        for mimic in mimics:
+            factor, offset = number(mimic['multiplier']), number(mimic['offset'])
+            law = f'{factor} * {mimic["follows"]} + {offset}'
+            rows.append((mimic['name'], law, number(mimic['mass'])))
+        lines += ['', table(('follows', 'position', 'mass\n[kg]'), rows)]
+    if problem.actuators is not None:
+        rows = [(joint['name'], *joint['actuator'].values()) for joint in joints]
+        lines += ['', table(('joint', 'actuator', 'motors'), rows)]
+    for remark in (*data['remarks'], *data['warnings']):
+        lines += ['', f'warning: {remark}']
+    return '\n'.join(lines)
+
+
+def _joint_table(joints: list[dict[str, Any]]) -> str:
+    """Joints and their limits; columns of limits that no joint has are left out."""
+    used = [what for what in _LIMITED if any(np.isfinite(joint[what]) for joint in joints)]
+    linear = sorted({joint['type'] == 'prismatic' for joint in joints})
+    titles = []
+    for what in ('position', *used):
+        units = dict.fromkeys(label_of(what, kind).plain_unit for kind in linear)
+        titles.append(f'{name_of(what)}\n[{", ".join(units)}]')
+    rows = []
+    for joint in joints:
+        ends = [joint['lower'], joint['upper']]
+        reach = ' to '.join(map(number, ends)) if np.isfinite(ends).any() else '-'
+        values = (number(joint[what]) for what in (*used, 'mass'))
+        rows.append((joint['name'], joint['type'], reach, *values))
+    return table(('joint', 'type', *titles, 'mass\n[kg]'), rows)
+
+
+def bench(given: Given, batch: int, threads: int, seconds: float, as_json: bool) -> None:
+    """Time the inverse dynamics of a robot, of one sample and of many."""
+    model, _ = load_model(given)
+    model.warm_up()
+    motion = np.random.default_rng(0).uniform(-1.0, 1.0, (batch, 5, model.n_joints))
+    functions = []
+    for samples, num_threads in ((motion[0], 1), (motion, threads)):
+        for orders in range(1, 1 + len(_ORDERS)):
+            values = np.ascontiguousarray(samples[..., : orders + 2, :])
+            out = np.empty((*values.shape[:-2], orders, model.n_joints))
+            functions.append(
+                partial(inverse_dynamics, model, values, out=out, num_threads=num_threads)
+            )
+    with progress('Timing') as update:
+        times = times_of(functions, seconds, update)
+    one, many = times[: len(_ORDERS)], [value / batch for value in times[len(_ORDERS) :]]
+    algorithm = chosen_algorithm(model, motion[0])
+    if as_json:
+        echo_json({
+            'robot': model.name, 'joints': model.n_joints, 'bodies': model.n_bodies,
+            'algorithm': algorithm, 'batch': batch, 'threads': threads,
+            'one_call': one, 'in_batch': many,
+        })  # fmt: skip
+        return
+    title = f'{batch}, {threads} threads' if threads > 1 else str(batch)
+    rows = [(name, *(number(1e6 * value, 3) for value in values))
+            for name, values in (('one', one), (title, many))]  # fmt: skip
+    click.echo(
+        f'{model.name}: {model.n_joints} joints, {model.n_bodies} moving bodies; time of one '
+        f'sample [us] by {algorithm}, called from Python\n'
+    )
+    click.echo(table(('samples a call', *_ORDERS), rows))
+
+
+def times_of(
+    functions: Sequence[Callable[[], object]],
+    seconds: float,
+    progress: Callable[[float], None] = lambda part: None,
+) -> list[float]:
+    """Median time of one call of each function [s]; they take turns in short bursts."""
+    timers = [Timer(function) for function in functions]
+    counts = [max(1, int(_BURST / max(*timer.repeat(5, 1), 1e-9))) for timer in timers]
+    bursts: list[list[float]] = []
+    start, part = time.perf_counter(), 0.0
+    while len(bursts) < _LEAST_ROUNDS or part < 1.0:
+        bursts.append([timer.timeit(count) / count for timer, count in zip(timers, counts)])
+        part = (time.perf_counter() - start) / seconds
+        progress(min(part, len(bursts) / _LEAST_ROUNDS, 1.0))
+    return np.median(bursts, axis=0).tolist()  # type: ignore[no-any-return]
+
+
+def generate(
+    given: Given, output: Path | None, language: str, orders: tuple[int, ...], precision: str,
+    name: str | None, wrench_links: tuple[str, ...], force: bool,
+) -> None:  # fmt: skip
+    """Write the inverse dynamics of a robot as source code."""
+    model, _ = load_model(given)
+    # Robots of different files may have the same name inside.
+    robot = Path(given.robot.rpartition(':')[2]).stem
+    folder = output or Path(f'{name or identifier(robot)}_dynamics')
+    wanted = orders if len(orders) > 1 else (orders[0] if orders else 2)
+    try:
+        paths = generate_code(
+            model, folder, language, wanted, precision, name, wrench_links, force
+        )
+    except RequestError as error:
+        raise RequestError(str(error).replace('overwrite=True', '--force')) from error
+    for path in paths:
+        click.echo(path)
+    click.echo(
+        f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
+        f'&& ctest --test-dir {folder}/build', err=True,
+    )  # fmt: skip

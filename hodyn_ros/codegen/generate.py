@@ -1,0 +1,146 @@
+"""Source code in C and C++ of the inverse dynamics of one robot, for real-time controllers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hodyn_ros.checks import check_choice
+from hodyn_ros.codegen.c_source import Code, files
+from hodyn_ros.codegen.statements import LONGEST_NAME, PRECISIONS, identifier, is_identifier
+from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
+from hodyn_ros.engine.robot_program import friction_laws
+from hodyn_ros.errors import RequestError, WrenchError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+
+LANGUAGES = ('c', 'cpp')
+
+HIGHEST_ORDER = 2
+
+
+def generate_code(
+    model: RobotModel,
+    directory: str | os.PathLike[str],
+    language: str = 'c',
+    orders: int | Sequence[int] = HIGHEST_ORDER,
+    precision: str = 'double',
+    name: str | None = None,
+    wrench_links: Sequence[str] = (),
+    overwrite: bool = False,
+) -> list[Path]:
+    """Write the inverse dynamics of a robot as source code that needs nothing of this package.
+
+    The code is straight-line arithmetic for this one robot, friction and armature included. Beside
+    it are a program that compares it with reference values, and a CMakeLists.txt.
+
+    Parameters
+    ----------
+    model : RobotModel
+    directory : str or path-like
+        Made if it does not exist.
+    language : {'c', 'cpp'}
+        C99, which is C++11 as well; for C++ there is one more header, whose functions, in a
+        namespace, take and return std::array.
+    orders : int or sequence of int
+        The orders, out of 0, 1 and 2, for which there is a function; a number means all up to it.
+        The function of order r computes the efforts and their derivatives up to the r-th.
+    precision : {'double', 'float'}
+        Type of the numbers.
+    name : str, optional
+        Begins the names of files, functions and constants, and of the namespace; by default the
+        name of the robot without what a name in C cannot hold.
+    wrench_links : sequence of str
+        Links on which wrenches act. There are then functions with and without them. Wrenches are
+        expressed in the axes of their links about their origins, and act on the environment.
+    overwrite : bool
+        Whether to replace files that were not generated for the same name.
+
+    Returns
+    -------
+    list of pathlib.Path
+        What was written: declarations, definitions, test, CMakeLists.txt.
+
+    Raises
+    ------
+    RequestError
+        If an option is unknown, a file cannot be written or belongs to something else.
+    WrenchError
+        If a link does not exist or is named twice.
+    ModelError
+        If the robot has a friction law of one's own, or numbers beyond the precision.
+
+    Notes
+    -----
+    The length of the code grows in proportion to the number of joints, and so does the time that
+    compilers take for it, since long functions are divided into parts.
+    """
+    if not isinstance(model, RobotModel):
+        raise RequestError(f'The model is {model!r}, expected a RobotModel.')
+    check_choice('language', language, LANGUAGES, RequestError)
+    check_choice('precision', precision, PRECISIONS, RequestError)
+    if not isinstance(wrench_links, Iterable):
+        raise RequestError(
+            f'wrench_links is {wrench_links!r}, expected a sequence of names of links.'
+        )
+    links = (wrench_links,) if isinstance(wrench_links, str) else tuple(wrench_links)
+    if len(set(links)) < len(links):
+        raise WrenchError(
+            f'The links with wrenches are {listed(links)}, expected each of them once.'
+        )
+    checked_wrenches(model, [Wrench(link, np.zeros((1, 6))) for link in links], 1)
+    if name is None:
+        name = identifier(model.name)
+    elif not is_identifier(name):
+        raise RequestError(
+            f'The name is {name!r}, expected letters, digits and single underscores in between, '
+            f'with a letter first, {LONGEST_NAME} characters at most.'
+        )
+    friction_laws(model)  # refuses those that cannot be generated
+    code = Code(model, name, _checked_orders(orders), PRECISIONS[precision], links)
+    return _write(Path(directory), files(code, language == 'cpp'), code, overwrite)
+
+
+def _checked_orders(orders: int | Iterable[int]) -> tuple[int, ...]:
+    given = tuple(orders) if isinstance(orders, Iterable) else (orders,)
+    possible = range(HIGHEST_ORDER + 1)
+    if not given or any(isinstance(order, bool) or order not in possible for order in given):
+        raise RequestError(
+            f'orders is {orders!r}, expected a number from 0 to {HIGHEST_ORDER} or a sequence of '
+            'such numbers.'
+        )
+    chosen = given if isinstance(orders, Iterable) else range(given[0] + 1)
+    return tuple(sorted({int(order) for order in chosen}))
+
+
+def _write(directory: Path, files: dict[str, str], code: Code, overwrite: bool) -> list[Path]:
+    """Write all files or none."""
+    paths = {directory / name: text for name, text in files.items()}
+    staged: dict[Path, Path] = {}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        foreign = [
+            str(path)
+            for path in paths
+            if path.exists() and not (path.is_file() and code.mark.encode() in path.read_bytes())
+        ]
+        if foreign and not overwrite:
+            raise RequestError(
+                f'{", ".join(foreign)} exists and was not generated for {code.name!r}. '
+                'Choose another directory, or overwrite it with overwrite=True.'
+            )
+        try:
+            for path, text in paths.items():
+                staged[path] = path.with_name(f'.{path.name}.{os.getpid()}')
+                staged[path].write_text(text, encoding='ascii', newline='\n')
+            for path, new in staged.items():
+                os.replace(new, path)
+        finally:
+            for new in staged.values():
+                new.unlink(missing_ok=True)
+    except OSError as error:
+        raise RequestError(f'The code cannot be written to {directory}: {error}') from error
+    return list(paths)

@@ -1,0 +1,214 @@
+"""Programs as statements of C, and the spelling of numbers and names.
+
+A step that is used once is written into the expression that uses it, as long as the line stays
+short; every other step becomes a constant of the function. The operations stay as they are in the
+program, up to the order of the operands of a sum or a product.
+
+Long functions are divided into parts, since the time of a compiler grows with the square of their
+length. A value that a later part needs is kept in an array, on the stack of the function that
+calls the parts one after another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hodyn_ros.engine.program import Program
+from hodyn_ros.errors import ModelError
+
+# Longest expression of a statement: a line that can be read.
+LONGEST_EXPRESSION = 75
+LONGEST_NAME = 40
+
+# Up to about 10 joints a function stays in one part; longer ones are as fast in several.
+LONGEST_FUNCTION = 2000
+LENGTH_OF_PARTS = 1000
+
+ATOM, PRODUCT, SUM = range(3)
+
+_NAME = re.compile(r'[A-Za-z_]\w*')
+
+
+class Precision(NamedTuple):
+    """A floating-point type of C."""
+
+    type: str
+    dtype: Callable[[float], np.floating[Any]]
+    """Rounds to this type."""
+    suffix: str
+    """Of literals and of functions of the C library."""
+    tolerance: float
+    """Error, relative to the largest effort, that the self-test accepts."""
+
+    def literal(self, value: float) -> str:
+        """Shortest text that stands for a number; negative ones come with their sign."""
+        with np.errstate(over='ignore'):
+            number = self.dtype(value)
+        if not np.isfinite(number):
+            raise ModelError(
+                f'A constant of the model is {value!r}, which is beyond the range of {self.type}.'
+            )
+        return f'{number!s}{self.suffix}'
+
+
+PRECISIONS = {
+    'double': Precision('double', np.float64, '', 1e-12),
+    'float': Precision('float', np.float32, 'f', 1e-4),
+}
+
+
+class Expression(NamedTuple):
+    """Text of an expression and how tightly it binds."""
+
+    text: str
+    level: int
+
+    def within(self, level: int) -> str:
+        """Text as an operand that must not bind more loosely than a level."""
+        return f'({self.text})' if self.level > level else self.text
+
+
+class Statements:
+    """Writes programs as statements; the definitions are names of constants and expressions."""
+
+    def __init__(self, precision: Precision) -> None:
+        self.precision = precision
+        self.definitions: list[tuple[str, str]] = []
+        self._count = 0
+
+    def run(
+        self, program: Program, name_of_input: Callable[[str, int], str]
+    ) -> dict[tuple[str, int], Expression]:
+        """Write the steps of a program; return expressions of the outputs by array and index."""
+        uses = [0] * len(program.operations)
+        for kind, a, b in program.operations:
+            if kind not in ('input', 'constant'):
+                for operand in (a, b):
+                    if operand is not None:
+                        uses[operand] += 1
+        for output in program.outputs:
+            uses[output.step] += 1
+        expressions: list[Expression] = []
+        for step, (kind, a, b) in enumerate(program.operations):
+            if kind == 'input':
+                expression = Expression(name_of_input(str(a), b), ATOM)
+            elif kind == 'constant':
+                literal = self.precision.literal(float(a))
+                expression = Expression(literal, SUM if literal.startswith('-') else ATOM)
+            else:
+                x = expressions[a]
+                y = x if b is None else expressions[b]
+                expression = _operation(kind, x, y)
+                if uses[step] > 1 or len(expression.text) > LONGEST_EXPRESSION:
+                    name = f't{self._count}'
+                    self._count += 1
+                    self.definitions.append((name, expression.text))
+                    expression = Expression(name, ATOM)
+            expressions.append(expression)
+        return {(o.array, o.index): expressions[o.step] for o in program.outputs}
+
+
+def _operation(kind: str, x: Expression, y: Expression) -> Expression:
+    # What is already a sum or a product comes first, where it needs no brackets.
+    if kind in ('add', 'multiply') and y.level > x.level:
+        x, y = y, x
+    if kind == 'multiply':
+        return Expression(f'{x.within(PRODUCT)} * {y.within(ATOM)}', PRODUCT)
+    if kind == 'negate':
+        return Expression(f'-{x.within(PRODUCT)}', SUM)
+    sign = '+' if kind == 'add' else '-'
+    return Expression(f'{x.text} {sign} {y.within(PRODUCT)}', SUM)
+
+
+def identifier(text: str) -> str:
+    """Turn a name into one that can begin a name in C: letters, digits and single underscores."""
+    name = re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')[:LONGEST_NAME].rstrip('_')
+    if not name:
+        return 'robot'
+    return f'robot_{name}' if name[0].isdigit() else name
+
+
+def is_identifier(name: object) -> bool:
+    """Whether a name may begin the names in generated code."""
+    return (
+        isinstance(name, str)
+        and re.fullmatch(r'[A-Za-z]+(_?[A-Za-z0-9]+)*', name) is not None
+        and len(name) <= LONGEST_NAME
+    )
+
+
+def string_literal(text: str) -> str:
+    """Write a string of C with the UTF-8 code of a text."""
+    characters = []
+    for byte in text.encode('utf-8', 'surrogateescape'):
+        character = chr(byte)
+        # Two question marks may begin a trigraph.
+        if byte < 0x20 or byte > 0x7E or character in '"\\?':
+            character = f'\\{byte:03o}'
+        characters.append(character)
+    return f'"{"".join(characters)}"'
+
+
+def in_comment(text: str) -> str:
+    """Text that neither ends a comment nor begins a line in it."""
+    plain = text.encode('unicode_escape').decode('ascii')
+    return plain.replace('*/', '* /').replace('/*', '/ *').replace('??', '? ?')
+
+
+def in_parts(
+    definitions: Sequence[tuple[str, str]],
+    assignments: Sequence[str],
+    real: str,
+    longest: int = LONGEST_FUNCTION,
+    length: int = LENGTH_OF_PARTS,
+) -> tuple[list[list[str]], int]:
+    """Divide a function that has more statements than the longest may have.
+
+    The definitions are names of constants, of a real type, and expressions for them, which use
+    earlier ones; assignments are the statements at the end. Gives the statements of each part, and
+    the number of values in the array 'kept'.
+    """
+    steps = [*definitions, *(('', assignment) for assignment in assignments)]
+    if len(steps) <= longest:
+        length = max(len(steps), 1)
+    defined = {name: i // length for i, (name, _) in enumerate(steps) if name}
+    last_use = {
+        name: i // length
+        for i, (_, text) in enumerate(steps)
+        for name in _NAME.findall(text)
+        if name in defined
+    }
+    crossing = {name for name, part in last_use.items() if part > defined[name]}
+    place: dict[str, int] = {}
+    free: list[int] = []
+    n_kept = 0
+    parts = []
+    for start in range(0, len(steps), length):
+        part = start // length
+        # Nobody needs these any more, so that others may take their places.
+        free += [place.pop(name) for name in list(place) if last_use[name] < part]
+        lines = []
+        at_hand: set[str] = set()
+        for name, text in steps[start : start + length]:
+            for used in dict.fromkeys(_NAME.findall(text)):
+                if used in crossing and defined[used] < part and used not in at_hand:
+                    lines.append(f'const {real} {used} = kept[{place[used]}];')
+                    at_hand.add(used)
+            lines.append(f'const {real} {name} = {text};' if name else text)
+            if name in crossing:
+                if not free:
+                    free.append(n_kept)
+                    n_kept += 1
+                place[name] = free.pop()
+                lines.append(f'kept[{place[name]}] = {name};')
+        parts.append(lines)
+    return parts, n_kept
+
+
+def names_in(lines: Iterable[str]) -> set[str]:
+    """Names that occur in statements."""
+    return {name for line in lines for name in _NAME.findall(line)}

@@ -1,0 +1,29 @@
+"""The commands that run the nodes.
+
+What a node needs takes a second or more to import, and an interrupt may come meanwhile: signals
+are met before. So nothing but the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from importlib import import_module
+
+
+def _command(module: str, node: str) -> Callable[[], int]:
+    def main() -> int:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: os._exit(0))  # nothing has begun that has to end
+        run = import_module('hodyn_ros.ros.base').main
+        code: int = run(getattr(import_module(f'hodyn_ros.ros.{module}'), node))
+        return code
+
+    return main
+
+
+flatness_controller = _command('flatness_controller', 'FlatnessControllerNode')
+hodyn_node = _command('node', 'HodynNode')
+reference_publisher = _command('reference_publisher', 'ReferencePublisher')
+simulated_robot = _command('simulated_robot', 'SimulatedRobot')

@@ -1,0 +1,502 @@
+"""Control laws of robots with elastic joints: exact linearisation, and laws of the motor side.
+
+Sources: Spong 1987, "Modeling and control of elastic joint robots"; De Luca and Book, "Robots with
+flexible elements", Springer Handbook of Robotics; Tomei 1991, "A simple PD controller for robots
+with elastic joints".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from warnings import warn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.checks import check_choice, checked_number
+from hodyn_ros.control.controller import (
+    Controller,
+    Poles,
+    controlled_motors,
+    fill,
+    friction_of,
+    joint_gains,
+    middle_of_range,
+    per_joint,
+    shifted,
+)
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
+from hodyn_ros.errors import ControlError, DeflectionError
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+CONTROLLERS = (
+    'feed_forward_2', 'feed_forward_1', 'feed_forward_0', 'flatness', 'rigid_computed_torque',
+    'pd_gravity',
+)
+"""Names of the laws for `make_controller`."""
+
+ELASTIC_ORDER, RIGID_ORDER = 4, 2
+"""Integrators between the torque of a motor and the position of its link."""
+
+# Static stiffness, relative to the spring, below which a joint is called far softer. With the
+# bandwidth sqrt(K / M) a single joint has just this one.
+_SOFT = 0.2
+
+
+class MotorGains(NamedTuple):
+    """Gains of the proportional and derivative control of motors."""
+
+    proportional: Array
+    """Shape (n,) [N m/rad] or [N/m]."""
+    derivative: Array
+    """Shape (n,) [N m s/rad] or [N s/m]."""
+
+
+def motor_gains(
+    model: RobotModel, actuators: Actuators, bandwidth: ArrayLike, position: ArrayLike
+) -> MotorGains:
+    """Gains that would put both poles of each joint at -bandwidth if it were rigid and alone.
+
+    Parameters
+    ----------
+    model : RobotModel
+    actuators : Actuators
+    bandwidth : float or array-like, shape (n,)
+        [rad/s]
+    position : array-like, shape (n,)
+        Where the inertia that each joint moves is taken from.
+
+    Returns
+    -------
+    MotorGains
+        w^2 (M_jj + B_j) and 2 w (M_jj + B_j), a rule for rigid joints.
+
+    Raises
+    ------
+    ControlError
+        If a bandwidth is not positive or the actuators cannot be used.
+    MotionError
+        If the position has a wrong shape or is not finite.
+    """
+    motors = controlled_motors(model, actuators)
+    n = model.n_joints
+    w = per_joint('bandwidth', bandwidth, n)
+    motion = np.empty((1, n))
+    fill(motion[0], 'position', position)
+    moved = np.diagonal(mass_matrix(model, motion)[0]) + motors.inertia
+    with np.errstate(over='ignore', under='ignore'):
+        gains = MotorGains(w**2 * moved, 2.0 * w * moved)
+    for values in gains:
+        wrong = ~((values > 0.0) & np.isfinite(values)) & (moved > 0.0)
+        if wrong.any():
+            j = int(np.argmax(wrong))
+            raise ControlError(
+                f'The bandwidth of joint {model.joint_names[j]!r}, {w[j]:.6g} rad/s, gives a gain '
+                f'of {values[j]:.6g}, expected one that is neither infinite nor zero.'
+            )
+    return gains
+
+
+class FeedForwardController(Controller):
+    """Feed-forward of the motors' motion and torque, with proportional and derivative control.
+
+    tau = B theta_d'' + Q + friction(theta_d') + P (theta_d - theta) + D (theta_d' - theta'), where
+    Q and its derivatives are those of the reference. With `orders` = 2, theta_d, theta_d' and
+    theta_d'' are the exact ones: q_d + delta, q_d' + delta' and q_d'' + delta'' with
+    Q = f(delta). With 1, delta'' = 0 in their place, as if the second derivative of Q were not
+    known; with 0, also delta' = 0, so that only the static deflection is compensated.
+
+    Parameters
+    ----------
+    gains : MotorGains
+        Or a pair of proportional and derivative ones, each one for all joints or one for each.
+    orders : int
+        0, 1 or 2: highest derivative of Q that is used.
+    model, actuators, torque_limits, lead
+        See `Controller`. What is fed forward is that of the later time.
+
+    Raises
+    ------
+    ControlError
+        If the actuators, gains or `orders` cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        actuators: Actuators,
+        gains: MotorGains | tuple[ArrayLike, ArrayLike],
+        orders: int = 2,
+        torque_limits: ArrayLike | None = None,
+        lead: float = 0.0,
+    ) -> None:
+        super().__init__(model, actuators, torque_limits, lead)
+        checked_number('orders', orders, ControlError, least=0, most=2, whole=True)
+        self.gains = _checked(gains, model.n_joints)
+        self.orders = int(orders) + 3
+
+    def _demand(self, reference: Array, state: Array) -> Array:
+        effort = inverse_dynamics(self.model, reference[: self.orders])
+        wanted = reference[:3].copy()
+        wanted[: len(effort)] += self.motors.deflections(effort)
+        demand: Array = self.motors.inertia * wanted[2] + effort[0]
+        demand += friction_of(self.motors, wanted[1])
+        demand += _pd(self.gains, shifted(wanted, -self.lead), state)
+        return demand
+
+
+class PDGravity(Controller):
+    """Proportional and derivative control of the motors with the weight at the wanted position.
+
+    tau = g(q_d) + P (theta_d - theta) + D (q_d' - theta') with the static deflection
+    theta_d = q_d + f^-1(g(q_d)). Source: Tomei 1991; for a reference at rest it is his law, which
+    is stable if P and the springs are stiff enough to hold the robot up.
+
+    Parameters
+    ----------
+    gains : MotorGains
+        See `FeedForwardController`.
+    model, actuators, torque_limits, lead
+        See `Controller`. What is fed forward is that of the later time.
+
+    Raises
+    ------
+    ControlError
+        If the actuators or gains cannot be used.
+    """
+
+    orders = 2
+
+    def __init__(
+        self,
+        model: RobotModel,
+        actuators: Actuators,
+        gains: MotorGains | tuple[ArrayLike, ArrayLike],
+        torque_limits: ArrayLike | None = None,
+        lead: float = 0.0,
+    ) -> None:
+        super().__init__(model, actuators, torque_limits, lead)
+        self.gains = _checked(gains, model.n_joints)
+
+    def _demand(self, reference: Array, state: Array) -> Array:
+        weight = gravity_effort(self.model, reference[:1])
+        # The weight changes little meanwhile.
+        wanted = shifted(reference[:2], -self.lead).copy()
+        wanted[:1] += self.motors.deflections(weight)
+        demand: Array = weight[0] + _pd(self.gains, wanted, state)
+        return demand
+
+
+class RigidComputedTorque(Controller):
+    """Computed torque for a robot that is taken for rigid: the motors are where the links are.
+
+    tau = (M(theta) + B) (q_d'' + k1 (q_d' - theta') + k0 (q_d - theta)) + h(theta, theta')
+    + friction(theta'), measured at the motors only. The links are off by the deflection of the
+    springs.
+
+    Parameters
+    ----------
+    poles : float, array-like or mapping
+        Two for each joint or a bandwidth, see `FlatnessController`.
+    model, actuators, torque_limits, lead
+        See `Controller`; the springs are not looked at. What is fed forward is that of the later
+        time.
+
+    Attributes
+    ----------
+    gains : ndarray, shape (2, n)
+        k0 and k1.
+
+    Raises
+    ------
+    ControlError
+        If the actuators or poles cannot be used.
+    """
+
+    orders = 3
+
+    def __init__(
+        self,
+        model: RobotModel,
+        actuators: Actuators,
+        poles: ArrayLike,
+        torque_limits: ArrayLike | None = None,
+        lead: float = 0.0,
+    ) -> None:
+        super().__init__(model, actuators, torque_limits, lead)
+        self.gains = joint_gains(model.joint_names, [2] * model.n_joints, poles)
+
+    def _demand(self, reference: Array, state: Array) -> Array:
+        motion = np.empty((3, self.model.n_joints))
+        motion[:2] = state[2:]
+        error = shifted(reference[:3], -self.lead)[:2] - motion[:2]
+        motion[2] = reference[2] + (self.gains * error).sum(axis=0)
+        effort = inverse_dynamics(self.model, motion)[0]
+        demand: Array = self.motors.inertia * motion[2] + effort
+        return demand + friction_of(self.motors, motion[1])
+
+
+def _checked(gains: MotorGains | tuple[ArrayLike, ArrayLike], n: int) -> MotorGains:
+    try:
+        pair = MotorGains(*gains)
+    except TypeError:
+        raise ControlError(
+            f'The gains are {gains!r}, expected a pair of proportional and derivative ones.'
+        ) from None
+    return MotorGains(*map(per_joint, MotorGains._fields, pair, (n, n)))
+
+
+def _pd(gains: MotorGains, wanted: Array, state: Array) -> Array:
+    """Proportional and derivative torques about the wanted motion of the motors."""
+    proportional, derivative = gains
+    torque: Array = proportional * (wanted[0] - state[2]) + derivative * (wanted[1] - state[3])
+    return torque
+
+
+class ControlWarning(UserWarning):
+    """A controller that holds the robot far softer than its springs do."""
+
+
+class FlatnessController(Controller):
+    """Exact feedback linearisation of a robot with elastic joints, some of which may be rigid.
+
+    In closed loop with the robot of the model, the error of every elastic joint follows
+    e'''' + k3 e''' + k2 e'' + k1 e' + k0 e = 0, that of every rigid joint e'' + k1 e' + k0 e = 0,
+    each on its own. Torques that the model lacks are answered with a static stiffness of about
+    w^4 M K^-1 M. Rigid joints get the accelerations a = q_d'' + k1 e' + k0 e, whose derivatives
+    are known and taken into account by the elastic ones.
+
+    Parameters
+    ----------
+    poles : float, array-like or mapping
+        Of the error dynamics: four for each elastic joint and two for each rigid one, or the
+        bandwidth w [rad/s] that puts all of them at -w. One value for all joints, shape (n,), or
+        for each joint by its name.
+    model, actuators, torque_limits, lead
+        See `Controller`. While a limit cuts a torque, the linearisation does not hold. The lead
+        is half a period, without delays.
+
+    Attributes
+    ----------
+    gains : ndarray, shape (4, n)
+        k0 ... k3; zero where a rigid joint has no such gain.
+
+    Raises
+    ------
+    ControlError
+        If the actuators or the poles cannot be used.
+
+    Warns
+    -----
+    ControlWarning
+        If the law holds a joint softer than its spring does, see `static_stiffness`.
+    """
+
+    orders = 5
+
+    def __init__(
+        self,
+        model: RobotModel,
+        actuators: Actuators,
+        poles: Poles | ArrayLike | Mapping[str, Poles],
+        torque_limits: ArrayLike | None = None,
+        lead: float = 0.0,
+    ) -> None:
+        super().__init__(model, actuators, torque_limits, lead)
+        orders = np.where(self.is_elastic, ELASTIC_ORDER, RIGID_ORDER).tolist()
+        gains = np.zeros((ELASTIC_ORDER, model.n_joints))
+        found = joint_gains(model.joint_names, orders, poles)
+        gains[: len(found)] = found
+        gains.flags.writeable = False
+        self.gains = gains
+        self._elastic_block = np.ix_(self.elastic, self.elastic)
+        self._springs = [actuators[model.joint_names[j]].spring for j in self.elastic]  # type: ignore[attr-defined]
+        ends = [spring.range for spring in self._springs]
+        self._lowest, self._highest = np.array(ends).reshape(-1, 2).T
+        self._warn_of_softness()
+
+    def _warn_of_softness(self) -> None:
+        """Say how stiff the joints stand, if some stand far softer than their springs."""
+        model, elastic = self.model, self.elastic
+        position = middle_of_range(model)[None]
+        try:
+            held = abs(self.static_stiffness(position[0]))[elastic]
+            deflection = self.motors.deflections(gravity_effort(model, position))[0, elastic]
+        except DeflectionError as error:
+            warn(f'How stiff exact linearisation is cannot be said: {error}', ControlWarning, 3)
+            return
+        spring = self._spring_torques(deflection)[1]
+        if np.all(held >= _SOFT * spring):
+            return
+        moved = mass_matrix(model, position)[0] + np.diag(self.motors.inertia * ~self.is_elastic)
+        usable = np.sqrt(spring * np.diagonal(np.linalg.inv(moved))[elastic])
+        joints = ', '.join(
+            f'{model.joint_names[j]} {own:.3g} (spring {k:.6g}, usable from {w:.0f} rad/s on)'
+            for j, own, k, w in zip(elastic, held, spring, usable)
+        )
+        warn(
+            'Exact linearisation with these poles holds joints far softer than their springs, so '
+            'that a small error of the model moves the robot far. Static stiffness in the middle '
+            f'of the range [N m/rad or N/m]: {joints}. Take FeedForwardController, or poles '
+            'beyond these bandwidths if torque limits, noise and delays permit.',
+            ControlWarning,
+            stacklevel=3,
+        )
+
+    def command_from_motion(self, reference: ArrayLike, motion: ArrayLike) -> Array:
+        """Motor torques for a motion that is measured or estimated on the side of the links.
+
+        Parameters
+        ----------
+        reference : array-like, shape (5, n)
+            See `command`.
+        motion : array-like, shape (4, n)
+            Position of the links and its first three time derivatives; acceleration and jerk of
+            rigid joints are not looked at.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [N m] or [N], within the limits.
+        """
+        wanted = self._reference(reference)
+        full = np.empty((5, self.model.n_joints))
+        fill(full[:4], 'motion', motion)
+        before = shifted(wanted, -self.lead)
+        self._move_rigid_joints(before, full)
+        return self.limited(self._torque_of_motion(wanted, self._with_snap(before, full))).torque
+
+    def _demand(self, reference: Array, state: Array) -> Array:
+        if self.lead:
+            before = shifted(reference, -self.lead)
+            motion, _, _ = self._from_motors(before, state)
+            return self._torque_of_motion(reference, self._with_snap(before, motion))
+        motion, rate, torques = self._from_motors(reference, state)
+        effort = inverse_dynamics(self.model, self._with_snap(reference, motion))
+        elastic = self.elastic
+        speed, acceleration = np.zeros((2, self.model.n_joints))
+        speed[elastic] = rate
+        # The second derivative of Q = f(delta).
+        acceleration[elastic] = (effort[2, elastic] - torques[2] * rate**2) / torques[1]
+        return self._torque(motion, effort, speed, acceleration)
+
+    def _torque_of_motion(self, reference: Array, motion: Array) -> Array:
+        """Torques for the motion (5, n) of the links at the time of the measurement."""
+        if self.lead:
+            motion = shifted(motion, self.lead)
+            self._move_rigid_joints(reference, motion)
+            self._with_snap(reference, motion)
+        effort = inverse_dynamics(self.model, motion)
+        deflection = self.motors.deflections(effort)
+        return self._torque(motion, effort, deflection[1], deflection[2])
+
+    def _torque(self, motion: Array, effort: Array, speed: Array, acceleration: Array) -> Array:
+        """Of the motors, from the motion, its efforts and two derivatives of the deflections."""
+        demand: Array = self.motors.inertia * (motion[2] + acceleration) + effort[0]
+        return demand + friction_of(self.motors, motion[1] + speed)
+
+    def _from_motors(self, reference: Array, state: Array) -> tuple[Array, Array, Array]:
+        """Motion (5, n) up to the jerk; rates and torques of the springs, (n_e,) and (3, n_e)."""
+        from scipy.linalg import lapack
+
+        q, qd, theta, thetad = state
+        model, elastic = self.model, self.elastic
+        motion = np.zeros((5, model.n_joints))
+        motion[0], motion[1] = q, qd
+        self._move_rigid_joints(reference, motion)
+        rate = (thetad - qd)[elastic]
+        torques = self._spring_torques((theta - q)[elastic])
+        if len(elastic):
+            # The effort is affine in its highest derivative, with the mass matrix as coefficient.
+            M = mass_matrix(model, motion[:1])[0][self._elastic_block]
+            factor, failed = lapack.dpotrf(M, lower=1)
+            if failed:
+                raise ControlError(
+                    'The mass matrix of the elastic joints is not positive definite: '
+                    'a joint moves no inertia.'
+                )
+            rest = inverse_dynamics(model, motion[:3])[0, elastic]
+            motion[2, elastic] = lapack.dpotrs(factor, torques[0] - rest, lower=1)[0]
+            rest = inverse_dynamics(model, motion[:4])[1, elastic]
+            motion[3, elastic] = lapack.dpotrs(factor, torques[1] * rate - rest, lower=1)[0]
+        return motion, rate, torques
+
+    def _spring_torques(self, deflection: Array) -> Array:
+        """Torques of the springs and their first two derivatives by the deflection, (3, n_e)."""
+        inside = (self._lowest <= deflection) & (deflection <= self._highest)
+        if not inside.all():
+            i = int(np.argmin(inside))
+            name = self.model.joint_names[self.elastic[i]]
+            raise DeflectionError(
+                f'The spring of joint {name!r} is deflected by {deflection[i]:.6g}, expected '
+                f'{self._lowest[i]:.6g} to {self._highest[i]:.6g}.',
+                joint=name,
+            )
+        # A line needs no call for each joint.
+        stiffness = self.motors.stiffness[self.elastic]
+        is_line = np.isfinite(stiffness)
+        rises = np.where(is_line, stiffness, 0.0)
+        torques = np.stack((rises * deflection, rises, np.zeros_like(rises)))
+        for i in np.flatnonzero(~is_line).tolist():
+            torques[:, i] = self._springs[i].derivatives(deflection[i], 2)
+        return torques
+
+    def _move_rigid_joints(self, reference: Array, motion: Array) -> None:
+        """Set acceleration, jerk and snap of rigid joints: what the law will give them."""
+        rigid = self.rigid
+        if len(rigid):
+            k0, k1 = self.gains[:2, rigid]
+            wanted, own = reference[:, rigid], motion[:, rigid]
+            for k in range(2, 5):
+                own[k] = wanted[k] + k1 * (wanted[k - 1] - own[k - 1])
+                own[k] += k0 * (wanted[k - 2] - own[k - 2])
+            motion[:, rigid] = own
+
+    def _with_snap(self, reference: Array, motion: Array) -> Array:
+        """Set the snap of elastic joints: the new input of the linearised robot."""
+        elastic = self.elastic
+        error = (reference - motion)[:4, elastic]
+        motion[4, elastic] = reference[4, elastic] + (self.gains[:, elastic] * error).sum(axis=0)
+        return motion
+
+
+def make_controller(
+    kind: str,
+    model: RobotModel,
+    actuators: Actuators,
+    bandwidth: ArrayLike,
+    torque_limits: ArrayLike | None = None,
+    lead: float = 0.0,
+) -> Controller:
+    """Make a controller by the name of its law, with gains for the middle of the joints' ranges.
+
+    Parameters
+    ----------
+    kind : str
+        feed_forward_0 to 2, where the number is the argument `orders`; flatness,
+        rigid_computed_torque or pd_gravity.
+    model, actuators, torque_limits, lead
+        See `Controller`.
+    bandwidth : float or array-like, shape (n,)
+        [rad/s]
+
+    Raises
+    ------
+    ControlError
+        If the law is unknown or something cannot be used.
+    """
+    check_choice('The control law', kind, CONTROLLERS, ControlError)
+    options: Any = {'torque_limits': torque_limits, 'lead': lead}
+    if kind == 'flatness':
+        return FlatnessController(model, actuators, bandwidth, **options)
+    if kind == 'rigid_computed_torque':
+        return RigidComputedTorque(model, actuators, bandwidth, **options)
+    gains = motor_gains(model, actuators, bandwidth, middle_of_range(model))
+    if kind == 'pd_gravity':
+        return PDGravity(model, actuators, gains, **options)
+    return FeedForwardController(model, actuators, gains, int(kind[-1]), **options)

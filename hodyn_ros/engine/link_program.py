@@ -1,0 +1,150 @@
+"""Programs of the motion of one link: its pose, its twist and the derivatives of the twist.
+
+Frames are those of `frames`, moving numbers those of `taylor`, so that every formula below is one
+for a single moment. Each expression of the twist has a recursion of its own, in which no large
+terms cancel: body from the base to the link, spatial and hybrid from the link to the base.
+
+Source: composition of rigid motions and of their velocities; joints as in Kumar and Mueller 2021,
+section II.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.engine import formulation
+from hodyn_ros.engine.formulation import AXIS, ZERO, Vector
+from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
+from hodyn_ros.engine.program import LONGEST, Number, Part, Recorder, RobotProgram
+from hodyn_ros.engine.taylor import (
+    JointMotion,
+    Taylor,
+    derivatives,
+    joint_motion,
+    twist_of_child,
+)
+from hodyn_ros.lie import se3
+from hodyn_ros.model.assembly import BASE
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+
+def link_program(model: RobotModel, link: str, expressed_in: str, orders: int) -> RobotProgram:
+    """Program of the motion of a link that moves; orders is K.
+
+    Outputs: 'pose', the matrix, and 'twist', derivative k of coordinate j at 6 k + j. The bodies
+    are those on the way from the base to the link.
+    """
+    recorder = Recorder(LONGEST)
+    frames = frames_of(model)
+    body, pose = model.link(link)
+    way = [body]
+    while model.parent[way[0]] != BASE:
+        way.insert(0, int(model.parent[way[0]]))
+    motions = [
+        joint_motion(recorder, model, frames.joints[i], i, place, orders)
+        for place, i in enumerate(way)
+    ]
+    pose = se3.inverse(frames.poses[body]) @ pose
+    columns, tip = _columns(pose), position(pose)
+    base, base_position = _columns(frames.base), position(frames.base)
+
+    # Only the hybrid twist needs derivatives of the position, none those of the axes.
+    x, y, p = columns[0], columns[1], tip
+    for motion in reversed(motions):
+        still = motion.first(1)
+        x, y = _to_parent(still, x), _to_parent(still, y)
+        moving = motion if expressed_in == 'hybrid' else still
+        p = _to_parent(moving, formulation.plus_scaled(p, moving.joint.slide * moving.q, AXIS))
+        p = formulation.plus(p, motion.joint.d)
+    x, y = _combined(base, x), _combined(base, y)
+    p = formulation.plus(_combined(base, p), base_position)
+    axes = [*(_now(axis) for axis in (x, y)), _now(p)]
+    axes.insert(2, formulation.plus_cross(ZERO, axes[0], axes[1]))
+    rows = [*zip(*axes), (0.0, 0.0, 0.0, 1.0)]
+    recorder.outputs('pose', [number for row in rows for number in row])
+
+    if orders > 1:
+        if expressed_in == 'body':
+            w, v = _twist_of_link(motions)
+            v = formulation.plus_cross(v, w, tip)
+            w, v = (_components(columns, vector) for vector in (w, v))
+        elif expressed_in == 'spatial':
+            w, v = _twist_from_base(motions)
+            w, v = _combined(base, w), _combined(base, v)
+            v = formulation.plus_cross(v, base_position, w)
+        else:
+            w, _ = _twist_from_base(motions)
+            w = _combined(base, w)
+            v = tuple(_rate(number) for number in p)  # type: ignore[assignment]
+        for j, number in enumerate([*w, *v]):
+            for k, value in enumerate(derivatives(number, orders - 1)):
+                recorder.output('twist', 6 * k + j, value)
+    return RobotProgram(
+        recorder.program(),
+        way,
+        orders,
+        Part('pose', 16, True),
+        Part('twist', 6 * (orders - 1), True),
+    )
+
+
+def _twist_of_link(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
+    """Twist of the last frame in its own axes."""
+    w, v = ZERO, ZERO
+    for motion in motions:
+        w, v = twist_of_child(motion, w, v)
+    return w, v
+
+
+def _twist_from_base(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
+    """Twist of the last frame in the axes of the first, of the point at this one's origin."""
+    w, v = ZERO, ZERO
+    for motion in reversed(motions):
+        joint, rate = motion.joint, motion.q.rate()
+        slide = joint.slide * motion.q
+        v = formulation.plus_cross(v, formulation.scaled(slide, AXIS), w)
+        w = formulation.plus_scaled(w, joint.turn * rate, AXIS)
+        v = formulation.plus_scaled(v, joint.slide * rate, AXIS)
+        w, v = _to_parent(motion, w), _to_parent(motion, v)
+        v = formulation.plus_cross(v, joint.d, w)
+    return w, v
+
+
+def _to_parent(motion: JointMotion, vector: Vector) -> Vector:
+    return formulation.to_parent(motion.joint, motion.turn, vector)
+
+
+def _combined(columns: Sequence[Vector], vector: Vector) -> Vector:
+    """Vector with given components along given axes."""
+    result = ZERO
+    for axis, component in zip(columns, vector):
+        result = formulation.plus_scaled(result, component, axis)
+    return result
+
+
+def _components(columns: Sequence[Vector], vector: Vector) -> Vector:
+    """Components of a vector along given axes."""
+    x, y, z = (formulation.dot(axis, vector) for axis in columns)
+    return (x, y, z)
+
+
+def _now(vector: Vector) -> Vector:
+    x, y, z = (derivatives(number, 1)[0] for number in vector)
+    return (x, y, z)
+
+
+def _rate(number: Number) -> Number:
+    return number.rate() if isinstance(number, Taylor) else 0.0
+
+
+def _columns(pose: Array) -> list[Vector]:
+    return [vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3].T]
+

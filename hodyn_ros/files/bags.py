@@ -1,0 +1,331 @@
+"""Bags of ROS 2, in SQLite or MCAP, through rosbags; see doc/files.rst.
+
+A bag is read message by message in the order of its log, so it may be larger than memory. The
+topics that are written are those of the node, so that tools show both in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.errors import FileError, JointNameError, MessageError
+from hodyn_ros.files.columns import EFFORT, MOTION, MOTOR_TORQUE
+from hodyn_ros.files.messages import decode, deserializer, encode, rosbags, typestore
+from hodyn_ros.files.samples import (
+    POINT_FIELDS,
+    SOURCES,
+    Array,
+    Results,
+    Samples,
+    known_orders,
+    waypoint_samples,
+)
+from hodyn_ros.names import listed
+
+JOINT_STATE = 'sensor_msgs/msg/JointState'
+JOINT_MOTION = 'hodyn_msgs/msg/JointMotion'
+JOINT_TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
+
+MOTION_TOPIC = '/joint_motion'
+EFFORT_TOPIC = '/hodyn_node/joint_effort'
+MOTOR_TOPIC = '/hodyn_node/motor_reference'
+EFFORT_MIRROR = EFFORT_TOPIC + '/order_{}'
+MOTOR_MIRROR = MOTOR_TOPIC + '/state'
+
+STORAGES = {'mcap': '.mcap', 'sqlite3': '.db3'}
+
+_READABLE = (JOINT_STATE, JOINT_MOTION, JOINT_TRAJECTORY)
+_SECOND = 1_000_000_000
+_LATEST = 2**61  # nanoseconds
+_LATEST_STAMP = 2**31 * _SECOND - 1  # what a message can hold [ns]
+_VERSION = 9  # of the metadata
+
+LoggedMessage = tuple[int, Any]
+"""When it was recorded [ns], and its bytes, or an object if it is of another version."""
+
+
+def read_bag(
+    path: Path,
+    chunk: int,
+    topic: str | None = None,
+    joint_names: Sequence[str] | None = None,
+    index: int | None = None,
+) -> Iterator[Samples]:
+    """Yield up to `chunk` samples of a topic at a time, or its trajectories one by one."""
+    if path.is_dir() and not (path / 'metadata.yaml').is_file():
+        found = listed(sorted(item.name for item in path.iterdir()))
+        raise FileError(
+            f'{path} is a folder without metadata.yaml, so it is no bag; it holds {found}. '
+            'Give a bag, or a file: the storage file of a bag (.mcap, .db3) or a table.'
+        )
+    reader = rosbags('rosbag2', path).Reader(path)
+    reader.open()
+    with closing(reader):
+        topic, kind = _chosen(path, reader.connections, topic)
+        messages, where = _messages(path, reader, topic, kind), f'{path}, topic {topic}'
+        if kind == JOINT_TRAJECTORY:
+            yield from _trajectories(where, messages, index)
+        elif index is not None:
+            raise FileError(f'{path}: {topic!r} holds samples, not trajectories; leave index out.')
+        else:
+            yield from _samples(where, kind, messages, joint_names, chunk)
+
+
+def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[str, str]:
+    """Topic that is read, and its type."""
+    # Mirrors of efforts for plotting tools are no measurements.
+    mirrors = tuple(f'{c.topic}/' for c in connections if c.msgtype.startswith('hodyn_msgs/'))
+    readable = {(c.topic, c.msgtype): c.msgcount for c in connections if c.msgtype in _READABLE}
+    found = [
+        place for place, count in readable.items()
+        if (place[0] == topic if topic else count and not place[0].startswith(mirrors))
+    ]  # fmt: skip
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = listed(f'{name} ({kind})' for name, kind in found)
+        raise FileError(f'{path} has several topics with a motion; choose one: {names}.')
+    names = listed(sorted({f'{c.topic} ({c.msgtype})' for c in connections}))
+    raise FileError(
+        f'{path} has no topic {"" if topic is None else repr(topic) + " "}with messages of a type '
+        f'that holds a motion ({", ".join(_READABLE)}); its topics are {names}.'
+    )
+
+
+def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[LoggedMessage]:
+    used = [c for c in reader.connections if c.topic == topic and c.msgtype == kind]
+    deserialize = {item.id: deserializer(path, reader, item) for item in used}
+    count = 0
+    for connection, logged, data in reader.messages(connections=used):
+        message: Any = bytes(data)
+        if (read := deserialize[connection.id]) is not None:
+            try:
+                message = read(message)
+            except Exception as error:
+                raise FileError(
+                    f'{path}, topic {topic}: message {count} is damaged: {error!r:.200}.'
+                ) from error
+        count += 1
+        yield min(max(logged, -_LATEST), 2 * _LATEST), message
+    if (missing := sum(item.msgcount for item in used) - count) > 0:
+        # Parsers pass over what they cannot make sense of.
+        raise FileError(
+            f'{path}: topic {topic} has {count} messages, but the bag says that there are '
+            f'{count + missing}: {missing} are missing. It is damaged, or the recorder counted '
+            'what it did not write: ros2 bag reindex counts again.'
+        )
+
+
+def _samples(
+    name: str,
+    kind: str,
+    messages: Iterator[LoggedMessage],
+    joint_names: Sequence[str] | None,
+    chunk: int,
+) -> Iterator[Samples]:
+    is_measured = kind == JOINT_STATE
+    quantities, called = (MOTION[:2], 'name') if is_measured else (MOTION[:5], 'joint_names')
+    names = None if joint_names is None else tuple(joint_names)
+    start: int | None = None
+    number = used = 0
+    while batch := list(islice(messages, chunk)):
+        try:
+            groups = decode(kind, [message for _, message in batch], number)
+        except MessageError as error:
+            raise FileError(f'{name}: {error}.') from error
+        if names is None:
+            names = min(groups, key=lambda group: int(group.rows[0])).names[called]
+        motion = np.full((len(batch), len(quantities), len(names)), np.nan)
+        stamps = np.zeros(len(batch), dtype=np.int64)
+        taken = np.zeros(len(batch), dtype=np.bool_)
+        for group in groups:
+            where = f'{name}: message {number + int(group.rows[0])}'
+            order = _places(group.names[called], names, where)
+            if order is None:
+                continue
+            taken[group.rows], stamps[group.rows] = True, group.stamps
+            for k, quantity in enumerate(quantities):
+                values = group.values[quantity]
+                if values.shape[1] == len(group.names[called]):
+                    motion[group.rows, k] = values[:, order]
+                elif values.shape[1] or k == 0:
+                    raise FileError(
+                        f'{where} has {values.shape[1]} values of {quantity} for '
+                        f'{len(group.names[called])} joints; expected one for each.'
+                    )
+        # Without a stamp in the header, when it was recorded is all there is.
+        logged = np.array([stamp for stamp, _ in batch], dtype=np.int64)
+        stamps, motion = np.where(stamps == 0, logged, stamps)[taken], motion[taken]
+        number += len(batch)
+        if not len(stamps):
+            continue
+        if stamps.min() < 0 or stamps.max() > _LATEST:
+            raise FileError(f'{name}: a stamp lies before 1970 or in a far future.')
+        start = int(stamps[0]) if start is None else start
+        if is_measured and np.isnan(motion[:, 1]).all():
+            motion = motion[:, :1]  # No message says how fast the joints are.
+        yield Samples(
+            joint_names=names,
+            times=1e-9 * (stamps - start).astype(np.float64),
+            motion=motion,
+            name=name,
+            is_measured=is_measured,
+            start=start,
+            first=used,
+        )
+        used += len(stamps)
+    if number and not used:
+        raise JointNameError(
+            f'{name}: none of {number} messages has the joints {listed(names or ())}.'
+        )
+
+
+def _places(present: tuple[str, ...], names: tuple[str, ...], where: str) -> list[int] | None:
+    """Where the joints stand in a message; None if it is about others."""
+    places = {name: index for index, name in enumerate(present)}
+    missing = [name for name in names if name not in places]
+    if len(missing) == len(names):
+        return None
+    if missing:
+        raise JointNameError(
+            f'{where} lacks {listed(missing)} beside {listed(present)}; expected all of '
+            f'{listed(names)} in one message. Choose fewer with joint_names.'
+        )
+    if len(places) < len(present):
+        raise JointNameError(f'{where} has joints more than once: {listed(present)}.')
+    return [places[name] for name in names]
+
+
+def _trajectories(
+    where: str, messages: Iterator[LoggedMessage], index: int | None
+) -> Iterator[Samples]:
+    count = 0
+    for number, (logged, message) in enumerate(messages):
+        count += 1
+        if index not in (None, number):
+            continue
+        name = f'{where}, trajectory {number}'
+        if isinstance(message, bytes):
+            message = typestore().deserialize_cdr(message, JOINT_TRAJECTORY)
+        if not len(message.points):
+            raise FileError(f'{name} has no points.')
+        times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+        points = [[getattr(p, field, ()) for field in POINT_FIELDS] for p in message.points]
+        stamp = _SECOND * int(message.header.stamp.sec) + int(message.header.stamp.nanosec)
+        start = stamp or int(logged)
+        if not 0 <= start <= _LATEST:
+            raise FileError(f'{name}: its stamp lies before 1970 or in a far future.')
+        yield waypoint_samples(name, message.joint_names, np.array(times), points, start)
+    if index is not None and not 0 <= index < count:
+        raise FileError(f'{where}: index is {index}, but it holds {count} trajectories.')
+
+
+_TOPICS = (
+    (MOTION_TOPIC, JOINT_MOTION),
+    (EFFORT_TOPIC, 'hodyn_msgs/msg/JointEffort'),
+    *((EFFORT_MIRROR.format(m), JOINT_STATE) for m in range(3)),
+    (MOTOR_TOPIC, 'hodyn_msgs/msg/MotorReference'),
+    (MOTOR_MIRROR, JOINT_STATE),
+)
+"""Topics and types of the messages of an instant, in the order in which they are written."""
+
+
+class BagWriter:
+    """Writes results to a bag, part by part; `storage_file` holds the messages."""
+
+    def __init__(self, folder: Path, storage: str) -> None:
+        if storage not in STORAGES:
+            raise FileError(f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.')
+        library = rosbags('rosbag2', folder)
+        self._folder, self._types = folder, typestore()
+        self._connections: dict[int, Any] = {}
+        plugin = getattr(library.StoragePlugin, storage.upper())
+        self._writer = library.Writer(folder, version=_VERSION, storage_plugin=plugin)
+        self._writer.open()
+        self.storage_file = folder / (folder.name + STORAGES[storage])
+
+    def write(self, results: Results) -> None:
+        """Append results, all messages of an instant one after the other."""
+        stamps = results.start + np.rint(1e9 * results.times).astype(np.int64)
+        if len(stamps) and (stamps.min() < 0 or stamps.max() > _LATEST_STAMP):
+            raise FileError(
+                f'{self._folder}: times from {results.times.min():g} s to '
+                f'{results.times.max():g} s cannot be stamps of messages, which are seconds since '
+                '1970; shift them.'
+            )
+        messages: list[tuple[int, int, bytes]] = []
+        for place, rows, fields in _contents(results):
+            frame = results.base_link if place else ''
+            data = encode(_TOPICS[place][1], stamps[rows], frame, fields)
+            messages += [(stamp, place, item) for stamp, item in zip(stamps[rows].tolist(), data)]
+        messages.sort(key=itemgetter(0, 1))
+        for stamp, place, item in messages:
+            if place not in self._connections:
+                self._connections[place] = self._writer.add_connection(
+                    *_TOPICS[place], typestore=self._types
+                )
+            self._writer.write(self._connections[place], stamp, item)
+
+    def close(self) -> None:
+        """Finish the bag."""
+        self._writer.close()
+
+
+def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[str, Any]]]:
+    """Messages that results become: place in `_TOPICS`, rows and fields of the same orders."""
+    for orders, rows in _groups(results.motion, most=5, least=3):
+        motion = {name: results.motion[rows, k] for k, name in enumerate(MOTION[:orders])}
+        yield 0, rows, {'joint_names': results.joint_names, **motion}
+    source = SOURCES[results.source]
+    for orders, rows in _groups(results.effort, most=3, least=1):
+        efforts = {name: results.effort[rows, m] for m, name in enumerate(EFFORT[:orders])}
+        yield 1, rows, {
+            'joint_names': results.joint_names,
+            'valid_order': orders - 1,
+            'continuous_order': min(results.continuous_order, orders - 1),
+            'delay': results.delay,
+            'source': source,
+            **efforts,
+        }
+        for m, values in enumerate(efforts.values()):
+            mirror = {'name': results.joint_names, 'effort': values}
+            if m == 0:
+                mirror |= {name: results.motion[rows, k] for k, name in enumerate(MOTION[:2])}
+            yield 2 + m, rows, mirror
+    if results.motors is None:
+        return
+    position, torque, _ = results.motors
+    joints = [results.joint_names.index(name) for name in results.motor_joints]
+    for orders, rows in _groups(position, most=3, least=1):
+        for torques, among in _groups(torque[rows], most=2, least=0):
+            places = rows[among]
+            series = {name: position[places, k] for k, name in enumerate(MOTION[:orders])}
+            series |= {
+                name.removeprefix('motor_'): torque[places, k]
+                for k, name in enumerate(MOTOR_TORQUE[:torques])
+            }
+            yield 5, places, {
+                'motor_names': results.motor_names,
+                'joint_names': results.motor_joints,
+                'source': source,
+                'deflection': position[places, 0] - results.motion[places, 0][:, joints],
+                **series,
+            }
+            shown = {'position': 'position', 'velocity': 'velocity', 'effort': 'torque'}
+            mirror = {name: series[what] for name, what in shown.items() if what in series}
+            yield 6, places, {'name': results.motor_names, **mirror}
+
+
+def _groups(values: Array, most: int, least: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Rows with the same number of known orders, as far as they are written."""
+    known = np.minimum(known_orders(values), most)
+    for orders in np.unique(known[known >= least]).tolist():
+        yield orders, np.flatnonzero(known == orders)

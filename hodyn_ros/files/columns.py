@@ -1,0 +1,300 @@
+"""The columns of tables: their names, and the way between them and arrays; see doc/files.rst."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import NamedTuple
+
+import numpy as np
+
+from hodyn_ros.errors import FileError
+from hodyn_ros.files.samples import SOURCES, Array, Results, Samples, first_true
+from hodyn_ros.names import listed
+
+TIME = 'time'
+
+_MOST_ORDERS = 12
+
+
+def _named(stem: str, *first: str) -> tuple[str, ...]:
+    """Names of the orders of a quantity: its own ones, then numbered ones."""
+    first = first or (stem, f'{stem}_dot', f'{stem}_ddot')
+    return (*first, *(f'{stem}_d{k}' for k in range(len(first), _MOST_ORDERS)))
+
+
+_ORDERS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+MOTION = _named('position', *_ORDERS)
+EFFORT = _named('effort')
+MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in _ORDERS))
+MOTOR_TORQUE = _named('motor_torque')
+DEFLECTION = _named('deflection')
+STIFFNESS = _named('stiffness')
+# In the order of `Wrench.values`: moment before force.
+_COMPONENTS = tuple(f'{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz')
+WRENCH = tuple(f'{order}.{part}' for order in _named('wrench') for part in _COMPONENTS)
+
+_SERIES = (MOTION, EFFORT, MOTOR_MOTION, MOTOR_TORQUE, DEFLECTION, STIFFNESS, WRENCH)
+_KNOWN = {name for names in _SERIES for name in names}
+
+
+class Metadata(NamedTuple):
+    """What a table says beside its columns."""
+
+    start: int = 0
+    source: str = 'unknown'
+    base_link: str = ''
+    wrenches: Mapping[str, tuple[str, str]] = {}
+    """Of a link: expressed_in and acting."""
+    motor_joints: Mapping[str, str] = {}
+    """Of a motor: the joint that it moves."""
+    unsaid: tuple[str, str] = ('body', 'on_environment')
+    """Of other links."""
+
+
+def parse_metadata(
+    lines: Mapping[str, str], name: str, expressed_in: str | None = None, acting: str | None = None
+) -> Metadata:
+    """Metadata from keys and values; unknown keys are ignored, choices given here go first."""
+    start = lines.get('start', '0')
+    if not (start.isdecimal() and int(start) < 2**63):
+        raise FileError(f"{name}: 'start' is {start!r}, expected whole nanoseconds since 1970.")
+    wrenches, motors = {}, {}
+    for key, value in lines.items():
+        what, _, who = key.partition(' ')
+        if what == 'wrench':
+            words = value.split()
+            if len(words) != 2:
+                raise FileError(
+                    f'{name}: {key!r} is {value!r}, expected two words such as '
+                    "'body on_environment': expressed_in and acting."
+                )
+            wrenches[who] = expressed_in or words[0], acting or words[1]
+        elif what == 'motor':
+            motors[who] = value
+    source = lines.get('source', 'unknown')
+    return Metadata(
+        int(start),
+        source if source in SOURCES else 'unknown',
+        lines.get('base_link', ''),
+        wrenches,
+        motors,
+        (expressed_in or 'body', acting or 'on_environment'),
+    )
+
+
+class ColumnBlock(NamedTuple):
+    """Consecutive columns with all orders of a quantity."""
+
+    first: int
+    orders: int
+    width: int
+
+    def of(self, values: Array) -> Array:
+        """Values (N, orders, width) out of those of all columns."""
+        part = values[:, self.first : self.first + self.orders * self.width]
+        return part.reshape(len(values), self.orders, self.width)
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Which columns of a table hold what; blocks count among `columns`."""
+
+    name: str
+    """Of the table, for messages."""
+    columns: tuple[int, ...]
+    """Those that are read, as they are numbered in the table."""
+    titles: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    motor_names: tuple[str, ...]
+    motion: ColumnBlock
+    effort: ColumnBlock
+    motor_position: ColumnBlock
+    motor_torque: ColumnBlock
+    deflection: ColumnBlock
+    wrenches: Mapping[str, ColumnBlock]
+    stiffness: Mapping[str, ColumnBlock]
+
+    def samples(self, values: Array, metadata: Metadata, first: int = 0) -> Samples:
+        """Make samples of a block of rows (N, columns), before which there are `first` others."""
+        from hodyn_ros.dynamics.wrenches import Wrench
+
+        return Samples(
+            joint_names=self.joint_names,
+            times=values[:, 0],
+            motion=self.motion.of(values),
+            wrenches=tuple(
+                Wrench(link, block.of(values), *metadata.wrenches.get(link, metadata.unsaid))
+                for link, block in self.wrenches.items()
+            ),
+            stiffness={name: block.of(values)[:, :, 0] for name, block in self.stiffness.items()},
+            name=self.name,
+            start=metadata.start,
+            first=first,
+        )
+
+    def results(self, values: Array, metadata: Metadata, first: int = 0) -> Results:
+        """Make results of a block of rows (N, columns); see `samples`."""
+        from hodyn_ros.actuators.motors import MotorMotion
+
+        if not self.effort.orders:
+            raise FileError(
+                f'{self.name}: there are no efforts; expected columns such as '
+                f"'{self.joint_names[0]}.effort'. Compute them first."
+            )
+        samples, motors = self.samples(values, metadata, first), None
+        if (place := first_true(np.isinf(values))) is not None:
+            raise FileError(
+                f'{self.name}: column {self.titles[place[1]]!r} is infinite at sample '
+                f'{first + place[0]}; expected a number, or none.'
+            )
+        if self.motor_position.orders:
+            position, deflection = self.motor_position.of(values), self.deflection.of(values)
+            if not self.deflection.orders:
+                deflection = np.full((*position.shape[:2], len(self.joint_names)), np.nan)
+            motors = MotorMotion(position, self.motor_torque.of(values), deflection)
+        return Results(
+            joint_names=self.joint_names,
+            times=samples.times,
+            motion=samples.motion,
+            effort=self.effort.of(values),
+            motors=motors,
+            motor_names=self.motor_names,
+            motor_joints=tuple(metadata.motor_joints.get(name, name) for name in self.motor_names),
+            name=self.name,
+            start=metadata.start,
+            source=metadata.source,
+            base_link=metadata.base_link,
+            wrenches=samples.wrenches,
+        )
+
+
+def find_columns(titles: Sequence[str], name: str) -> TableColumns:
+    """Find out what the columns of a table of some name are.
+
+    Refuses a table without time or positions, with a column twice, or with a quantity that is not
+    there for all joints.
+    """
+    titles = [title.strip() for title in titles]
+    entities: dict[str, list[str]] = {}
+    used = [TIME]
+    for title in titles:
+        entity, *words = title.rsplit('.', 3 if title.endswith(_COMPONENTS) else 1)
+        quantity = '.'.join(words)
+        if entity and quantity in _KNOWN:
+            entities.setdefault(quantity, []).append(entity)
+            used.append(title)
+    joints = tuple(entities.get('position', ()))
+    for is_there, what, example in (
+        (TIME in titles, "is no column 'time' [s];", TIME),
+        (joints, "are no positions; expected columns such as 'joint1.position',",
+         'joint1.position'),
+    ):  # fmt: skip
+        if not is_there:
+            raise FileError(
+                f'{name}: there {what} the columns are {listed(titles)}.'
+                + _suggestion(example, titles)
+            )
+    if repeated := sorted({title for title in used if titles.count(title) > 1}):
+        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
+    motors = tuple(entities.get('motor_position', ()))
+    columns: list[str] = [TIME]
+
+    def block(names: Sequence[str], quantities: Sequence[str]) -> ColumnBlock:
+        """Take the orders of a quantity of all the names, maybe none."""
+        first, orders = len(columns), 0
+        for order, quantity in enumerate(quantities):
+            have = [who for who in entities.get(quantity, ()) if who in names]
+            if not have:
+                continue
+            if missing := [who for who in names if who not in have]:
+                raise FileError(
+                    f"{name}: '{quantity}' is there for {listed(have)}, but not for "
+                    f'{listed(missing)}; expected it for all or for none.'
+                )
+            if order != orders:
+                raise FileError(
+                    f"{name}: '{quantity}' is there without '{quantities[orders]}' for "
+                    f'{listed(have)}; derivatives need the orders below them, and wrenches all '
+                    'six components.'
+                )
+            orders += 1
+            columns.extend(f'{who}.{quantity}' for who in names)
+        return ColumnBlock(first, orders, len(names))
+
+    motion = block(joints, MOTION)
+    stray = [who for what in MOTION for who in entities.get(what, ()) if who not in joints]
+    if stray:
+        raise FileError(
+            f'{name}: {listed(dict.fromkeys(stray))} have derivatives, but no position; expected '
+            f"columns such as '{stray[0]}.position'."
+        )
+    effort, deflection = block(joints, EFFORT), block(joints, DEFLECTION)
+    position, torque = block(motors, MOTOR_MOTION), block(motors, MOTOR_TORQUE)
+    stiffness = {who: block([who], STIFFNESS) for who in entities.get('stiffness', ())}
+    wrenches = {}
+    for link in dict.fromkeys(who for what in WRENCH for who in entities.get(what, ())):
+        found = block([link], WRENCH)
+        if found.orders % 6:
+            raise FileError(
+                f'{name}: there is no {link}.{WRENCH[found.orders]}; expected force.x to force.z '
+                'and torque.x to torque.z.'
+            )
+        wrenches[link] = ColumnBlock(found.first, found.orders // 6, 6)
+    place = {title: index for index, title in enumerate(titles)}
+    return TableColumns(
+        name, tuple(place[title] for title in columns), tuple(columns), joints, motors,
+        motion, effort, position, torque, deflection, wrenches, stiffness,
+    )  # fmt: skip
+
+
+def columns_of(results: Results) -> tuple[list[str], Array]:
+    """Titles and values, shape (N, columns), of the table of some results."""
+    titles, parts = [TIME], [results.times[:, None]]
+
+    def add(values: Array, names: Sequence[str], quantities: Sequence[str]) -> None:
+        orders = min(values.shape[1], len(quantities))
+        titles.extend(f'{name}.{what}' for what in quantities[:orders] for name in names)
+        parts.append(values[:, :orders].reshape(len(values), -1))
+
+    add(results.motion, results.joint_names, MOTION)
+    add(results.effort, results.joint_names, EFFORT)
+    for wrench in results.wrenches:
+        values = np.asarray(wrench.values)
+        add(values.reshape(len(values), -1, 1), [wrench.link], WRENCH)
+    if results.motors is not None:
+        position, torque, deflection = results.motors
+        add(position, results.motor_names, MOTOR_MOTION)
+        add(torque, results.motor_names, MOTOR_TORQUE)
+        add(deflection, results.joint_names, DEFLECTION[:3])
+    return titles, np.concatenate(parts, axis=1)
+
+
+def metadata_of(results: Results) -> dict[str, str]:
+    """Find what belongs beside the columns of some results; see `parse_metadata`."""
+    lines = {name: str(getattr(results, name)) for name in ('start', 'source', 'base_link')}
+    lines |= {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in results.wrenches}
+    lines |= {f'motor {m}': joint for m, joint in zip(results.motor_names, results.motor_joints)}
+    return {key: value for key, value in lines.items() if value not in ('', '0')}
+
+
+def refuse_not_increasing(samples: Samples, before: float | None) -> None:
+    """Refuse times that do not increase strictly, also from the one before them, if any."""
+    times = samples.times if before is None else np.concatenate([[before], samples.times])
+    if (place := first_true(times[1:] <= times[:-1])) is None:
+        return
+    row = place[0]
+    number = samples.first + row + (before is None)
+    raise FileError(
+        f'{samples.name}: times must increase, but sample {number} at {float(times[row + 1])!r} s '
+        f'comes after {float(times[row])!r} s; sort the samples and leave out repeated ones.'
+    )
+
+
+def _suggestion(wanted: str, titles: Sequence[str]) -> str:
+    if titles and all(re.fullmatch(r'[-+.\deE]*\d[-+.\deE]*', title) for title in titles):
+        return ' These are numbers: the line with the names of the columns is missing.'
+    close = get_close_matches(wanted, titles, n=1)
+    return f' Did you mean {close[0]!r} to be {wanted!r}?' if close else ''

@@ -1,0 +1,244 @@
+"""From samples to results: efforts with their derivatives, and the motors, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.errors import ActuatorError, MotionError
+from hodyn_ros.files.columns import MOTION
+from hodyn_ros.files.derivatives import Completed, How
+from hodyn_ros.files.samples import Array, Results, Samples, join_results, known_orders
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.assignment import Actuators
+    from hodyn_ros.actuators.motors import MotorMotion
+
+_HIGHEST_ORDER = len(MOTION) - 3
+
+_Groups = Sequence[tuple[int, NDArray[np.intp]]]
+"""Rows with as many known orders of the efforts, at least one."""
+
+
+def compute(model: RobotModel, samples: Samples, **options: Any) -> Results:
+    """Efforts along a motion with their derivatives, and what the motors do.
+
+    Parameters
+    ----------
+    model : RobotModel
+    samples : Samples
+        Of all joints of the model, in any order.
+    **options
+        Actuators, orders and so on, see `compute_stream`.
+
+    Returns
+    -------
+    Results
+        NaN where the motion does not determine an order.
+
+    Raises
+    ------
+    JointNameError, MotionError, WrenchError, TrajectoryError, ActuatorError
+        See `compute_stream`.
+    """
+    return join_results(list(compute_stream(model, [samples], **options)))
+
+
+def compute_stream(
+    model: RobotModel,
+    parts: Iterable[Samples],
+    *,
+    actuators: Actuators | None = None,
+    orders: int = 2,
+    derivatives: str = 'auto',
+    interpolation: str = 'spline',
+    rate: float | None = None,
+    estimator: Mapping[str, Any] | None = None,
+    num_threads: int = 1,
+) -> Iterator[Results]:
+    """Efforts along a motion that comes in consecutive parts, as of `iterate_motion`.
+
+    The result does not depend on where the parts begin and end, and memory does not grow with
+    their number. There is one exception: the spline through the samples of a table depends on all
+    of them, so they are gathered first. Each trajectory is a motion of its own.
+
+    Parameters
+    ----------
+    model : RobotModel
+    parts : iterable of Samples
+        Of all joints of the model, in any order.
+    actuators : Actuators, optional
+        Of the same model.
+    orders : int
+        Highest derivative of the efforts that is wanted.
+    derivatives, interpolation, rate, estimator
+        Where the derivatives of the motion come from, see `to_motion`.
+    num_threads : int
+        See `inverse_dynamics`.
+
+    Yields
+    ------
+    Results
+        With the same orders in all parts.
+
+    Raises
+    ------
+    JointNameError
+        If a joint of the model is missing.
+    MotionError
+        If an argument is unusable, or the motion does not determine any effort.
+    WrenchError, TrajectoryError, ActuatorError
+        If a wrench, the waypoints or a torque of a spring cannot be used.
+    """
+    whole = isinstance(orders, (int, np.integer)) and not isinstance(orders, bool)
+    if not whole or not 0 <= orders <= _HIGHEST_ORDER:
+        raise MotionError(
+            f'orders is {orders!r}, expected 0 to {_HIGHEST_ORDER}: the highest derivative of the '
+            'efforts.'
+        )
+    how = How(derivatives, int(orders) + 3, interpolation, rate, dict(estimator or {}))
+    motors = None if actuators is None else _MotorStream(model, actuators)
+    for completed in how.complete(model, parts):
+        results, groups = _with_efforts(model, completed, int(orders) + 1, num_threads)
+        if motors is not None:
+            results = motors.added(completed, results, groups)
+        yield results
+
+
+def _with_efforts(
+    model: RobotModel, completed: Completed, orders: int, num_threads: int
+) -> tuple[Results, _Groups]:
+    """Efforts with so many orders at most, and which rows have how many."""
+    results = completed.results
+    motion, name = results.motion, results.name
+    if motion.shape[1] < 3:
+        raise MotionError(
+            f'{name}: there are {listed(MOTION[: motion.shape[1]])}, but efforts need the '
+            "acceleration too; use derivatives='spline', or 'estimate' for measurements."
+        )
+    E = min(orders, motion.shape[1] - 2)
+    known = np.minimum(known_orders(motion) - 2, E)
+    for wrench, values in completed.wrenches:
+        if values.shape[1] < E:
+            raise MotionError(
+                f'{name}: the wrench on {wrench.link!r} has {values.shape[1]} orders, but {E} are '
+                f'needed for derivative {E - 1} of the efforts; give its derivatives, ask for '
+                f"orders={values.shape[1] - 1}, or use derivatives='spline'."
+            )
+        known = np.minimum(known, known_orders(values))
+    is_measured = results.source == 'measured'
+    if len(known) and known.max() < 1 and not is_measured:
+        raise MotionError(
+            f'{name}: none of the samples has position, velocity and acceleration of all '
+            'joints, which efforts need.'
+        )
+    effort = np.full((len(motion), E, model.n_joints), np.nan)
+    groups = [(e, np.flatnonzero(known == e)) for e in range(1, E + 1) if np.any(known == e)]
+    for e, rows in groups:
+        wrenches = [replace(wrench, values=v[rows, :e]) for wrench, v in completed.wrenches]
+        effort[rows, :e] = inverse_dynamics(
+            model,
+            np.ascontiguousarray(motion[rows, : e + 2]),
+            wrenches or None,
+            num_threads=num_threads,
+        )
+    # Estimates of wrenches have gaps, which no wrench may have.
+    applied = () if is_measured else completed.wrenches
+    wrenches = [replace(wrench, values=values) for wrench, values in applied]
+    return replace(results, effort=effort, wrenches=tuple(wrenches)), groups
+
+
+def refuse_other_robot(actuators: Actuators, model: RobotModel) -> None:
+    """Refuse actuators of other joints."""
+    joints = getattr(getattr(actuators, 'model', None), 'joint_names', ())
+    if joints != model.joint_names:
+        raise ActuatorError(
+            f'The actuators are those of {listed(joints)}, but the model has '
+            f'{listed(model.joint_names)}; make them for this model.'
+        )
+
+
+class _MotorStream:
+    """Motors along consecutive parts of a motion, with the same orders in all of them."""
+
+    def __init__(self, model: RobotModel, actuators: Actuators) -> None:
+        refuse_other_robot(actuators, model)
+        self._actuators = actuators
+        self._orders: int | None = None
+        # The sample before, of the same motion, as arrays with one row; and the deflections there.
+        self._before: tuple[list[Array], Array] | None = None
+
+    def added(self, completed: Completed, results: Results, groups: _Groups) -> Results:
+        """Results with motors."""
+        from hodyn_ros.actuators.motors import MotorMotion, motor_motion
+
+        actuators, N, E = self._actuators, len(results), results.effort.shape[1]
+        before, self._before = (None if completed.begins else self._before), None
+        found: list[tuple[NDArray[np.intp], MotorMotion]] = []
+        # From the highest order on, which says how many orders the motors have.
+        for e, rows in reversed(groups):
+            if not actuators.single.dampers:
+                stiffness = {name: series[rows] for name, series in completed.stiffness.items()}
+                found.append((rows, motor_motion(
+                    actuators, results.motion[rows, : e + 2], results.effort[rows, :e],
+                    stiffness=stiffness, order=None,
+                )))  # fmt: skip
+            elif e == E:
+                steps = np.diff(results.times[rows])
+                is_cut = (np.diff(rows) != 1) | (steps > completed.max_gap)
+                for run in np.split(rows, np.flatnonzero(is_cut) + 1):
+                    found.append((run, self._damped(completed, results, run, before)))
+        if self._orders is None:
+            if found and groups[-1][0] == E:
+                self._orders = found[0][1].position.shape[1]
+            else:
+                is_elastic = actuators.single.is_elastic or actuators.others
+                self._orders = E if is_elastic else E + 2 - bool(actuators.single.dampers)
+        R, m, n = self._orders, len(actuators.motor_names), results.motion.shape[2]
+        shapes = (N, R, m), (N, max(R - 2, 0), m), (N, R, n)
+        whole = MotorMotion(*(np.full(shape, np.nan) for shape in shapes))
+        for rows, part in found:
+            for target, values in zip(whole, part):
+                orders = min(target.shape[1], values.shape[1])
+                target[rows, :orders] = values[:, :orders]
+        joints = tuple(results.joint_names[j] for j in actuators.joint_of_motor.tolist())
+        return replace(
+            results, motors=whole, motor_names=actuators.motor_names, motor_joints=joints
+        )
+
+    def _damped(
+        self, completed: Completed, results: Results, run: NDArray[np.intp],
+        before: tuple[list[Array], Array] | None,
+    ) -> MotorMotion:  # fmt: skip
+        """Motors of joints with dampers, whose deflection goes on from the sample before."""
+        from hodyn_ros.actuators.motors import MotorMotion, motor_motion
+
+        E = results.effort.shape[1]
+        arrays = [results.times, results.motion[:, : E + 2], results.effort]
+        arrays = [array[run] for array in (*arrays, *completed.stiffness.values())]
+        initial = None
+        if before is not None and (
+            run[0] > 0 or arrays[0][0] - before[0][0][0] > completed.max_gap
+        ):
+            before = None
+        if before is not None:
+            arrays = [np.concatenate(pair) for pair in zip(before[0], arrays)]
+            initial = {
+                item.name: float(before[1][item.joint])
+                for _, item, _ in self._actuators.single.dampers
+            }
+        times, motion, efforts, *series = arrays
+        found = motor_motion(
+            self._actuators, motion, efforts, stiffness=dict(zip(completed.stiffness, series)),
+            times=times, initial_deflection=initial, order=None,
+        )  # fmt: skip
+        if run[-1] == len(results) - 1:
+            self._before = [array[-1:] for array in arrays], found.deflection[-1, 0]
+        return found if before is None else MotorMotion(*(array[1:] for array in found))

@@ -1,0 +1,579 @@
+"""From samples as files hold them to motions with all the derivatives that efforts need.
+
+They are given, or come from the spline through all samples, or are estimated from measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.errors import MotionError, TrajectoryError
+from hodyn_ros.files.columns import MOTION
+from hodyn_ros.files.samples import Array, Results, Samples, join_results
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.trajectory.estimator import DerivativeEstimator
+from hodyn_ros.trajectory.planning import Waypoints, plan_motion
+from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+
+if TYPE_CHECKING:
+    from hodyn_ros.dynamics.wrenches import Wrench
+
+DERIVATIVES = ('auto', 'given', 'spline', 'estimate')
+"""Where the derivatives of a motion come from."""
+
+_RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
+_SPLINE_ORDERS = 5  # of the motion of a spline: position to snap
+_MOST_SAMPLES = 20_000_000  # between waypoints; more is a mistake in their times
+_SMALLEST_FORCE = 1.0  # of an oscillation whose derivatives are of interest [N] or [N m]
+_WRENCH_DERIVATIVES = 2
+_TURN = 2.0 * np.pi
+_PART = 10_000  # samples of a part, where the motion comes in one piece
+_FREE = 4  # derivatives that are left open at the ends of a spline
+
+_STRETCH = 8  # steps that are compared together
+_FEWEST_STEPS = 4  # Between a few samples anything may happen.
+# Velocities that are measured lag, are filtered, or are zero below a threshold.
+_SHARE = 0.1
+_NEGLIGIBLE = 0.01  # rad/s or m/s; ten times as much for each further derivative
+# From here on the order below may jump where a motion is put together of pieces; beyond, zeros say
+# that it is constant on each of them.
+_JUMPING = 3
+_LARGEST_ERROR = 8.0  # of positions, in standard deviations of their noise
+
+# Each difference of noise is nearly twice as large as the one before it, sqrt(70 / 20) = 1.87 and
+# less for the second and third; those of a motion that is sampled densely become smaller.
+_NOISY = 1.5
+_NOISE_ORDER = 3
+_LEAST_NOISE = 1.0  # of the third derivative that is worth a word [rad/s^3] or [m/s^3]
+_FEWEST_NOISY = 30  # samples
+_MOST_NAMED = 3
+# Noise that is more than six digits of a position leave out, which is three millionths of it, and
+# that makes a larger jerk than the motion over some time [s].
+_MORE_THAN_DIGITS, _SMALLEST_POSITION = 5e-6, 0.1
+_SMOOTHING = 0.1
+# Units in the last place by which equal steps may differ; share of a step that is worth a word.
+_ROUNDED_BY, _ROUNDED_STEP = 2.0, 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """A motion with its derivatives, NaN where one is not known, and what belongs to it."""
+
+    results: Results
+    """Without efforts, motors and wrenches."""
+    wrenches: tuple[tuple[Wrench, Array], ...]
+    """With values (N, S, 6) at the same times; of estimates some are NaN."""
+    stiffness: Mapping[str, Array]
+    """By the joint, shape (N, S)."""
+    max_gap: float = np.inf
+    """Time between samples beyond which they do not belong to one motion [s]."""
+    begins: bool = False
+    """Whether a motion begins here, which does not go on what came before."""
+
+    def in_parts(self) -> Iterator[Completed]:
+        """Cut it into parts that need little memory for what is computed from them."""
+        whole = self.results
+        for first in range(0, max(1, len(whole)), _PART):
+            rows = slice(first, first + _PART)
+            times, motion, effort = (a[rows] for a in (whole.times, whole.motion, whole.effort))
+            yield replace(
+                self,
+                results=replace(whole, times=times, motion=motion, effort=effort),
+                wrenches=tuple((wrench, values[rows]) for wrench, values in self.wrenches),
+                stiffness={joint: series[rows] for joint, series in self.stiffness.items()},
+                begins=first == 0,
+            )
+
+
+def to_motion(
+    model: RobotModel,
+    samples: Samples,
+    *,
+    derivatives: str = 'auto',
+    orders: int = 5,
+    interpolation: str = 'spline',
+    rate: float | None = None,
+    estimator: Mapping[str, Any] | None = None,
+) -> tuple[Array, Array, tuple[str, ...]]:
+    """Motion in the order of the model, with the derivatives that the samples leave out.
+
+    Parameters
+    ----------
+    model : RobotModel
+        All its joints have to be in the samples; others are left out.
+    samples : Samples
+    derivatives : {'auto', 'given', 'spline', 'estimate'}
+        'given': what there is, no more. 'spline': motion of class C4 through all samples.
+        'estimate': from measured positions, see `DerivativeEstimator`. 'auto': the spline for
+        waypoints, and for samples with positions, velocities and accelerations at most;
+        estimates for measurements; otherwise what is given.
+    orders : int
+        Number of orders wanted, K: position to snap is 5.
+    interpolation : {'spline', 'jtc'}
+        Between waypoints, see `plan_motion`.
+    rate : float, optional
+        At how many samples per second a spline is evaluated [Hz]. By default at the times of the
+        samples; between waypoints at 100 Hz at least, and at the waypoints.
+    estimator : mapping of str to object, optional
+        Parameters of `DerivativeEstimator`.
+
+    Returns
+    -------
+    times : ndarray, shape (N,)
+        Counted from `samples.start` [s].
+    motion : ndarray, shape (N, K, n)
+        [rad/s^k] or [m/s^k]. NaN where an order is not known at a sample; with 'given' K may be
+        less than asked for.
+    remarks : tuple of str
+        What was given, and where the rest comes from.
+
+    Raises
+    ------
+    JointNameError
+        If a joint of the model is missing.
+    MotionError
+        If an argument is unusable, or nothing can be estimated.
+    TrajectoryError
+        If there is no spline through the samples.
+    """
+    how = How(derivatives, orders, interpolation, rate, dict(estimator or {}))
+    found = join_results([part.results for part in how.complete(model, [samples])])
+    return found.times, found.motion, found.remarks
+
+
+@dataclass(frozen=True)
+class How:
+    """Where derivatives come from; see `to_motion`."""
+
+    derivatives: str = 'auto'
+    orders: int = 5
+    interpolation: str = 'spline'
+    rate: float | None = None
+    estimator: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.derivatives not in DERIVATIVES:
+            raise MotionError(
+                f'derivatives is {self.derivatives!r}, expected one of {listed(DERIVATIVES)}.'
+            )
+        whole = isinstance(self.orders, (int, np.integer)) and not isinstance(self.orders, bool)
+        if not whole or not 1 <= self.orders <= len(MOTION):
+            raise MotionError(f'orders is {self.orders!r}, expected 1 to {len(MOTION)}.')
+        if self.rate is not None and not 0.0 < self.rate < np.inf:
+            raise MotionError(f'rate is {self.rate!r}, expected a positive number [Hz].')
+
+    def choose(self, samples: Samples) -> str:
+        """Return 'given', 'spline' or 'estimate' for these samples."""
+        if self.derivatives != 'auto':
+            return self.derivatives
+        if samples.is_waypoints:
+            return 'spline'
+        if samples.is_measured:
+            return 'estimate'
+        # Beyond the acceleration a spline cannot go through what is given.
+        return 'given' if samples.motion.shape[1] > min(3, self.orders - 1) else 'spline'
+
+    def complete(self, model: RobotModel, parts: Iterable[Samples]) -> Iterator[Completed]:
+        """Complete a motion that comes in consecutive parts; each trajectory is one of its own."""
+        stream = iter(parts)
+        first = next(stream, None)
+        if first is None:
+            raise MotionError('There are no samples to compute anything from.')
+        choice = self.choose(first)
+        if choice == 'estimate':
+            yield from self._estimated(model, chain([first], stream), first.name)
+            return
+        if choice == 'spline' and not first.is_waypoints:
+            first, stream = join_results([first, *stream]), iter(())
+        begins = True
+        for samples in chain([first], stream):
+            if choice == 'spline':
+                yield from self._spline(model, samples).in_parts()
+            else:
+                yield self._given(model, samples, begins)
+                begins = samples.is_waypoints
+
+    def _given(self, model: RobotModel, samples: Samples, begins: bool) -> Completed:
+        samples, remarks = _in_model_order(model, samples)
+        refuse_contradictions(model, samples)
+        motion = samples.motion[:, : self.orders]
+        if lacking := MOTION[motion.shape[1] : self.orders]:
+            remarks += (f'Not given, and left out: {listed(lacking)}.',)
+        wrenches = tuple((w, np.asarray(w.values)) for w in samples.wrenches)
+        found = _results(model, samples, samples.times, motion, 'given', remarks)
+        return Completed(found, wrenches, samples.stiffness, begins=begins)
+
+    def _spline(self, model: RobotModel, samples: Samples) -> Completed:
+        samples, remarks = _in_model_order(model, samples)
+        if self.orders > _SPLINE_ORDERS:
+            raise MotionError(
+                f'orders is {self.orders}, but the motion of a spline has {_SPLINE_ORDERS}: '
+                'position to snap.'
+            )
+        given = samples.motion.shape[1]
+        if given > 3:
+            remarks += ('Jerk and more are given, but the spline does not go through them.',)
+        rows = [samples.motion[:, k] if k < given else None for k in range(3)]
+        if not samples.is_waypoints:  # between which the motion is open
+            refuse_contradictions(model, samples)
+            remarks += noise_remarks(samples)
+        given_times = samples.times
+        samples, rounded = even_times(samples)
+        remarks += rounded
+        try:
+            if samples.is_waypoints or self.interpolation != 'spline':
+                waypoints = Waypoints(samples.joint_names, samples.times, *rows)  # type: ignore[arg-type]
+                plan = plan_motion(waypoints, model.joint_names, interpolation=self.interpolation)
+                curve: Any = plan.motion
+                remarks += (*plan.remarks, *plan.warnings)
+            else:
+                curve = _through(samples.times, *rows)
+                names = ', '.join(MOTION[: min(given, 3)])
+                remarks += (
+                    f'The motion is the spline of class C4 through all {len(samples)} samples '
+                    f'({names}).',
+                )
+        except TrajectoryError as error:
+            raise TrajectoryError(f'{samples.name}: {error}') from error
+        times = self._times(samples)
+        shift = given_times[0] - samples.times[0]
+        found = _results(
+            model, samples, given_times if times is samples.times else shift + times,
+            np.ascontiguousarray(curve(times)[:, : self.orders]),
+            'waypoints' if samples.is_waypoints else 'given', remarks,
+            continuous_order=max(-1, min(curve.continuous_derivative - 2, 2)),
+        )  # fmt: skip
+        wrenches = tuple(
+            (w, self._series(samples, np.asarray(w.values), times)) for w in samples.wrenches
+        )
+        stiffness = {
+            name: self._series(samples, series[:, :, None], times)[:, :, 0]
+            for name, series in samples.stiffness.items()
+        }
+        return Completed(found, wrenches, stiffness)
+
+    def _series(self, samples: Samples, values: Array, times: Array) -> Array:
+        """Values (N, S, c) of another kind and their derivatives, at other times."""
+        rows = [values[:, k] if k < values.shape[1] else None for k in range(3)]
+        most = max(self.orders - 2, 1)
+        if values.shape[1] >= most and np.array_equal(times, samples.times):
+            return values[:, :most]
+        return np.ascontiguousarray(_through(samples.times, *rows)(times)[:, :most])
+
+    def _times(self, samples: Samples) -> Array:
+        times = samples.times
+        if self.rate is None and not samples.is_waypoints:
+            return times
+        rate = _RATE if self.rate is None else self.rate
+        duration = float(times[-1] - times[0])
+        if duration * rate > _MOST_SAMPLES:
+            raise MotionError(
+                f'{samples.name}: at {rate:g} Hz the motion of {duration:g} s has more than '
+                f'{_MOST_SAMPLES} samples; choose a lower rate.'
+            )
+        if self.rate is not None:
+            return np.linspace(times[0], times[-1], max(1, round(duration * rate)) + 1)
+        counts = np.maximum(1, np.ceil(np.diff(times) * rate - 1e-9)).astype(int)
+        parts = map(partial(np.linspace, endpoint=False), times[:-1], times[1:], counts.tolist())
+        return np.concatenate([*parts, times[-1:]])
+
+    def _estimated(
+        self, model: RobotModel, parts: Iterable[Samples], name: str
+    ) -> Iterator[Completed]:
+        """Estimate a motion, and wrenches measured at the same times.
+
+        Where one part ends and the next begins makes no difference.
+        """
+        options: dict[str, Any] = {'highest_derivative': max(1, self.orders - 1), **self.estimator}
+        try:
+            joints = DerivativeEstimator(model.n_joints, **options)
+        except TypeError as error:
+            raise MotionError(f'estimator is {dict(self.estimator)!r}: {error}.') from error
+        shared = {key: options[key] for key in ('delay', 'max_gap') if key in options}
+        delay, max_gap = float(options.get('delay', 0.1)), float(options.get('max_gap', 0.1))
+        estimators: list[DerivativeEstimator] = []
+        turns = _Turns(model)
+        known, given, taken, origin = np.zeros(self.orders, dtype=np.int64), 0, 0, 0
+        held: Completed | None = None  # The last one says how it went.
+        for samples in parts:
+            samples, remarks = _in_model_order(model, samples)
+            if samples.stiffness:
+                raise MotionError(
+                    f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
+                    "cannot be combined with an estimated motion; use derivatives='spline'."
+                )
+            if not estimators:
+                origin = samples.start
+                estimators = [joints] + [
+                    DerivativeEstimator(
+                        6, highest_derivative=_WRENCH_DERIVATIVES, smallest_motion=_SMALLEST_FORCE,
+                        **shared,
+                    )
+                    for _ in samples.wrenches
+                ]  # fmt: skip
+            loads = [np.asarray(wrench.values)[:, 0] for wrench in samples.wrenches]
+            stamps = np.rint(1e9 * samples.times).astype(np.int64) + (samples.start - origin)
+            times, (motion, *series) = _estimates(
+                estimators, stamps, [turns.unwound(samples.motion[:, 0]), *loads],
+                [self.orders, *[max(self.orders - 2, 1)] * len(loads)],
+            )  # fmt: skip
+            taken += len(samples)
+            given += len(times)
+            known += np.isfinite(motion[:, :, 0]).sum(axis=0)
+            if not len(times):
+                continue
+            if held is not None:
+                yield held
+            remarks += (
+                'The derivatives are estimated from the measured positions, '
+                f'{delay:g} s behind the measurements; where one is not certain enough it is '
+                'left out (NaN).',
+            )
+            found = _results(
+                model, samples, times, motion, 'measured', remarks, start=origin, delay=delay
+            )
+            held = Completed(found, tuple(zip(samples.wrenches, series)), {}, max_gap)
+        if held is None:
+            raise MotionError(
+                f'{name}: nothing could be estimated; expected at least half a second of '
+                f'measurements, at intervals of less than {max_gap:g} s (max_gap).'
+            )
+        shares = listed(
+            f'{order} at {100.0 * count / given:.3g} %'
+            for order, count in zip(MOTION, known.tolist())
+        )
+        text = f'Of {taken} measurements: {shares} of {given} estimates.'
+        if joints.dropped:
+            text += f' {joints.dropped} came late, twice or with a stamp out of order, and were '
+            text += 'not used.'
+        if joints.gaps:
+            text += f' {joints.gaps} times it started anew behind a gap.'
+        last = replace(held.results, remarks=(*held.results.remarks, text))
+        yield replace(held, results=last)
+
+
+def _estimates(
+    estimators: Sequence[DerivativeEstimator], stamps: NDArray[np.int64],
+    measured: Sequence[Array], orders: Sequence[int],
+) -> tuple[Array, list[Array]]:  # fmt: skip
+    """Times [s] at which the first one estimates something, and (N, orders, n) of each of them."""
+    times: list[int] = []
+    found: list[list[Array]] = [[] for _ in estimators]
+    for i, stamp in enumerate(stamps.tolist()):
+        estimates = [one.update(stamp, values[i]) for one, values in zip(estimators, measured)]
+        if estimates[0] is None:
+            continue
+        times.append(estimates[0].time)
+        for rows, values, K, estimate in zip(found, measured, orders, estimates):
+            padded = np.full((K, values.shape[1]), np.nan)
+            if estimate is not None:
+                padded[: len(estimate.motion)] = estimate.motion[:K]
+            rows.append(padded)
+    shapes = [(len(times), K, values.shape[1]) for K, values in zip(orders, measured)]
+    return 1e-9 * np.array(times, dtype=np.float64), [
+        np.array(rows).reshape(shape) for rows, shape in zip(found, shapes)
+    ]
+
+
+class _Turns:
+    """Turns after which encoders of continuous joints start anew, from part to part."""
+
+    def __init__(self, model: RobotModel) -> None:
+        self._which = np.array([kind == 'continuous' for kind in model.joint_types])
+        self._last: Array | None = None
+        self._offset = np.zeros(int(self._which.sum()))
+
+    def unwound(self, positions: Array) -> Array:
+        """Positions (N, n) without them."""
+        if not self._which.any() or not len(positions):
+            return positions
+        before = positions[:1] if self._last is None else self._last
+        raw = np.concatenate([before, positions])[:, self._which]
+        turns = np.cumsum(np.round(np.diff(raw, axis=0) / _TURN), axis=0)
+        result = positions.copy()
+        result[:, self._which] += _TURN * (self._offset - turns)
+        self._last, self._offset = positions[-1:].copy(), self._offset - turns[-1]
+        return result
+
+
+def _in_model_order(model: RobotModel, samples: Samples) -> tuple[Samples, tuple[str, ...]]:
+    """Choose the joints of a model, with a remark on others if there are any."""
+    ordered, unused = samples.in_order(model.joint_names)
+    if not unused:
+        return ordered, ()
+    return ordered, (f'Left out, since the model does not have them: {listed(unused)}.',)
+
+
+def _results(
+    model: RobotModel, samples: Samples, times: Array, motion: Array, source: str,
+    remarks: tuple[str, ...], **more: Any,
+) -> Results:  # fmt: skip
+    return Results(
+        model.joint_names, times, motion, np.empty((len(times), 0, model.n_joints)),
+        name=samples.name, source=source, base_link=model.base_link, remarks=remarks,
+        **{'start': samples.start, **more},
+    )  # fmt: skip
+
+
+def _through(
+    times: Array, values: Array | None, rates: Array | None, accelerations: Array | None
+) -> MotionSpline:
+    """Spline through samples that may begin and end anywhere in a motion."""
+    assert values is not None
+    free = np.full((_FREE, values.shape[1]), np.nan)
+    return fit_spline(times, values, rates, accelerations, start=free, end=free)
+
+
+def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
+    """Refuse samples whose derivatives are not those of their positions.
+
+    By the mean value theorem, the mean slope over a stretch of time lies between the smallest and
+    the largest derivative in it. What may happen between samples, beside the stretch, and by
+    noise, rounding and uneven times is allowed for, so that a motion may be sampled coarsely.
+    """
+    times, motion = samples.times, samples.motion
+    if not (np.diff(times) > 0.0).all():  # measurements come late or twice
+        times, rows = np.unique(times, return_index=True)
+        motion = motion[rows]
+    turns = [kind == 'continuous' for kind in model.joint_types]
+    if any(turns):  # encoders start anew after one
+        motion = motion.copy()
+        motion[:, 0] = np.where(turns, np.unwrap(motion[:, 0], axis=0), motion[:, 0])
+    steps = min(_STRETCH, (len(times) - 1) // _FEWEST_STEPS)
+    if steps < 1 or motion.shape[1] < 2:
+        return
+    edges = np.arange(0, len(times), steps)
+    duration, step = np.diff(times[edges])[:, None], np.diff(times)
+    slopes = np.diff(motion[edges, :-1], axis=0) / duration[:, :, None]
+    lowest = _beside(np.minimum, motion[:, 1:], edges)
+    highest = _beside(np.maximum, motion[:, 1:], edges)
+    share = _SHARE * np.fmax.reduce(np.maximum(-lowest, highest), axis=0)
+    share = np.fmax(share, _NEGLIGIBLE * 10.0 ** np.arange(len(share))[:, None])
+    outside = np.maximum(lowest - slopes, slopes - highest) - share
+    # What may happen between samples is looked at where it decides.
+    for k in (1 + np.flatnonzero((outside > 0.0).any(axis=(0, 2)))).tolist():
+        lower, given = motion[:, k - 1], motion[:, k]
+        slope, low, high = slopes[:, k - 1], lowest[:, k - 1], highest[:, k - 1]
+        lasting = duration
+        if k >= _JUMPING:  # of which a stretch may have some
+            if steps < _STRETCH:
+                continue
+            single = (np.diff(lower, axis=0) / step[:, None])[: edges[-1]]
+            slope = np.median(single.reshape(len(slope), steps, -1), axis=1)
+            lasting = duration / steps
+        uneven = np.maximum.reduceat(np.abs(step - np.median(step)), edges[:-1])[:, None]
+        error = _error_of(lower) + 2.0 * uneven * np.maximum(np.abs(low), np.abs(high))
+        between = _beside(np.maximum, np.abs(np.diff(given, axis=0)), edges)
+        excess = np.maximum(low - slope, slope - high) - between - error / lasting - share[k - 1]
+        if k > _JUMPING:
+            excess[(low == 0.0) & (high == 0.0)] = 0.0
+        if not (excess > 0.0).any():
+            continue
+        stretch, joint = np.unravel_index(np.nanargmax(excess), excess.shape)
+        i = int(edges[stretch] + steps // 2)
+        unit = 'm' if model.joint_types[int(joint)] == 'prismatic' else 'rad'
+        unit += '/s' if k == 1 else f'/s^{k}'
+        zeros = '' if given[:, joint].any() else ' It is nothing but zeros.'
+        raise MotionError(
+            f'{samples.name}: the {MOTION[k]} of {model.joint_names[int(joint)]} is given as '
+            f'{given[i, joint]:.4g} {unit} at {times[i]:.4f} s, but its {MOTION[k - 1]} '
+            f'changes by {slope[stretch, joint]:.4g} {unit} there.{zeros} Correct the times or '
+            'the columns, or leave the derivatives out; --derivatives estimate uses the positions '
+            'alone. Waypoints, between which the motion is open, belong into a trajectory (.yaml).'
+        )
+
+
+def _beside(extreme: np.ufunc, values: Array, edges: NDArray[np.intp]) -> Array:
+    """Smallest or largest value of each stretch and the ones beside it."""
+    found = extreme.reduceat(values, edges[:-1], axis=0)
+    padded = np.concatenate([found[:1], found, found[-1:]])
+    result: Array = extreme(extreme(padded[:-2], padded[1:-1]), padded[2:])
+    return result
+
+
+def _error_of(values: Array) -> Array:
+    """Bound the error of a difference of two samples, of each column: noise and rounding."""
+    step = np.abs(np.diff(values, axis=0))
+    rounding = np.where(step > 0.0, step, np.inf).min(axis=0)
+    fourth = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
+    noise = np.median(fourth, axis=0) / (0.6745 * np.sqrt(70.0))
+    rounding = np.where(np.isfinite(rounding), rounding, 0.0)
+    return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise, dtype=np.float64)
+
+
+def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:
+    """Undo the rounding of times that count from long ago, for a spline through the samples.
+
+    Times are counted from the first if the steps are equal but for the rounding of the last time;
+    else a remark says so, where the rounding is no small part of them.
+    """
+    times = samples.times
+    if len(times) < 3 or samples.is_waypoints:
+        return samples, ()
+    since, rounding = times - times[0], float(np.spacing(np.abs(times).max()))
+    even = np.linspace(0.0, since[-1], len(times))
+    if np.abs(since - even).max() <= _ROUNDED_BY * rounding:
+        return replace(samples, times=even), ()
+    if rounding <= _ROUNDED_STEP * np.median(np.diff(times)):
+        return samples, ()
+    return samples, (
+        f'Times of {times[-1]:.3g} s are rounded to {rounding:.2g} s, and the derivatives follow '
+        'that; subtract the first time from all of them before they are written.',
+    )
+
+
+def noise_remarks(samples: Samples) -> tuple[str, ...]:
+    """Say that samples look measured, or nothing: what is exact for them follows their noise."""
+    for k in range(min(samples.motion.shape[1], _NOISE_ORDER)):
+        noise = _noise(samples.times, samples.motion[:, k], _NOISE_ORDER - k)
+        if (joints := np.flatnonzero(noise > _LEAST_NOISE)).size:
+            names = listed(samples.joint_names[j] for j in joints[:_MOST_NAMED].tolist())
+            names += f' and {len(joints) - _MOST_NAMED} more' * (len(joints) > _MOST_NAMED)
+            return (
+                f'The {MOTION[k]} of {names} looks measured: its noise alone makes a jerk of '
+                f'about {noise.max():.3g} rad/s^3 or m/s^3, and torque rates to match. For '
+                'measurements, --derivatives estimate (retime: with --uniform) finds the motion '
+                'behind the noise.',
+            )
+    return ()
+
+
+def is_measurement(samples: Samples) -> bool:
+    """Whether samples are measurements, said or recognised: more noise than six digits leave."""
+    if samples.is_measured or samples.is_waypoints or len(samples) < 2:
+        return samples.is_measured
+    times, positions = samples.times, samples.motion[:, 0]
+    noise, step = _noise(times, positions, _NOISE_ORDER), float(np.median(np.diff(times)))
+    stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))
+    jerk = np.abs(np.diff(positions[::stride], _NOISE_ORDER, axis=0)).max(axis=0, initial=0.0)
+    jerk /= (stride * step) ** _NOISE_ORDER
+    error = noise * step**_NOISE_ORDER / np.sqrt(20.0)
+    size = np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
+    is_noise = (noise > np.maximum(jerk, _LEAST_NOISE)) & (error > _MORE_THAN_DIGITS * size)
+    return bool(is_noise.any())
+
+
+def _noise(times: Array, values: Array, order: int) -> Array:
+    """Size of the differences of an order that are noise, of each column; 0 if they are not."""
+    result = np.zeros(values.shape[1])
+    if len(values) < _FEWEST_NOISY + order + 1:
+        return result
+    quotients: list[NDArray[np.float64]] = [values]
+    for p in range(1, order + 2):
+        quotients.append(p * np.diff(quotients[-1], axis=0) / (times[p:] - times[:-p])[:, None])
+    moves = quotients[-1] != 0.0  # a joint at rest has no noise, if it is rounded
+    step = np.median(np.diff(times))
+    for j in np.flatnonzero(np.count_nonzero(moves, axis=0) >= _FEWEST_NOISY).tolist():
+        last = np.median(np.abs(quotients[-1][moves[:, j], j]))
+        before = np.median(np.abs(quotients[-2][1:][moves[:, j], j]))
+        if last * step > _NOISY * before:
+            result[j] = before
+    return result

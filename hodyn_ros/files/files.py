@@ -1,0 +1,418 @@
+"""Reading motions from files and writing results to them; the suffix says which format."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, Union
+
+import numpy as np
+
+from hodyn_ros.errors import FileError, HodynError, JointNameError
+from hodyn_ros.files.bags import STORAGES, BagWriter, read_bag
+from hodyn_ros.files.columns import (
+    columns_of,
+    find_columns,
+    metadata_of,
+    parse_metadata,
+    refuse_not_increasing,
+)
+from hodyn_ros.files.samples import Results, Samples, join_results, times_from
+from hodyn_ros.files.tables import (
+    CsvTable,
+    CsvWriter,
+    NpzTable,
+    NpzWriter,
+    ParquetTable,
+    ParquetWriter,
+    Table,
+)
+from hodyn_ros.files.yaml_trajectory import YamlWriter, read_yaml
+from hodyn_ros.names import listed
+
+PathLike = Union[str, 'os.PathLike[str]']
+Item = TypeVar('Item')
+
+CHUNK = 10_000
+"""Samples that are in memory at a time."""
+
+BAGS = ('.mcap', '.db3')
+YAML = ('.yaml', '.yml')
+SUFFIXES = ('.csv', '.npz', '.parquet', *YAML, *BAGS)
+
+
+def read_motion(path: PathLike, **options: Any) -> Samples:
+    """All samples of a motion in a file.
+
+    Parameters
+    ----------
+    path : path-like
+        A table (.csv, .npz, .parquet), a trajectory (.yaml, .yml), a storage file of a bag (.mcap,
+        .db3) or the folder of a bag.
+    **options
+        Topic, joint names and so on, see `iterate_motion`.
+
+    Returns
+    -------
+    Samples
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read or does not hold a motion; the message says where.
+    JointNameError
+        If a joint is missing.
+    """
+    parts = list(iterate_motion(path, **{'chunk': 10 * CHUNK, **options}))
+    if len(parts) > 1 and any(part.is_waypoints for part in parts):
+        raise FileError(
+            f'{path} holds {len(parts)} trajectories; choose one with index=0 to '
+            f'index={len(parts) - 1}, or go through them with iterate_motion.'
+        )
+    return join_results(parts)
+
+
+def iterate_motion(
+    path: PathLike,
+    *,
+    chunk: int = CHUNK,
+    topic: str | None = None,
+    joint_names: Sequence[str] | None = None,
+    index: int | None = None,
+    expressed_in: str | None = None,
+    acting: str | None = None,
+) -> Iterator[Samples]:
+    """Read a motion in consecutive parts; memory does not grow with the file.
+
+    Only YAML is read as a whole. The trajectories of a topic come one by one.
+
+    Parameters
+    ----------
+    path : path-like
+        See `read_motion`.
+    chunk : int
+        Largest number of samples of a part.
+    topic : str, optional
+        Of a bag; needed if several hold a motion. sensor_msgs/JointState, hodyn_msgs/JointMotion
+        and trajectory_msgs/JointTrajectory are read.
+    joint_names : sequence of str, optional
+        Joints to read, in this order; by default all of the file.
+    index : int, optional
+        Which of the trajectories of a topic, from 0.
+    expressed_in, acting : str, optional
+        Of all wrenches, see `Wrench`; by default as the file says, or 'body' and
+        'on_environment'.
+
+    Yields
+    ------
+    Samples
+
+    Raises
+    ------
+    FileError, JointNameError
+        See `read_motion`; on the way for what is wrong later in the file.
+    """
+    if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
+        raise FileError(f'chunk is {chunk!r}, expected a number of samples, at least 1.')
+    if isinstance(joint_names, str):
+        raise FileError(f'joint_names is {joint_names!r}, expected a list of names.')
+    file = Path(path)
+    is_bag = file.is_dir() or file.suffix.lower() in BAGS
+    if is_bag:
+        parts = read_bag(file, int(chunk), topic, joint_names, index)
+    else:
+        if topic is not None:
+            raise FileError(f'{path} is no bag and has no topics; leave topic out.')
+        if index not in (None, 0):
+            raise FileError('index is for the trajectories of a bag; leave it out.')
+        parts = _samples(file, int(chunk), joint_names, expressed_in, acting)
+    before: float | None = None
+    empty = True
+    for samples in guarded(parts, file):
+        empty = False
+        # Measurements may come late, and each trajectory of a bag has times of its own.
+        if not samples.is_measured:
+            before = None if is_bag and samples.is_waypoints else before
+            refuse_not_increasing(samples, before)
+            before = float(samples.times[-1])
+        yield samples if joint_names is None else samples.in_order(joint_names)[0]
+    if empty:
+        raise FileError(f'{path} holds no samples.')
+
+
+def _samples(
+    path: Path,
+    chunk: int,
+    joint_names: Sequence[str] | None,
+    expressed_in: str | None,
+    acting: str | None,
+) -> Iterator[Samples]:
+    if path.suffix.lower() in YAML:
+        yield read_yaml(path)
+        return
+    table = _table(path, joint_names)
+    columns = find_columns(table.titles, str(path))
+    metadata = parse_metadata(table.lines, str(path), expressed_in, acting)
+    first = 0
+    for values in table.blocks(columns.columns, chunk):
+        yield columns.samples(values, metadata, first)
+        first += len(values)
+
+
+def _table(path: Path, joint_names: Sequence[str] | None = None) -> Table:
+    suffix = path.suffix.lower()
+    if suffix == '.npz':
+        return NpzTable(path, joint_names)
+    if suffix in ('.csv', '.parquet'):
+        return CsvTable(path) if suffix == '.csv' else ParquetTable(path)
+    raise FileError(
+        f'{path}: the suffix {suffix!r} is unknown, expected one of {listed(SUFFIXES)}, or the '
+        'folder of a bag.'
+    )
+
+
+def read_results(path: PathLike) -> Results:
+    """Results that were written to a table.
+
+    Parameters
+    ----------
+    path : path-like
+        .csv, .npz or .parquet.
+
+    Returns
+    -------
+    Results
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read or holds no efforts.
+    """
+    file = Path(path)
+    if file.suffix.lower() in (*YAML, *BAGS) or file.is_dir():
+        raise FileError(f'{file}: results are read from .csv, .npz and .parquet.')
+
+    def parts() -> Iterator[Results]:
+        table = _table(file)
+        columns = find_columns(table.titles, str(file))
+        metadata, first = parse_metadata(table.lines, str(file)), 0
+        for values in table.blocks(columns.columns, 10 * CHUNK):
+            yield columns.results(values, metadata, first)
+            first += len(values)
+
+    found = list(guarded(parts(), file))
+    if not found:
+        raise FileError(f'{file} holds no samples.')
+    return join_results(found)
+
+
+def write_results(path: PathLike, results: Results, *, storage: str = 'mcap') -> None:
+    """Write results to a file; see `ResultsWriter`."""
+    with ResultsWriter(path, storage=storage) as writer:
+        writer.write(results)
+
+
+class ResultsWriter:
+    """Writes results part by part. The file appears when it is complete, or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        .csv, .npz or .parquet for a table, .yaml or .yml for a trajectory, .mcap or .db3 for a
+        storage file of a bag, no suffix for the folder of a bag. A file that exists is replaced, a
+        folder is not.
+    storage : {'mcap', 'sqlite3'}
+        Of the folder of a bag.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written, or the suffix is unknown.
+
+    Examples
+    --------
+    >>> from hodyn_ros.files import ResultsWriter, compute_stream, iterate_motion
+    >>> def convert(model, source, target):
+    ...     with ResultsWriter(target) as writer:
+    ...         for results in compute_stream(model, iterate_motion(source)):
+    ...             writer.write(results)
+    """
+
+    def __init__(self, path: PathLike, *, storage: str = 'mcap') -> None:
+        self._path = Path(path)
+        suffix = self._path.suffix.lower()
+        if suffix not in (*SUFFIXES, ''):
+            raise FileError(
+                f'{path}: the suffix {suffix!r} is unknown, expected one of {listed(SUFFIXES)}, '
+                'or none for the folder of a bag.'
+            )
+        if self._path.is_dir():
+            raise FileError(f'{path} is a folder that exists already; give another name.')
+        self._is_bag = suffix in (*BAGS, '')
+        self._first: Results | None = None
+        self._last = -np.inf
+        self._replacement = Replacement(self._path)
+        self._meanwhile = self._replacement.path
+        if suffix in BAGS:  # of a bag of its own only the storage file is kept
+            self._meanwhile = self._meanwhile.with_name(f'{self._path.stem}_bag')
+        try:
+            with writing(self._path, self._meanwhile):
+                self._writer = self._made(suffix, storage)
+        except BaseException:
+            self._replacement.discard()
+            raise
+
+    def _made(self, suffix: str, storage: str) -> NpzWriter | YamlWriter | BagWriter | _RowsWriter:
+        path = self._meanwhile
+        if suffix in ('.csv', '.parquet'):
+            return _RowsWriter(path, CsvWriter if suffix == '.csv' else ParquetWriter)
+        if not self._is_bag:
+            return NpzWriter(path) if suffix == '.npz' else YamlWriter(path)
+        storages = {ending: name for name, ending in STORAGES.items()}
+        writer = BagWriter(path, storages.get(suffix, storage))
+        if suffix:
+            self._replacement.path = writer.storage_file
+        return writer
+
+    def write(self, results: Results) -> None:
+        """Append the next part of a motion, of the same joints and with the same orders."""
+        first = results if self._first is None else self._first
+        self._first = first
+        if results.joint_names != first.joint_names or results.motor_names != first.motor_names:
+            raise FileError(
+                f'{self._path}: results of {listed(results.joint_names)} come after those of '
+                f'{listed(first.joint_names)}; expected the same joints and motors in all parts.'
+            )
+        if len(results) and not self._is_bag:
+            times = times_from(results, first.start)
+            if times[0] <= self._last:
+                raise FileError(
+                    f'{self._path}: results from {times[0]:g} s on come after others until '
+                    f'{self._last:g} s, but times in a table increase; write motions that overlap '
+                    'to files of their own, or to a bag.'
+                )
+            self._last = float(times[-1])
+            results = replace(results, times=times, start=first.start)
+        with writing(self._path, self._meanwhile):
+            self._writer.write(results)
+
+    def close(self) -> None:
+        """Finish the file and put it in its place."""
+        try:
+            if self._first is None:
+                raise FileError(f'{self._path}: there are no results to write.')
+            with writing(self._path, self._meanwhile):
+                self._writer.close()
+                self._replacement.finish()
+        finally:
+            self._replacement.discard()
+
+    def __enter__(self) -> ResultsWriter:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+            return
+        try:
+            self._writer.close()
+        except Exception:
+            pass  # It is thrown away anyway.
+        finally:
+            self._replacement.discard()
+
+
+class _RowsWriter:
+    """Results as the rows of a table."""
+
+    def __init__(self, path: Path, make: type[CsvWriter] | type[ParquetWriter]) -> None:
+        self._path, self._make = path, make
+        self._titles: list[str] = []
+        self._writer: CsvWriter | ParquetWriter | None = None
+
+    def write(self, results: Results) -> None:
+        titles, values = columns_of(results)
+        if self._writer is None:
+            self._titles = titles
+            self._writer = self._make(self._path, titles, metadata_of(results))
+        if titles != self._titles:
+            missing = [title for title in self._titles if title not in titles]
+            more = [title for title in titles if title not in self._titles]
+            raise FileError(
+                f'{self._path}: a part of the results lacks {listed(missing)} and adds '
+                f'{listed(more)}; expected the same columns in all parts.'
+            )
+        self._writer.write(values)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class Replacement:
+    """A file or folder under construction, which takes its place only when it is complete."""
+
+    def __init__(self, path: Path) -> None:
+        self._target = path
+        with writing(path):
+            if not path.parent.is_dir():
+                raise FileError(f'{path} cannot be written: there is no folder {path.parent}.')
+            self.folder = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
+        self.path = self.folder / path.name
+        """Where it is written meanwhile."""
+
+    def finish(self) -> None:
+        """Put it in its place, replacing a file that is there."""
+        with writing(self._target):
+            os.replace(self.path, self._target)
+        self.discard()
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
+    """Iterate over what is read from a file, with all errors of parsers as `FileError`."""
+    try:
+        yield from items
+    except (FileError, JointNameError):
+        raise
+    except HodynError as error:
+        text = str(error)
+        raise FileError(text if str(path) in text else f'{path}: {text}') from error
+    except FileNotFoundError as error:
+        raise FileError(f'{path} does not exist; give an existing file.') from error
+    except (IsADirectoryError, PermissionError) as error:
+        raise FileError(f'{path} cannot be opened: {error.strerror}.') from error
+    except Exception as error:
+        reason = str(error).strip().partition('\n')[0][:300].rstrip('.')
+        if isinstance(error, MemoryError):
+            reason = 'it claims to hold more than fits into memory'
+        what = path.suffix[1:].upper() if path.suffix.lower() not in ('', *BAGS) else 'a bag'
+        raise FileError(
+            f'{path} cannot be read as {what}: {reason or type(error).__name__}. It may be '
+            'damaged or cut off, or have the wrong suffix.'
+        ) from error
+
+
+@contextmanager
+def writing(path: Path, meanwhile: Path | None = None) -> Iterator[None]:
+    """Turn whatever goes wrong inside into a `FileError` that names the file.
+
+    It says where the file is going to be, not where it is meanwhile.
+    """
+    try:
+        yield
+    except FileError as error:
+        raise FileError(str(error).replace(str(meanwhile or path), str(path))) from error
+    except HodynError:
+        raise
+    except Exception as error:
+        reason = (error.strerror or error) if isinstance(error, OSError) else error
+        raise FileError(f'{path} cannot be written: {str(reason).rstrip(".")}.') from error

@@ -1,0 +1,301 @@
+"""Messages in bags: their definitions, without a ROS installation, and many of them at a time.
+
+Along a recording only stamps and numbers change, so that those of all messages that look the same
+are taken out of their bytes at once. Source: OMG, DDS Interoperability Wire Protocol (plain CDR).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.errors import FileError, MessageError
+from hodyn_ros.files.samples import Array
+from hodyn_ros.names import listed
+from hodyn_ros.resources import optional_import_module, share_file
+
+HODYN_MESSAGES = ('JointEffort', 'JointMotion', 'MotorReference')
+"""Messages of hodyn_msgs that bags are written with; none of them holds another one of them."""
+
+# Fields that another version may lack, and those that nothing is read from.
+_OPTIONAL = (
+    *('velocity', 'acceleration', 'jerk', 'snap'),
+    *('points[].velocities', 'points[].accelerations'),
+)
+_UNUSED = ('effort', 'points[].effort', 'header.frame_id')
+
+_NAME = re.compile('[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*')
+
+_ENCAPSULATION = 4  # bytes before the content, from which alignment counts
+_STAMP = slice(_ENCAPSULATION, _ENCAPSULATION + 8)
+_MOST_LAYOUTS = 32  # in a batch that are looked for together
+_SECOND = 1_000_000_000
+
+Fields = dict[str, str]
+"""Type of each field, as in a definition, by its path: `points[].positions` is `float64[]`."""
+
+
+def rosbags(module: str, path: Path) -> Any:
+    """Import a module of rosbags, which is not always installed."""
+    need = f'{path}: files of this kind need rosbags'
+    return optional_import_module(f'rosbags.{module}', need, 'bags', FileError)
+
+
+def definition(name: str) -> str:
+    """Text of a message definition of hodyn_msgs, such as that of 'JointEffort'."""
+    return share_file(f'hodyn_msgs/msg/{name}.msg').read_text(encoding='utf-8')
+
+
+@cache
+def typestore() -> Any:
+    """Definitions that rosbags knows, with those of hodyn_msgs."""
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name in HODYN_MESSAGES:
+        store.register(get_types_from_msg(definition(name), f'hodyn_msgs/msg/{name}'))
+    return store
+
+
+def fields_of(types: Any, kind: str, prefix: str = '') -> Fields:
+    """Fields of a type with those of the types in it, in the order of their bytes."""
+    found: Fields = {}
+    for name, (node, what) in types[kind][1]:
+        array = ''
+        if node.name in ('ARRAY', 'SEQUENCE'):
+            array = f'[{what[1]}]' if node.name == 'ARRAY' else '[]'
+            node, what = what[0]
+        if node.name == 'NAME':
+            found |= fields_of(types, str(what), f'{prefix}{name}{array}.')
+        else:
+            found[f'{prefix}{name}'] = f'{what[0]}{array}'
+    return found
+
+
+def deserializer(path: Path, reader: Any, connection: Any) -> Callable[[bytes], Any] | None:
+    """Find what reads the messages of a connection, if they are of another version of their type.
+
+    None: the definitions agree, or the bag says nothing about its own. A field that is needed and
+    not there or something else is refused, and so are different definitions in a split bag.
+    """
+    store, topic, kind = typestore(), connection.topic, connection.msgtype
+    where = f'{path}, topic {topic}: the messages are of another version of {kind}'
+    if connection.msgdef.format.name != 'MSG':
+        digest, expected = str(connection.digest or ''), store.hash_rihs01(kind)
+        if digest.startswith('RIHS01_') and digest != expected:
+            raise FileError(
+                f'{where}, with the hash {digest}, expected {expected}, and the bag does not hold '
+                'its definition. Record or convert it again with the definitions in the bag.'
+            )
+        return None
+    # The library shows one definition for all files of a folder.
+    texts = {connection.msgdef.data} | {
+        other.msgdef.data
+        for storage in getattr(reader.storage, 'storages', ())
+        for other in storage.connections
+        if (other.topic, other.msgtype, other.msgdef.format.name) == (topic, kind, 'MSG')
+    }
+    try:
+        versions = [_definitions(path, text, kind, store) for text in texts]
+        fields = [fields_of(types, kind) for types in versions]
+    except Exception as error:
+        raise FileError(
+            f'{path}, topic {topic}: the definition of {kind} in the bag cannot be read: {error}'
+        ) from error
+    known = fields_of(store.fielddefs, kind)
+    if all(list(found.items()) == list(known.items()) for found in fields):
+        return None
+    if len(versions) > 1:
+        raise FileError(
+            f'{path}, topic {topic}: the files of the bag hold several versions of {kind}. Give '
+            'its storage files one by one.'
+        )
+    for field, want in known.items():
+        have = fields[0].get(field)
+        if field in _UNUSED or (field in _OPTIONAL and have is None):
+            continue
+        if have is None:
+            raise FileError(f'{where}: it lacks the field {field} among {listed(fields[0])}.')
+        if not _fits(have, want):
+            raise FileError(f'{where}: the field {field} is {have}, expected {want}.')
+    typesys = rosbags('typesys', path)
+    own = typesys.get_typestore(typesys.Stores.EMPTY)
+    own.register(versions[0])
+    return lambda data: own.deserialize_cdr(data, kind)
+
+
+def _fits(have: str, want: str) -> bool:
+    """Whether values of one type can be used for those of another one."""
+    if want.endswith('[]'):
+        element, _, size = have.partition('[')
+        return bool(size) and (element == want[:-2] or {element, want} == {'float32', 'float64[]'})
+    return have == want or ('int' in have and 'int' in want and '[' not in have)
+
+
+def _definitions(path: Path, text: str, kind: str, store: Any) -> dict[str, Any]:
+    """Types that the definition of a type in a bag consists of, as rosbags has them."""
+    types = rosbags('typesys', path).get_types_from_msg(text.replace('\r\n', '\n'), kind)
+    # What it leaves out is a type that everybody knows. Constants are not sent.
+    found: dict[str, Any] = {}
+    waiting = [kind]
+    while waiting:
+        name = waiting.pop()
+        fields = list((types if name in types else store.fielddefs)[name][1])
+        found[name] = [], fields
+        for word in (name, *(field for field, _ in fields)):
+            if not _NAME.fullmatch(word):  # the library executes source code with the names
+                raise ValueError(f'{word!r} is no name')
+        for _, (node, what) in fields:
+            if node.name in ('ARRAY', 'SEQUENCE'):
+                node, what = what[0]
+            if node.name == 'NAME' and str(what) not in found:
+                waiting.append(str(what))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedMessages:
+    """Messages of the same layout out of a batch."""
+
+    rows: NDArray[np.intp]
+    """Which of the batch they are, (N,)."""
+    names: dict[str, tuple[str, ...]]
+    stamps: NDArray[np.int64]
+    """Stamps of the headers, shape (N,) [ns]."""
+    values: dict[str, Array]
+    """Shape (N, number of elements)."""
+
+
+def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessages]:
+    """Take messages apart that are a header, names and arrays; one group for each layout.
+
+    They are serialized messages of a type that `typestore` knows, or objects, where they are of
+    another version; `first` messages came before them. A message that is cut off or in another
+    encoding raises `MessageError`.
+    """
+    fields = fields_of(typestore().fielddefs, kind)
+    results: list[DecodedMessages] = []
+    for row, message in enumerate(batch):
+        if isinstance(message, bytes):
+            continue
+        found = {name: getattr(message, name, ()) for name in fields if '.' not in name}
+        stamp = _SECOND * int(message.header.stamp.sec) + int(message.header.stamp.nanosec)
+        results.append(DecodedMessages(
+            np.array([row]),
+            {name: tuple(found[name]) for name, what in fields.items() if what == 'string[]'},
+            np.array([stamp], dtype=np.int64),
+            {name: np.array(found[name], dtype=np.float64)[None]
+             for name, what in fields.items() if what == 'float64[]' and name not in _UNUSED},
+        ))  # fmt: skip
+    lengths = np.array([len(data) if isinstance(data, bytes) else 0 for data in batch])
+    rest = np.array([i for i, data in enumerate(batch) if isinstance(data, bytes)], dtype=np.intp)
+    while len(rest):
+        head = int(rest[0])
+        try:
+            names, places, varies = _layout(batch[head], fields)
+        except ValueError as error:
+            raise MessageError(f'message {first + head} is damaged: {error}') from error
+        same = rest[lengths[rest] == lengths[head]]
+        if len(results) >= _MOST_LAYOUTS:
+            same = rest[:1]  # Every message another one: go through them once, not often.
+        data = np.frombuffer(b''.join([batch[i] for i in same.tolist()]), dtype=np.uint8)
+        data = data.reshape(len(same), -1)
+        constant = np.flatnonzero(~varies)
+        alike = (data[:, constant] == data[0, constant]).all(axis=1)
+        rows, data = same[alike], data if alike.all() else data[alike]
+        rest = np.setdiff1d(rest, rows, assume_unique=True)
+        order = '<' if batch[head][1] else '>'
+        # Nanoseconds are unsigned, but never that large.
+        stamps = np.ascontiguousarray(data[:, _STAMP]).view(order + 'i4').astype(np.int64)
+        values = {
+            name: np.ascontiguousarray(data[:, place : place + 8 * count])
+            .view(order + 'f8')
+            .astype(np.float64)
+            .reshape(len(data), count)
+            for name, (place, count) in places.items()
+        }
+        results.append(DecodedMessages(rows, names, stamps @ (_SECOND, 1), values))
+    return results
+
+
+def encode(
+    kind: str, stamps: NDArray[np.int64], frame_id: str, fields: dict[str, Any]
+) -> list[bytes]:
+    """Serialize messages of the same layout, with stamps (N,) [ns].
+
+    Fields are names, arrays of shape (N, elements), or numbers that are the same in all messages;
+    arrays that are left out are empty.
+    """
+    store = typestore()
+    content: dict[str, Any] = {}
+    for name, _ in store.fielddefs[kind][1]:
+        item = fields.get(name, np.empty(0))
+        content[name] = list(item) if isinstance(item, tuple) else item
+        if isinstance(item, np.ndarray) and name in fields:
+            content[name] = item[0]
+    time = store.types['builtin_interfaces/msg/Time'](sec=0, nanosec=0)
+    content['header'] = store.types['std_msgs/msg/Header'](stamp=time, frame_id=frame_id)
+    template = bytes(store.serialize_cdr(store.types[kind](**content), kind))
+    _, places, _ = _layout(template, fields_of(store.fielddefs, kind))
+    data = np.empty((len(stamps), len(template)), dtype=np.uint8)
+    data[:] = np.frombuffer(template, dtype=np.uint8)
+    data[:, _STAMP] = np.stack(np.divmod(stamps, _SECOND), axis=1).astype('<u4').view(np.uint8)
+    for name, (place, count) in places.items():
+        if count:
+            raw = np.ascontiguousarray(fields[name], dtype='<f8').view(np.uint8)
+            data[:, place : place + 8 * count] = raw
+    whole, length = data.tobytes(), len(template)
+    return [whole[i : i + length] for i in range(0, len(whole), length)]
+
+
+def _layout(
+    data: bytes, fields: Fields
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[int, int]], NDArray[np.bool_]]:
+    """Names in a message, places and numbers of elements of its arrays, and bytes that vary."""
+    if len(data) < _STAMP.stop or data[0] != 0 or data[1] not in (0, 1):
+        raise ValueError('it is not in plain CDR')
+    place = _STAMP.stop
+    names: dict[str, tuple[str, ...]] = {}
+    values: dict[str, tuple[int, int]] = {}
+    varies = np.zeros(len(data), dtype=np.bool_)
+    varies[2:place] = True  # Options and stamp.
+
+    def take(size: int, alignment: int = 1, varying: bool = False) -> int:
+        """Place of the next bytes; before them is whatever was in the memory of the sender."""
+        nonlocal place
+        start = place + -(place - _ENCAPSULATION) % alignment
+        if size > len(data) - start:
+            raise ValueError('it is cut off')
+        varies[place : start + size if varying else start] = True
+        place = start + size
+        return start
+
+    def count() -> int:
+        return int(struct.unpack_from('<I' if data[1] else '>I', data, take(4, 4))[0])
+
+    def text() -> str:
+        start = take(count())
+        return data[start:place].rstrip(b'\x00').decode()
+
+    text()  # frame_id
+    for name, what in fields.items():
+        if name.startswith('header.'):
+            continue
+        if what == 'string[]':
+            names[name] = tuple(text() for _ in range(count()))
+        elif what == 'float64[]':
+            elements = count()
+            values[name] = take(8 * elements, 8 if elements else 1, varying=True), elements
+        else:
+            size = np.dtype(what).itemsize
+            take(size, size, varying=True)
+    varies[place:] = True  # Padding at the end may hold anything.
+    return names, values, varies

@@ -1,0 +1,297 @@
+"""What files hold: samples of a motion, and the results that were computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.names import listed
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.motors import MotorMotion
+    from hodyn_ros.dynamics.wrenches import Wrench
+
+Array = NDArray[np.float64]
+
+SOURCES = {'unknown': 0, 'given': 1, 'waypoints': 2, 'measured': 3}
+"""Where a motion comes from, with the constants SOURCE_* of hodyn_msgs/JointEffort."""
+
+POINT_FIELDS = ('positions', 'velocities', 'accelerations')
+"""Of a point of trajectory_msgs/JointTrajectory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples of a motion as a file holds them; what it leaves out is not there either.
+
+    Raises
+    ------
+    MotionError
+        If shapes do not fit, or a time or position is not finite.
+    JointNameError
+        If a joint is named more than once, or none is.
+    """
+
+    joint_names: tuple[str, ...]
+    """Names of the n joints, in the order of the last axis of `motion`."""
+    times: Array
+    """Shape (N,) [s], counted from `start`."""
+    motion: Array
+    """Positions and as many derivatives as there are, shape (N, K, n), K >= 1 [rad/s^k] or
+    [m/s^k]. NaN: a derivative that this sample does not have."""
+    wrenches: tuple[Wrench, ...] = ()
+    """Wrenches on links, each with values of shape (N, S, 6), S >= 1."""
+    stiffness: Mapping[str, Array] = field(default_factory=dict)
+    """Wanted stiffness of joints with its derivatives, by the joint, shape (N, S), S >= 1
+    [N m/rad]."""
+    name: str = 'the motion'
+    """Where the samples come from, for messages."""
+    is_waypoints: bool = False
+    """Whether the motion between the samples is open, as between the points of a trajectory."""
+    is_measured: bool = False
+    """Whether the samples are measurements, with noise."""
+    start: int = 0
+    """Instant at which the times are zero, in nanoseconds since 1970; 0: not placed in time."""
+    first: int = 0
+    """Number of samples that came before these from the same source."""
+
+    def __post_init__(self) -> None:
+        names = tuple(str(name) for name in self.joint_names)
+        if not names:
+            raise JointNameError(f'{self.name}: there are no joints, expected at least one.')
+        if len(set(names)) != len(names):
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            raise JointNameError(f'{self.name}: {listed(repeated)} more than once.')
+        times = _numbers(self.times, f'{self.name}: times')
+        motion = _numbers(self.motion, f'{self.name}: motion')
+        N = len(times)
+        if times.ndim != 1:
+            raise MotionError(f'{self.name}: times has shape {times.shape}, expected (N,).')
+        if motion.ndim != 3 or motion.shape[1] < 1 or motion.shape[::2] != (N, len(names)):
+            raise MotionError(
+                f'{self.name}: motion has shape {motion.shape}, expected ({N}, K, '
+                f'{len(names)}): samples, orders from the position on, joints.'
+            )
+        is_unknown = np.isinf(motion)
+        is_unknown[:, 0] |= np.isnan(motion[:, 0])
+        for where, values in ((~np.isfinite(times), times), (is_unknown, motion)):
+            if (place := first_true(where)) is None:
+                continue
+            what = 'time'
+            if values is motion:
+                what = f'derivative {place[1]}' if place[1] else 'position'
+                what += f' of joint {names[place[2]]!r}'
+            raise MotionError(
+                f'{self.name}: the {what} is {values[place]} at sample {self.first + place[0]}; '
+                'expected a finite number.'
+            )
+        for wrench in self.wrenches:
+            shape = np.shape(wrench.values)
+            if len(shape) != 3 or shape[0] != N:
+                raise MotionError(
+                    f'{self.name}: the wrench on {wrench.link!r} has shape {shape}, expected '
+                    f'({N}, S, 6): as many samples as the motion.'
+                )
+        stiffness = {}
+        for joint_name, values in self.stiffness.items():
+            series = _numbers(values, f'{self.name}: stiffness of {joint_name!r}')
+            if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
+                raise MotionError(
+                    f'{self.name}: the stiffness of {joint_name!r} has shape {series.shape}, '
+                    f'expected finite numbers of shape ({N}, S).'
+                )
+            stiffness[joint_name] = series
+        for what, value in (
+            ('joint_names', names), ('times', times), ('motion', motion),
+            ('wrenches', tuple(self.wrenches)), ('stiffness', stiffness),
+        ):  # fmt: skip
+            object.__setattr__(self, what, value)
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.times)
+
+    def in_order(self, joint_names: Sequence[str]) -> tuple[Samples, tuple[str, ...]]:
+        """Choose some of the joints by name.
+
+        Returns
+        -------
+        Samples
+            With the joints in this order.
+        tuple of str
+            Joints that were left out.
+
+        Raises
+        ------
+        JointNameError
+            If a joint is missing.
+        """
+        wanted = tuple(joint_names)
+        if wanted == self.joint_names:
+            return self, ()
+        missing = [name for name in wanted if name not in self.joint_names]
+        if missing:
+            raise JointNameError(
+                f'{self.name}: {listed(missing)} missing; it has {listed(self.joint_names)}.'
+                + (' Is it a motion of another robot?' if missing == list(wanted) else '')
+            )
+        unused = tuple(name for name in self.joint_names if name not in wanted)
+        places = [self.joint_names.index(name) for name in wanted]
+        return replace(self, joint_names=wanted, motion=self.motion[:, :, places]), unused
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Efforts along a motion, and what the motors do meanwhile; see `compute`."""
+
+    joint_names: tuple[str, ...]
+    """The n joints, in the order of the model."""
+    times: Array
+    """Shape (N,) [s], counted from `start`."""
+    motion: Array
+    """Shape (N, K, n) [rad/s^k] or [m/s^k]. NaN where an order is not known."""
+    effort: Array
+    """`[:, m]` is the m-th time derivative of the efforts, shape (N, E, n) [N m/s^m] or [N/s^m].
+    NaN where the motion does not determine it."""
+    motors: MotorMotion | None = None
+    """Positions (N, R, m) and torques (N, T, m) of the motors, deflections (N, R, n); None without
+    actuators. NaN as in `effort`."""
+    motor_names: tuple[str, ...] = ()
+    """The m motors."""
+    motor_joints: tuple[str, ...] = ()
+    """The joint that each of them moves."""
+    name: str = 'the results'
+    """Where the motion comes from, for messages."""
+    start: int = 0
+    """Instant at which the times are zero, in nanoseconds since 1970; 0: not placed in time."""
+    source: str = 'unknown'
+    """Where the motion comes from, a key of `SOURCES`."""
+    base_link: str = ''
+    """Base link of the model."""
+    delay: float = 0.0
+    """How far the values lie behind the measurements that they are estimated from [s]."""
+    continuous_order: int = 2
+    """Highest derivative of the efforts that is continuous along the motion, at most 2; -1 if the
+    efforts themselves jump. Of a motion that is given by its samples it is not known, and all are
+    taken for continuous."""
+    remarks: tuple[str, ...] = ()
+    """What was given, what was supplied, and what else one should know."""
+    wrenches: tuple[Wrench, ...] = ()
+    """What was applied, each with values of shape (N, S, 6)."""
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.times)
+
+
+Part = TypeVar('Part', Samples, Results)
+
+
+def waypoint_samples(
+    name: str, joint_names: Sequence[str], times: Array, points: Sequence[Sequence[Any]],
+    start: int,
+) -> Samples:  # fmt: skip
+    """Samples of points with positions, velocities and accelerations, empty if unknown."""
+    motion = np.full((len(times), len(POINT_FIELDS), len(joint_names)), np.nan)
+    for i, point in enumerate(points):
+        for k, values in enumerate(point):
+            if len(values) == len(joint_names):
+                motion[i, k] = values
+            elif len(values) or k == 0:
+                raise MotionError(
+                    f'{name}: points[{i}].{POINT_FIELDS[k]} has {len(values)} values, expected '
+                    f'{len(joint_names)}, one for each joint.'
+                )
+    used = [k for k in range(len(POINT_FIELDS)) if not np.isnan(motion[:, k]).all()]
+    motion = motion[:, : max(used, default=0) + 1]
+    return Samples(tuple(joint_names), times, motion, name=name, is_waypoints=True, start=start)
+
+
+def join_results(parts: Sequence[Part]) -> Part:
+    """Results of consecutive parts of a motion as one; likewise samples.
+
+    Parameters
+    ----------
+    parts : sequence of Results
+        At least one, of the same joints. Where they have different orders, what some of them do
+        not have is NaN.
+
+    Returns
+    -------
+    Results
+        With the times counted from the start of the first part.
+    """
+    head, every = parts[0], list[Any](parts)
+    if len(parts) == 1:
+        return head
+    changes: dict[str, Any] = {
+        'times': np.concatenate([times_from(part, head.start) for part in parts]),
+        'motion': _with_gaps([part.motion for part in parts]),
+        'wrenches': tuple(
+            replace(same[0], values=_of_known_orders([np.asarray(w.values) for w in same]))
+            for same in zip(*(part.wrenches for part in parts))
+        ),
+    }
+    if isinstance(head, Samples):
+        changes['stiffness'] = {
+            name: _of_known_orders([part.stiffness[name] for part in every])
+            for name in head.stiffness
+        }
+    else:
+        changes['effort'] = _with_gaps([part.effort for part in every])
+        remarks = dict.fromkeys(remark for part in every for remark in part.remarks)
+        changes['remarks'] = tuple(remarks)
+        if head.motors is not None:
+            motors = zip(*(part.motors for part in every))
+            changes['motors'] = type(head.motors)(*map(_with_gaps, motors))
+    return replace(head, **changes)
+
+
+def times_from(part: Samples | Results, start: int) -> Array:
+    """Count the times [s] of a part from another start [ns]."""
+    return part.times if part.start == start else part.times + 1e-9 * (part.start - start)
+
+
+def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:
+    """Index of the first element that is true; None if none is."""
+    if not where.any():
+        return None
+    return tuple(int(i) for i in np.unravel_index(int(where.argmax()), where.shape))
+
+
+def known_orders(values: Array) -> NDArray[np.intp]:
+    """Count the leading orders, along axis 1 of (N, K, n), that are known at each sample, (N,)."""
+    known = ~np.isnan(values).any(axis=2)
+    return np.asarray(np.logical_and.accumulate(known, axis=1).sum(axis=1), dtype=np.intp)
+
+
+def _with_gaps(arrays: Sequence[Array]) -> Array:
+    """Join arrays (N, K, n) along the samples, with NaN where some have fewer orders K."""
+    orders = max(array.shape[1] for array in arrays)
+    result = np.full((sum(map(len, arrays)), orders, arrays[0].shape[2]), np.nan)
+    first = 0
+    for array in arrays:
+        result[first : first + len(array), : array.shape[1]] = array
+        first += len(array)
+    return result
+
+
+def _of_known_orders(arrays: Sequence[Array]) -> Array:
+    """Join arrays (N, S, ...) along the samples, with the orders S that all of them have."""
+    fewest = min(array.shape[1] for array in arrays)
+    return np.concatenate([array[:, :fewest] for array in arrays])
+
+
+def _numbers(values: ArrayLike, what: str) -> Array:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in 'fiu':
+            raise TypeError(f'elements of type {array.dtype}')
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise MotionError(f'{what} is not an array of numbers: {error}.') from error

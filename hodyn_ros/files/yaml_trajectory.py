@@ -1,0 +1,159 @@
+"""Trajectories as YAML, in the layout of trajectory_msgs/JointTrajectory.
+
+This is what `ros2 topic echo` prints and `ros2 topic pub` takes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from hodyn_ros.errors import FileError
+from hodyn_ros.files.samples import POINT_FIELDS, Results, Samples, waypoint_samples
+
+_KEYS = (*POINT_FIELDS, 'effort', 'time_from_start')
+_PARTS = {'secs': 'sec', 'nsec': 'nanosec', 'nsecs': 'nanosec', 'nanosecs': 'nanosec'}
+_LARGEST_FILE = 200_000_000  # bytes; the parser needs a hundred times as many
+_LATEST = 2**31  # seconds: what a message can hold
+
+
+def read_yaml(path: Path) -> Samples:
+    """Waypoints of a trajectory, with NaN where one has no velocities or accelerations."""
+    if path.stat().st_size > _LARGEST_FILE:
+        raise FileError(
+            f'{path} has {path.stat().st_size / 1e6:.0f} MB, expected at most '
+            f'{_LARGEST_FILE / 1e6:.0f}; write so many samples as Parquet or NPZ.'
+        )
+    loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+    with path.open(encoding='utf-8') as file:
+        documents = [item for item in yaml.load_all(file, loader) if item is not None]
+    if len(documents) != 1:
+        raise FileError(f'{path} holds {len(documents)} documents, expected one trajectory.')
+    content = documents[0]
+    for wrapper in ('trajectory', 'joint_trajectory'):
+        if isinstance(content, dict) and wrapper in content:
+            content = content[wrapper]
+    if not isinstance(content, dict):
+        raise FileError(f"{path}: expected a mapping with 'joint_names' and 'points'.")
+    names, points = content.get('joint_names'), content.get('points')
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FileError(f"{path}: 'joint_names' is {_short(names)}, expected a list of names.")
+    if not isinstance(points, list) or not points:
+        raise FileError(f"{path}: 'points' is {_short(points)}, expected a list of waypoints.")
+    times = np.empty(len(points))
+    rows: list[list[list[float]]] = []
+    for i, point in enumerate(points):
+        where = f'{path}: points[{i}]'
+        if not isinstance(point, dict):
+            raise FileError(f"{where} is {_short(point)}, expected 'positions' and so on.")
+        if unknown := sorted(map(str, set(point) - set(_KEYS))):
+            raise FileError(
+                f'{where} has the unknown key {unknown[0]!r}; expected {", ".join(_KEYS)}.'
+            )
+        if not point.get('positions'):
+            raise FileError(f"{where} has no 'positions'.")
+        sec, nanosec = _seconds(point.get('time_from_start'), f'{where}.time_from_start')
+        times[i] = sec + 1e-9 * nanosec
+        rows.append([_numbers(point.get(field), f'{where}.{field}') for field in POINT_FIELDS])
+    header, start = content.get('header'), 0
+    if isinstance(header, dict) and header.get('stamp') is not None:
+        sec, nanosec = _seconds(header['stamp'], f'{path}: header.stamp')
+        if not (0.0 <= sec < _LATEST and 0.0 <= nanosec < _LATEST):
+            raise FileError(f'{path}: header.stamp lies before 1970 or in a far future.')
+        start = 1_000_000_000 * int(sec) + round(1e9 * (sec % 1.0)) + int(nanosec)
+    return waypoint_samples(str(path), names, times, rows, start)
+
+
+class YamlWriter:
+    """Writes results as the points of a trajectory, part by part.
+
+    Jerk, snap, the derivatives of the efforts and the motors have no place in this layout.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open('w', encoding='utf-8')
+        self._is_empty = True
+
+    def write(self, results: Results) -> None:
+        """Append results."""
+        if self._is_empty:
+            self._is_empty = False
+            sec, nanosec = divmod(results.start, 1_000_000_000)
+            stamp = {'sec': sec, 'nanosec': nanosec}
+            head = {
+                'header': {'stamp': stamp, 'frame_id': results.base_link},
+                'joint_names': list(results.joint_names),
+            }
+            yaml.safe_dump(head, self._file, sort_keys=False)
+            self._file.write('points:\n')
+        for i, time in enumerate(results.times.tolist()):
+            sec, nanosec = divmod(round(1e9 * time), 1_000_000_000)
+            if sec < 0:
+                raise FileError(
+                    f'{self._path}: the time {time:g} s is negative; time_from_start is not.'
+                )
+            rows = dict(zip(POINT_FIELDS, results.motion[i].tolist()))
+            if results.effort.shape[1]:
+                rows['effort'] = results.effort[i, 0].tolist()
+            lines = [
+                f'  {name}: {_flow(values)}\n'
+                for name, values in rows.items()
+                if not np.isnan(values).any()
+            ]
+            lines.append(f'  time_from_start: {{sec: {sec}, nanosec: {nanosec}}}\n')
+            self._file.write(f'-{"".join(lines)[1:]}')
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+
+def _flow(values: list[float]) -> str:
+    # YAML 1.1 takes 1e-05 for a word: a number needs its point.
+    texts = [repr(value) for value in values]
+    return '[' + ', '.join(t if '.' in t else t.replace('e', '.0e') for t in texts) + ']'
+
+
+def _numbers(values: Any, where: str) -> list[float]:
+    if not isinstance(values, (list, type(None))):
+        raise FileError(f'{where} is {_short(values)}, expected a number for each joint.')
+    return [_number(value, f'{where}[{i}]') for i, value in enumerate(values or ())]
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, str):
+        # Numbers such as 1e-3, which YAML 1.1 takes for words.
+        try:
+            value = float(value)
+        except ValueError:
+            pass
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+        raise FileError(f'{where} is {_short(value)}, expected a finite number.')
+    return float(value)
+
+
+def _seconds(value: Any, where: str) -> tuple[float, float]:
+    """Seconds and nanoseconds of a time: a number, or as ROS 2, ROS 1 or people write it."""
+    if value is None:
+        raise FileError(f'{where} is missing; expected sec and nanosec, or seconds.')
+    if not isinstance(value, dict):
+        return _number(value, where), 0.0
+    given = {_PARTS.get(key, key): part for key, part in value.items()}
+    if not value or len(given) < len(value) or not set(given) <= {'sec', 'nanosec'}:
+        raise FileError(
+            f"{where} has the keys {', '.join(map(str, value)) or '(none)'}; expected 'sec' "
+            "and 'nanosec'."
+        )
+    sec, nanosec = (_number(given.get(key, 0), f'{where}.{key}') for key in ('sec', 'nanosec'))
+    return sec, nanosec
+
+
+def _short(value: Any) -> str:
+    """Value for a message; nested ones by their type, since aliases may make them endless."""
+    if isinstance(value, (list, dict)):
+        return f'a {type(value).__name__} of {len(value)}'
+    return repr(value)[:80]

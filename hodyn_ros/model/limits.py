@@ -1,0 +1,212 @@
+"""Limits of joint motion and effort, and where a motion exceeds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.checks import checked_number
+from hodyn_ros.errors import ModelError
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+# Quantities that a URDF cannot limit.
+EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot')
+
+# A value that reaches its limit by rounding alone does not exceed it.
+_ROUNDING = 1e-9
+
+
+class Limits(NamedTuple):
+    """Limits of one joint; infinite where its description gives none."""
+
+    lower: float = -np.inf
+    """Lowest position [rad] or [m]."""
+    upper: float = np.inf
+    """Highest position [rad] or [m]."""
+    velocity: float = np.inf
+    """Highest speed [rad/s] or [m/s]."""
+    effort: float = np.inf
+    """Highest absolute torque [N m] or force [N]."""
+
+    def check(self, owner: str) -> None:
+        """Refuse limits that contradict themselves; the owner is for the message."""
+        if np.isnan(self).any():
+            raise ModelError(f'{owner}: a limit is not a number.')
+        if self.lower > self.upper:
+            raise ModelError(
+                f'{owner}: the lower limit {self.lower} lies above the upper limit {self.upper}.'
+            )
+        if self.velocity < 0.0 or self.effort < 0.0:
+            raise ModelError(
+                f'{owner}: velocity limit {self.velocity} and effort limit {self.effort} must not '
+                'be negative.'
+            )
+
+
+class MotionLimits(NamedTuple):
+    """Limits of the n joints in model order, each of shape (n,); infinite where there is none.
+
+    Those of a description are the first two, the velocity and the effort.
+    """
+
+    lower: Array
+    """Lowest position [rad] or [m]."""
+    upper: Array
+    """Highest position [rad] or [m]."""
+    velocity: Array
+    """Highest speed [rad/s] or [m/s]."""
+    acceleration: Array
+    """[rad/s^2] or [m/s^2]"""
+    jerk: Array
+    """[rad/s^3] or [m/s^3]"""
+    effort: Array
+    """Highest absolute torque [N m] or force [N]."""
+    effort_dot: Array
+    """[N m/s] or [N/s]"""
+
+
+class Violation(NamedTuple):
+    """The worst sample of one joint quantity that exceeds its limit."""
+
+    quantity: str
+    joint_name: str
+    value: float
+    limit: float
+    """The limit that is exceeded, with its sign."""
+    sample: int
+    """Index of the sample."""
+
+
+class LimitCheck:
+    """Counts which of the same limits the samples of a stream exceed, as quickly as may be."""
+
+    def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
+        self._quantities, *bounds = zip(*_ranges(limits))
+        lower, upper = np.array(bounds)
+        slack = _slack(upper)
+        self._lower, self._upper = lower - slack, upper + slack
+        self._names = model.joint_names
+        self._hits = np.zeros(upper.shape, dtype=np.int64)
+
+    def look(self, motion: Array, effort: Array) -> bool:
+        """Count what a motion (K, n) with efforts (K-2, n) exceeds; return whether that is any."""
+        values = np.concatenate((motion[:3], effort[:1], motion[3:4], effort[1:2]))
+        K = len(values)
+        is_outside = (values < self._lower[:K]) | (values > self._upper[:K])
+        if not is_outside.any():
+            return False
+        self._hits[:K] += is_outside
+        return True
+
+    def take_hits(self) -> dict[str, int]:
+        """How many samples have exceeded each limit since the last call, in words."""
+        hits = {
+            f'{self._quantities[k]} of {self._names[joint]}': int(self._hits[k, joint])
+            for k, joint in np.argwhere(self._hits)
+        }
+        self._hits[:] = 0
+        return hits
+
+
+def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
+    """Quantities with their lowest and highest values, by the orders that they need."""
+    yield 'position', limits.lower, limits.upper
+    for quantity in ('velocity', 'acceleration', 'effort', 'jerk', 'effort_dot'):
+        limit = getattr(limits, quantity)
+        yield quantity, -limit, limit
+
+
+def motion_limits(
+    model: RobotModel, extra: Mapping[str, Mapping[str, float]] | None = None
+) -> MotionLimits:
+    """Limits of the model together with those that its description cannot hold.
+
+    Parameters
+    ----------
+    model : RobotModel
+    extra : mapping of joint name to mapping of quantity to limit, optional
+        Quantities are acceleration, jerk and effort_dot. Joints that the model does not have are
+        ignored, so that one set of limits serves a robot with and without its gripper.
+
+    Raises
+    ------
+    ModelError
+        If a quantity is unknown or a limit is not a positive number.
+    """
+    columns = {name: np.full(model.n_joints, np.inf) for name in EXTRA_QUANTITIES}
+    for joint, quantities in (extra or {}).items():
+        for quantity, limit in quantities.items():
+            what = f'limits.{joint}.{quantity}'
+            if quantity not in columns:
+                raise ModelError(
+                    f'{what} is unknown; expected one of {", ".join(EXTRA_QUANTITIES)} (the other '
+                    'limits come from the URDF).'
+                )
+            limit = checked_number(what, limit, ModelError, above=0.0, infinite=True)
+            if joint in model.joint_names:
+                columns[quantity][model.joint_names.index(joint)] = limit
+    return model.limits._replace(**columns)
+
+
+def find_violations(
+    model: RobotModel, limits: MotionLimits, motion: ArrayLike, effort: ArrayLike
+) -> tuple[Violation, ...]:
+    """Find the worst sample of every joint and quantity that exceeds its limit.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    motion : array-like, shape (N, K, n)
+    effort : array-like, shape (N, K-2, n)
+        Of the same motion.
+
+    Returns
+    -------
+    tuple of Violation
+        Ordered by quantity, then by joint; empty where all limits are kept.
+    """
+    motion, effort = np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64)
+    series = [*np.moveaxis(motion[:, :3], 1, 0), effort[:, 0]]
+    if motion.shape[1] > 3:
+        series += [motion[:, 3], effort[:, 1]]
+    return tuple(
+        violation
+        for (quantity, lower, upper), values in zip(_ranges(limits), series)
+        for violation in worst_violations(quantity, model.joint_names, values, lower, upper)
+    )
+
+
+def find_position_violations(
+    model: RobotModel, limits: MotionLimits, positions: ArrayLike
+) -> tuple[Violation, ...]:
+    """Worst of some positions (N, n), such as extreme ones, of every joint out of range."""
+    values = np.asarray(positions, dtype=np.float64)
+    return tuple(
+        worst_violations('position', model.joint_names, values, limits.lower, limits.upper)
+    )
+
+
+def worst_violations(
+    quantity: str, names: Sequence[str], values: Array, lower: Array, upper: Array
+) -> Iterator[Violation]:
+    """Worst of the values (N, n) in every column that exceeds its limits, of shape (n,)."""
+    excess = np.maximum(values - upper, lower - values)
+    for j in np.flatnonzero((excess > _slack(upper)).any(axis=0)).tolist():
+        sample = int(excess[:, j].argmax())
+        value = float(values[sample, j])
+        limit = float(upper[j] if value > upper[j] else lower[j])
+        yield Violation(quantity, names[j], value, limit, sample)
+
+
+def _slack(upper: Array) -> Array:
+    """Excess up to which a value only seems to exceed its limit."""
+    slack: Array = _ROUNDING * (np.abs(np.where(np.isfinite(upper), upper, 0.0)) + 1.0)
+    return slack

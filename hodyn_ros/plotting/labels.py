@@ -1,0 +1,101 @@
+"""How quantities of joints and motors are written: names, symbols, units and numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+_MOTION = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+_EFFORT = ('effort', 'effort_dot')
+_SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
+_POWERS = str.maketrans({sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)})
+
+
+class Label(NamedTuple):
+    """Name, symbol and unit of a quantity."""
+
+    name: str
+    """Such as ``Torque rate``."""
+    symbol: str
+    """Such as ``Q′``; empty if there is none."""
+    unit: str
+    """Such as ``N m/s²``."""
+
+    @property
+    def title(self) -> str:
+        """Name and symbol."""
+        return f'{self.name} {self.symbol}'.rstrip()
+
+    @property
+    def plain_unit(self) -> str:
+        """Unit in letters that every terminal and program knows, such as ``N m/s^2``."""
+        return self.unit.translate(_POWERS)
+
+
+def motion_label(order: int, is_linear: bool) -> Label:
+    """Label of a time derivative of a joint position; a linear joint moves in metres."""
+    name = _MOTION[order] if order < len(_MOTION) else f'{order}th derivative of position'
+    unit = _per_time('m' if is_linear else 'rad', order)
+    return Label(name.capitalize(), _primed('q', order), unit)
+
+
+def effort_label(order: int, is_linear: bool) -> Label:
+    """Label of a time derivative of a joint torque, or of the force of a linear joint."""
+    effort = 'force' if is_linear else 'torque'
+    ordinal = {2: 'second', 3: 'third', 4: 'fourth'}.get(order, f'{order}th')
+    name = (effort, f'{effort} rate')[order] if order < 2 else f'{ordinal} derivative of {effort}'
+    unit = _per_time('N' if is_linear else 'N m', order)
+    return Label(name.capitalize(), _primed('Q', order), unit)
+
+
+def label_of(quantity: str, is_linear: bool) -> Label:
+    """Label of a quantity by its name in a `Violation`; unknown names stay as they are."""
+    if quantity in _MOTION:
+        return motion_label(_MOTION.index(quantity), is_linear)
+    if quantity in _EFFORT:
+        return effort_label(_EFFORT.index(quantity), is_linear)
+    length, effort = ('m', 'force') if is_linear else ('rad', 'torque')
+    known = {
+        'motor_position': Label('Motor position', 'θ', length),
+        'motor_velocity': Label('Motor velocity', 'θ′', f'{length}/s'),
+        'motor_torque': Label(f'Motor {effort}', 'τ', effort_label(0, is_linear).unit),
+        'motor_torque_rate': Label(f'Motor {effort} rate', 'τ′', effort_label(1, is_linear).unit),
+        'deflection': Label('Deflection', 'θ − q', length),
+    }
+    return known.get(quantity, Label(quantity, '', ''))
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Write a number for people: some digits, a minus sign that is one, no exponent if short."""
+    if value == 0.0 or 1e-3 <= abs(value) < 1e6:
+        text = np.format_float_positional(
+            value, precision=digits, unique=False, fractional=False, trim='-'
+        )
+        # Digits before the point are not rounded away.
+        text = f'{value:.0f}' if abs(value) >= 10.0**digits else text
+    else:
+        text = f'{value:.{digits}g}'.replace('e-0', 'e-').replace('e+0', 'e+')
+    return text.replace('-', '−')
+
+
+def percent(share: float) -> str:
+    """Write a share, so that what exceeds a limit reads as more than 100 %."""
+    if 1.0 < share < 1.0095:
+        return f'{100.0 * share:.{1 if share > 1.0009 else 4}f} %'
+    if share < 0.095:
+        return f'{100.0 * share:.2g} %'
+    return f'{100.0 * share:.0f} %'
+
+
+def _primed(symbol: str, order: int) -> str:
+    primes = ('', '′', '″', '‴')
+    if order < len(primes):
+        return symbol + primes[order]
+    return f'{symbol}⁽{str(order).translate(_SUPERSCRIPTS)}⁾'
+
+
+def _per_time(unit: str, order: int) -> str:
+    if order == 0:
+        return unit
+    return f'{unit}/s' + (str(order).translate(_SUPERSCRIPTS) if order > 1 else '')

@@ -1,0 +1,203 @@
+"""Results of a motion, checked and in the order of the model, and their quantities with limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.plotting.labels import Label, effort_label, label_of, motion_label
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.limits import MotorLimits
+    from hodyn_ros.files import Results
+
+Array = NDArray[np.float64]
+
+_MOTION_LIMITS = ('position', 'velocity', 'acceleration', 'jerk')
+_EFFORT_LIMITS = ('effort', 'effort_dot')
+
+
+class Range(NamedTuple):
+    """Limits along one axis; infinite where there is none."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+
+
+class Series(NamedTuple):
+    """One quantity of all joints, or of all motors, along a motion, with its limits."""
+
+    quantity: str
+    """As in `Violation`; empty if it cannot have limits."""
+    names: tuple[str, ...]
+    """The m joints or motors."""
+    labels: tuple[Label, ...]
+    """How the quantity of each is written."""
+    values: Array
+    """Shape (N, m); NaN where it is not known."""
+    lower: Array
+    """Shape (m,); infinite where there is no limit."""
+    upper: Array
+
+
+def peak_share(values: Array, limits: Range) -> float:
+    """Share of a limit that the worst value uses: 1 on the limit, NaN if there is none.
+
+    Between a lower and an upper limit it is measured from the middle.
+    """
+    lower, upper = limits
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return np.nan
+    middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
+    distance = float(np.nanmax(np.abs(values - middle)))
+    return distance / half if half > 0.0 else (np.inf if distance > 0.0 else 1.0)
+
+
+def checked_results(results: Results, model: RobotModel) -> Results:
+    """Results in model order, without last orders of which nothing is known.
+
+    A `JointNameError` is raised if the joints are not those of the model, a `MotionError` if
+    shapes do not fit, values are infinite, times or positions not finite, or times decrease.
+    """
+    order = model.joint_order(results.joint_names)
+    n = model.n_joints
+    times = np.asarray(results.times, dtype=np.float64)
+    if times.ndim != 1 or not len(times):
+        raise MotionError(f'The times have shape {times.shape}, expected (N,) with N >= 1.')
+    _refuse(~np.isfinite(times), times, 'times')
+    N = len(times)
+    if np.any(np.diff(times) < 0.0):
+        where = int(np.argmax(np.diff(times) < 0.0))
+        raise MotionError(
+            f'The times decrease: {times[where]} s is followed by {times[where + 1]} s '
+            f'(sample {where + 1}); sort the samples by time.'
+        )
+    motion = _orders('motion', results.motion, N, n)[..., order]
+    if motion.shape[1] == 0:
+        raise MotionError('The results hold no positions.')
+    _refuse(np.isnan(motion[:, 0]), motion[:, 0], 'positions')
+    motors, names, owners = results.motors, results.motor_names, results.motor_joints
+    if motors is not None:
+        m = len(names)
+        motors = motors._replace(
+            position=_orders('motor positions', motors.position, N, m),
+            torque=_orders('motor torques', motors.torque, N, m),
+            deflection=_orders('deflections', motors.deflection, N, n)[..., order],
+        )
+        if len(owners) != m or not set(owners) <= set(model.joint_names):
+            raise JointNameError(
+                f'The motors {listed(names)} are said to move {listed(owners)}, expected one '
+                f'joint of the model for each: {listed(model.joint_names)}.'
+            )
+    return replace(
+        results,
+        joint_names=model.joint_names,
+        times=times,
+        motion=motion,
+        effort=_orders('effort', results.effort, N, n)[..., order],
+        motors=motors,
+    )
+
+
+def _orders(what: str, values: Array, N: int, n: int) -> Array:
+    """Check an array (N, K, n), and leave last orders out of which nothing is known."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 3 or array.shape[::2] != (N, n):
+        raise MotionError(
+            f'The {what} of the results have shape {array.shape}, expected ({N}, K, {n}).'
+        )
+    _refuse(np.isinf(array), array, what)
+    known = np.flatnonzero(~np.isnan(array).all(axis=(0, 2)))
+    return array[:, : known[-1] + 1 if known.size else 0]
+
+
+def _refuse(is_wrong: NDArray[np.bool_], array: Array, what: str) -> None:
+    if is_wrong.any():
+        where = tuple(int(i) for i in np.argwhere(is_wrong)[0])
+        raise MotionError(
+            f'The {what} of the results hold {array[where]} at {where}, expected finite numbers.'
+        )
+
+
+def joint_of(results: Results, name: str) -> int | None:
+    """Index of the joint of this name, or of the one that the motor of this name moves."""
+    owners = dict(zip(results.motor_names, results.motor_joints))
+    name = name if name in results.joint_names else owners.get(name, name)
+    return results.joint_names.index(name) if name in results.joint_names else None
+
+
+def is_linear(results: Results, model: RobotModel, name: str) -> bool:
+    """Whether the joint or motor of this name moves in metres."""
+    joint = joint_of(results, name)
+    return joint is not None and model.joint_types[joint] == 'prismatic'
+
+
+def motion_series(
+    results: Results, model: RobotModel, limits: MotionLimits | None
+) -> list[Series]:
+    """Joint positions and their derivatives, at least all that may have limits.
+
+    The results are those of `checked_results`; by default the limits are those of the model.
+    """
+    return _joint_series(results.motion, _MOTION_LIMITS, motion_label, model, limits)
+
+
+def effort_series(
+    results: Results, model: RobotModel, limits: MotionLimits | None
+) -> list[Series]:
+    """Efforts and their derivatives, at least all that may have limits; see `motion_series`."""
+    return _joint_series(results.effort, _EFFORT_LIMITS, effort_label, model, limits)
+
+
+def _joint_series(
+    values: Array, limited: tuple[str, ...], label: Callable[[int, bool], Label],
+    model: RobotModel, limits: MotionLimits | None,
+) -> list[Series]:  # fmt: skip
+    limits = motion_limits(model) if limits is None else limits
+    found = []
+    for k in range(max(values.shape[1], len(limited))):
+        quantity = limited[k] if k < len(limited) else ''
+        if quantity == 'position':
+            lower, upper = limits.lower, limits.upper
+        else:
+            upper = getattr(limits, quantity, np.full(model.n_joints, np.inf))
+            lower = -upper
+        labels = tuple(label(k, kind == 'prismatic') for kind in model.joint_types)
+        found.append(Series(quantity, model.joint_names, labels, _order(values, k), lower, upper))
+    return found
+
+
+def motor_series(
+    results: Results, model: RobotModel, limits: MotorLimits | None
+) -> list[Series]:
+    """Positions of the motors and what may have limits: nothing if the results hold no motors."""
+    if results.motors is None:
+        return []
+    position, torque, deflection = results.motors
+    found = []
+    for quantity, values, order, names in (
+        ('motor_position', position, 0, results.motor_names),
+        ('motor_velocity', position, 1, results.motor_names),
+        ('motor_torque', torque, 0, results.motor_names),
+        ('motor_torque_rate', torque, 1, results.motor_names),
+        ('deflection', deflection, 0, model.joint_names),
+    ):
+        upper = getattr(limits, quantity, np.full(len(names), np.inf))
+        labels = tuple(label_of(quantity, is_linear(results, model, name)) for name in names)
+        found.append(Series(quantity, names, labels, _order(values, order), -upper, upper))
+    return found
+
+
+def _order(values: Array, order: int) -> Array:
+    """One order (N, m) of an array (N, K, m); NaN if it does not have it."""
+    if order < values.shape[1]:
+        return values[:, order]
+    return np.full((len(values), values.shape[2]), np.nan)

@@ -1,0 +1,545 @@
+"""Fast time laws on a path: limits kept everywhere, closed forms, and what cannot be retimed."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import robots
+from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
+from support.random_trees import random_robot
+
+from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
+from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
+from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.analysis import retiming, retiming_law
+from hodyn_ros.analysis.retiming import WINDOW, retime
+from hodyn_ros.analysis.retiming_law import time_laws
+from hodyn_ros.analysis.scaling import uniform_scaling
+from hodyn_ros.errors import HodynError, ScalingError, TrajectoryError, WrenchError
+from hodyn_ros.model.limits import find_violations, motion_limits
+from hodyn_ros.trajectory.jtc import jtc_motion
+from hodyn_ros.trajectory.spline import fit_spline
+
+RAIL = RobotModel.from_urdf(robots.OTHER_JOINTS)  # 1 kg
+OPEN_END = np.full((4, 7), np.nan)
+
+
+class Line:
+    """A straight path through its parameter from 2 to 3."""
+
+    start_time, end_time = 2.0, 3.0
+
+    def __init__(self, start, end):
+        self.ends = np.atleast_1d(start), np.atleast_1d(end)
+
+    def __call__(self, sigma, highest_derivative=4):
+        sigma = np.asarray(sigma, dtype=float)
+        result = np.zeros((*sigma.shape, highest_derivative + 1, len(self.ends[0])))
+        result[..., 0, :] = self.ends[0] + (sigma[..., None] - 2.0) * (self.ends[1] - self.ends[0])
+        result[..., 1:2, :] = self.ends[1] - self.ends[0]
+        return result
+
+
+def panda_path(seed, at_rest):
+    random = np.random.default_rng(seed)
+    middle = 0.5 * (PANDA.limits.lower + PANDA.limits.upper)
+    half = 0.5 * (PANDA.limits.upper - PANDA.limits.lower)
+    points = middle + 0.35 * half * random.uniform(-1.0, 1.0, (5, 7))
+    distances = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    ends = None if at_rest else OPEN_END
+    return fit_spline(np.append(0.0, np.cumsum(distances)), points, start=ends, end=ends)
+
+
+LIMITS = motion_limits(PANDA, FRANKA)
+
+
+@cache
+def retimed_panda(seed, at_rest, **options):
+    """A path of the Panda retimed: several tests look at the same motion."""
+    return retime(PANDA, panda_path(seed, at_rest), LIMITS, **options)
+
+
+def violations(model, limits, motion, samples=100_003):
+    """What exceeds its limit at many instants that have nothing to do with the optimisation."""
+    dense = motion(np.linspace(motion.start_time, motion.end_time, samples))
+    return find_violations(model, limits, dense, inverse_dynamics(model, dense))
+
+
+@pytest.mark.parametrize('at_rest', [True, False])
+@pytest.mark.parametrize('seed', [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_panda_keeps_all_limits_at_any_instant_and_is_much_faster(seed, at_rest):
+    path, limits = panda_path(seed, at_rest), LIMITS
+    # With the default number of intervals, and with few.
+    result = retimed_panda(seed, at_rest, intervals=32 if at_rest else None)
+    assert violations(PANDA, limits, result.motion) == ()
+    assert result.duration < 0.75 * result.uniform_duration
+    assert 1.0 <= result.repair < 1.002
+    if at_rest:
+        uniform = uniform_scaling(PANDA, path, limits).factor * path.duration
+        assert result.uniform_duration == pytest.approx(uniform, rel=1e-6)
+
+
+@pytest.mark.parametrize('window', [0.0, WINDOW, 0.03])
+def test_motion_stays_near_its_path_from_end_to_end(window):
+    path = panda_path(2, at_rest=False)
+    result = retimed_panda(2, False, intervals=32, window=window)
+    motion = result.motion
+    t = np.linspace(0.0, motion.duration, 999)
+    sigma = result.parameter(t, 5)[:, 0]
+    assert np.all(np.diff(sigma) >= 0.0)
+    distance = np.abs(motion(t, 0) - path(np.clip(sigma, 0.0, path.end_time), 0)).max(axis=(0, 1))
+    assert np.all(distance <= 1.01 * result.deviation)
+    largest = np.abs(motion(t, 2)[:, 2]).max(axis=0)
+    assert np.all(result.deviation <= largest * max(window, 0.004) ** 2 / 24.0)
+    ends = path([path.start_time, path.end_time], 0)[:, 0]
+    np.testing.assert_allclose(motion([0.0, motion.duration], 0)[:, 0], ends, atol=1e-15)
+    np.testing.assert_allclose(sigma[[0, -1]], [path.start_time, path.end_time])
+
+
+def test_motion_rests_at_both_ends_up_to_the_snap():
+    for at_rest in (True, False):
+        motion = retimed_panda(2, at_rest, intervals=32, window=WINDOW).motion
+        assert not motion([0.0, motion.duration])[:, 1:].any()
+
+
+def test_derivatives_are_continuous_and_belong_to_each_other():
+    motion = retimed_panda(2, False, intervals=32, window=WINDOW).motion
+    assert motion.continuous_derivative == 4
+    h = 1e-6
+    t = np.random.default_rng(0).uniform(h, motion.duration - h, 2000)
+    series = motion(t)
+    size = np.abs(series).max(axis=(0, 2))
+    differences = (motion(t + h) - motion(t - h))[:, :4] / (2.0 * h)
+    error = np.abs(differences - series[:, 1:]).max(axis=(0, 2))
+    assert np.all(error < 1e-3 * size[1:])
+    # At the knots the fifth derivative jumps, but nothing below.
+    jumps = np.abs(motion.expansions[1:, 0] - motion.expansions[:-1, 1]).max(axis=(0, 2))
+    sizes = np.abs(motion.expansions).max(axis=(0, 1, 3))
+    assert np.all(jumps[:5] < 1e-12 * sizes[:5])
+    assert jumps[5] > 1e-2 * sizes[5]
+
+
+def minimum_jerk(standing, stroke=0.8, rate=100.0):
+    """Samples of a move of 1 s, with a standstill before and behind it."""
+    t = np.linspace(0.0, 1.0 + 2.0 * standing, round(rate * (1.0 + 2.0 * standing)) + 1)
+    x = np.clip(t - standing, 0.0, 1.0)
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
+    direction = np.array([1.0, 0.4, -0.4, 0.6, 0.2, 0.5, 0.0])
+    return t, start + stroke * direction * (10.0 * x**3 - 15.0 * x**4 + 6.0 * x**5)[:, None]
+
+
+@pytest.mark.parametrize(('noise', 'standing'), [(0.0, 0.1), (1e-15, 0.3)])
+def test_standstills_at_the_ends_are_kept_and_bounded_like_the_rest(standing, noise):
+    limits = LIMITS
+    results = []
+    for pause in (0.0, standing):
+        t, q = minimum_jerk(pause)
+        q += noise * np.random.default_rng(0).uniform(-1.0, 1.0, q.shape)
+        path = fit_spline(t, q, start=OPEN_END, end=OPEN_END)
+        results.append(retime(PANDA, path, limits, intervals=16))
+    without, result = results
+    assert without.standstill == 0.0
+    assert result.standstill == pytest.approx(2.0 * standing, abs=1e-9)
+    assert result.duration - result.standstill == pytest.approx(without.duration, rel=1e-2)
+    # At rest for as long as the path is, up to the snap.
+    for t in (np.linspace(0.0, standing, 99), result.duration - np.linspace(0.0, standing, 99)):
+        motion = result.motion(np.clip(t, 0.0, result.duration))
+        assert np.abs(motion[:, 1:]).max() <= 1e-9 + 1e14 * noise
+    for found in results:
+        t = np.linspace(0.0, found.duration, 20_011)
+        effort = inverse_dynamics(PANDA, found.motion(t))
+        assert np.abs(effort[:, 2]).max() < 2.5 * 1000.0 / WINDOW
+        assert np.abs(effort[[0, -1], 1:]).max() <= 1e-9 + 1e14 * noise
+    dropped = retime(PANDA, path, limits, intervals=16, keep_standstills=False)
+    assert dropped.standstill == 0.0
+    assert dropped.duration == pytest.approx(without.duration, rel=1e-2)
+
+
+def test_standstills_on_the_way_are_kept_where_they_are():
+    limits = LIMITS
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
+    points = start + np.array([0.0, 0.5, 0.5, 0.5, -0.3, -0.3])[:, None]
+    path = fit_spline([0.0, 1.0, 1.2, 1.4, 2.4, 3.0], points)
+    found = {
+        keep: retime(PANDA, path, limits, intervals=32, keep_standstills=keep)
+        for keep in (True, False)
+    }
+    assert found[True].standstill == pytest.approx(0.4 + 0.6)
+    assert found[True].duration == pytest.approx(found[False].duration + 1.0, abs=1e-9)
+    for keep, result in found.items():
+        assert violations(PANDA, limits, result.motion, 20_011) == ()
+        motion = result.motion(np.linspace(0.0, result.duration, 40_001))
+        stands = (np.abs(motion[:, 1:]).max(axis=(1, 2)) < 1e-9) & (motion[:, 0, 0] > 0.49)
+        step = result.duration / 40_000
+        assert stands.sum() * step == pytest.approx(0.4 if keep else 0.0, abs=2.0 * step)
+        # What limits it is where it is said to be.
+        limiting = result.limiting
+        now = result.motion(limiting.time)
+        values = {'velocity': now[1], 'acceleration': now[2], 'jerk': now[3]}
+        values['effort_dot'] = inverse_dynamics(PANDA, now)[1]
+        value = values[limiting.quantity][PANDA.joint_names.index(limiting.name)]
+        assert value == pytest.approx(limiting.limit, rel=0.01)
+
+
+def executed(motion, phase, joint_rows):
+    """What joint_trajectory_controller commands at 1 kHz from what a file holds."""
+    rows = (motion(motion.times)[:, k] for k in range(joint_rows))
+    played = jtc_motion(motion.times, *rows)
+    return played(np.arange(phase, played.duration, 1e-3), 2)
+
+
+@pytest.mark.parametrize('rate', [100.0, 400.0, 1000.0])
+def test_limits_hold_as_joint_trajectory_controller_executes_the_samples(rate):
+    result = retimed_panda(2, False, intervals=32, rate=rate)
+    np.testing.assert_allclose(np.diff(result.motion.times), 1.0 / rate, rtol=1e-9)
+    times = np.rint(1e9 * result.motion.times)
+    np.testing.assert_array_equal(times / 1e9, result.motion.times)
+    for phase in (0.0, 0.00037):
+        motion = executed(result.motion, phase, 3)
+        steps = np.abs(np.diff(inverse_dynamics(PANDA, motion)[:, 0], axis=0))
+        assert steps.max() <= 1.0 + 1e-9
+        assert steps.max() > 0.8
+
+
+def test_second_derivative_of_the_torque_falls_with_the_window():
+    largest, durations, windows = [], [], np.array([0.0, WINDOW, 0.03])
+    for window in windows:
+        result = retimed_panda(2, False, intervals=32, window=window)
+        t = np.linspace(0.0, result.duration, 50_001)
+        largest.append(np.abs(inverse_dynamics(PANDA, result.motion(t))[:, 2]).max())
+        durations.append(result.duration)
+        assert violations(PANDA, LIMITS, result.motion, 20_011) == ()
+    # Four periods are the shortest window.
+    windows[0] = 0.004
+    assert np.all(np.array(largest) < 2.5 * 1000.0 / windows)
+    np.testing.assert_allclose(np.diff(durations), np.diff(windows), atol=0.003)
+
+
+def test_motors_behind_springs_stay_near_their_limits():
+    driven = actuators.Actuators(
+        PANDA, {name: actuators.SeriesElastic(8000.0, 0.5) for name in PANDA.joint_names}
+    )
+    motion = retimed_panda(2, False, intervals=32, window=WINDOW).motion
+    torque = motor_motion(driven, motion(np.linspace(0.0, motion.duration, 50_001), 5)).torque
+    assert np.all(np.abs(torque[:, 0]).max(axis=0) < 1.2 * PANDA.limits.effort)
+
+
+def test_motion_takes_as_long_as_is_asked_for():
+    limits = LIMITS
+    t, q = minimum_jerk(0.2)
+    path = fit_spline(t, q, start=OPEN_END, end=OPEN_END)
+    fast = retime(PANDA, path, limits, intervals=32)
+    slow = retime(PANDA, path, limits, intervals=32, shortest=path.duration)
+    assert fast.duration < path.duration <= slow.duration < path.duration + 0.01
+    assert fast.standstill == slow.standstill == pytest.approx(0.4)
+    assert violations(PANDA, limits, slow.motion, 20_011) == ()
+    again = retime(PANDA, path, limits, intervals=32, shortest=0.5 * fast.duration)
+    assert again.duration == fast.duration
+
+
+@pytest.mark.parametrize(
+    ('options', 'reason'),
+    [
+        ({'rate': 0.0}, 'rate is 0.0, expected a finite number above 0'),
+        ({'rate': np.nan}, 'rate is nan'),
+        ({'rate': 1e8}, 'choose a lower rate'),
+        ({'window': -1.0}, 'window is -1.0'),
+        ({'window': np.inf}, 'window is inf'),
+        ({'shortest': 1e9}, 'choose a lower rate'),
+    ],
+)
+def test_bad_rates_and_windows_are_refused(options, reason):
+    with pytest.raises(TrajectoryError, match=reason):
+        retime(RAIL, Line(0.0, 1.0), intervals=4, **options)
+
+
+@pytest.mark.parametrize(
+    ('bounds', 'duration'),
+    [
+        # Distance 1.5 m; with v, a and j all reached: d / v + v / a + a / j.
+        ({'velocity': 1.0, 'acceleration': 2.0}, 1.5 + 0.5),
+        ({'acceleration': 2.0}, 2.0 * np.sqrt(1.5 / 2.0)),
+        ({'velocity': 1.0, 'acceleration': 2.0, 'jerk': 8.0}, 1.5 + 0.5 + 0.25),
+        ({'jerk': 8.0}, (32.0 * 1.5 / 8.0) ** (1.0 / 3.0)),
+        # On a level rail of 1 kg, force and its rate are acceleration and jerk.
+        ({'velocity': 1.0, 'effort': 2.0, 'effort_dot': 8.0}, 1.5 + 0.5 + 0.25),
+        ({'effort_dot': 8.0}, (32.0 * 1.5 / 8.0) ** (1.0 / 3.0)),
+    ],
+)
+def test_duration_is_close_to_what_is_known_in_closed_form(bounds, duration):
+    model = RobotModel.from_urdf(robots.OTHER_JOINTS, gravity=(0.0, 0.0, 0.0))
+    limits = unlimited(1, **bounds)
+    result = retime(model, Line(-0.5, 1.0), limits, intervals=64)
+    assert violations(model, limits, result.motion) == ()
+    assert duration * (1.0 - 1e-9) <= result.duration < 1.01 * duration
+
+
+def test_duration_falls_with_the_number_of_intervals():
+    durations = [retimed_panda(0, True, intervals=n).duration for n in (4, 8, 32)]
+    assert durations[0] > 1.02 * durations[1] > 1.02**2 * durations[2]
+
+
+def test_path_of_many_segments_gets_more_intervals(monkeypatch):
+    points = np.random.default_rng(0).uniform(-1.0, 1.0, (41, 1))
+    path = fit_spline(range(41), points)
+    limits = unlimited(1, velocity=3.0, acceleration=20.0)
+    used = []
+
+    def recorded(limits_at, speed, intervals):
+        used.append(intervals)
+        return time_laws(limits_at, speed, 8)
+
+    monkeypatch.setattr(retiming_law, 'time_laws', recorded)
+    retime(RAIL, path, limits)
+    retime(RAIL, Line(0.0, 1.0), limits)
+    assert used == [4 * 40, 128]
+
+
+@pytest.mark.parametrize(('parts', 'expected'), [(2, 64), (10, 64), (32, 32), (300, 4)])
+def test_very_many_parts_share_the_work(parts, expected, monkeypatch):
+    seen = []
+
+    def constant(limits_at, speed, intervals):
+        seen.append(intervals)
+        raise ScalingError('enough')
+
+    monkeypatch.setattr(retiming_law, 'time_laws', constant)
+    monkeypatch.setattr(retiming, 'moving_parts', lambda model, path: [(2.0, 3.0)] * parts)
+    with pytest.raises(ScalingError, match='enough'):
+        retime(RAIL, Line(0.0, 0.5), motion_limits(RAIL), intervals=128)
+    assert seen == [expected]
+
+
+def test_limits_are_kept_on_every_segment_though_intervals_are_few():
+    limits = LIMITS
+    path = jittery_panda(2500)
+    result = retime(PANDA, path, limits, intervals=32)
+    motion = result.motion
+    # Instants at which the motion passes the knots of its path.
+    t = np.linspace(0.0, motion.duration, 400_001)
+    knots = np.interp(path.times, result.parameter(t, 1)[:, 0], t)
+    assert excess(limits, motion, knots, 23) == 0.0
+    assert result.duration <= result.uniform_duration
+    uniform = uniform_scaling(PANDA, path, limits).factor * path.duration
+    assert result.uniform_duration > 0.9 * uniform
+
+
+def test_path_may_halt_on_its_way_and_have_any_unit_of_its_parameter():
+    limits = LIMITS
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
+    points, rest = [start, start + 0.4, start + 0.4, start], np.zeros((4, 7))
+    durations = []
+    for scale in (1e-4, 1.0, 1e4):
+        path = fit_spline(scale * np.arange(4.0), points, velocities=rest, accelerations=rest)
+        result = retime(PANDA, path, limits, intervals=32, keep_standstills=False)
+        assert violations(PANDA, limits, result.motion, 20_011) == ()
+        durations.append(result.duration)
+    np.testing.assert_allclose(durations, durations[0], rtol=2e-3)
+    assert durations[0] < 0.8 * result.uniform_duration
+
+
+def test_limit_of_the_torque_rate_shapes_the_motion():
+    extra = {name: dict(given, effort_dot=150.0) for name, given in FRANKA.items()}
+    limits = motion_limits(PANDA, extra)
+    path = panda_path(0, at_rest=False)
+    free = retime(PANDA, path, limits._replace(effort_dot=np.full(7, np.inf)), intervals=32)
+    kept = retime(PANDA, path, limits, intervals=32)
+    assert violations(PANDA, limits, kept.motion) == ()
+    broken = violations(PANDA, limits, free.motion)
+    assert {v.quantity for v in broken} == {'effort_dot'}
+    assert max(abs(v.value) for v in broken) > 3.0 * 150.0
+    # It costs time, but less than to slow down the whole motion.
+    slowed = free.duration * uniform_scaling(PANDA, free.motion, limits).factor
+    assert free.duration < kept.duration < 0.95 * slowed
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_random_robots_keep_random_limits_and_are_not_slower_than_uniform(seed):
+    random = np.random.default_rng(seed)
+    model = RobotModel.from_urdf(random_robot(seed, n_moving=1 + seed % 5).xml)
+    n = model.n_joints
+    law = (None, friction.Viscous(1.0) + friction.Coulomb(0.5, 0.05), friction.Viscous(0.5))
+    model = model.with_friction({name: law[seed % 3] for name in model.body_names})
+    points = int(random.integers(2, 5))
+    ends = None if random.random() < 0.5 else np.full((4, n), np.nan)
+    path = fit_spline(range(points), random.normal(size=(points, n)), start=ends, end=ends)
+    slow = path(np.linspace(0.0, points - 1.0, 101))
+    slow[:, 1] *= 1e-9
+    slow[:, 2:] = 0.0
+    weight = np.abs(inverse_dynamics(model, slow)[:, 0]).max(axis=0)
+    size = 10.0 ** random.uniform(-1.0, 1.0, 5)
+    limits = unlimited(
+        n,
+        velocity=2.0 * size[0],
+        acceleration=10.0 * size[1],
+        jerk=100.0 * size[2],
+        effort=1.1 * weight + 1.0 + 10.0 * size[3],
+        effort_dot=200.0 * size[4],
+    )
+    result = retime(model, path, limits, intervals=12)
+    assert violations(model, limits, result.motion, 20_011) == ()
+    # The window, and whole periods.
+    assert result.duration <= 1.01 * result.uniform_duration + WINDOW + 0.002
+    if ends is None:
+        uniform = uniform_scaling(model, path, limits).factor * path.duration
+        assert result.uniform_duration == pytest.approx(uniform, rel=1e-6)
+
+
+def test_limits_of_motors_are_kept_too():
+    driven = actuators.Actuators(
+        PANDA, {name: actuators.SeriesElastic(2000.0, 0.5) for name in PANDA.joint_names[:4]}
+    )
+    bounds = motor_limits(
+        driven,
+        {
+            name: {'motor_velocity': 2.2, 'motor_torque': 90.0, 'motor_torque_rate': 3000.0}
+            for name in PANDA.joint_names[:4]
+        },
+    )
+    limits = LIMITS
+    path = panda_path(2, at_rest=True)
+    result = retime(PANDA, path, limits, actuators=driven, motor_limits=bounds, intervals=16)
+    t = np.linspace(0.0, result.duration, 20_011)
+    motors = motor_motion(driven, result.motion(t, 5))
+    assert find_motor_violations(driven, bounds, motors) == ()
+    assert violations(PANDA, limits, result.motion) == ()
+    assert result.duration <= result.uniform_duration + WINDOW + 0.002
+
+
+def push(sigma, orders):
+    """A force that swells along the path, and a torque that turns, on the hand."""
+    values = np.zeros((len(sigma), orders, 6))
+    for k in range(orders):
+        phase = 2.0 * sigma + 0.5 * np.pi * k
+        values[:, k, 5] = 2.0**k * 20.0 * np.sin(phase)
+        values[:, k, 0] = 2.0**k * 3.0 * np.cos(phase)
+    values[:, 0, 5] += 10.0
+    return Wrench('panda_link8', values, 'hybrid')
+
+
+def test_wrenches_that_belong_to_the_path_are_part_of_the_limits():
+    extra = {name: dict(given, effort_dot=150.0) for name, given in FRANKA.items()}
+    limits = motion_limits(PANDA, extra)
+    path = panda_path(0, at_rest=False)
+    result = retime(PANDA, path, limits, wrench=push, intervals=32)
+    assert 1.0 <= result.repair < 1.005
+    t = np.linspace(0.0, result.duration, 30_011)
+    motion, sigma = result.motion(t), result.parameter(t, 3)
+    along = push(sigma[:, 0], 3)
+    values = np.array(along.values)
+    first, second = (along.values[:, k].copy() for k in (1, 2))
+    values[:, 1] = first * sigma[:, 1:2]
+    values[:, 2] = second * sigma[:, 1:2] ** 2 + first * sigma[:, 2:3]
+    loaded = inverse_dynamics(PANDA, motion, Wrench('panda_link8', values, 'hybrid'))
+    assert find_violations(PANDA, limits, motion, loaded) == ()
+    # The limits are reached with the wrench, and would not be kept without knowing it.
+    assert np.abs(loaded[:, 1]).max() > 149.0
+    unaware = retime(PANDA, path, limits, intervals=32)
+
+    def in_time(t, orders):
+        sigma = unaware.parameter(t, 2)
+        values = np.array(push(sigma[:, 0], 2).values)
+        values[:, 1] *= sigma[:, 1:2]
+        return Wrench('panda_link8', values[:, :orders], 'hybrid')
+
+    factor = uniform_scaling(PANDA, unaware.motion, limits, wrench=in_time).factor
+    assert factor > 1.01
+    assert result.duration < factor * unaware.duration
+
+
+def test_wrench_of_another_shape_is_refused():
+    for wrong in (
+        lambda sigma, orders: Wrench('slide', np.zeros((len(sigma), orders + 1, 6))),
+        lambda sigma, orders: [np.zeros((len(sigma), orders, 6))],
+    ):
+        with pytest.raises(WrenchError, match='expected wrenches with values of shape'):
+            retime(RAIL, Line(0.0, 1.0), wrench=wrong, intervals=4)
+    with pytest.raises(WrenchError, match='motion is given as samples'):
+        uniform_scaling(RAIL, np.zeros((3, 4, 1)), wrench=push)
+
+
+def test_what_is_in_the_way_is_named_with_its_time():
+    result = retimed_panda(2, True, intervals=32, window=WINDOW)
+    found = result.limiting
+    motion = result.motion(found.time)
+    effort = inverse_dynamics(PANDA, motion)
+    rows = {'velocity': motion[1], 'acceleration': motion[2], 'jerk': motion[3]}
+    rows.update(effort=effort[0], effort_dot=effort[1])
+    value = rows[found.quantity][PANDA.joint_names.index(found.name)]
+    # Whole periods leave a little room.
+    assert value == pytest.approx(found.limit, rel=2e-3)
+
+
+def test_path_that_is_not_smooth_enough_is_refused():
+    with pytest.raises(TrajectoryError, match='up to derivative 0 only, expected 4'):
+        retime(RAIL, jtc_motion([0.0, 1.0, 2.0], [[0.0], [1.0], [0.5]]))
+
+
+@pytest.mark.parametrize(
+    ('path', 'reason'),
+    [
+        (np.zeros((5, 1)), 'of type ndarray, expected a function'),
+        (fit_spline([0.0, 1.0], [[0.0, 0.0], [1.0, 1.0]]), 'expected .1, 1'),
+        (fit_spline([0.0, 1.0], [[0.2], [0.2]]), 'does not move'),
+        (Line(np.nan, 1.0), 'finite'),
+    ],
+)
+def test_bad_path_is_refused_with_the_reason(path, reason):
+    with pytest.raises(HodynError, match=reason):
+        retime(RAIL, path)
+
+
+@pytest.mark.parametrize('intervals', [0, -3, 2.5, True, 'many'])
+def test_bad_number_of_intervals_is_refused(intervals):
+    with pytest.raises(TrajectoryError, match='intervals is .*, expected a whole number'):
+        retime(RAIL, Line(0.0, 1.0), intervals=intervals)
+
+
+def test_path_beyond_its_limits_is_refused():
+    with pytest.raises(ScalingError, match="'rail' has the position 2.5"):
+        retime(RAIL, Line(0.0, 2.5))
+    with pytest.raises(ScalingError, match='hold still .* needs effort'):
+        retime(RAIL, Line(0.0, 1.0), unlimited(1, effort=5.0))
+    with pytest.raises(ScalingError, match='Nothing limits the speed'):
+        retime(RAIL, Line(0.0, 1.0), unlimited(1))
+
+
+def test_position_between_samples_is_refused():
+    # The highest position is between any even samples.
+    path = fit_spline([0.0, 0.7, 2.0], [[0.0], [1.9], [0.0]])
+    highest = path(np.linspace(0.0, 2.0, 100_001), 0).max()
+    with pytest.raises(ScalingError, match='beyond its limit'):
+        retime(RAIL, path, unlimited(1, velocity=1.0, upper=highest - 1e-7))
+
+
+@pytest.mark.parametrize('t', [-1e-3, 1e6, np.nan])
+def test_times_outside_of_the_motion_are_refused(t):
+    motion = retime(RAIL, Line(0.0, 1.0), intervals=4).motion
+    with pytest.raises(TrajectoryError, match='outside of the motion'):
+        motion(t)
+    with pytest.raises(TrajectoryError, match='highest_derivative'):
+        motion(0.0, -1)
+
+
+def test_path_that_must_be_followed_fast_is_refused_with_its_factors():
+    # Up to where the weight is too much, and back: only with swing.
+    pendulum = RobotModel.from_urdf(
+        robots.robot(
+            '<link name="base"/>', robots.link('arm'), robots.joint('swing', 'base', 'arm')
+        )
+    )
+    angles = np.linspace(-np.pi, np.pi, 100_001)
+    still = np.zeros((len(angles), 3, 1))
+    still[:, 0, 0] = angles
+    weight = inverse_dynamics(pendulum, still)[:, 0, 0]
+    hanging = angles[:-1][(weight[:-1] < 0.0) & (weight[1:] >= 0.0)][0]
+    path = fit_spline([0.0, 1.0, 2.0], [[hanging], [hanging + 1.2], [hanging]])
+    limits = unlimited(1, effort=0.97 * weight.max() * np.sin(1.2))
+    with pytest.raises(ScalingError, match='cannot be followed slowly') as caught:
+        retime(pendulum, path, limits)
+    ((fastest, slowest),) = caught.value.intervals
+    assert 0.0 < fastest < slowest < np.inf

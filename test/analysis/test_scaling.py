@@ -1,0 +1,496 @@
+"""The smallest uniform time factor, against a plain search with the check of limits."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import robots
+from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
+from support.random_trees import random_robot
+
+from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
+from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
+from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.analysis.scaling import StretchedMotion, stretched, uniform_scaling
+from hodyn_ros.errors import (
+    ActuatorError,
+    DeflectionError,
+    HodynError,
+    MotionError,
+    ScalingError,
+)
+from hodyn_ros.model.limits import find_violations, motion_limits
+from hodyn_ros.trajectory.jtc import jtc_motion
+from hodyn_ros.trajectory.spline import fit_spline
+
+TWO_LINK = RobotModel.from_urdf(robots.TWO_LINK)
+
+
+def panda_spline(seed, points=5, duration=1.0):
+    random = np.random.default_rng(seed)
+    middle = 0.5 * (PANDA.limits.lower + PANDA.limits.upper)
+    half = 0.5 * (PANDA.limits.upper - PANDA.limits.lower)
+    positions = middle + 0.4 * half * random.uniform(-1.0, 1.0, (points, 7))
+    return fit_spline(duration * np.arange(points), positions)
+
+
+def slower(wrench, factor):
+    """The wrench as a function of the place on the path."""
+    orders = np.asarray(wrench.values).shape[-2]
+    values = wrench.values / factor ** np.arange(orders)[:, None]
+    return Wrench(wrench.link, values, wrench.expressed_in, wrench.acting)
+
+
+def keeps(model, limits, motion, factor, wrench=None, driven=None, bounds=None):
+    """Whether a motion keeps its limits with a factor, by computing it anew."""
+    K = motion.shape[1]
+    played = motion / factor ** np.arange(K)[:, None]
+    effort = inverse_dynamics(model, played, wrench and slower(wrench, factor))
+    if find_violations(model, limits, played, effort):
+        return False
+    if driven is None:
+        return True
+    try:
+        motors = motor_motion(driven, played, effort)
+    except DeflectionError:
+        return False
+    return not find_motor_violations(driven, bounds, motors)
+
+
+def check_minimal(result, *case, **more):
+    """The limits are kept at the factor and above, and not where it is one per mille smaller."""
+    assert result.factor > 0.0
+    assert keeps(*case, result.factor, **more)
+    assert not keeps(*case, 0.999 * result.factor, **more)
+    if result.slower_is_kept:
+        for factor in (1.001, 1.1, 1.5, 3.0, 100.0):
+            assert keeps(*case, factor * result.factor, **more)
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_factor_of_the_panda_is_minimal(seed):
+    spline = panda_spline(seed)
+    motion = spline(np.linspace(0.0, spline.end_time, 301))
+    limits = motion_limits(PANDA, FRANKA)
+    result = uniform_scaling(PANDA, motion, limits)
+    check_minimal(result, PANDA, limits, motion)
+    assert result.limiting.quantity in ('velocity', 'acceleration', 'effort', 'effort_dot')
+
+
+@pytest.mark.parametrize('quantity', ['velocity', 'acceleration', 'jerk', 'effort', 'effort_dot'])
+@pytest.mark.parametrize('tightness', [0.02, 0.3, 5.0])
+def test_what_limits_the_motion_is_named(quantity, tightness):
+    motion = panda_spline(7)(np.linspace(0.0, 4.0, 101))
+    effort = inverse_dynamics(PANDA, motion)
+    still = motion.copy()
+    still[:, 1:] = 0.0
+    series = {'velocity': motion[:, 1], 'acceleration': motion[:, 2], 'jerk': motion[:, 3]}
+    series.update(effort=effort[:, 0], effort_dot=effort[:, 1])
+    largest = np.abs(series[quantity]).max(axis=0)
+    if quantity == 'effort':
+        largest = np.abs(inverse_dynamics(PANDA, still)[:, 0]).max(axis=0) + 1.0
+        tightness += 1.0
+    limits = unlimited(7, **{quantity: tightness * largest})
+    result = uniform_scaling(PANDA, motion, limits)
+    check_minimal(result, PANDA, limits, motion)
+    found = result.limiting
+    assert found.quantity == quantity
+    faster = motion / (0.9999 * result.factor) ** np.arange(5)[:, None]
+    violations = find_violations(PANDA, limits, faster, inverse_dynamics(PANDA, faster))
+    assert (found.name, found.sample) in {(v.joint_name, v.sample) for v in violations}
+    assert found.value == pytest.approx(found.limit, rel=1e-8)
+
+
+def test_kinematic_limits_give_the_factor_in_closed_form():
+    motion = np.zeros((3, 4, 2))
+    motion[1] = [[0.1, 0.2], [4.0, -2.0], [9.0, 1.0], [-64.0, 8.0]]
+    for limits, factor in (
+        (unlimited(2, velocity=2.0), 2.0),
+        (unlimited(2, acceleration=1.0), 3.0),
+        (unlimited(2, jerk=1.0), 4.0),
+        (unlimited(2, velocity=16.0), 0.25),
+        (unlimited(2, velocity=2.0, acceleration=1.0, jerk=1e9), 3.0),
+    ):
+        result = uniform_scaling(TWO_LINK, motion, limits)
+        assert result.factor == pytest.approx(factor, rel=2e-9)
+        assert result.is_kept == (factor <= 1.0)
+        assert result.intervals == ((result.factor, np.inf),)
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_factor_of_random_robots_is_minimal(seed):
+    model = RobotModel.from_urdf(random_robot(seed).xml)
+    random = np.random.default_rng(seed)
+    n = model.n_joints
+    if not n:
+        return
+    motion = random.normal(size=(8, 5, n)) * random.choice([0.1, 1.0, 10.0], (1, 5, n))
+    still = motion.copy()
+    still[:, 1:] = 0.0
+    links = list(model.links)
+    wrench = Wrench(
+        links[random.integers(len(links))],
+        random.normal(size=(8, 3, 6)),
+        ('body', 'spatial', 'hybrid')[seed % 3],
+    )
+    at_rest = np.abs(inverse_dynamics(model, still, slower(wrench, 1e12))[:, 0]).max(axis=0)
+    limits = unlimited(
+        n,
+        velocity=random.uniform(0.5, 5.0, n),
+        acceleration=random.uniform(1.0, 50.0, n),
+        jerk=random.uniform(1.0, 500.0, n),
+        effort=at_rest * 1.01 + random.uniform(0.1, 30.0, n),
+        effort_dot=random.uniform(1.0, 500.0, n),
+    )
+    result = uniform_scaling(model, motion, limits, wrench=wrench)
+    assert result.slower_is_kept
+    check_minimal(result, model, limits, motion, wrench=wrench)
+
+
+LAWS = {
+    'viscous': friction.Viscous(2.0),
+    'pushing': friction.Sigmoid(-0.5, 2.0, 0.0),
+    'coulomb': friction.Coulomb(3.0) + friction.Viscous(0.5) + friction.Offset(0.3),
+    'smooth coulomb': friction.Coulomb(3.0, 0.05),
+    'sigmoid': friction.Sigmoid(5.0, 7.0, 0.01) + friction.Viscous(0.5),
+}
+
+
+@pytest.mark.parametrize('law', LAWS)
+@pytest.mark.parametrize('quantity', ['effort', 'effort_dot'])
+def test_friction_is_scaled_as_its_law_says(law, quantity):
+    model = PANDA.with_friction({name: LAWS[law] for name in PANDA.joint_names})
+    motion = panda_spline(3)(np.linspace(0.0, 4.0, 101))
+    limit = PANDA.limits.effort if quantity == 'effort' else 60.0
+    limits = unlimited(7, **{quantity: limit})
+    result = uniform_scaling(model, motion, limits)
+    check_minimal(result, model, limits, motion)
+    assert result.limiting.quantity == quantity
+    frictionless = uniform_scaling(PANDA, motion, limits).factor
+    assert abs(result.factor / frictionless - 1.0) > 1e-4
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+def test_friction_of_mimic_joints_is_scaled():
+    for seed in range(40):
+        robot = random_robot(seed, n_moving=6)
+        if len(robot.mimic_joints) > 1:
+            break
+    laws = {name: friction.Viscous(3.0) + friction.Coulomb(2.0) for name in robot.mimic_joints}
+    model = RobotModel.from_urdf(robot.xml).with_friction(laws)
+    n = model.n_joints
+    motion = np.random.default_rng(1).normal(size=(5, 5, n))
+    still = motion.copy()
+    still[:, 2:] = 0.0
+    still[:, 1] *= 1e-9
+    limits = unlimited(n, effort=np.abs(inverse_dynamics(model, still)[:, 0]).max(axis=0) + 5.0)
+    result = uniform_scaling(model, motion, limits)
+    check_minimal(result, model, limits, motion)
+
+
+SPRINGS = {
+    'linear': actuators.LinearSpring(800.0),
+    'short': actuators.LinearSpring(800.0, 0.1),
+    'cubic': actuators.CubicSpring(600.0, 900.0),
+    'short cubic': actuators.CubicSpring(800.0, 0.01, 0.1),
+}
+
+
+@pytest.mark.parametrize(
+    ('spring', 'law'),
+    [
+        ('linear', None),
+        ('linear', friction.Coulomb(2.0, 0.1)),
+        ('short', friction.Viscous(1.0)),
+        ('cubic', friction.Viscous(1.0)),
+        ('short cubic', None),
+    ],
+)
+@pytest.mark.parametrize(
+    'bound',
+    [
+        {'motor_velocity': 2.0},
+        {'motor_torque': 80.0},
+        {'motor_torque_rate': 400.0},
+        {'deflection': 0.09},
+    ],
+)
+def test_limits_of_motors_are_kept(spring, law, bound):
+    joints = {
+        name: actuators.SeriesElastic(SPRINGS[spring], 0.3, friction=law)
+        for name in PANDA.joint_names[:3]
+    }
+    joints[PANDA.joint_names[3]] = actuators.RigidDrive(0.2, friction.Coulomb(1.0))
+    driven = actuators.Actuators(PANDA, joints)
+    bounds = motor_limits(driven, {name: bound for name in joints})
+    motion = panda_spline(5)(np.linspace(0.0, 4.0, 41), 5)
+    limits = unlimited(7, jerk=1e5)
+    result = uniform_scaling(PANDA, motion, limits, actuators=driven, motor_limits=bounds)
+    check_minimal(result, PANDA, limits, motion, driven=driven, bounds=bounds)
+    assert result.limiting.quantity in (*bound, 'deflection')
+
+
+def test_rigid_motors_need_no_more_derivatives_than_the_joints():
+    driven = actuators.Actuators(PANDA, {n: actuators.RigidDrive(0.5) for n in PANDA.joint_names})
+    bounds = motor_limits(driven, {name: {'motor_torque': 95.0} for name in PANDA.joint_names})
+    motion = panda_spline(5)(np.linspace(0.0, 4.0, 41), 2)
+    limits = unlimited(7)
+    result = uniform_scaling(PANDA, motion, limits, actuators=driven, motor_limits=bounds)
+    check_minimal(result, PANDA, limits, motion, driven=driven, bounds=bounds)
+
+
+def test_variable_stiffness_is_a_function_of_the_path():
+    joint = actuators.VariableStiffness(actuators.Qbmove(a=6.7, k=0.022), (1e-3, 1e-3))
+    light = RobotModel.from_urdf(
+        robots.TWO_LINK.replace('value="1.0"', 'value="0.05"').replace('0.7', '0.05'),
+        gravity=(0.0, 0.0, -1.0),
+    )
+    driven = actuators.Actuators(light, {'elbow': joint})
+    bounds = motor_limits(driven, {'elbow': {'motor_velocity': 1.0}})
+    t = np.linspace(0.0, 2.0, 21)
+    motion = fit_spline([0.0, 1.0, 2.0], [[0.0, 0.0], [0.3, 0.4], [0.0, 0.0]])(t)
+    stiffness = np.stack((1.5 + 0.5 * np.sin(t), 0.5 * np.cos(t), -0.5 * np.sin(t)), axis=-1)
+    result = uniform_scaling(
+        light,
+        motion,
+        unlimited(2),
+        actuators=driven,
+        motor_limits=bounds,
+        stiffness={'elbow': stiffness},
+    )
+
+    def speed(factor):
+        played = motion / factor ** np.arange(5)[:, None]
+        slow = stiffness / factor ** np.arange(3)
+        motors = motor_motion(driven, played, stiffness={'elbow': slow})
+        columns = [driven.motor_names.index(f'elbow{s}') for s in joint.motor_suffixes]
+        return np.abs(motors.position[:, 1, columns]).max()
+
+    assert speed(result.factor) == pytest.approx(1.0, rel=1e-6)
+    assert speed(1.1 * result.factor) < 1.0
+
+
+def test_motion_that_nothing_limits_has_the_factor_zero():
+    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
+    result = uniform_scaling(PANDA, motion, unlimited(7))
+    assert (result.factor, result.limiting) == (0.0, None)
+    assert result.is_kept and result.slower_is_kept
+    resting = np.zeros((4, 5, 2))
+    assert uniform_scaling(TWO_LINK, resting, unlimited(2, velocity=1.0)).factor == 0.0
+
+
+def test_motion_that_must_be_fast_has_an_interval_of_factors():
+    # Accelerated downwards, the joint carries less than its weight: not when it is slow.
+    motion = np.zeros((1, 5, 1))
+    motion[0, 2] = -5.0
+    model = RobotModel.from_urdf(robots.OTHER_JOINTS)
+    weight = 9.81 * np.cos(0.1)  # the rail is tilted
+    limits = unlimited(1, effort=4.0)
+    result = uniform_scaling(model, motion, limits)
+    (interval,) = result.intervals
+    assert interval[0] == result.factor == pytest.approx(np.sqrt(5.0 / (weight + 4.0)), rel=1e-8)
+    assert interval[1] == pytest.approx(np.sqrt(5.0 / (weight - 4.0)), rel=1e-8)
+    assert not result.slower_is_kept and not result.is_kept
+    check_minimal(result, model, limits, motion)
+
+
+def test_function_of_time_is_examined_along_its_whole_length():
+    spline = panda_spline(2)
+    limits = motion_limits(PANDA, FRANKA)
+    result = uniform_scaling(PANDA, spline, limits)
+    dense = spline(np.linspace(0.0, spline.end_time, 20001))
+    assert not keeps(PANDA, limits, dense, 0.999 * result.factor)
+    assert keeps(PANDA, limits, dense, 1.001 * result.factor)
+
+
+@pytest.mark.parametrize('waypoints', [2500, pytest.param(4000, marks=pytest.mark.slow)])
+def test_limits_are_kept_on_every_segment_of_a_long_spline(waypoints):
+    limits = motion_limits(PANDA, FRANKA)
+    spline = jittery_panda(waypoints)
+    result = uniform_scaling(PANDA, spline, limits)
+    slow = StretchedMotion(spline, result.factor)
+    knots = slow.start_time + result.factor * (spline.times - spline.start_time)
+    assert excess(limits, slow, knots, 23) == 0.0
+    faster = StretchedMotion(spline, 0.999 * result.factor)
+    assert excess(limits, faster, 0.999 * knots, 23) > 0.0
+    # What limits it is where it is said to be.
+    played = stretched(spline(result.limiting.time), result.factor)
+    effort = inverse_dynamics(PANDA, played)
+    rows = {'jerk': played[3], 'effort_dot': effort[1]}
+    value = rows[result.limiting.quantity][PANDA.joint_names.index(result.limiting.name)]
+    assert value == pytest.approx(result.limiting.limit, rel=1e-6)
+
+
+def wiggle():
+    """A motion of 600 s that rests for most of it and moves for 0.1 s in between."""
+    t = [0.0, 300.0, 300.05, 300.1, 600.0]
+    points = np.array([0.0, 0.0, 0.005, 0.0, 0.0])[:, None] + np.zeros(2)
+    rest = np.zeros((5, 2))
+    return jtc_motion(t, points, rest, rest)
+
+
+@pytest.mark.parametrize('is_stretched', [False, True])
+def test_short_wiggle_in_a_long_motion_is_seen(is_stretched):
+    motion = wiggle()
+    if is_stretched:
+        motion = StretchedMotion(motion, 3.0)
+    short = np.linspace(300.0, 300.1, 10_001)
+    largest = np.abs(wiggle()(short)[:, 1]).max()
+    factor = uniform_scaling(TWO_LINK, motion, unlimited(2, velocity=1e-3)).factor
+    expected = largest / 1e-3 / (3.0 if is_stretched else 1.0)
+    assert factor == pytest.approx(expected, rel=1e-6)
+
+
+def test_derivative_that_jumps_at_a_knot_is_examined_on_both_sides():
+    # Accelerations go from 0 to 2 on the first segment, which only its end sees, and are -0.5 on
+    # the second; backwards, 2 is at the start of the second.
+    positions, velocities = np.array([0.0, 1.0 / 3.0, 13.0 / 12.0]), np.array([0.0, 1.0, 0.5])
+    limits = unlimited(2, acceleration=0.5)
+    for p, v in ((positions, velocities), (positions[::-1], -velocities[::-1])):
+        both = np.ones(2)
+        motion = jtc_motion([0.0, 1.0, 2.0], p[:, None] * both, v[:, None] * both)
+        factor = uniform_scaling(TWO_LINK, motion, limits).factor
+        assert factor == pytest.approx(2.0, rel=1e-8)
+
+
+class Bump:
+    """A function of time without knots whose bump is as high and as short as one likes."""
+
+    start_time, end_time = 0.0, 1.0
+
+    def __init__(self, centre, width, other=0.0):
+        self.centre, self.width = centre, width
+        self.other = other
+        """Constant velocity of the second joint."""
+
+    def __call__(self, t, highest_derivative=4):
+        x = (np.asarray(t, dtype=float) - self.centre) / self.width
+        result = np.zeros((*x.shape, highest_derivative + 1, 2))
+        shape = np.polynomial.Polynomial([1.0, 0.0, -1.0]) ** 8
+        for k in range(highest_derivative + 1):
+            values = shape.deriv(k)(x) if k else shape(x)
+            result[..., k, 0] = np.where(np.abs(x) < 1.0, values, 0.0) / self.width**k
+        result[..., 0, 1] = self.other * np.asarray(t)
+        result[..., 1:2, 1] = self.other
+        return result
+
+
+def test_peak_between_samples_is_found_from_what_stands_above_its_neighbours():
+    # No sample reaches more than 96 % of the largest velocity of the first joint, and the other
+    # one has 98 % of it all the time.
+    bump = Bump(0.5 + 0.0125, 0.12)
+    largest = np.abs(bump(np.linspace(0.3, 0.7, 400_001), 1)[:, 1, 0]).max()
+    coarse = np.linspace(0.0, 1.0, 21)
+    seen = np.abs(bump(coarse, 1)[:, 1, 0]).max()
+    assert seen < 0.96 * largest
+    bump.other = 0.98 * largest
+    result = uniform_scaling(TWO_LINK, bump, unlimited(2, velocity=1.0), samples=21)
+    assert result.factor == pytest.approx(largest, rel=1e-6)
+
+
+def test_function_without_knots_is_seen_as_far_as_samples_resolve_it():
+    bump = Bump(0.50025, 2e-4)
+    limits = unlimited(2, velocity=1.0)
+    assert uniform_scaling(TWO_LINK, bump, limits).limiting is None
+    result = uniform_scaling(TWO_LINK, bump, limits, samples=100_001)
+    largest = np.abs(bump(np.linspace(0.5, 0.5005, 100_001), 1)[:, 1, 0]).max()
+    assert result.factor == pytest.approx(largest, rel=1e-6)
+    bump.times = np.array([0.0, 0.50005, 0.50045, 1.0])
+    assert uniform_scaling(TWO_LINK, bump, limits).factor == pytest.approx(largest, rel=1e-6)
+
+
+def test_position_limits_cannot_be_repaired():
+    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
+    motion[4, 0, 2] = 3.0
+    with pytest.raises(ScalingError, match="'panda_joint3' has the position 3 at sample 4"):
+        uniform_scaling(PANDA, motion)
+
+
+def test_weight_that_is_too_large_is_named():
+    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
+    limits = motion_limits(PANDA)._replace(effort=np.full(7, 3.0))
+    with pytest.raises(ScalingError, match='hold still at sample .* needs effort = .* than 3'):
+        uniform_scaling(PANDA, motion, limits)
+
+
+def test_spring_that_is_too_weak_is_named():
+    spring = actuators.CubicSpring(100.0, 1.0, 0.01)
+    driven = actuators.Actuators(PANDA, {'panda_joint2': actuators.SeriesElastic(spring, 0.1)})
+    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
+    with pytest.raises(HodynError, match='panda_joint2'):
+        uniform_scaling(PANDA, motion, actuators=driven)
+
+
+def test_joints_with_damping_are_refused():
+    driven = actuators.Actuators(
+        PANDA, {'panda_joint2': actuators.SeriesElastic(100.0, 0.1, damping=1.0)}
+    )
+    with pytest.raises(ActuatorError, match='damping .*panda_joint2'):
+        uniform_scaling(PANDA, np.zeros((2, 6, 7)), unlimited(7), actuators=driven)
+
+
+def test_orders_that_are_missing_are_named():
+    with pytest.raises(MotionError, match='jerk is limited.* K >= 4 .* K is 3'):
+        uniform_scaling(TWO_LINK, np.zeros((2, 3, 2)), unlimited(2, jerk=1.0))
+    with pytest.raises(MotionError, match='effort_dot is limited.* K >= 4'):
+        uniform_scaling(TWO_LINK, np.zeros((2, 3, 2)), unlimited(2, effort_dot=1.0))
+    for spring in (100.0, actuators.CubicSpring(100.0, 1.0)):
+        driven = actuators.Actuators(TWO_LINK, {'elbow': actuators.SeriesElastic(spring, 0.1)})
+        for quantity, K in (('motor_velocity', 4), ('motor_torque', 5), ('motor_torque_rate', 6)):
+            bounds = motor_limits(driven, {'elbow': {quantity: 1.0}})
+            with pytest.raises(MotionError, match=f'{quantity} is limited.* K >= {K}'):
+                uniform_scaling(
+                    TWO_LINK,
+                    np.zeros((2, K - 1, 2)),
+                    unlimited(2),
+                    actuators=driven,
+                    motor_limits=bounds,
+                )
+
+
+@pytest.mark.parametrize(
+    ('motion', 'reason'),
+    [
+        (np.zeros((5, 2)), 'shape'),
+        (np.zeros((0, 5, 2)), 'N >= 1'),
+        (np.zeros((4, 2, 2)), 'shape'),
+        (np.zeros((4, 5, 3)), 'shape'),
+        (np.full((4, 5, 2), np.nan), 'nan'),
+        ('fast', 'motion'),
+    ],
+)
+def test_bad_motion_is_refused_with_the_reason(motion, reason):
+    with pytest.raises(MotionError, match=reason):
+        uniform_scaling(TWO_LINK, motion)
+
+
+def test_motor_limits_without_actuators_are_refused():
+    driven = actuators.Actuators(TWO_LINK, {})
+    with pytest.raises(ActuatorError, match='without actuators'):
+        uniform_scaling(TWO_LINK, np.zeros((1, 5, 2)), motor_limits=motor_limits(driven))
+
+
+def test_stretched_samples_and_functions_agree():
+    spline = fit_spline([1.0, 2.0, 4.0], [[0.0, 1.0], [0.5, 0.4], [0.2, 0.1]])
+    slow = StretchedMotion(spline, 1.7)
+    assert (slow.start_time, slow.duration) == (1.0, pytest.approx(5.1))
+    t = np.linspace(1.0, 4.0, 13)
+    there = slow.start_time + 1.7 * (t - 1.0)
+    np.testing.assert_allclose(slow(there), stretched(spline(t), 1.7), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(slow(slow.end_time), stretched(spline(4.0), 1.7))
+    # Velocity to snap are time derivatives of each other.
+    h = 1e-5
+    differences = (slow(3.0 + h) - slow(3.0 - h))[:-1] / (2.0 * h)
+    np.testing.assert_allclose(slow(3.0)[1:], differences, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('factor', [0.0, -1.0, np.nan, np.inf])
+def test_bad_factor_is_refused(factor):
+    with pytest.raises(MotionError, match='time factor'):
+        stretched(np.zeros((5, 2)), factor)
+    with pytest.raises(MotionError, match='time factor'):
+        StretchedMotion(fit_spline([0.0, 1.0], [[0.0], [1.0]]), factor)
+    with pytest.raises(MotionError, match='shape'):
+        stretched(np.zeros(2), 1.0)

@@ -1,0 +1,228 @@
+"""What the commands must not do in silence."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from hodyn_ros import RobotModel
+from hodyn_ros.analysis.scaling import uniform_scaling
+from hodyn_ros.cli import problem, retime
+from hodyn_ros.cli.main import run
+from hodyn_ros.errors import ScalingError
+from hodyn_ros.files import read_motion
+from hodyn_ros.trajectory.jtc import jtc_motion
+
+ROOT = Path(__file__).resolve().parents[2]
+URDF = str(ROOT / 'urdf' / 'two_link.urdf')
+NAMES = ['shoulder', 'elbow']
+
+
+def trajectory(path, points=None, **changes):
+    points = points or [
+        {'positions': [0.05 * i**2, -0.1 * i], 'time_from_start': {'sec': i, 'nanosec': 0}}
+        for i in range(4)
+    ]
+    for point in points:
+        point.update(changes)
+    path.write_text(yaml.safe_dump({'joint_names': NAMES, 'points': points}))
+    return str(path)
+
+
+@pytest.mark.parametrize('as_json', [False, True])
+def test_check_does_not_approve_a_motion_that_jumps(tmp_path, capsys, as_json):
+    motion = trajectory(tmp_path / 'a.yaml')
+    json_option = ['--json'] if as_json else []
+    assert run(['check', URDF, motion, *json_option]) == 0
+    capsys.readouterr()
+    assert run(['check', URDF, motion, '--interpolation', 'jtc', *json_option]) == 1
+    out = capsys.readouterr().out
+    if as_json:
+        assert json.loads(out)['is_kept'] is False
+        assert json.loads(out)['has_jumps'] is True
+    else:
+        assert 'jump at waypoints' in out
+        assert 'are kept' not in out
+
+
+def test_report_does_not_approve_a_motion_that_jumps(tmp_path):
+    pytest.importorskip('plotly')
+    motion, page = trajectory(tmp_path / 'a.yaml'), tmp_path / 'a.html'
+    assert run(['report', URDF, motion, '--interpolation', 'jtc', '-o', str(page)]) == 0
+    text = page.read_text(encoding='utf-8')
+    assert 'The torques jump at waypoints' in text
+    assert 'known limits are kept' not in text
+
+
+def test_remarks_are_in_the_report_once(tmp_path):
+    pytest.importorskip('plotly')
+    motion, page = trajectory(tmp_path / 'a.yaml'), tmp_path / 'a.html'
+    assert run(['report', URDF, motion, '-o', str(page)]) == 0
+    text = page.read_text(encoding='utf-8').partition('id="remarks"')[2].partition('</ul>')[0]
+    remarks = text.split('<li>')[1:]
+    assert len(remarks) == len(set(remarks)) > 1
+
+
+@pytest.mark.parametrize(
+    'options', [['--interpolation', 'jtc'], ['--derivatives', 'estimate']]
+)
+def test_options_that_make_no_path_are_refused(tmp_path, capsys, options):
+    motion = trajectory(tmp_path / 'a.yaml')
+    assert run(['retime', URDF, motion, *options]) == 2
+    assert '--uniform' in capsys.readouterr().err
+
+
+def test_measurements_are_no_path_unless_asked_for(monkeypatch, tmp_path, capsys):
+    motion = trajectory(tmp_path / 'a.yaml')
+
+    def measured(path, **options):
+        return dataclasses.replace(read_motion(path, **options), is_measured=True)
+
+    monkeypatch.setattr(problem, 'read_motion', measured)
+    assert run(['retime', URDF, motion]) == 2
+    assert 'follows all of their noise' in capsys.readouterr().err
+    assert run(['retime', URDF, motion, '--derivatives', 'spline', '--intervals', '8']) == 0
+
+
+@pytest.mark.parametrize('suffix', ['.yaml', '.csv'])
+def test_what_is_said_of_the_execution_holds_for_what_the_file_holds(suffix, tmp_path, capsys):
+    motion, out = trajectory(tmp_path / 'a.yaml'), tmp_path / f'b{suffix}'
+    assert run(['retime', URDF, motion, '--uniform', '-o', str(out)]) == 0
+    said = capsys.readouterr().err
+    assert 'kept at any instant if positions, velocities and accelerations are executed' in said
+    samples = read_motion(out)
+    model = RobotModel.from_urdf(URDF)
+    motion = samples.in_order(model.joint_names)[0].motion
+    assert motion.shape[1] == (3 if suffix == '.yaml' else 5)
+    played = jtc_motion(samples.times, *(motion[:, k] for k in range(3)))
+    # A trajectory has whole nanoseconds, which is all that the factor may lack.
+    assert 0.999 < uniform_scaling(model, played).factor < 1.0 + 1e-4
+
+
+def measured(path, step, noise=1e-5):
+    """Positions that swing twice, rounded as by an encoder, or with noise if the step is zero."""
+    times = np.arange(0.0, 4.0, 0.002)
+    q = np.sin(np.pi * times)[:, None] * [0.8, 0.5]
+    errors = noise * np.random.default_rng(0).standard_normal(q.shape)
+    q = np.round(q / step) * step if step else q + errors
+    head = 'time,' + ','.join(f'{name}.position' for name in NAMES)
+    values = np.column_stack([times, q])
+    np.savetxt(path, values, '%.9g', delimiter=',', header=head, comments='')
+    return str(path)
+
+
+ESTIMATE = ('--derivatives', 'estimate')
+
+
+@pytest.mark.parametrize('errors', [(1e-4,), (0.0, 1e-3)], ids=str)
+def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path, capsys):
+    motion, out = measured(tmp_path / 'a.csv', *errors), str(tmp_path / 'b.csv')
+    limits = tmp_path / 'limits.yaml'
+    few = {name: {'jerk': 60.0, 'effort_dot': 400.0} for name in NAMES}
+    limits.write_text(yaml.safe_dump({'limits': few}))
+    words = [URDF, motion, *ESTIMATE, '--limits', str(limits)]
+    assert run(['check', *words]) == 0
+    remarks = [line for line in capsys.readouterr().err.splitlines() if 'stimate' in line]
+    assert len(remarks) == 2
+    assert (errors[-1] == 1e-3) == ('snap at 100 %' not in remarks[1])
+    assert run(['retime', *words, '--uniform', '--slower-only', '-o', out]) == 0
+    said = capsys.readouterr()
+    assert ', 1 times as long' in said.out
+    assert 'What is between them is not known' in said.err
+    assert 'at any instant' not in said.err
+    assert [said.err.count(remark) for remark in remarks] == [1, 1]
+    assert run(['check', URDF, out, '--limits', str(limits)]) == 0
+
+
+@pytest.mark.parametrize('step', [0.0, 1e-4], ids=['noise', 'encoder'])
+def test_table_of_measurements_is_no_path_unless_asked_for(step, tmp_path, monkeypatch, capsys):
+    motion = measured(tmp_path / 'a.csv', step)
+    assert run(['retime', URDF, motion]) == 2
+    said = capsys.readouterr().err
+    assert 'follows all of their noise' in said
+    assert '--uniform --derivatives estimate' in said
+
+    def tried(*_, **__):
+        raise ScalingError('this path was tried')
+
+    monkeypatch.setattr(retime, 'retimed', tried)
+    for words in ([motion, '--derivatives', 'spline'], [measured(tmp_path / 'b.csv', 1e-6)]):
+        assert run(['retime', URDF, *words]) == 2
+        assert 'this path was tried' in capsys.readouterr().err
+
+
+def test_order_that_the_limits_need_and_nobody_knows_is_named(tmp_path, capsys):
+    motion = measured(tmp_path / 'a.csv', 0.0, 2.5e-3)
+    limits = tmp_path / 'limits.yaml'
+    limits.write_text(yaml.safe_dump({'limits': {name: {'jerk': 500.0} for name in NAMES}}))
+    words = ['retime', URDF, motion, *ESTIMATE, '--uniform', '--limits', str(limits)]
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert 'jerk and more are not known at' in said
+    assert 'leave such limits out' in said
+    assert run(words[:-2]) == 0  # which is a way out
+
+
+@pytest.mark.parametrize(
+    'option', [('--drop-standstills',), ('--window', '8'), ('--intervals', '128')], ids=' '.join
+)
+def test_options_of_the_path_are_an_error_with_uniform(option, tmp_path, capsys):
+    motion = trajectory(tmp_path / 'a.yaml')
+    assert run(['retime', URDF, motion, '--uniform', *option]) == 2
+    assert f'{option[0]} is for a new timing along the path' in capsys.readouterr().err
+
+
+def test_results_do_not_replace_the_motion(tmp_path, capsys):
+    motion = trajectory(tmp_path / 'a.yaml')
+    before = Path(motion).read_text()
+    assert run(['compute', URDF, motion, '-o', motion]) == 2
+    assert 'is the motion itself' in capsys.readouterr().err
+    assert Path(motion).read_text() == before
+
+
+def test_code_of_two_robots_of_one_name_does_not_meet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ('first', 'second'):
+        shutil.copy(URDF, f'{name}.urdf')
+        assert run(['generate', f'{name}.urdf']) == 0
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
+        'first_dynamics', 'second_dynamics',
+    }
+
+
+@pytest.mark.parametrize('keys', [('sec', 'nanosec'), ('secs', 'nsecs')])
+def test_times_are_read_as_ros_1_and_2_write_them(tmp_path, capsys, keys):
+    points = [
+        {'positions': [0.1 * i, 0.0], 'time_from_start': dict(zip(keys, (i, 500_000_000 * i)))}
+        for i in range(3)
+    ]
+    assert run(['check', URDF, trajectory(tmp_path / 'a.yaml', points), '--json']) == 0
+    assert np.isclose(json.loads(capsys.readouterr().out)['end'], 3.0)
+
+
+@pytest.mark.parametrize(
+    ('change', 'reason'),
+    [
+        ({'velocity': [0.0, 0.0]}, "unknown key 'velocity'"),
+        ({'time_from_start': {'sec': 1, 'nano': 5}}, 'has the keys nano, sec'),
+        ({'time_from_start': {'sec': 1, 'secs': 5}}, 'has the keys sec, secs'),
+        ({'time_from_start': {}}, '(none)'),
+    ],
+)
+def test_keys_that_nobody_reads_are_refused(tmp_path, capsys, change, reason):
+    assert run(['check', URDF, trajectory(tmp_path / 'a.yaml', **change)]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_motions_one_after_the_other_are_not_one(monkeypatch, tmp_path, capsys):
+    motion, output = trajectory(tmp_path / 'a.yaml'), tmp_path / 'b.csv'
+    monkeypatch.setattr(
+        problem, 'iterate_motion', lambda path, **_: iter([read_motion(path), read_motion(path)])
+    )
+    assert run(['compute', URDF, motion, '-o', str(output)]) == 2
+    assert 'choose one with --index 0' in capsys.readouterr().err
+    assert not output.exists()

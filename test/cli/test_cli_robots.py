@@ -1,0 +1,416 @@
+"""Which robot is meant by ROBOT, its limits and actuators, and what `hodyn info` tells of it."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from support.robots import OTHER_JOINTS, TWO_LINK
+
+from hodyn_ros import HodynError, RobotModel, inverse_dynamics
+from hodyn_ros.cli.main import run
+from hodyn_ros.cli.problem import Given, load_model, read_actuators, read_limits
+from hodyn_ros.model import sources
+from hodyn_ros.model.sources import BUNDLED, find_robot
+from hodyn_ros.resources import share_file
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def prefix(tmp_path, monkeypatch):
+    """Prefix in which ROS packages are installed, which a test fills."""
+    monkeypatch.setenv('AMENT_PREFIX_PATH', f'/nowhere/at/all:{tmp_path}')
+    return tmp_path
+
+
+def install(prefix, package, **files):
+    """Install a ROS package with some files."""
+    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True, exist_ok=True)
+    (index / package).touch()
+    for name, content in files.items():
+        path = prefix / 'share' / package / 'urdf' / name.replace('__', '.')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+@pytest.fixture
+def python_package(tmp_path, monkeypatch):
+    """Make modules importable, here and in processes that are started."""
+    folder = tmp_path / 'python'
+    folder.mkdir()
+
+    def write(name, content):
+        path = folder.joinpath(*name.split('.')).with_suffix('.py')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        monkeypatch.syspath_prepend(str(folder))
+        monkeypatch.setenv('PYTHONPATH', str(folder))
+        importlib.invalidate_caches()
+
+    before = set(sys.modules)
+    yield write
+    for name in set(sys.modules) - before:
+        if name.partition('.')[0] in ('robot_descriptions', 'xacro'):
+            del sys.modules[name]
+
+
+def joint_names(robot, **options):
+    return load_model(Given(robot, **options))[0].joint_names
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+@pytest.mark.parametrize('name', BUNDLED)
+def test_bundled_robots_are_found_with_their_limits(name):
+    model, source = load_model(Given(name))
+    assert source.path == share_file(f'urdf/{name}.urdf')
+    limits, limits_from, _ = read_limits(model, None, source.limits)
+    has_accelerations = bool(np.isfinite(limits.acceleration).any())
+    assert has_accelerations == (source.limits is not None)
+    assert ('config/' in limits_from) == has_accelerations
+
+
+def test_bundled_robots_are_all_that_there_are():
+    assert sorted(BUNDLED) == sorted(path.stem for path in (ROOT / 'urdf').glob('*.urdf'))
+
+
+def test_two_link_arm_has_the_torques_that_are_printed_in_the_paper(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / 'examples'))
+    example = importlib.import_module('two_link_arm')
+    model, _ = load_model(Given('two_link'))
+    motion = example.swinging(np.linspace(0.0, example.DURATION, 50))
+    printed = example.printed_expressions(motion)
+    scale = np.abs(printed).max(axis=(0, 2), keepdims=True)
+    assert np.all(np.abs(inverse_dynamics(model, motion) - printed) < 1e-14 * scale)
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+def test_a_file_is_read_where_it_is(tmp_path):
+    path = tmp_path / 'arm.urdf'
+    path.write_text(TWO_LINK)
+    assert joint_names(str(path)) == ('shoulder', 'elbow')
+    assert joint_names(str(path), tip_link='upper') == ('shoulder',)
+
+
+def test_a_file_of_the_name_of_a_bundled_robot_does_not_hide_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'panda').write_text(TWO_LINK)
+    assert len(joint_names('panda')) == 7
+    assert joint_names('./panda') == ('shoulder', 'elbow')
+
+
+@pytest.mark.parametrize(
+    'name, words',
+    [
+        ('pannda', ['panda', 'meant']),
+        ('robot.urdf', ['no file robot.urdf']),
+        ('folder/robot', ['no file folder/robot']),
+        ('/tmp', ['folder']),
+        ('ros:nothing', ['ros:nothing']),
+    ],
+)
+def test_what_does_not_exist_is_refused_with_what_was_expected(name, words):
+    with pytest.raises(HodynError) as caught:
+        find_robot(name)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_robots_of_ros_packages_are_found_by_package_and_path(prefix):
+    install(prefix, 'arm_description', arm__urdf=TWO_LINK, other__urdf=OTHER_JOINTS)
+    install(prefix, 'rail', only__urdf=OTHER_JOINTS)
+    for name in ('arm_description', 'arm_description/urdf/arm.urdf', 'ros:arm_description',
+                 'package://arm_description/urdf/arm.urdf'):  # fmt: skip
+        assert joint_names(name) == ('shoulder', 'elbow')
+    assert joint_names('arm_description/urdf/other.urdf') == ('rail',)
+    assert joint_names('rail') == ('rail',)
+    assert find_robot('rail').origin == 'ROS package rail'
+
+
+@pytest.mark.parametrize(
+    'name, words',
+    [
+        ('many', ['urdf/a.urdf', 'urdf/b.urdf', 'many/urdf/a.urdf']),
+        ('many/urdf/c.urdf', ['no urdf/c.urdf', 'urdf/a.urdf, urdf/b.urdf']),
+        ('none', ['no robot descriptions']),
+    ],
+)
+def test_ros_packages_with_several_descriptions_or_none_say_what_they_have(prefix, name, words):
+    install(prefix, 'many', a__urdf=TWO_LINK, b__urdf=OTHER_JOINTS)
+    install(prefix, 'none', readme__txt='')
+    with pytest.raises(HodynError) as caught:
+        find_robot(name)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_a_package_that_is_only_in_the_share_folder_is_not_installed(prefix):
+    (prefix / 'share' / 'loose').mkdir(parents=True)
+    assert sources.find_package('loose') is None
+
+
+def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
+    robots = prefix / 'share' / 'example-robot-data' / 'robots'
+    for name in ('ur_description/urdf/ur5_robot', 'ur_description/urdf/ur5_gripper',
+                 'four_b_description/four', 'four_c_description/four', 'six_data/robots/long'):
+        path = (robots / name).with_suffix('.urdf')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TWO_LINK)
+
+    def found(name):
+        return sources.find_example_robot(name).path.relative_to(robots).as_posix()
+
+    assert found('ur5') == found('ur5_robot') == 'ur_description/urdf/ur5_robot.urdf'
+    assert found('ur5_gripper') == 'ur_description/urdf/ur5_gripper.urdf'
+    assert found('six') == found('long') == 'six_data/robots/long.urdf'
+    assert found('four_b_description/four') == 'four_b_description/four.urdf'
+    assert sources.find_example_robot('nothing') is None
+    for name in ('four', 'ur'):
+        with pytest.raises(HodynError, match='several'):
+            sources.find_example_robot(name)
+    assert find_robot('example-robot-data:ur5').origin == 'example-robot-data'
+
+
+@pytest.mark.skipif(not sources.example_robots(), reason='example-robot-data is not installed')
+def test_robots_of_the_installed_example_robot_data_are_found():
+    assert len(joint_names('ur5')) == 6
+    assert joint_names('talos_left_arm')[0].startswith('arm_left')
+
+
+def test_robots_of_robot_descriptions_are_found_by_name(tmp_path, python_package):
+    (tmp_path / 'arm.urdf').write_text(TWO_LINK)
+    python_package('robot_descriptions.__init__', '')
+    python_package(
+        'robot_descriptions.arm_description',
+        f'print("Downloading")\nURDF_PATH = {str(tmp_path / "arm.urdf")!r}\n',
+    )
+    python_package('robot_descriptions.figure_description', 'MJCF_PATH = "figure.xml"\n')
+    python_package('robot_descriptions.lost_description', 'raise OSError("no network")\n')
+    for name in ('arm', 'arm_description', 'robot_descriptions:arm'):
+        assert joint_names(name) == ('shoulder', 'elbow')
+    with pytest.raises(HodynError, match='is not a URDF'):
+        find_robot('figure')
+    with pytest.raises(HodynError, match='no network'):
+        find_robot('lost')
+    with pytest.raises(HodynError, match='no robot'):
+        find_robot('robot_descriptions:../../etc')
+
+
+def test_what_a_package_prints_does_not_mix_with_results(tmp_path, python_package, capsys):
+    (tmp_path / 'arm.urdf').write_text(TWO_LINK)
+    python_package('robot_descriptions.__init__', '')
+    path = str(tmp_path / 'arm.urdf')
+    python_package(
+        'robot_descriptions.loud_description', f'print("Downloading")\nURDF_PATH = {path!r}\n'
+    )
+    assert run(['info', 'loud', '--json']) == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out)['path'] == path
+    assert 'Downloading' in output.err
+
+
+STAND_IN = """
+import sys
+
+def main():
+    path, *pairs = sys.argv[1:]
+    text = open(path).read()
+    if 'refuse' in text:
+        sys.exit('\\x1b[31mundefined property\\x1b[0m')
+    for pair in pairs:
+        name, _, value = pair.partition(':=')
+        text = text.replace('$(arg %s)' % name, value)
+    print(text)
+"""
+
+
+def test_xacro_files_are_expanded_with_their_arguments(tmp_path, python_package):
+    python_package('xacro', STAND_IN)
+    path = tmp_path / 'arm.urdf.xacro'
+    path.write_text(TWO_LINK.replace('"shoulder"', '"$(arg first)"'))
+    names = joint_names(str(path), xacro_arguments=(('first', 'hip'),))
+    assert names == ('hip', 'elbow')
+
+
+def test_what_xacro_refuses_is_refused_in_its_words(tmp_path, python_package):
+    python_package('xacro', STAND_IN)
+    path = tmp_path / 'arm.xacro'
+    path.write_text('refuse')
+    with pytest.raises(HodynError, match='arm.xacro: undefined property$'):
+        load_model(Given(str(path)))
+
+
+def test_without_xacro_its_files_are_refused_with_what_to_do(tmp_path, monkeypatch):
+    path = tmp_path / 'arm.xacro'
+    path.write_text(TWO_LINK)
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, 'find_spec', lambda name: None if name == 'xacro' else find_spec(name)
+    )
+    with pytest.raises(HodynError, match='pip install xacro'):
+        load_model(Given(str(path)))
+
+
+def test_real_xacro_expands_macros(tmp_path):
+    pytest.importorskip('xacro', reason='xacro is not installed')
+    path = tmp_path / 'arm.urdf.xacro'
+    path.write_text(
+        TWO_LINK.replace('<robot ', '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ')
+        .replace('<link name="base"/>', '<xacro:arg name="m" default="1"/><link name="base"/>')
+        .replace('value="0.7"', 'value="${2 * $(arg m)}"')
+    )
+    model, _ = load_model(Given(str(path), xacro_arguments=(('m', '1.5'),)))
+    assert model.M_body[1, 5, 5] == 3.0
+
+
+def test_arguments_for_a_urdf_are_refused():
+    with pytest.raises(HodynError, match='not a xacro file'):
+        load_model(Given('two_link', xacro_arguments=(('a', 'b'),)))
+
+
+LAYOUTS = {
+    'as the node has it': {'/**': {'ros__parameters': {'limits': {'elbow': {'jerk': 7.0}}}}},
+    'alone': {'limits': {'elbow': {'jerk': 7}}},
+    'with dots': {'/arm/node': {'ros__parameters': {'limits.elbow.jerk': 7.0}}},
+    'half with dots': {'limits.elbow': {'jerk': 7.0}},
+}
+
+
+@pytest.fixture
+def two_link():
+    return RobotModel.from_urdf(ROOT / 'urdf' / 'two_link.urdf')
+
+
+@pytest.mark.parametrize('content', LAYOUTS.values(), ids=LAYOUTS)
+def test_limits_are_read_from_every_layout_of_parameters(content, two_link, tmp_path):
+    path = tmp_path / 'limits.yaml'
+    path.write_text(yaml.safe_dump(content))
+    limits, limits_from, _ = read_limits(two_link, str(path), None)
+    np.testing.assert_array_equal(limits.jerk, [np.inf, 7.0])
+    np.testing.assert_array_equal(limits.effort, [80.0, 30.0])
+    assert str(path) in limits_from
+
+
+def test_limits_of_the_robot_description_alone_can_be_asked_for():
+    model, source = load_model(Given('panda'))
+    assert np.isfinite(read_limits(model, None, source.limits)[0].jerk).all()
+    assert not np.isfinite(read_limits(model, 'urdf', source.limits)[0].jerk).any()
+
+
+@pytest.mark.parametrize(
+    'content, words',
+    [
+        ('limits: {elbow: {jerk: much}}', ['limits.elbow.jerk', "'much'", 'number']),
+        ('limits: {elbow: {jerk: true}}', ['limits.elbow.jerk']),
+        ('limits: {elbow: {jerk: -1.0}}', ['limits.elbow.jerk', '-1.0']),
+        ('limits: {elbow: {snap: 1.0}}', ['limits.elbow.snap']),
+        ('limits: {elbow: 3}', ['elbow', 'table']),
+        ('limits: 3', ['table']),
+        ('limits: {knee: {jerk: 1.0}}', ['knee', 'shoulder, elbow']),
+        ('other: {}', ['no limits', 'config/panda.yaml']),
+        ('a: [', ['not YAML']),
+    ],
+)
+def test_unusable_files_with_limits_are_refused(content, words, two_link, tmp_path):
+    path = tmp_path / 'limits.yaml'
+    path.write_text(content)
+    with pytest.raises(HodynError) as caught:
+        read_limits(two_link, str(path), None)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_limits_of_joints_that_are_missing_are_remarked(two_link, tmp_path):
+    path = tmp_path / 'limits.yaml'
+    path.write_text('limits: {elbow: {jerk: 1.0}, knee: {jerk: 2.0}}')
+    _, _, (remark,) = read_limits(two_link, str(path), None)
+    assert 'knee' in remark
+
+
+def test_actuators_are_read_with_the_limits_of_their_motors(two_link, tmp_path):
+    path = tmp_path / 'actuators.yaml'
+    elbow = {'type': 'sea', 'stiffness': 300.0, 'motor_inertia': 0.1, 'max_motor_torque': 9.0}
+    path.write_text(yaml.safe_dump({'/**': {'ros__parameters': {'actuators': {'elbow': elbow}}}}))
+    actuators, limits = read_actuators(two_link, path)
+    assert type(actuators['elbow']).__name__ == 'SeriesElastic'
+    assert np.isfinite(limits.motor_torque).sum() == 1
+
+
+def test_info_tells_what_the_description_says(capsys):
+    assert run(['info', 'panda_with_hand', '--json']) == 0
+    data = json.loads(capsys.readouterr().out)
+    robot = ElementTree.parse(ROOT / 'urdf' / 'panda_with_hand.urdf').getroot()
+    for joint in data['joints']:
+        element = robot.find(f"joint[@name='{joint['name']}']")
+        limit = element.find('limit')
+        assert joint['type'] == element.get('type')
+        for key in ('lower', 'upper', 'velocity', 'effort'):
+            assert joint[key] == float(limit.get(key))
+    moving = {element.find('child').get('link') for element in robot.findall('joint')}
+    masses = [
+        float(link.find('inertial/mass').get('value'))
+        for link in robot.findall('link')
+        if link.get('name') in moving and link.find('inertial') is not None
+    ]
+    assert data['moving_mass'] == pytest.approx(sum(masses), rel=1e-12)
+    (finger,) = data['mimic_joints']
+    assert finger['follows'] == 'panda_finger_joint1'
+    assert data['joints'][-1]['units']['effort'] == 'N'
+
+
+def test_info_shows_limits_and_units_in_a_table(capsys):
+    assert run(['info', 'panda']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith('panda: 7 joints')
+    (row,) = [line for line in lines if 'panda_joint5' in line]
+    assert row.split() == ['panda_joint5', 'revolute', '-2.897', 'to', '2.897', '2.61', '15',
+                           '7500', '12', '1000', '1.226']  # fmt: skip
+    assert max(map(len, lines)) < 130
+
+
+def test_info_lists_doubtful_values_that_other_commands_only_count(capsys):
+    assert run(['info', 'iiwa14']) == 0
+    assert capsys.readouterr().out.count('triangle inequality') == 2
+    with pytest.warns(UserWarning, match='2 remarks on iiwa14.urdf: hodyn info iiwa14'):
+        load_model(Given('iiwa14'))
+
+
+def test_info_shows_actuators(capsys):
+    file = str(ROOT / 'config' / 'panda_sea.yaml')
+    assert run(['info', 'panda', '--actuators', file, '--json']) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
+
+
+def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(['info', 'panda', '--limits', 'panda', '--actuators', 'panda_sea', '--json']) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
+    assert str(share_file('config/panda.yaml')) in data['limits_from']
+    for option in ('--limits', '--actuators'):
+        assert run(['info', 'panda', option, 'panda_see']) == 2
+        assert 'iiwa14, panda, panda_sea' in capsys.readouterr().err
+    (tmp_path / 'panda_sea').write_text('other: {}')  # a file of that name comes first
+    assert run(['info', 'panda', '--actuators', 'panda_sea']) == 2
+    assert 'holds no actuators' in capsys.readouterr().err
+
+
+def test_a_name_of_several_robots_is_answered_with_a_line_to_copy(prefix, capsys):
+    install(prefix, 'many', a__urdf=TWO_LINK, b__urdf=OTHER_JOINTS)
+    assert run(['info', 'many']) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == 'For example: hodyn info many/urdf/a.urdf'
+    assert run(line.split()[3:]) == 0
+
+
+def test_inertias_that_no_body_has_need_an_option(tmp_path, capsys):
+    path = tmp_path / 'arm.urdf'
+    path.write_text(TWO_LINK.replace('ixx="0.01"', 'ixx="-0.01"'))
+    assert 'ixx="-0.01"' in path.read_text()
+    assert run(['info', str(path)]) == 2
+    assert '--allow-impossible-inertia' in capsys.readouterr().err
+    assert run(['info', str(path), '--allow-impossible-inertia']) == 0
+    assert 'not positive semi-definite' in capsys.readouterr().out

@@ -1,0 +1,625 @@
+"""Controllers of elastic joints against a robot by Pinocchio that they know nothing of."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+from support.control_plant import Plant
+from support.oracles import PinOracle
+from support.robots import HEAVIER_TWO_LINK, TWO_LINK, joint, link, robot
+
+from hodyn_ros import RobotModel
+from hodyn_ros.actuators import (
+    Actuators,
+    CubicSpring,
+    LinearSpring,
+    RigidDrive,
+    SeriesElastic,
+)
+from hodyn_ros.control import (
+    ControlWarning,
+    FeedForwardController,
+    FlatnessController,
+    PDGravity,
+    RigidComputedTorque,
+    gains_from_poles,
+    motor_gains,
+    warm_up,
+)
+from hodyn_ros.errors import (
+    ControlError,
+    DeflectionError,
+    HodynError,
+    JointNameError,
+    MotionError,
+)
+from hodyn_ros.model.friction import Viscous
+from hodyn_ros.trajectory.references import panda_sinusoids
+
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
+
+PANDA = (Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf').read_text()
+
+THREE_LINK = robot(
+    '<link name="base"/>',
+    link('l1'),
+    link('l2', 0.7),
+    link('l3', 0.4),
+    joint('j1', 'base', 'l1', axis='0 0 1'),
+    joint('j2', 'l1', 'l2'),
+    joint('j3', 'l2', 'l3', axis='1 1 0'),
+)
+
+BANDWIDTH = 25.0  # rad/s
+
+
+def cubic(k1, k3):
+    return lambda d: k1 * d + k3 * d**3
+
+
+class Case:
+    """A robot for both sides: ours and Pinocchio's."""
+
+    def __init__(self, xml, springs, inertia, viscous=0.0):
+        """`springs`: (k1, k3) for each joint, None if it is rigid."""
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            self.model = RobotModel.from_urdf(xml)
+        names = self.model.joint_names
+        friction = Viscous(viscous) if viscous else None
+        drives = {}
+        for name, spring, B in zip(names, springs, inertia):
+            if spring is None:
+                drives[name] = RigidDrive(B, friction)
+            else:
+                k1, k3 = spring
+                law = CubicSpring(k1, k3) if k3 else LinearSpring(k1)
+                drives[name] = SeriesElastic(law, B, friction=friction)
+        self.actuators = Actuators(self.model, drives)
+        functions = [None if spring is None else cubic(*spring) for spring in springs]
+        self.plant = Plant(xml, names, functions, inertia, viscous=viscous)
+        self.springs = springs
+        self.oracle = PinOracle(xml, names, (0, 0, -9.81))
+
+    def state(self, motion):
+        """State (4, n) in which the links have a motion (4, n), by Pinocchio."""
+        Q, Qd = self.oracle.effort(motion), self.oracle.effort_rate(motion)
+        deflection, rate = np.zeros((2, len(Q)))
+        for j, spring in enumerate(self.springs):
+            if spring is not None:
+                k1, k3 = spring
+                roots = np.roots([k3, 0.0, k1, -Q[j]] if k3 else [k1, -Q[j]])
+                deflection[j] = roots[np.argmin(abs(roots.imag))].real
+                rate[j] = Qd[j] / (k1 + 3.0 * k3 * deflection[j] ** 2)
+        return np.array([motion[0], motion[1], motion[0] + deflection, motion[1] + rate])
+
+
+def elastic_three_link():
+    return Case(THREE_LINK, [(300.0, 0.0), (200.0, 4000.0), (80.0, 0.0)], [0.3, 0.2, 0.1])
+
+
+def mixed_three_link(rigid=(1,)):
+    springs = [(300.0, 0.0), (200.0, 4000.0), (80.0, 0.0)]
+    springs = [None if j in rigid else spring for j, spring in enumerate(springs)]
+    return Case(THREE_LINK, springs, [0.3, 0.2, 0.1], viscous=0.4)
+
+
+def sway(n):
+    """Smooth reference (5, n) at a time, with exact derivatives."""
+    amplitude = 0.5 / (1.0 + np.arange(n))
+    omega = 2.0 + 0.7 * np.arange(n)
+
+    def reference(t):
+        k = np.arange(5)[:, None]
+        return amplitude * omega**k * np.sin(omega * t + 0.5 * np.pi * k + 0.3)
+
+    return reference
+
+
+def error_by_poles(poles, error, times):
+    """Error (N,) at some times of dynamics with these poles, from its initial derivatives."""
+    N = len(poles)
+    companion = np.diag(np.ones(N - 1), 1)
+    companion[-1] = -np.real(np.poly(poles))[:0:-1]
+    return np.array([(expm(companion * t) @ error)[0] for t in times])
+
+
+OFFSET = np.array([[0.05], [-0.2], [0.9], [6.0]])  # of position to jerk
+
+
+@pytest.mark.parametrize('make', [elastic_three_link, mixed_three_link])
+def test_tracking_error_follows_the_placed_poles(make):
+    case = make()
+    n = case.model.n_joints
+    poles = {}
+    for j, name in enumerate(case.model.joint_names):
+        own = [-12.0 - j, -9.0, -7.0 + 4.0j, -7.0 - 4.0j]
+        poles[name] = own if case.springs[j] is not None else own[2:]
+    controller = FlatnessController(case.model, case.actuators, poles)
+    reference = sway(n)
+    motion = reference(0.0)[:4] - OFFSET
+    for j, spring in enumerate(case.springs):
+        if spring is None:  # what the law gives it, not free
+            k0, k1 = np.real(np.poly(poles[case.model.joint_names[j]]))[:0:-1]
+            e, ed = OFFSET[0, 0], OFFSET[1, 0]
+            e2d = -k1 * ed - k0 * e
+            motion[2:, j] = reference(0.0)[2:4, j] - [e2d, -k1 * e2d - k0 * ed]
+    error = reference(0.0)[:4] - motion
+    times = np.linspace(0.0, 0.6, 13)
+    states = case.plant.run_continuously(
+        case.state(motion), lambda t, x: controller.command(reference(t), *x), times
+    )
+    found = np.array([reference(t)[0] for t in times]) - states[:, 0]
+    for j, name in enumerate(case.model.joint_names):
+        expected = error_by_poles(poles[name], error[: len(poles[name]), j], times)
+        np.testing.assert_allclose(found[:, j], expected, atol=1e-8)
+
+
+def test_motion_from_the_state_of_the_motors_is_that_of_the_links():
+    case = elastic_three_link()
+    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
+    motion = sway(3)(0.4)[:4]
+    found, _, _ = controller._from_motors(sway(3)(0.9), case.state(motion))
+    np.testing.assert_allclose(found[:4], motion, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize('rigid', [(), (1,), (0, 2), (0, 1, 2)])
+def test_acceleration_and_jerk_can_stand_for_the_motors(rigid):
+    case = mixed_three_link(rigid)
+    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
+    reference = sway(3)(0.45)
+    state = case.state(sway(3)(0.4)[:4])
+    motion = controller._from_motors(reference, state)[0][:4]
+    state = case.state(motion)  # rigid joints accelerate as the law asks for
+    by_motors = controller.command(reference, *state)
+    by_links = controller.command_from_motion(reference, motion)
+    np.testing.assert_allclose(by_links, by_motors, rtol=1e-7, atol=1e-7)
+
+
+def test_without_error_all_exact_laws_give_the_torque_that_the_plant_needs():
+    """On the reference itself the plant must get the acceleration of the motors that it has."""
+    case = elastic_three_link()
+    reference = sway(3)
+    t, h = 0.7, 1e-3
+    state = case.state(reference(t)[:4])
+    # Fourth-order differences of the motors' velocity along the reference.
+    rates = [case.state(reference(t + i * h)[:4])[3] for i in (-2, -1, 1, 2)]
+    theta2d = np.array([1.0, -8.0, 8.0, -1.0]) @ np.array(rates) / (12.0 * h)
+    needed = case.plant.inertia * theta2d + case.plant.spring_torque(state[2] - state[0])
+    gains = motor_gains(case.model, case.actuators, BANDWIDTH, np.zeros(3))
+    for controller in (
+        FlatnessController(case.model, case.actuators, BANDWIDTH),
+        FeedForwardController(case.model, case.actuators, gains, 2),
+    ):
+        command = controller.command(reference(t), *state)
+        np.testing.assert_allclose(command, needed, rtol=1e-7, atol=1e-7)
+
+
+def test_a_rigid_robot_gets_the_computed_torque():
+    case = mixed_three_link((0, 1, 2))
+    flat = FlatnessController(case.model, case.actuators, BANDWIDTH)
+    rigid = RigidComputedTorque(case.model, case.actuators, BANDWIDTH)
+    motion = sway(3)(0.1)
+    arguments = sway(3)(0.2), motion[0], motion[1], motion[0], motion[1]
+    np.testing.assert_allclose(flat.command(*arguments), rigid.command(*arguments), rtol=1e-12)
+
+
+@pytest.mark.parametrize('law', ['pd', 'feed_forward', 'flatness'])
+def test_a_robot_at_rest_is_held_against_its_weight(law):
+    case = elastic_three_link()
+    gains = motor_gains(case.model, case.actuators, BANDWIDTH, np.zeros(3))
+    controller = {
+        'pd': PDGravity(case.model, case.actuators, gains),
+        'feed_forward': FeedForwardController(case.model, case.actuators, gains, 0),
+        'flatness': FlatnessController(case.model, case.actuators, BANDWIDTH),
+    }[law]
+    reference = np.zeros((5, 3))
+    reference[0] = [0.3, -0.6, 0.4]
+    torque = controller.command(reference, *case.state(reference[:4]))
+    q2d, theta2d = case.plant.accelerations(*case.state(reference[:4]), torque)
+    np.testing.assert_allclose([q2d, theta2d], 0.0, atol=1e-9)
+
+
+def panda(stiffness):
+    inertia = [0.605721456, 0.605721456, 0.462474144, 0.462474144, 0.205544064, 0.205544064,
+               0.205544064]
+    return Case(PANDA, [(k, 0.0) for k in stiffness], inertia)
+
+
+def motor_side_laws(case, position, lead=0.0):
+    model, actuators = case.model, case.actuators
+    gains = motor_gains(model, actuators, BANDWIDTH, position)
+    return {
+        'all': FeedForwardController(model, actuators, gains, 2, lead=lead),
+        'Q, Qd': FeedForwardController(model, actuators, gains, 1, lead=lead),
+        'Q': FeedForwardController(model, actuators, gains, 0, lead=lead),
+        'rigid': RigidComputedTorque(model, actuators, BANDWIDTH, lead=lead),
+        'pd': PDGravity(model, actuators, gains, lead=lead),
+    }
+
+
+PERIOD = 1e-3
+
+
+def sampled_error(case, controller, sinusoids, begin, count, disturbance=0.0):
+    """Tracking errors (count + 1, n) where the torque is held for a period."""
+    times = begin + PERIOD * np.arange(count + 1)
+    reference = sinusoids.motion(times)
+    later = sinusoids.motion(times + controller.lead)
+    state = case.state(reference[0, :4])
+    state[[0, 2]] += disturbance
+    states, _ = case.plant.run_sampled(
+        state, lambda t, x: controller.command(later[round(t / PERIOD)], *x), PERIOD, count, 5
+    )
+    return reference[:, 0] - states[:, 0]
+
+
+def rms(errors):
+    return np.sqrt(np.mean(errors**2))
+
+
+def test_every_derivative_of_the_torque_lowers_the_error_of_the_sampled_panda():
+    case = panda([1000.0] * 4 + [500.0] * 3)
+    sinusoids = panda_sinusoids()
+    laws = motor_side_laws(case, sinusoids.centre, PERIOD / 2.0)
+    laws['flatness'] = FlatnessController(
+        case.model, case.actuators, BANDWIDTH, lead=PERIOD / 2.0
+    )
+    error = {
+        name: rms(sampled_error(case, law, sinusoids, 1.5, 600)) for name, law in laws.items()
+    }
+    assert error['all'] < 0.05 * error['Q, Qd']
+    assert error['Q, Qd'] < 0.1 * error['Q']
+    assert error['Q'] < 0.7 * min(error['rigid'], error['pd'])
+    assert error['flatness'] < 0.05 * error['Q']
+
+
+def test_looking_ahead_takes_out_the_delay_of_a_held_torque():
+    case = panda([1000.0] * 4 + [500.0] * 3)
+    error = [
+        rms(sampled_error(case, controller, panda_sinusoids(), 1.5, 400))
+        for controller in (
+            FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead)
+            for lead in (0.0, PERIOD / 2.0)
+        )
+    ]
+    assert error[1] < 0.05 * error[0]
+
+
+def test_linearisation_damps_what_feed_forward_leaves_swinging():
+    case = panda([300.0] * 4 + [100.0] * 3)
+    sinusoids = panda_sinusoids()
+    gains = motor_gains(case.model, case.actuators, BANDWIDTH, sinusoids.centre)
+    lead = PERIOD / 2.0
+    errors = [
+        sampled_error(case, law, sinusoids, 1.5, 600, disturbance=0.02)[-100:]
+        for law in (
+            FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead),
+            FeedForwardController(case.model, case.actuators, gains, 2, lead=lead),
+        )
+    ]
+    assert rms(errors[0]) < 0.1 * rms(errors[1])
+
+
+def test_the_look_ahead_does_not_matter_where_nothing_moves():
+    case = mixed_three_link()
+    reference = np.zeros((5, 3))
+    reference[0] = [0.3, -0.6, 0.4]
+    state = case.state(reference[:4])
+    laws = [
+        [*motor_side_laws(case, np.zeros(3), lead).values(),
+         FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead)]
+        for lead in (0.0, 0.01)
+    ]
+    for law, ahead in zip(*laws):
+        np.testing.assert_allclose(
+            ahead.command(reference, *state), law.command(reference, *state), atol=1e-9
+        )
+
+
+@pytest.mark.parametrize('make', [elastic_three_link, mixed_three_link])
+def test_a_pushed_robot_comes_to_rest_where_the_static_stiffness_says(make):
+    case = make()
+    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
+    reference = np.zeros((5, 3))
+    reference[0] = [0.3, -0.6, 0.4]
+    stiffness = controller.static_stiffness(reference[0])
+    for j in range(3):
+        case.plant.push[:] = 0.0
+        case.plant.push[j] = 1e-3
+        states = case.plant.run_continuously(
+            case.state(reference[:4]), lambda t, x: controller.command(reference, *x), [0.0, 1.0]
+        )
+        moved = states[-1, 0, j] - reference[0, j]
+        assert moved == pytest.approx(1e-3 / stiffness[j], rel=5e-3)
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')  # an axis that is not of unit length
+def test_feed_forward_stands_as_stiff_as_springs_and_motor_control_in_series():
+    model = RobotModel.from_urdf(THREE_LINK, gravity=(0.0, 0.0, 0.0))
+    springs, gains = np.array([300.0, 200.0, 80.0]), np.array([60.0, 50.0, 40.0])
+    drives = {name: SeriesElastic(k, 0.2) for name, k in zip(model.joint_names, springs)}
+    controller = FeedForwardController(model, Actuators(model, drives), (gains, 8.0))
+    expected = springs * gains / (springs + gains)
+    np.testing.assert_allclose(controller.static_stiffness(np.zeros(3)), expected, rtol=1e-6)
+
+
+def softness_by_formula(case, q, w, K):
+    """How far a torque moves each link under exact linearisation with all poles at -w."""
+    oracle, n = case.oracle, len(q)
+    at_rest = oracle.effort(np.stack([q, 0 * q, 0 * q]))
+    M = np.column_stack([oracle.effort(np.stack([q, 0 * q, e])) - at_rest for e in np.eye(n)])
+    weight, h = lambda x: oracle.effort(np.stack([x, 0 * q, 0 * q])), 1e-5
+    G = np.column_stack([(weight(q + h * e) - weight(q - h * e)) / (2 * h) for e in np.eye(n)])
+    M_inverse = np.linalg.inv(M)
+    return -np.diagonal(M_inverse @ (np.diag(K) + G - 6 * w**2 * M) @ M_inverse) / w**4
+
+
+@pytest.mark.parametrize('w', [25.0, 50.0, 150.0])
+def test_stiffer_springs_make_a_softer_robot_under_exact_linearisation(w):
+    q = panda_sinusoids().centre
+    for factor in (1.0, 5.0):
+        K = factor * np.array([1000.0] * 4 + [500.0] * 3)
+        case = panda(K)
+        found = FlatnessController(case.model, case.actuators, w).static_stiffness(q)
+        np.testing.assert_allclose(1.0 / found, softness_by_formula(case, q, w, K), rtol=1e-5)
+        if w == 25.0:  # the spring of the last joint has 500 and 2500 N m/rad
+            assert abs(found[-1]) == pytest.approx(0.018 / factor, rel=0.05)
+
+
+def test_exact_linearisation_warns_of_how_soft_it_is():
+    case = panda([1000.0] * 4 + [500.0] * 3)
+    model, actuators = case.model, case.actuators
+    with pytest.warns(ControlWarning, match='Static stiffness in the middle of the range') as seen:
+        controller = FlatnessController(model, actuators, 25.0)
+    (warning,) = seen
+    assert warning.filename == __file__
+    middle = 0.5 * (model.limits.lower + model.limits.upper)
+    for j, stiffness in enumerate(np.abs(controller.static_stiffness(middle))):
+        spring = 1000 if j < 4 else 500
+        expected = rf'panda_joint{j + 1} {stiffness:.3g} \(spring {spring}, usable from \d+ rad/s'
+        assert re.search(expected, str(warning.message)), expected
+    last = re.search(r'panda_joint7 .*usable from (\d+) rad', str(warning.message))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        FlatnessController(model, actuators, 1.1 * float(last[1]))
+        FlatnessController(model, Actuators(model, {}), 25.0)  # no springs
+        FeedForwardController(model, actuators, motor_gains(model, actuators, 20.0, middle))
+
+
+def test_springs_that_cannot_carry_the_robot_are_said_to_have_no_stiffness_to_tell():
+    model = elastic_three_link().model
+    weak = SeriesElastic(LinearSpring(100.0, 1e-6), 0.2)
+    with pytest.warns(ControlWarning, match="cannot be said: Joint 'j2'"):
+        FlatnessController(model, Actuators(model, {'j2': weak}), BANDWIDTH)
+
+
+def test_limits_cut_torques_and_say_so():
+    case = elastic_three_link()
+    limits = np.array([1.0, 200.0, np.inf])
+    free = FlatnessController(case.model, case.actuators, BANDWIDTH)
+    limited = FlatnessController(case.model, case.actuators, BANDWIDTH, torque_limits=limits)
+    state = case.state(sway(3)(0.0)[:4] - OFFSET)
+    demand = free.command(sway(3)(0.0), *state)
+    command = limited.evaluate(sway(3)(0.0), *state)
+    np.testing.assert_array_equal(command.demand, demand)
+    np.testing.assert_array_equal(command.torque, np.clip(demand, -limits, limits))
+    np.testing.assert_array_equal(command.is_limited, abs(demand) > limits)
+    assert command.is_limited[0] and not command.is_limited[2]
+
+
+def test_motors_of_rigid_joints_are_not_looked_at():
+    case = mixed_three_link()
+    for controller in (
+        FlatnessController(case.model, case.actuators, BANDWIDTH),
+        *motor_side_laws(case, np.zeros(3)).values(),
+    ):
+        state = case.state(sway(3)(0.2)[:4])
+        expected = controller.command(sway(3)(0.0), *state)
+        state[2:, 1] = 77.0
+        np.testing.assert_array_equal(controller.command(sway(3)(0.0), *state), expected)
+
+
+def test_lower_laws_do_not_look_at_higher_derivatives():
+    case = elastic_three_link()
+    state = case.state(sway(3)(0.2)[:4])
+    for controller in motor_side_laws(case, np.zeros(3)).values():
+        reference = sway(3)(0.0)
+        expected = controller.command(reference, *state)
+        reference[controller.orders :] = 1e6
+        np.testing.assert_array_equal(controller.command(reference, *state), expected)
+        reference[controller.orders - 1] += 1.0
+        assert np.all(controller.command(reference, *state) != expected)
+
+
+@pytest.mark.parametrize(
+    'poles', [[-3.0], [-1.0, -5.0], [-4.0 + 2.0j, -4.0 - 2.0j], [-9.0, -2.0, -3 + 1j, -3 - 1j]]
+)
+def test_gains_place_the_poles(poles):
+    gains = gains_from_poles(poles)
+    companion = np.diag(np.ones(len(poles) - 1), 1)
+    companion[-1] = -gains
+    found = np.linalg.eigvals(companion)
+    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(poles), atol=1e-9)
+
+
+def test_a_bandwidth_puts_all_poles_there():
+    case = mixed_three_link()
+    by_joint = {'j3': 7.0, 'j1': [-5.0] * 4, 'j2': 6.0}
+    for poles in ([5.0, 6.0, 7.0], by_joint):
+        gains = FlatnessController(case.model, case.actuators, poles).gains
+        np.testing.assert_allclose(gains[:, 0], [625.0, 500.0, 150.0, 20.0])
+        np.testing.assert_allclose(gains[:, 1], [36.0, 12.0, 0.0, 0.0])
+        np.testing.assert_allclose(gains[:, 2], [2401.0, 1372.0, 294.0, 28.0])
+
+
+@pytest.mark.parametrize(
+    ('poles', 'error', 'message'),
+    [
+        (-3.0, ControlError, "bandwidth of joint 'j1' is -3.0, expected a finite number above 0"),
+        (float('nan'), ControlError, 'expected a finite number above 0'),
+        ('fast', ControlError, 'expected a bandwidth'),
+        (True, ControlError, 'expected a bandwidth'),
+        (1e308, ControlError, "Joint 'j1': .* gains would be infinite or zero"),
+        (1e-308, ControlError, "Joint 'j1': .* gains would be infinite or zero"),
+        ({'j1': 5.0, 'j2': True, 'j3': 5.0}, ControlError, "joint 'j2' is True"),
+        ([1.0, 2.0], ControlError, 'expected a bandwidth'),
+        ({'j1': 5.0, 'j2': 5.0}, JointNameError, 'missing: j3'),
+        ({'j1': 5.0, 'j2': 5.0, 'j3': 5.0, 'j4': 5.0}, JointNameError, 'unknown: j4'),
+        ({'j1': [-1.0, -2.0], 'j2': 5.0, 'j3': 5.0}, ControlError, "'j1' has 2 poles, expected 4"),
+        ({'j1': [-1, -2, -3, 4], 'j2': 5.0, 'j3': 5.0}, ControlError, 'negative real parts'),
+        ({'j1': [-1, -2, -3, -4 + 1j], 'j2': 5, 'j3': 5}, ControlError, 'conjugate pairs'),
+    ],
+)
+def test_unusable_poles_are_refused(poles, error, message):
+    case = elastic_three_link()
+    with pytest.raises(error, match=message):
+        FlatnessController(case.model, case.actuators, poles)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'torque_limits': [1.0, 2.0]}, 'torque_limits is .* expected one or 3 positive'),
+        ({'torque_limits': -1.0}, 'torque_limits is -1.0'),
+        ({'torque_limits': [1.0, np.nan, 1.0]}, 'torque_limits'),
+        ({'lead': -0.1}, 'lead is -0.1, expected a finite number from 0 on'),
+        ({'lead': np.inf}, 'lead is inf'),
+        ({'lead': True}, 'lead is True'),
+        ({'lead': 'x'}, "lead is 'x'"),
+    ],
+)
+def test_unusable_options_are_refused(change, message):
+    case = elastic_three_link()
+    with pytest.raises(ControlError, match=message):
+        FlatnessController(case.model, case.actuators, BANDWIDTH, **change)
+
+
+@pytest.mark.parametrize('kind', [np.float32, np.float64, np.int64])
+def test_the_lead_may_be_a_number_of_numpy(kind):
+    case = elastic_three_link()
+    assert FlatnessController(case.model, case.actuators, BANDWIDTH, lead=kind(1)).lead == 1.0
+
+
+def test_unusable_gains_of_motors_are_refused():
+    case = elastic_three_link()
+    for orders in (1.0, True, '2', None):
+        with pytest.raises(ControlError, match='orders is .*, expected a whole number'):
+            FeedForwardController(case.model, case.actuators, (1.0, 1.0), orders)
+    for bandwidth in (1e308, 1e-200):
+        with pytest.raises(ControlError, match="bandwidth of joint 'j1', .* neither"):
+            motor_gains(case.model, case.actuators, bandwidth, np.zeros(3))
+    for gains in (7.0, (1.0,), (1.0, -2.0), ([1.0, 2.0], 1.0), None):
+        with pytest.raises(ControlError, match='expected'):
+            PDGravity(case.model, case.actuators, gains)
+    with pytest.raises(ControlError, match='orders is 3, expected a whole number from 0 to 2'):
+        FeedForwardController(case.model, case.actuators, (1.0, 1.0), 3)
+    with pytest.raises(ControlError, match='bandwidth is 0'):
+        motor_gains(case.model, case.actuators, 0, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ('index', 'value', 'message'),
+    [
+        (0, np.zeros((4, 3)), r'reference has the shape \(4, 3\), expected \(5, 3\)'),
+        (1, np.zeros(2), r'q has the shape \(2,\), expected \(3,\)'),
+        (2, [0.0, np.nan, 0.0], 'qd is .*nan.* must be finite'),
+        (3, 'abc', 'theta is str, expected numbers'),
+        (4, [0.0, 0.0, np.inf], 'thetad is .* must be finite'),
+        (2, [1e200, 0.0, 0.0], 'overflow|out of range|not finite|finite'),
+    ],
+)
+def test_unusable_states_and_references_are_refused(index, value, message):
+    case = elastic_three_link()
+    arguments = [np.zeros((5, 3)), *np.zeros((4, 3))]
+    arguments[index] = value
+    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
+    with pytest.raises(MotionError, match=message):
+        controller.command(*arguments)
+
+
+def test_a_spring_beyond_its_range_is_reported_with_its_joint():
+    case = elastic_three_link()
+    drives = {
+        name: SeriesElastic(LinearSpring(100.0, 0.1), 0.2) for name in case.model.joint_names
+    }
+    actuators = Actuators(case.model, drives)
+    flat = FlatnessController(case.model, actuators, BANDWIDTH)
+    zero, theta = np.zeros(3), np.array([0.05, 0.11, 0.0])
+    with pytest.raises(DeflectionError, match="joint 'j2' is deflected by 0.11") as caught:
+        flat.command(np.zeros((5, 3)), zero, zero, theta, zero)
+    assert caught.value.joint == 'j2'
+    feed_forward = FeedForwardController(case.model, actuators, (1.0, 1.0))
+    fast = np.zeros((5, 3))
+    fast[2, 0] = 1e4
+    with pytest.raises(DeflectionError, match="Joint 'j1': LinearSpring is asked"):
+        feed_forward.command(fast, zero, zero, zero, zero)
+
+
+def test_actuators_that_no_law_here_controls_are_refused():
+    case = elastic_three_link()
+    damped = Actuators(case.model, {'j2': SeriesElastic(LinearSpring(100.0), 0.2, damping=0.5)})
+    with pytest.raises(ControlError, match="spring of joint 'j2' has a damper"):
+        FlatnessController(case.model, damped, BANDWIDTH)
+    with pytest.raises(ControlError, match='robot with other joints'):
+        FlatnessController(RobotModel.from_urdf(TWO_LINK), case.actuators, BANDWIDTH)
+    for error in (ControlError, DeflectionError):
+        assert issubclass(error, HodynError)
+
+
+@pytest.mark.parametrize(
+    'actuators', [None, {'j1': SeriesElastic(100.0, 0.2)}], ids=['none', 'mapping']
+)
+def test_what_is_no_actuators_is_refused(actuators):
+    model = elastic_three_link().model
+    for make in (
+        lambda: FlatnessController(model, actuators, BANDWIDTH),
+        lambda: PDGravity(model, actuators, (1.0, 1.0)),
+        lambda: motor_gains(model, actuators, 1.0, np.zeros(3)),
+    ):
+        with pytest.raises(ControlError, match=r'expected Actuators\(model'):
+            make()
+    with pytest.raises(ControlError, match='not a RobotModel'):
+        FlatnessController(None, elastic_three_link().actuators, BANDWIDTH)
+
+
+def test_actuators_of_another_robot_with_the_same_joints_are_refused():
+    model = RobotModel.from_urdf(TWO_LINK)
+    actuators = Actuators(model, {'elbow': SeriesElastic(100.0, 0.2)})
+    longer = TWO_LINK.replace('<origin xyz="0.4 0 0.05"', '<origin xyz="0.5 0 0.05"')
+    sliding = TWO_LINK.replace('name="elbow" type="revolute"', 'name="elbow" type="prismatic"')
+    for xml, what in ((longer, 'kinematics'), (sliding, 'types of joints')):
+        assert xml != TWO_LINK
+        other = RobotModel.from_urdf(xml)
+        with pytest.raises(ControlError, match=f'robot with other {what}'):
+            FlatnessController(other, actuators, BANDWIDTH)
+        # Meant for it, they are made for it.
+        FlatnessController(other, Actuators(other, actuators.by_joint), BANDWIDTH)
+    for alike in (
+        RobotModel.from_urdf(TWO_LINK),
+        model.with_payload('tool', 1.0),
+        RobotModel.from_urdf(HEAVIER_TWO_LINK),
+    ):
+        FlatnessController(alike, actuators, BANDWIDTH)
+
+
+@pytest.mark.parametrize('drive', [SeriesElastic(100.0, 0.2), RigidDrive(0.2)])
+def test_inertia_of_a_motor_that_counts_twice_is_refused_here_too(drive):
+    model = RobotModel.from_urdf(TWO_LINK)
+    actuators = Actuators(model, {'elbow': drive})
+    heavy = model.with_armature({'elbow': 0.3})
+    with pytest.raises(ControlError, match="Joint 'elbow': .*count twice"):
+        FlatnessController(heavy, actuators, BANDWIDTH)
+    FlatnessController(model.with_armature({'shoulder': 0.3}), actuators, BANDWIDTH)
+
+
+def test_compiled_code_changes_nothing():
+    case = mixed_three_link()
+    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
+    arguments = (sway(3)(0.3), *case.state(sway(3)(0.2)[:4]))
+    before = controller.command(*arguments)
+    warm_up(case.model)
+    np.testing.assert_allclose(controller.command(*arguments), before, rtol=1e-10)

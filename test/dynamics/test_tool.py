@@ -1,0 +1,150 @@
+"""What a force-torque sensor measures, and how a wrench goes on after the last message."""
+
+
+import numpy as np
+import pytest
+from scipy.interpolate import BPoly
+from scipy.spatial.transform import Rotation
+from support.random_trees import random_gravity, random_motion, random_robot
+from support.tool_cases import (
+    CENTER,
+    GRAVITY,
+    LINK,
+    MASS,
+    PANDA,
+    PinPoses,
+    derivatives_at_zero,
+    moved,
+)
+
+from hodyn_ros import RobotModel, Wrench, forward_kinematics, inverse_dynamics
+from hodyn_ros.dynamics.wrenches import brought_to_rest, continued, tool_weight, wrench_from_frame
+from hodyn_ros.lie import se3
+
+motions = pytest.mark.parametrize('seed', range(5))
+expressions = pytest.mark.parametrize('expressed_in', ['body', 'spatial'])
+
+
+def panda():
+    return RobotModel.from_urdf(PANDA, gravity=GRAVITY)
+
+
+def weight_of(model, motion, orders, expressed_in):
+    pose, twist = forward_kinematics(model, motion[:orders], LINK)
+    return tool_weight(pose, twist, model.gravity, MASS, CENTER, expressed_in)
+
+
+@motions
+@expressions
+def test_derivatives_of_the_weight_match_interpolation_along_the_motion(seed, expressed_in):
+    poses, motion = PinPoses(), random_motion(seed, 7, 5)
+
+    def weight(time):
+        R, r = poses(moved(motion, time))
+        force = MASS * GRAVITY
+        if expressed_in == 'spatial':
+            return np.concatenate([np.cross(r + R @ CENTER, force), force])
+        return np.concatenate([np.cross(CENTER, R.T @ force), R.T @ force])
+
+    expected = derivatives_at_zero(weight)
+    for orders in (1, 2, 3):
+        computed = weight_of(panda(), motion, orders, expressed_in)
+        np.testing.assert_allclose(computed, expected[:orders], atol=1e-8)
+
+
+@motions
+@expressions
+def test_weight_as_a_wrench_needs_the_efforts_that_a_payload_adds_by_gravity(seed, expressed_in):
+    motion, model = random_motion(seed, 7, 5), panda()
+    weightless = RobotModel.from_urdf(PANDA, gravity=(0.0, 0.0, 0.0))
+    loaded, loaded_weightless = (
+        robot.with_payload(LINK, MASS, CENTER) for robot in (model, weightless)
+    )
+    bare, full, without, inertia = (
+        inverse_dynamics(robot, motion) for robot in (model, loaded, weightless, loaded_weightless)
+    )
+    weight = Wrench(LINK, weight_of(model, motion, 3, expressed_in), expressed_in, 'on_robot')
+    np.testing.assert_allclose(
+        inverse_dynamics(model, motion, weight) - bare,
+        (full - inertia) - (bare - without),
+        atol=1e-11 * np.abs(full).max(),
+    )
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+@motions
+def test_weight_agrees_between_expressions_on_every_link_of_a_tree(seed):
+    tree = random_robot(seed)
+    model = RobotModel.from_urdf(tree.xml, gravity=random_gravity(seed))
+    motion = random_motion(seed, model.n_joints, 5)
+    for link in tree.links:
+        pose, twist = forward_kinematics(model, motion[:3], link)
+        efforts = [
+            inverse_dynamics(
+                model,
+                motion,
+                Wrench(link, tool_weight(pose, twist, model.gravity, MASS, CENTER, e), e),
+            )
+            for e in ('body', 'spatial')
+        ]
+        np.testing.assert_allclose(*efforts, atol=1e-10 * np.abs(efforts[0]).max())
+
+
+def test_weight_of_many_samples_is_that_of_each():
+    motion = random_motion(3, 7, 3, (4, 2))
+    pose, twist = forward_kinematics(panda(), motion, LINK)
+    for expressed_in in ('body', 'spatial'):
+        together = tool_weight(pose, twist, GRAVITY, MASS, CENTER, expressed_in)
+        assert together.shape == (4, 2, 3, 6)
+        for index in np.ndindex(4, 2):
+            alone = tool_weight(pose[index], twist[index], GRAVITY, MASS, CENTER, expressed_in)
+            np.testing.assert_allclose(together[index], alone, atol=1e-13)
+
+
+def test_wrench_of_a_sensor_has_the_moment_of_its_force_about_the_link():
+    R, r = Rotation.from_euler('xyz', [0.4, -1.1, 2.0]).as_matrix(), np.array([0.1, -0.2, 0.3])
+    values = np.random.default_rng(0).normal(size=(3, 6))
+    on_link = wrench_from_frame(values, se3.pose(R, r))
+    for (m, f), (moment, force) in zip(values.reshape(3, 2, 3), on_link.reshape(3, 2, 3)):
+        np.testing.assert_allclose(force, R @ f, atol=1e-15)
+        np.testing.assert_allclose(moment, R @ m + np.cross(r, R @ f), atol=1e-15)
+
+
+# What follows the last message
+
+W = np.random.default_rng(1).normal(size=(3, 6)) * [[1.0], [5.0], [40.0]]
+DURATION = 0.7
+
+
+@pytest.mark.parametrize('to_zero', [True, False])
+def test_wrench_comes_to_rest_by_the_hermite_polynomial_of_degree_five(to_zero):
+    end = np.zeros((3, 6))
+    end[0] = 0.0 if to_zero else W[0]
+    polynomial = BPoly.from_derivatives([0.0, DURATION], [W, end])
+    for time in np.linspace(0.0, DURATION, 23):
+        expected = [polynomial.derivative(m)(time) if m else polynomial(time) for m in range(3)]
+        values = brought_to_rest(W, time, DURATION, to_zero)
+        np.testing.assert_allclose(values, expected, atol=1e-12 * np.abs(W).max())
+
+
+@pytest.mark.parametrize('to_zero', [True, False])
+def test_rest_is_exact_and_lasts(to_zero):
+    for time in (DURATION, DURATION + 1e-9, 100.0):
+        values = brought_to_rest(W, time, DURATION, to_zero)
+        np.testing.assert_array_equal(values[0], 0.0 * W[0] if to_zero else W[0])
+        np.testing.assert_array_equal(values[1:], 0.0)
+
+
+def test_held_wrench_leaves_its_value_by_no_more_than_stated():
+    times = np.linspace(0.0, DURATION, 401)
+    held = np.array([brought_to_rest(W, t, DURATION, False)[0] for t in times])
+    bound = 16 / 81 * DURATION * np.abs(W[1]) + 0.01728 * DURATION**2 * np.abs(W[2])
+    assert np.all(np.abs(held - W[0]) <= bound * (1.0 + 1e-12))
+
+
+def test_wrench_is_continued_by_its_taylor_polynomial():
+    times = np.array([-0.3, 0.0, 0.2])
+    expected = [
+        [W[0] + t * W[1] + t * t * W[2] / 2, W[1] + t * W[2], W[2]] for t in times
+    ]
+    np.testing.assert_allclose(continued(W, times), expected, rtol=1e-14)

@@ -1,0 +1,379 @@
+"""Kernels of link motions and of the equations of motion give what NumPy gives.
+
+Errors are relative to the largest value of the same order of derivatives over all samples.
+"""
+
+import dataclasses
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.engine_cases import load, needs_compiler
+from support.random_trees import random_gravity, random_robot, seeds
+
+from hodyn_ros import (
+    HodynError,
+    RobotModel,
+    coriolis_matrix,
+    forward_kinematics,
+    gravity_effort,
+    mass_matrix,
+)
+from hodyn_ros.engine import engine
+from hodyn_ros.engine.engine import (
+    SAMPLES_BEFORE_COMPILING,
+    LinkResult,
+    Term,
+    engine_of,
+)
+from hodyn_ros.engine.program import MASS_MATRIX, ProgramTooLong, Recorder
+from hodyn_ros.errors import MotionError
+from hodyn_ros.model.robot import ModelWarning
+
+pytestmark = needs_compiler
+
+PANDA = Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf'
+TOLERANCE = 1e-14
+EXPRESSIONS = ('body', 'spatial', 'hybrid')
+TERMS = {
+    'mass matrix': mass_matrix,
+    'Coriolis matrix': coriolis_matrix,
+    'other Coriolis matrix': lambda model, motion: coriolis_matrix(model, motion, False),
+    'weight': gravity_effort,
+}
+
+
+@pytest.fixture(scope='module')
+def panda():
+    """Panda for tests that do not mind whether it is warm."""
+    return RobotModel.from_urdf(PANDA, tip_link='panda_link8')
+
+
+@pytest.fixture
+def cold():
+    return RobotModel.from_urdf(PANDA, tip_link='panda_link8')
+
+
+def random_model(seed, angles=1.0):
+    # A prismatic joint should not follow one that turns very far.
+    robot = random_robot(seed, mimic_probability=0.0 if angles == 1e6 else 0.25)
+    return load(robot.xml, gravity=random_gravity(seed))
+
+
+def helical_model(seed):
+    helical = pytest.importorskip('support.random_trees', exc_type=ImportError)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        return helical.helical_model(seed)
+
+
+def random_motion(model, K, shape=(), seed=0, angles=1.0):
+    motion = np.random.default_rng(seed).standard_normal((*shape, K, model.n_joints))
+    motion[..., 0, [kind != 'prismatic' for kind in model.joint_types]] *= angles
+    return motion
+
+
+def by_numpy(function, model, motion, *arguments):
+    """What a model computes that has not been asked for more than a few samples."""
+    fresh = dataclasses.replace(model)
+    assert motion.size < SAMPLES_BEFORE_COMPILING * motion[0].size
+    result = function(fresh, motion, *arguments)
+    assert not engine_of(fresh)._kernels
+    return result
+
+
+def by_kernel(function, model, motion, *arguments):
+    """What a kernel computes, sample by sample and all together."""
+    model.warm_up(0, lambda: function(model, motion[0], *arguments))
+    kernels = len(engine_of(model)._kernels)
+    together = function(model, motion, *arguments)
+    alone = [function(model, sample, *arguments) for sample in motion]
+    assert len(engine_of(model)._kernels) == kernels
+    return together, alone
+
+
+def assert_equal_by_order(actual, expected, tolerance=TOLERANCE):
+    """Compare arrays of shape (N, orders, ...)."""
+    assert actual.shape == expected.shape
+    axes = tuple(k for k in range(expected.ndim) if k != 1)
+    scale = np.abs(expected).max(axis=axes, initial=0.0)
+    error = np.abs(actual - expected).max(axis=axes, initial=0.0)
+    assert np.all(error <= tolerance * np.where(scale > 0.0, scale, 1.0)), error / scale
+
+
+def assert_same_link_motion(model, motion, link, expressed_in):
+    expected = by_numpy(forward_kinematics, model, motion, link, expressed_in)
+    together, alone = by_kernel(forward_kinematics, model, motion, link, expressed_in)
+    for pose, twist in (together, map(np.stack, zip(*alone))):
+        size = max(1.0, np.abs(expected.pose).max())
+        np.testing.assert_allclose(pose, expected.pose, rtol=0.0, atol=TOLERANCE * size)
+        np.testing.assert_array_equal(pose[:, 3], [[0.0, 0.0, 0.0, 1.0]] * len(pose))
+        assert_equal_by_order(twist, expected.twist)
+
+
+def moving_links(model):
+    return [link for link, frame in model.links.items() if frame.body >= 0]
+
+
+# --- Right --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('angles', [1e-9, 1.0, 1e6])
+@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
+@pytest.mark.parametrize('seed', seeds(range(6), short=1))
+def test_motion_of_a_link_of_a_random_tree(seed, expressed_in, angles):
+    model = random_model(seed, angles)
+    link = moving_links(model)[-1]
+    motion = random_motion(model, 5, (20,), seed, angles)
+    assert_same_link_motion(model, motion, link, expressed_in)
+
+
+@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
+@pytest.mark.parametrize('seed', seeds(range(4)))
+def test_motion_of_a_link_behind_helical_joints(seed, expressed_in):
+    model = helical_model(seed)
+    motion = random_motion(model, 5, (20,), seed)
+    assert_same_link_motion(model, motion, moving_links(model)[-1], expressed_in)
+
+
+@pytest.mark.parametrize('K', [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
+def test_motion_of_the_panda_of_each_order(panda, expressed_in, K):
+    assert_same_link_motion(panda, random_motion(panda, K, (20,)), 'panda_link8', expressed_in)
+
+
+@pytest.mark.parametrize('angles', [1e-9, 1.0, 1e6])
+@pytest.mark.parametrize('name', TERMS)
+@pytest.mark.parametrize('seed', seeds([25, 21, 20, 22, 24, 26], short=1))
+def test_terms_of_a_random_tree(seed, name, angles):
+    model = random_model(seed, angles)
+    motion = random_motion(model, 3, (20,), seed, angles)
+    expected = by_numpy(TERMS[name], model, motion)
+    together, alone = by_kernel(TERMS[name], model, motion)
+    assert_equal_by_order(together, expected)
+    assert_equal_by_order(np.stack(alone), expected)
+
+
+@pytest.mark.parametrize('name', TERMS)
+@pytest.mark.parametrize('seed', seeds(range(4), short=1))
+def test_terms_of_a_robot_with_helical_joints(seed, name):
+    model = helical_model(seed)
+    motion = random_motion(model, 3, (20,), seed)
+    together, _ = by_kernel(TERMS[name], model, motion)
+    assert_equal_by_order(together, by_numpy(TERMS[name], model, motion))
+
+
+@pytest.mark.parametrize('K', [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('name', TERMS)
+def test_terms_of_the_panda_of_each_order(panda, name, K):
+    model = panda.with_armature({joint: 0.1 for joint in panda.joint_names})
+    motion = random_motion(model, K + ('Coriolis' in name), (20,))
+    together, alone = by_kernel(TERMS[name], model, motion)
+    expected = by_numpy(TERMS[name], model, motion)
+    assert together.shape[1] == K
+    assert_equal_by_order(together, expected)
+    assert_equal_by_order(np.stack(alone), expected)
+    if name == 'mass matrix':
+        np.testing.assert_array_equal(together, np.swapaxes(together, -1, -2))
+
+
+@pytest.mark.parametrize('seed', seeds(range(40, 46)))
+def test_kernels_match_pinocchio(seed):
+    pin = pytest.importorskip('pinocchio', reason='Pinocchio (pip: pin) is not installed')
+    robot = random_robot(seed, mimic_probability=0.0)
+    model = load(robot.xml)
+    motion = random_motion(model, 2, (4,), seed)
+    link = moving_links(model)[-1]
+    M, _ = by_kernel(mass_matrix, model, motion[:, :1])
+    C, _ = by_kernel(coriolis_matrix, model, motion)
+    g, _ = by_kernel(gravity_effort, model, motion[:, :1])
+    pose, _ = by_kernel(forward_kinematics, model, motion[:, :1], link)[0]
+    reference = pin.buildModelFromXML(robot.xml)
+    data, frame = reference.createData(), reference.getFrameId(link)
+    for sample in range(len(motion)):
+        q, v = pin.neutral(reference), np.zeros(reference.nv)
+        order = []
+        for name, position, velocity in zip(model.joint_names, *motion[sample]):
+            joint = reference.joints[reference.getJointId(name)]
+            order.append(joint.idx_v)
+            values = [np.cos(position), np.sin(position)] if joint.nq == 2 else [position]
+            q[joint.idx_q : joint.idx_q + joint.nq] = values
+            v[joint.idx_v] = velocity
+        upper = np.triu(pin.crba(reference, data, q))
+        expected = (upper + np.triu(upper, 1).T)[np.ix_(order, order)]
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(M[sample, 0], expected, rtol=0.0, atol=1e-14 * scale)
+        expected = (pin.computeCoriolisMatrix(reference, data, q, v) @ v)[order]
+        actual = C[sample, 0] @ motion[sample, 1]
+        atol = 1e-14 * max(np.abs(C[sample]).max(), scale) * model.n_joints
+        np.testing.assert_allclose(actual, expected, rtol=0.0, atol=atol)
+        expected = pin.computeGeneralizedGravity(reference, data, q)[order]
+        atol = 1e-13 * max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(g[sample, 0], expected, rtol=0.0, atol=atol)
+        pin.framesForwardKinematics(reference, data, q)
+        np.testing.assert_allclose(
+            pose[sample], data.oMf[frame].homogeneous, rtol=0.0, atol=1e-14 * 5
+        )
+
+
+# --- Given and returned arrays ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('shape', [(), (5,), (2, 3), (0,)])
+def test_leading_axes_are_kept(panda, shape):
+    motion = random_motion(panda, 3, shape)
+    panda.warm_up(
+        0, lambda: mass_matrix(panda, motion), lambda: forward_kinematics(panda, motion)
+    )
+    assert mass_matrix(panda, motion).shape == (*shape, 3, 7, 7)
+    pose, twist = forward_kinematics(panda, motion)
+    assert pose.shape == (*shape, 4, 4)
+    assert twist.shape == (*shape, 2, 6)
+
+
+def test_motions_of_all_kinds_are_taken(panda):
+    motion = np.round(8.0 * random_motion(panda, 3, (6,))) / 8.0
+    panda.warm_up(
+        0, lambda: mass_matrix(panda, motion[0]), lambda: forward_kinematics(panda, motion[0])
+    )
+    expected = mass_matrix(panda, motion), *forward_kinematics(panda, motion)
+    strided = np.zeros((6, 3, 14))
+    strided[..., ::2] = motion
+    for given in (motion.astype(np.float32), motion.tolist(), strided[..., ::2]):
+        found = mass_matrix(panda, given), *forward_kinematics(panda, given)
+        for array, reference in zip(found, expected):
+            np.testing.assert_allclose(array, reference, rtol=0.0, atol=1e-14)
+        alone = mass_matrix(panda, given[2])
+        np.testing.assert_allclose(alone, expected[0][2], rtol=0.0, atol=1e-14)
+
+
+def test_every_call_gives_new_arrays(panda):
+    motions = random_motion(panda, 2, (2,))
+    panda.warm_up(
+        0, lambda: mass_matrix(panda, motions[0]), lambda: forward_kinematics(panda, motions[0])
+    )
+    first = mass_matrix(panda, motions[0]), *forward_kinematics(panda, motions[0])
+    kept = [array.copy() for array in first]
+    second = mass_matrix(panda, motions[1]), *forward_kinematics(panda, motions[1])
+    for array, copy, other in zip(first, kept, second):
+        np.testing.assert_array_equal(array, copy)
+        assert not np.array_equal(array, other)
+
+
+# --- Refused ------------------------------------------------------------------------------------
+
+
+def message(function, *arguments):
+    with pytest.raises(HodynError) as caught:
+        function(*arguments)
+    return type(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize('function', [forward_kinematics, *TERMS.values()])
+def test_errors_are_the_same_with_and_without_a_kernel(cold, function):
+    cases = []
+    for shape in ((), (3,)):
+        motion = random_motion(cold, 3, shape)
+        cases += [motion[..., :0, :], motion[..., :3], np.full(motion.shape, 'a'), motion[..., 0]]
+        for value in (np.nan, np.inf, -np.inf):
+            wrong = motion.copy()
+            wrong[..., 1, 2] = value
+            cases.append(wrong)
+        cases.append(1e200 * motion)
+    before = [message(function, cold, case) for case in cases]
+    cold.warm_up(0, lambda: function(cold, motion))
+    assert len(engine_of(cold)._kernels) > 1
+    function(cold, motion)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        assert [message(function, cold, case) for case in cases] == before
+    assert 'nan at index' in before[4][1]
+    assert 'overflows' in before[-1][1]
+
+
+def test_overflow_of_a_joint_that_does_not_move_the_link_is_no_error(panda):
+    motion = random_motion(panda, 3)
+    motion[2, 6] = 1e300
+    panda.warm_up(0, lambda: forward_kinematics(panda, motion, 'panda_link3'))
+    forward_kinematics(panda, motion, 'panda_link3')
+
+
+def test_unknown_links_and_expressions_are_refused(panda):
+    motion = random_motion(panda, 3)
+    panda.warm_up(0, lambda: forward_kinematics(panda, motion))
+    assert 'no link' in message(forward_kinematics, panda, motion, 'nowhere')[1]
+    assert 'expressed_in' in message(forward_kinematics, panda, motion, None, 'world')[1]
+    forward_kinematics(panda, motion, 'panda_link0')  # the base
+
+
+# --- When there is a kernel ---------------------------------------------------------------------
+
+
+def test_only_what_is_asked_for_is_prepared(cold):
+    cold.warm_up(0)
+    assert len(engine_of(cold)._kernels) == 1
+    motion = random_motion(cold, 4)
+    cold.warm_up(
+        0,
+        lambda: forward_kinematics(cold, motion, None, 'spatial'),
+        lambda: mass_matrix(cold, motion[:2]),
+    )
+    kernels = engine_of(cold)._kernels
+    assert set(kernels) >= {LinkResult('panda_link8', 'spatial', 4), Term(MASS_MATRIX, 2)}
+    assert len(kernels) == 3
+
+
+def test_kernel_comes_in_the_background_after_some_samples(cold):
+    motion = random_motion(cold, 1, (SAMPLES_BEFORE_COMPILING - 1,))
+    first = mass_matrix(cold, motion)
+    assert not engine_of(cold)._samples.keys() & engine_of(cold)._pending
+    mass_matrix(cold, motion[0])
+    deadline = time.monotonic() + 60.0
+    while Term(MASS_MATRIX, 1) not in engine_of(cold)._kernels:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert_equal_by_order(mass_matrix(cold, motion), first)
+
+
+def test_long_programs_are_left_to_numpy(cold, monkeypatch):
+    monkeypatch.setattr(engine, 'LARGEST_PROGRAM', 10)
+    motion = random_motion(cold, 1, (5,))
+    cold.warm_up(0, lambda: mass_matrix(cold, motion))
+    assert Term(MASS_MATRIX, 1) not in engine_of(cold)._kernels
+    np.testing.assert_array_equal(
+        mass_matrix(cold, motion), by_numpy(mass_matrix, cold, motion)
+    )
+
+
+def test_recorder_stops_at_its_limit():
+    recorder = Recorder(longest=10)
+    x = recorder.input('x', 0)
+    with pytest.raises(ProgramTooLong):
+        for _ in range(20):
+            x = x * x
+
+
+def test_robots_of_many_bodies_are_not_recorded_to_their_end(monkeypatch):
+    steps = []
+    step = Recorder._step
+
+    def counted(self, *operation):
+        steps.append(operation)
+        return step(self, *operation)
+
+    from support.engine_cases import random_chain
+
+    model = random_chain(112)
+    monkeypatch.setattr(Recorder, '_step', counted)
+    with pytest.raises(ProgramTooLong):
+        Term(MASS_MATRIX, 3).program(model)
+    assert len(steps) < 200_000
+
+
+def test_errors_inside_a_warm_up_come_out_and_leave_nothing_behind(cold):
+    with pytest.raises(MotionError):
+        cold.warm_up(0, lambda: mass_matrix(cold, [[np.nan] * 7]))
+    mass_matrix(cold, random_motion(cold, 2))
+    assert Term(MASS_MATRIX, 2) not in engine_of(cold)._kernels

@@ -1,0 +1,427 @@
+"""Bags: read with what others have written, written so that others can read."""
+
+import importlib
+import json
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support.io_cases import START, model, results, samples, swing
+
+from hodyn_ros.errors import FileError, JointNameError
+from hodyn_ros.files import (
+    Samples,
+    compute,
+    compute_stream,
+    iterate_motion,
+    join_results,
+    read_motion,
+    write_results,
+)
+from hodyn_ros.files.messages import HODYN_MESSAGES, decode, definition, encode, typestore
+
+rosbag2 = pytest.importorskip('rosbags.rosbag2')
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = model()
+STORE = typestore()
+STATE, MOTION = 'sensor_msgs/msg/JointState', 'hodyn_msgs/msg/JointMotion'
+TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
+NONE = np.empty(0)
+
+
+@pytest.fixture(params=['folder', '.mcap', '.db3'])
+def bag(request, tmp_path):
+    return tmp_path / ('bag' if request.param == 'folder' else f'bag{request.param}')
+
+
+def kind(name):
+    return STORE.types[name]
+
+
+def header(stamp, frame=''):
+    time = kind('builtin_interfaces/msg/Time')(sec=stamp // 10**9, nanosec=stamp % 10**9)
+    return kind('std_msgs/msg/Header')(stamp=time, frame_id=frame)
+
+
+def state(stamp, names, position, velocity=NONE, frame=''):
+    rows = (np.array(values, dtype=np.float64) for values in (position, velocity))
+    return kind(STATE)(header(stamp, frame), list(names), *rows, NONE)
+
+
+def trajectory(stamp, names, times, motion):
+    seconds = kind('builtin_interfaces/msg/Duration')
+    points = [
+        kind('trajectory_msgs/msg/JointTrajectoryPoint')(
+            *(motion[i, k] if k < motion.shape[1] else NONE for k in range(3)),
+            NONE,
+            seconds(sec=int(time), nanosec=round(1e9 * (time % 1))),
+        )
+        for i, time in enumerate(times)
+    ]
+    return kind(TRAJECTORY)(header(stamp), list(names), points)
+
+
+def record(path, *messages, storage='mcap', compression=None):
+    """Write messages (topic, type, recorded at, message or bytes) with rosbags itself."""
+    plugin = getattr(rosbag2.StoragePlugin, storage.upper())
+    writer = rosbag2.Writer(path, version=9, storage_plugin=plugin)
+    if compression:
+        writer.set_compression(compression, rosbag2.CompressionFormat.ZSTD)
+    connections = {}
+    with writer:
+        for topic, name, stamp, message in messages:
+            if topic not in connections:
+                connections[topic] = writer.add_connection(topic, name, typestore=STORE)
+            data = message if isinstance(message, bytes) else STORE.serialize_cdr(message, name)
+            writer.write(connections[topic], stamp, data)
+    return path
+
+
+def recorded_states(path, count=900, **options):
+    times = START + 2_000_000 * np.arange(count)
+    motion = swing(0.002 * np.arange(count), orders=2)
+    names = ('elbow', 'shoulder')
+    messages = [
+        ('/joint_states', STATE, t + 300_000, state(t, names, row[0, ::-1], row[1, ::-1]))
+        for t, row in zip(times.tolist(), motion)
+    ]
+    return record(path, *messages, **options), motion
+
+
+def contents(path):
+    """Messages of a bag by topic, as rosbags decodes them by the definitions in the bag."""
+    from rosbags.highlevel import AnyReader
+
+    found = {}
+    with AnyReader([path]) as reader:
+        for connection, stamp, data in reader.messages():
+            message = reader.deserialize(data, connection.msgtype)
+            found.setdefault(connection.topic, []).append((stamp, message))
+    return found
+
+
+def test_definitions_are_those_of_hodyn_msgs():
+    for name in HODYN_MESSAGES:
+        assert definition(name) == (ROOT / 'hodyn_msgs' / 'msg' / f'{name}.msg').read_text()
+
+
+def test_definitions_are_installed_as_data(monkeypatch):
+    captured = {}
+    setuptools = SimpleNamespace(setup=captured.update, find_packages=lambda **_: [])
+    monkeypatch.setitem(sys.modules, 'setuptools', setuptools)
+    monkeypatch.chdir(ROOT)
+    runpy.run_path('setup.py')
+    files = dict(captured['data_files'])['share/hodyn_ros/hodyn_msgs/msg']
+    assert {f'hodyn_msgs/msg/{name}.msg' for name in HODYN_MESSAGES} <= set(files)
+
+
+def test_types_have_the_hashes_that_ros_gives_them():
+    hodyn_msgs = pytest.importorskip('hodyn_msgs.msg')
+    for name in HODYN_MESSAGES:
+        described = None
+        for parent in Path(hodyn_msgs.__file__).parents:
+            path = parent / 'share' / 'hodyn_msgs' / 'msg' / f'{name}.json'
+            if path.is_file():
+                described = json.loads(path.read_text())
+                break
+        if described is None:
+            pytest.skip('the descriptions of the types are not installed')
+        hashes = {item['type_name']: item['hash_string'] for item in described['type_hashes']}
+        assert STORE.hash_rihs01(f'hodyn_msgs/msg/{name}') == hashes[f'hodyn_msgs/msg/{name}']
+
+
+def test_a_motion_comes_back_from_a_bag(bag):
+    whole = compute(MODEL, samples(start=START))
+    write_results(bag, whole)
+    found = read_motion(bag)
+    assert found.joint_names == MODEL.joint_names
+    assert found.start == START
+    assert not found.is_measured
+    np.testing.assert_array_equal(found.motion, whole.motion)
+    np.testing.assert_allclose(found.times, whole.times, rtol=0, atol=0.51e-9)
+    parts = list(iterate_motion(bag, chunk=33))
+    assert [len(part) for part in parts] == [33] * 6 + [2]
+    np.testing.assert_array_equal(np.concatenate([part.motion for part in parts]), whole.motion)
+    assert all(part.start == START for part in parts)
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_others_read_what_is_written(tmp_path, storage):
+    written = results(wrenches=False)
+    written.effort[5, 2] = np.nan
+    written.effort[6, 1:] = np.nan
+    written.effort[7] = np.nan
+    write_results(tmp_path / 'bag', written, storage=storage)
+    found = contents(tmp_path / 'bag')
+    stamps = [START + round(1e9 * time) for time in written.times]
+    efforts = found['/hodyn_node/joint_effort']
+    assert [stamp for stamp, _ in efforts] == stamps[:7] + stamps[8:]
+    for (stamp, message), i in zip(efforts, [*range(7), *range(8, 40)]):
+        order = {5: 1, 6: 0}.get(i, 2)
+        assert 10**9 * message.header.stamp.sec + message.header.stamp.nanosec == stamp
+        assert message.header.frame_id == 'base'
+        assert message.joint_names == ['shoulder', 'elbow']
+        assert (message.valid_order, message.continuous_order) == (order, order)
+        assert (message.source, message.delay) == (1, 0.0)
+        values = [message.effort, message.effort_dot, message.effort_ddot]
+        for m, value in enumerate(values):
+            np.testing.assert_array_equal(value, written.effort[i, m] if m <= order else [])
+        assert len(message.effort_std) == len(message.effort_ddot_std) == 0
+    mirror = found['/hodyn_node/joint_effort/order_1']
+    assert len(mirror) == 38
+    np.testing.assert_array_equal(mirror[0][1].effort, written.effort[0, 1])
+    _, first = found['/hodyn_node/joint_effort/order_0'][0]
+    np.testing.assert_array_equal(first.position, written.motion[0, 0])
+    np.testing.assert_array_equal(first.velocity, written.motion[0, 1])
+    _, motion = found['/joint_motion'][3]
+    np.testing.assert_array_equal(motion.snap, written.motion[3, 4])
+    _, motors = found['/hodyn_node/motor_reference'][9]
+    assert motors.motor_names == ['shoulder', 'elbow_motor1', 'elbow_motor2']
+    assert motors.joint_names == ['shoulder', 'elbow', 'elbow']
+    np.testing.assert_array_equal(motors.acceleration, written.motors.position[9, 2])
+    np.testing.assert_array_equal(motors.torque, written.motors.torque[9, 0])
+    assert len(motors.torque_dot) == 0
+    np.testing.assert_array_equal(
+        motors.deflection, written.motors.position[9, 0] - written.motion[9, 0, [0, 1, 1]]
+    )
+    _, mirrored = found['/hodyn_node/motor_reference/state'][9]
+    np.testing.assert_array_equal(mirrored.effort, written.motors.torque[9, 0])
+
+
+def test_ros_itself_reads_what_is_written(tmp_path):
+    serialization = pytest.importorskip('rclpy.serialization')
+    pytest.importorskip('hodyn_msgs.msg')
+    written = results(wrenches=False)
+    written.effort[5, 2] = np.nan
+    write_results(tmp_path / 'bag', written)
+    expected = contents(tmp_path / 'bag')
+    counts = {}
+    with rosbag2.Reader(tmp_path / 'bag') as reader:
+        for connection, _, data in reader.messages():
+            package, _, name = connection.msgtype.split('/')
+            ours = getattr(importlib.import_module(f'{package}.msg'), name)
+            message = serialization.deserialize_message(bytes(data), ours)
+            number = counts[connection.topic] = counts.get(connection.topic, -1) + 1
+            theirs = expected[connection.topic][number][1]
+            for field in ours.get_fields_and_field_types():
+                if field != 'header':
+                    np.testing.assert_array_equal(getattr(message, field), getattr(theirs, field))
+            assert message.header.stamp.nanosec == theirs.header.stamp.nanosec
+    assert len(counts) == 7
+
+
+def test_messages_as_ros_serializes_them_are_read(tmp_path):
+    """Real senders leave what was in their memory between strings and behind the end."""
+    serialization = pytest.importorskip('rclpy.serialization')
+    sensor_msgs = pytest.importorskip('sensor_msgs.msg')
+    positions = np.random.default_rng(0).normal(size=(50, 2))
+    batch = []
+    for i, row in enumerate(positions.tolist()):
+        message = sensor_msgs.JointState(name=['a', 'bcd'], position=row, effort=[1.0, 2.0])
+        message.header.stamp.sec, message.header.stamp.nanosec = i, 7
+        batch.append(serialization.serialize_message(message))
+    decoded = decode(STATE, batch)
+    assert sum(len(item.rows) for item in decoded) == 50
+    for item in decoded:
+        np.testing.assert_array_equal(item.values['position'], positions[item.rows])
+        np.testing.assert_array_equal(item.stamps, 10**9 * item.rows + 7)
+        assert item.values['velocity'].shape[1] == 0
+    # Garbage in the gaps does not make messages different.
+    dirty = []
+    for data in batch:
+        clean = bytearray(data)
+        clean[4 + 8 + 4 + 1 : 4 + 16] = bytes(np.random.default_rng(1).integers(0, 256, 3, 'u1'))
+        dirty.append(bytes(clean))
+    lengths = {len(data) for data in batch}
+    assert len(decode(STATE, [*batch, *dirty])) == len(lengths)
+
+
+@pytest.mark.parametrize('little', [True, False])
+def test_both_byte_orders_are_read(little):
+    fields = {'name': ('a', 'b'), 'position': np.array([[1.0, 2.0], [3.0, 4.0]])}
+    stamps = np.array([5, 10**18 + 1], dtype=np.int64)
+    batch = encode(STATE, stamps, 'f', fields)
+    if not little:
+        batch = [
+            bytes(
+                STORE.serialize_cdr(STORE.deserialize_cdr(data, STATE), STATE, little_endian=False)
+            )
+            for data in batch
+        ]
+    (decoded,) = decode(STATE, batch)
+    assert decoded.names == {'name': ('a', 'b')}
+    np.testing.assert_array_equal(decoded.stamps, stamps)
+    np.testing.assert_array_equal(decoded.values['position'], fields['position'])
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+@pytest.mark.parametrize('compression', [None, 'MESSAGE', 'FILE'])
+def test_recorded_joint_states_are_measurements(tmp_path, storage, compression):
+    mode = compression and getattr(rosbag2.CompressionMode, compression)
+    path, motion = recorded_states(tmp_path / 'bag', storage=storage, compression=mode)
+    found = read_motion(path)
+    assert found.is_measured
+    assert found.joint_names == ('elbow', 'shoulder')
+    assert found.start == START
+    np.testing.assert_array_equal(found.motion, motion[:, :, ::-1])
+    np.testing.assert_allclose(found.times, 0.002 * np.arange(900), rtol=0, atol=1e-12)
+
+
+def test_a_recording_becomes_a_bag_of_efforts_part_by_part(tmp_path):
+    path, _ = recorded_states(tmp_path / 'bag')
+    whole = compute(MODEL, read_motion(path))
+    stream = join_results(list(compute_stream(MODEL, iterate_motion(path, chunk=101))))
+    np.testing.assert_array_equal(stream.motion, whole.motion)
+    write_results(tmp_path / 'out.mcap', stream)
+    efforts = contents(tmp_path / 'out.mcap')['/hodyn_node/joint_effort']
+    assert len(efforts) == len(whole)
+    assert (efforts[-1][1].source, efforts[-1][1].delay) == (3, 0.1)
+    # Times are those of the recording, to the nanosecond.
+    assert efforts[-1][0] == START + round(1e9 * whole.times[-1])
+    assert (efforts[-1][0] - START) % 2_000_000 == 0
+
+
+def test_messages_about_other_joints_are_passed_over(tmp_path):
+    messages = []
+    for i in range(40):
+        stamp = START + 2_000_000 * i
+        messages.append(('/joint_states', STATE, stamp, state(stamp, 'ab', [i, -i])))
+        messages.append(('/joint_states', STATE, stamp + 1, state(stamp + 1, 'g', [0.04])))
+    found = read_motion(record(tmp_path / 'bag', *messages))
+    assert found.joint_names == ('a', 'b')
+    np.testing.assert_array_equal(found.motion[:, 0, 0], np.arange(40))
+    gripper = read_motion(tmp_path / 'bag', joint_names=['g'])
+    assert len(gripper) == 40
+    with pytest.raises(JointNameError, match='none of 80 messages has the joints wrist'):
+        read_motion(tmp_path / 'bag', joint_names=['wrist'])
+    with pytest.raises(JointNameError, match='message 0 lacks g beside a, b'):
+        read_motion(tmp_path / 'bag', joint_names=['a', 'g'])
+
+
+def test_messages_without_a_stamp_count_from_when_they_were_recorded(tmp_path):
+    messages = [('/s', STATE, START + i, state(0, 'a', [float(i)])) for i in range(3)]
+    found = read_motion(record(tmp_path / 'bag', *messages))
+    assert found.start == START
+    np.testing.assert_array_equal(np.rint(1e9 * found.times), [0, 1, 2])
+
+
+def test_every_trajectory_of_a_topic_can_be_had(tmp_path):
+    times, motion = np.array([0.0, 0.5, 1.25]), swing(np.array([0.0, 0.5, 1.25]), orders=2)
+    motion[1, 1] = np.nan
+    given = motion.copy()
+    messages = []
+    for i in range(3):
+        message = trajectory(START + 10**9 * i, MODEL.joint_names, times, given)
+        message.points[1].velocities = NONE
+        messages.append(('/arm/joint_trajectory', TRAJECTORY, START + 10**9 * i, message))
+    path = record(tmp_path / 'bag', *messages)
+    with pytest.raises(FileError, match='3 trajectories; choose one with index=0 to index=2'):
+        read_motion(path)
+    found = read_motion(path, index=1)
+    assert found.is_waypoints
+    assert found.start == START + 10**9
+    np.testing.assert_array_equal(found.times, times)
+    np.testing.assert_array_equal(found.motion, motion)
+    assert len(list(iterate_motion(path))) == 3
+    with pytest.raises(FileError, match='topic .* index is 3, but it holds 3'):
+        read_motion(path, index=3)
+
+
+def test_the_topic_is_chosen_when_it_is_the_only_one_and_asked_for_otherwise(tmp_path):
+    messages = [
+        ('/joint_states', STATE, START, state(START, 'a', [1.0])),
+        ('/other', STATE, START, state(START, 'b', [2.0])),
+        ('/note', 'std_msgs/msg/String', START, kind('std_msgs/msg/String')('hello')),
+    ]
+    path = record(tmp_path / 'bag', *messages)
+    with pytest.raises(FileError, match='several topics with a motion; choose one: /joint_states'):
+        read_motion(path)
+    assert read_motion(path, topic='/other').joint_names == ('b',)
+    with pytest.raises(FileError, match="no topic '/joint' with .* its topics are /joint_states"):
+        read_motion(path, topic='/joint')
+    with pytest.raises(FileError, match=r'no topic ./note. with .* /note \(std_msgs/msg/String\)'):
+        read_motion(path, topic='/note')
+    with pytest.raises(FileError, match='leave index out'):
+        read_motion(path, topic='/other', index=0)
+    only = record(tmp_path / 'only', messages[2])
+    with pytest.raises(FileError, match='no topic with messages of a type that holds a motion'):
+        read_motion(only)
+
+
+def test_mirrors_of_efforts_do_not_pass_for_measurements(tmp_path):
+    write_results(tmp_path / 'bag', results(wrenches=False))
+    # The only topic that a motion can be read from: of several one had to be named.
+    assert not read_motion(tmp_path / 'bag').is_measured
+
+
+def test_messages_that_contradict_themselves_are_refused_with_their_number(tmp_path):
+    good = [('/s', STATE, START + i, state(START + i, 'ab', [1.0, 2.0])) for i in range(3)]
+    bad = ('/s', STATE, START + 9, state(START + 9, 'ab', [1.0]))
+    with pytest.raises(FileError, match='topic /s: message 3 has 1 values of position for 2'):
+        read_motion(record(tmp_path / 'a', *good, bad))
+    nan = ('/s', STATE, START + 9, state(START + 9, 'ab', [1.0, np.nan]))
+    with pytest.raises(FileError, match="topic /s: the position of joint 'b' is nan at sample 3"):
+        read_motion(record(tmp_path / 'b', *good, nan))
+    cut = STORE.serialize_cdr(good[0][3], STATE).tobytes()[:40]
+    with pytest.raises(FileError, match='topic /s: message 3 is damaged: it is cut off'):
+        read_motion(record(tmp_path / 'c', *good, ('/s', STATE, START + 9, cut)))
+    twice = ('/s', STATE, START + 9, state(START + 9, 'aba', [1.0, 2.0, 3.0]))
+    with pytest.raises(JointNameError, match='message 3 has joints more than once'):
+        read_motion(record(tmp_path / 'd', *good, twice))
+
+
+def test_exact_motions_out_of_order_are_refused(tmp_path):
+    names, zero = ['a'], np.zeros(1)
+    messages = [
+        ('/m', MOTION, START + i, kind(MOTION)(header(stamp), names, *[zero] * 5))
+        for i, stamp in enumerate([START, START + 2, START + 1])
+    ]
+    with pytest.raises(FileError, match='sample 2 at 1e-09 s comes after 2'):
+        read_motion(record(tmp_path / 'bag', *messages))
+
+
+def test_a_folder_that_is_no_bag_is_refused(tmp_path):
+    (tmp_path / 'x').mkdir()
+    with pytest.raises(FileError, match='without metadata.yaml, so it is no bag; it holds none'):
+        read_motion(tmp_path / 'x')
+    with pytest.raises(FileError, match='folder that exists already'):
+        write_results(tmp_path / 'x', results())
+    with pytest.raises(FileError, match="storage is 'zip', expected mcap, sqlite3"):
+        write_results(tmp_path / 'y', results(), storage='zip')
+    assert [path.name for path in tmp_path.iterdir()] == ['x']
+
+
+def test_times_that_no_stamp_can_hold_are_refused(tmp_path):
+    early = replace(results(wrenches=False), start=0)
+    early = replace(early, times=early.times - 5.0)
+    with pytest.raises(FileError, match='cannot be stamps of messages'):
+        write_results(tmp_path / 'x.mcap', early)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_layouts_in_one_topic_are_all_read(tmp_path):
+    messages = [
+        ('/s', STATE, START + i, state(START + i, ['a', 'x' * (i + 1)], [1.0 * i, 0.0]))
+        for i in range(100)
+    ]
+    found = read_motion(record(tmp_path / 'bag', *messages), joint_names=['a'])
+    np.testing.assert_array_equal(found.motion[:, 0, 0], np.arange(100))
+
+
+def test_without_rosbags_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'rosbags.rosbag2', None)
+    with pytest.raises(FileError, match=r'pip install hodyn_ros\[bags\]'):
+        write_results(tmp_path / 'x.mcap', results())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_samples_without_a_place_in_time_begin_at_zero(tmp_path):
+    whole = Samples(MODEL.joint_names, 0.01 * np.arange(200), swing(0.01 * np.arange(200)))
+    write_results(tmp_path / 'x.mcap', compute(MODEL, whole))
+    stamps = [stamp for stamp, _ in contents(tmp_path / 'x.mcap')['/joint_motion']]
+    assert stamps == [10_000_000 * i for i in range(200)]

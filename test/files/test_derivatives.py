@@ -1,0 +1,226 @@
+"""Derivatives that contradict the positions are refused, noise is told from motion."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hodyn_ros import RobotModel
+from hodyn_ros.errors import MotionError
+from hodyn_ros.files import Samples, compute, compute_stream, to_motion
+from hodyn_ros.files.derivatives import is_measurement, noise_remarks
+from hodyn_ros.trajectory.planning import Waypoints, plan_motion
+from hodyn_ros.trajectory.references import panda_sinusoids
+
+URDF = Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf'
+MODEL = RobotModel.from_urdf(URDF)
+REFERENCE = panda_sinusoids()
+RATES = (10, 30, 100, 250, 1000)
+
+
+def samples(times, motion, **more):
+    return Samples(MODEL.joint_names, times, motion, name='motion.csv', **more)
+
+
+def at(rate, function=REFERENCE.motion, duration=REFERENCE.duration):
+    times = np.linspace(0.0, duration, round(duration * rate) + 1)
+    return times, function(times)
+
+
+def planned(seed, interpolation, given):
+    """Motion through random waypoints, with as many orders given, and its duration."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(3, 12))
+    times = np.concatenate([[0.0], np.cumsum(random.uniform(0.3, 1.5, count - 1))])
+    positions = random.uniform(-1.0, 1.0, (count, 7))
+    velocities = random.normal(0.0, 0.5, (count, 7))
+    velocities[[0, -1]] = 0.0
+    orders = (velocities, np.zeros_like(velocities))
+    waypoints = Waypoints(
+        MODEL.joint_names, times, positions, *(orders[k] if k < given else None for k in (0, 1))
+    )
+    return plan_motion(waypoints, MODEL.joint_names, interpolation=interpolation).motion, times[-1]
+
+
+@pytest.mark.parametrize('rate', RATES)
+@pytest.mark.parametrize(
+    'interpolation, given', [('spline', 0), ('spline', 1), ('spline', 2), ('jtc', 1), ('jtc', 2)]
+)
+def test_motions_are_consistent_however_they_are_sampled_and_written(interpolation, given, rate):
+    for seed in range(4):
+        times, motion = at(rate, *planned(seed, interpolation, given))
+        for written in (
+            motion, motion[:, :2], motion[:, :3], np.round(motion, 3), np.round(motion, 5),
+            motion.astype(np.float32),
+        ):  # fmt: skip
+            to_motion(MODEL, samples(times, written), derivatives='given')
+
+
+@pytest.mark.parametrize('rate', RATES[1:])
+@pytest.mark.parametrize(
+    'noise, step, lag',
+    [(1e-5, 0.0, 0.005), (1e-3, 0.0, 0.02), (0.0, 1e-3, 0.01), (0.0, 2e-4, 0.0)],
+)
+def test_recordings_with_plausible_velocities_are_consistent(rate, noise, step, lag):
+    random = np.random.default_rng(rate)
+    times, motion = at(rate)
+    positions = motion[:, 0] + noise * random.standard_normal(motion[:, 0].shape)
+    if step:
+        positions = np.round(positions / step) * step
+    velocities = REFERENCE.motion(np.maximum(times - lag, 0.0))[:, 1]
+    velocities = velocities + 0.01 * random.standard_normal(velocities.shape)
+    velocities[np.abs(velocities) < 0.02] = 0.0  # as many drivers have it
+    stamps = times + random.uniform(0.0, 0.4 / rate, len(times))
+    recorded = np.stack([positions, velocities], axis=1)
+    for clock in (times, stamps):
+        to_motion(MODEL, samples(clock, recorded), derivatives='given')
+
+
+WRONG = {
+    'ten times as fast': lambda t, m: (t / 10.0, m),
+    'ten times as slow': lambda t, m: (t * 10.0, m),
+    'milliseconds': lambda t, m: (t * 1000.0, m),
+    'zeros': lambda t, m: (t, m[:, :2] * [[1.0], [0.0]]),
+    'degrees': lambda t, m: (t, m[:, :2] * [[1.0], [57.3]]),
+    'sign': lambda t, m: (t, m[:, :2] * [[1.0], [-1.0]]),
+    'zero acceleration': lambda t, m: (t, m[:, :3] * [[1.0], [1.0], [0.0]]),
+    'degrees of jerk': lambda t, m: (t, m[:, :4] * [[1.0], [1.0], [1.0], [57.3]]),
+    'no jerk': lambda t, m: (t, m[:, :4] * [[1.0], [1.0], [1.0], [0.0]]),
+    'other joint': lambda t, m: (t, np.stack([m[:, 0], m[:, 1, ::-1]], axis=1)),
+}
+
+
+@pytest.mark.parametrize('rate', RATES[2:])
+@pytest.mark.parametrize('wrong', WRONG)
+def test_contradictions_are_refused_whichever_way_the_motion_is_taken(wrong, rate):
+    times, motion = WRONG[wrong](*at(rate))
+    for derivatives in ('given', 'spline'):
+        if derivatives == 'spline' and motion.shape[1] > 3:
+            continue
+        with pytest.raises(MotionError, match=r'given as .* but its .* changes by'):
+            to_motion(MODEL, samples(times, motion), derivatives=derivatives)
+    to_motion(MODEL, samples(times, motion[:, :1]))  # nothing contradicts positions alone
+
+
+def test_the_error_names_joint_time_and_both_values():
+    times, motion = at(100)
+    motion[300:400, 1, 3] += 2.0
+    with pytest.raises(MotionError) as caught:
+        compute(MODEL, samples(times, motion))
+    words = str(caught.value).split()
+    i = words.index('panda_joint4')
+    time = float(words[words.index('at') + 1])
+    assert words[i - 2] == 'velocity'
+    assert 3.0 <= time <= 4.0
+    given, changes = float(words[words.index('as') + 1]), float(words[words.index('by') + 1])
+    sample = round(100 * time)
+    np.testing.assert_allclose(given, motion[sample, 1, 3], rtol=1e-3)
+    np.testing.assert_allclose(changes, REFERENCE.motion(np.array([time]))[0, 1, 3], atol=0.1)
+    assert 'nothing but zeros' not in str(caught.value)
+
+
+def test_contradictions_are_found_in_any_part_of_a_long_motion():
+    times, motion = at(1000)
+    motion[6500:6600, 1, 0] += 1.0
+
+    def parts():
+        for first in range(0, len(times), 1000):
+            rows = slice(first, first + 1000)
+            yield samples(times[rows], motion[rows], first=first)
+
+    with pytest.raises(MotionError, match=r'panda_joint1 .* at 6\.[56]'):
+        list(compute_stream(MODEL, parts()))
+
+
+def test_a_jump_of_the_position_is_a_contradiction_but_a_turn_of_a_continuous_joint_is_none():
+    text = URDF.read_text(encoding='utf-8')
+    turning = RobotModel.from_urdf(
+        text.replace('"panda_joint1" type="revolute"', '"panda_joint1" type="continuous"')
+    )
+    assert turning.joint_types[0] == 'continuous'
+    times, motion = at(100)
+    motion[400:, 0, 0] += 2.0 * np.pi
+    to_motion(turning, samples(times, motion))
+    with pytest.raises(MotionError, match=r'panda_joint1 .* at [34]\.'):
+        to_motion(MODEL, samples(times, motion))
+
+
+def test_waypoints_may_have_any_velocities_and_few_samples_anything():
+    times, motion = np.linspace(0.0, 8.0, 17), REFERENCE.motion(np.linspace(0.0, 8.0, 17))
+    resting = motion[:, :2] * [[1.0], [0.0]]
+    to_motion(MODEL, samples(times, resting, is_waypoints=True))
+    to_motion(MODEL, samples(times[:3], resting[:3]))
+    with pytest.raises(MotionError, match=r'nothing but zeros.*\.yaml'):
+        to_motion(MODEL, samples(times, resting))
+
+
+def test_measurements_that_come_late_or_twice_contradict_nothing():
+    times, motion = at(250)
+    rows = np.arange(len(times))
+    rows[[500, 501]] = rows[[501, 500]]
+    rows = np.insert(rows, 900, 900)
+    recorded = samples(times[rows], motion[rows], is_measured=True)
+    to_motion(MODEL, recorded, derivatives='given')
+
+
+def noise_of(times, motion):
+    remarks = to_motion(MODEL, samples(times, motion), derivatives='spline')[2]
+    return [remark for remark in remarks if 'looks measured' in remark]
+
+
+@pytest.mark.parametrize('rate', (100, 250, 500))
+@pytest.mark.parametrize('what', ['1e-5 rad', 'encoder', 'velocity'])
+def test_measured_positions_are_recognised_and_the_way_out_is_said(rate, what):
+    random = np.random.default_rng(0)
+    times, motion = at(rate)
+    motion = motion[:, : 2 if what == 'velocity' else 1].copy()
+    if what == 'encoder':
+        motion = np.round(motion / 1e-4) * 1e-4
+    else:
+        size = 1e-3 if what == 'velocity' else 1e-5
+        motion[:, -1] += size * random.standard_normal(motion[:, -1].shape)
+    (remark,) = noise_of(times, motion)
+    assert remark.startswith(f'The {"velocity" if what == "velocity" else "position"} of panda_')
+    assert '--derivatives estimate' in remark
+
+
+def test_times_from_long_ago_do_not_disturb_the_derivatives():
+    times, motion = at(1000)
+    positions = motion[:, :1]
+    expected = to_motion(MODEL, samples(times, positions))[1]
+    stamps = 1.7e9 + times  # 2.4e-7 s apart at least
+    kept, found, remarks = to_motion(MODEL, samples(stamps, positions))
+    np.testing.assert_array_equal(kept, stamps)
+    assert np.abs(found - expected)[:, 3].max() < 1e-3 * np.abs(expected[:, 3]).max()
+    assert not [remark for remark in remarks if 'subtract' in remark]
+    uneven = times + 2e-4 * np.sin(7.0 * times)
+    for since, count in ((0.0, 0), (1.7e9, 1)):
+        remarks = to_motion(MODEL, samples(since + uneven, positions))[2]
+        assert len([remark for remark in remarks if 'subtract the first' in remark]) == count
+
+
+@pytest.mark.parametrize('rate', (100, 1000))
+def test_six_digits_of_a_motion_are_no_measurement(rate):
+    times, motion = at(rate)
+    exact = motion[:, :1]
+    digits = 10.0 ** (5.0 - np.floor(np.log10(np.maximum(np.abs(exact), 1e-6))))
+    for written in (np.round(exact * digits) / digits, np.round(exact, 6)):
+        assert not is_measurement(samples(times, written))
+    encoder = np.round(exact / 1e-4) * 1e-4
+    assert is_measurement(samples(times, encoder))
+    assert not is_measurement(samples(times, encoder, is_waypoints=True))
+
+
+@pytest.mark.parametrize('rate', RATES)
+def test_what_is_exact_is_not_taken_for_measured(rate):
+    times, motion = at(rate)
+    for orders in (1, 2, 3):
+        assert not noise_of(times, motion[:, :orders])
+    part = np.clip(times - 2.0, 0.0, 4.0) / 4.0  # rests at both ends
+    smooth = 10.0 * part**3 - 15.0 * part**4 + 6.0 * part**5
+    corners = np.interp(times, [0.0, 1.0, 2.3, 8.0], [0.0, 1.0, 0.3, 2.0])
+    for path in (smooth, corners):
+        assert not noise_remarks(samples(times, path[:, None, None] * np.ones((1, 1, 7))))
+    for seed in range(4):
+        curve, duration = planned(seed, 'spline', 0)
+        assert not noise_of(*at(max(rate, 100), lambda t, f=curve: f(t)[:, :1], duration))

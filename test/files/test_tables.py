@@ -1,0 +1,474 @@
+"""Tables and trajectories: what is written comes back, and what is wrong is said."""
+
+import csv
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.io_cases import START, results
+
+from hodyn_ros.errors import FileError, JointNameError, MotionError
+from hodyn_ros.files import (
+    Results,
+    ResultsWriter,
+    Samples,
+    iterate_motion,
+    join_results,
+    read_motion,
+    read_results,
+    write_results,
+)
+
+TABLES = ('.csv', '.npz', '.parquet')
+
+
+@pytest.fixture(params=TABLES)
+def table(request, tmp_path):
+    if request.param == '.parquet':
+        pytest.importorskip('pyarrow')
+    return tmp_path / f'table{request.param}'
+
+
+def write_csv(path, header, *rows):
+    with path.open('w', newline='') as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+def part(whole: Results, rows: slice) -> Results:
+    return replace(
+        whole,
+        times=whole.times[rows],
+        motion=whole.motion[rows],
+        effort=whole.effort[rows],
+        motors=type(whole.motors)(*(array[rows] for array in whole.motors)),
+        wrenches=tuple(replace(w, values=w.values[rows]) for w in whole.wrenches),
+    )
+
+
+def assert_same(found: Results, expected: Results):
+    assert found.joint_names == expected.joint_names
+    assert found.motor_names == expected.motor_names
+    assert found.motor_joints == expected.motor_joints
+    assert (found.start, found.source, found.base_link) == (START, 'given', 'base')
+    np.testing.assert_array_equal(found.times, expected.times)
+    np.testing.assert_array_equal(found.motion, expected.motion)
+    np.testing.assert_array_equal(found.effort, expected.effort)
+    for ours, theirs in zip(found.motors, expected.motors):
+        np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(found.wrenches, expected.wrenches):
+        choices = (ours.link, ours.expressed_in, ours.acting)
+        assert choices == (theirs.link, theirs.expressed_in, theirs.acting)
+        np.testing.assert_array_equal(ours.values, theirs.values)
+    assert len(found.wrenches) == len(expected.wrenches)
+
+
+def test_results_come_back_exactly(table):
+    written = results()
+    write_results(table, written)
+    assert_same(read_results(table), written)
+
+
+def test_results_written_part_by_part_are_the_same_file(table):
+    whole = results()
+    with ResultsWriter(table) as writer:
+        for first in range(0, 40, 7):
+            writer.write(part(whole, slice(first, first + 7)))
+    assert_same(read_results(table), whole)
+
+
+def test_times_of_parts_that_start_later_are_counted_from_the_first_start(table):
+    whole = results()
+    later = part(whole, slice(20, None))
+    shifted = replace(later, times=later.times - 0.5, start=START + 500_000_000)
+    with ResultsWriter(table) as writer:
+        writer.write(part(whole, slice(0, 20)))
+        writer.write(shifted)
+    np.testing.assert_allclose(read_results(table).times, whole.times, rtol=0, atol=1e-15)
+
+
+def test_gaps_in_the_efforts_come_back_as_gaps(table):
+    written = results(motors=False)
+    written.effort[3:9, 1:] = np.nan
+    write_results(table, written)
+    np.testing.assert_array_equal(read_results(table).effort, written.effort)
+
+
+@pytest.mark.parametrize('chunk', [1, 7, 40, 1000])
+def test_a_motion_can_be_read_part_by_part(table, chunk):
+    written = results()
+    write_results(table, written)
+    parts = list(iterate_motion(table, chunk=chunk))
+    assert [len(item) for item in parts[:-1]] == [chunk] * (len(parts) - 1)
+    assert [item.first for item in parts] == list(range(0, 40, chunk))
+    np.testing.assert_array_equal(np.concatenate([p.motion for p in parts]), written.motion)
+    whole = read_motion(table)
+    np.testing.assert_array_equal(whole.motion, written.motion)
+    for wrench, expected in zip(whole.wrenches, written.wrenches):
+        np.testing.assert_array_equal(wrench.values, expected.values)
+    assert whole.start == START
+
+
+def test_joints_are_chosen_by_name(table):
+    written = results()
+    write_results(table, written)
+    found = read_motion(table, joint_names=['elbow', 'shoulder'])
+    np.testing.assert_array_equal(found.motion, written.motion[:, :, ::-1])
+    np.testing.assert_array_equal(
+        read_motion(table, joint_names=['elbow']).motion, written.motion[:, :, 1:]
+    )
+    with pytest.raises(JointNameError, match='wrist missing; it has shoulder, elbow'):
+        read_motion(table, joint_names=['wrist'])
+
+
+def test_expression_of_wrenches_can_be_said_by_the_reader(table):
+    write_results(table, results())
+    found = read_motion(table, expressed_in='spatial', acting='on_environment')
+    assert [w.expressed_in for w in found.wrenches] == ['spatial', 'spatial']
+    with pytest.raises(FileError, match='expected one of body, spatial, hybrid'):
+        read_motion(table, expressed_in='world')
+
+
+def test_parquet_can_be_read_by_others(tmp_path):
+    pandas_like = pytest.importorskip('pyarrow.parquet')
+    written = results()
+    write_results(tmp_path / 'x.parquet', written)
+    columns = pandas_like.read_table(tmp_path / 'x.parquet')
+    np.testing.assert_array_equal(
+        columns.column('elbow.effort_ddot').to_numpy(), written.effort[:, 2, 1]
+    )
+    np.testing.assert_array_equal(
+        columns.column('tool.wrench_dot.force.z').to_numpy(), written.wrenches[0].values[:, 1, 5]
+    )
+
+
+def test_npz_can_be_read_by_numpy(tmp_path):
+    written = results()
+    write_results(tmp_path / 'x.npz', written)
+    with np.load(tmp_path / 'x.npz') as arrays:
+        np.testing.assert_array_equal(arrays['motion'], written.motion)
+        assert arrays['joint_names'].tolist() == ['shoulder', 'elbow']
+    with zipfile.ZipFile(tmp_path / 'x.npz') as archive:
+        assert archive.testzip() is None
+
+
+@pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
+def test_npz_of_numpy_with_one_array_for_each_quantity_is_read(tmp_path, save):
+    rows = np.arange(12.0).reshape(6, 2)
+    save(tmp_path / 'x.npz', time=np.arange(6), position=rows, velocity=rows.astype('f4') + 1)
+    found = read_motion(tmp_path / 'x.npz', joint_names=['a', 'b'])
+    np.testing.assert_array_equal(found.motion, np.stack([rows, rows + 1], axis=1))
+    with pytest.raises(FileError, match="no 'joint_names'"):
+        read_motion(tmp_path / 'x.npz')
+
+
+def test_npz_with_one_array_for_each_column_is_a_table(tmp_path):
+    columns = {'time': np.arange(7), 'start': np.int64(17_000_000_000)}
+    columns |= {f'{name}.position': np.arange(7.0) + i for i, name in enumerate('ba')}
+    columns |= {f'tip.wrench.{part}.{axis}': np.ones(7) for part in ('force', 'torque')
+                for axis in 'xyz'}  # fmt: skip
+    np.savez(tmp_path / 'x.npz', **columns)
+    found = read_motion(tmp_path / 'x.npz', acting='on_robot')
+    assert found.joint_names == ('b', 'a')
+    assert found.start == 17_000_000_000
+    np.testing.assert_array_equal(found.motion[:, 0, 1], np.arange(7.0) + 1)
+    assert found.wrenches[0].acting == 'on_robot'
+    assert [len(part) for part in iterate_motion(tmp_path / 'x.npz', chunk=3)] == [3, 3, 1]
+    np.savez(tmp_path / 'x.npz', **columns, **{'b.velocity': np.ones(7)})
+    with pytest.raises(FileError, match="'velocity' is there for b, but not for a"):
+        read_motion(tmp_path / 'x.npz')
+    np.savez(tmp_path / 'x.npz', **{**columns, 'a.position': np.ones(6)})
+    with pytest.raises(FileError, match='as many rows as time'):
+        read_motion(tmp_path / 'x.npz')
+
+
+def test_a_table_without_a_line_of_names_is_told_as_such(tmp_path):
+    path = tmp_path / 'x.csv'
+    path.write_text('0.0,1e-3,-0.5\n0.1,2e-3,-0.4\n')
+    with pytest.raises(FileError, match='line with the names of the columns is missing'):
+        read_motion(path)
+
+
+@pytest.mark.parametrize(
+    'arrays, message',
+    [
+        ({'time': np.arange(3), 'q': np.zeros((3, 2))}, r"'joint1\.position' and so on"),
+        ({'position': np.zeros((3, 2))}, "no array 'time'"),
+        ({'time': np.arange(3)}, "neither 'motion' of shape"),
+        ({'time': np.arange(3), 'motion': np.zeros((4, 1, 2))}, 'as many rows as time'),
+        ({'time': np.arange(3), 'motion': np.zeros((3, 2))}, r'shape \(3, 2\), expected \(N, K'),
+        ({'time': np.arange(3), 'motion': np.zeros((3, 1, 4))}, 'there are 2 joint_names'),
+        ({'time': np.arange(3), 'motion': np.zeros((3, 2, 2), order='F')}, 'Fortran order'),
+        (
+            {'time': np.arange(3), 'position': np.zeros((3, 2)), 'jerk': np.zeros((3, 2))},
+            "'jerk' is there without 'velocity'",
+        ),
+        (
+            {'time': np.arange(3), 'position': np.zeros((3, 2)), 'velocity': np.zeros((3, 3))},
+            "'velocity' has shape",
+        ),
+        ({'time': np.arange(3), 'position': np.array([['a', 'b']] * 3)}, 'expected numbers'),
+        ({'time': np.arange(3), 'position': np.full((3, 2), None)}, 'type object'),
+        (
+            {'time': np.arange(3), 'motion': np.zeros((3, 1, 2)), 'position': np.ones((3, 2))},
+            "both 'motion' and position",
+        ),
+        (
+            {'time': np.arange(3), 'motion': np.zeros((3, 1, 2)), 'velocity': np.ones((3, 2))},
+            "both 'motion' and velocity",
+        ),
+    ],
+)
+def test_npz_with_wrong_arrays_is_refused(tmp_path, arrays, message):
+    np.savez(tmp_path / 'x.npz', joint_names=np.array(['a', 'b']), **arrays)
+    with pytest.raises(FileError, match=message):
+        read_motion(tmp_path / 'x.npz')
+
+
+def test_csv_may_have_more_columns_in_any_order_and_quotes(tmp_path):
+    path = tmp_path / 'x.csv'
+    path.write_text(
+        '\ufeff# recorded: by hand\n"b.position";remark;time;"a.position"\n'
+        '1;"one";0;2\n\n"3";two;1;4\n',
+        encoding='utf-8',
+    )
+    found = read_motion(path)
+    assert found.joint_names == ('b', 'a')
+    np.testing.assert_array_equal(found.times, [0.0, 1.0])
+    np.testing.assert_array_equal(found.motion[:, 0], [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_csv_may_leave_cells_of_derivatives_empty(tmp_path):
+    header = ['time', 'a.position', 'a.velocity']
+    path = write_csv(tmp_path / 'x.csv', header, [0, 1, ''], [1, 2, 5])
+    np.testing.assert_array_equal(read_motion(path).motion[:, 1, 0], [np.nan, 5.0])
+
+
+@pytest.mark.parametrize(
+    'header, rows, message',
+    [
+        (['t', 'a.position'], [[0, 1]], "no column 'time' .* the columns are t, a.position"),
+        (['Time', 'a.position'], [[0, 1]], "Did you mean 'Time' to be 'time'"),
+        (['time', 'a'], [[0, 1]], "expected columns such as 'joint1.position'"),
+        (['time', 'a.velocity'], [[0, 1]], 'no positions; expected columns such as'),
+        (['time', 'a.position', 'b.velocity'], [[0, 1, 2]], 'b have derivatives, but no position'),
+        (['time', 'a.position', 'b.position', 'a.velocity'], [[0] * 4], 'not for b'),
+        (['time', 'a.position', 'a.jerk'], [[0, 1, 2]], "'jerk' is there without 'velocity'"),
+        (['time', 'a.position', 'a.position'], [[0, 1, 2]], 'a.position stand there more than'),
+        (['time', 'a.position'], [[0, 1], [1, 'x']], "line 3, column 'a.position': 'x', expected"),
+        (['time', 'a.position'], [[0, 1], [1]], 'line 3: 1 cells, expected 2'),
+        (['time', 'a.position'], [[0, '1,5']], None),
+        (['time', 'a.position'], [[0, 1], [1, 'nan']], "position of joint 'a' is nan at sample 1"),
+        (['time', 'a.position'], [[0, 1], [1, '']], "position of joint 'a' is nan at sample 1"),
+        (['time', 'a.position'], [[0, 1], ['inf', 2]], 'time is inf at sample 1'),
+        (['time', 'a.position'], [[0, 1], [1, 2], [1, 3]], 'sample 2 at 1.0 s comes after 1.0 s'),
+        (['time', 'a.position'], [], 'holds no samples'),
+        (
+            ['time', 'a.position', 'l.wrench.force.x'], [[0, 1, 2]],
+            "without 'wrench.torque.x' for l",
+        ),
+    ],
+)
+def test_csv_with_a_mistake_is_refused_with_its_place(tmp_path, header, rows, message):
+    path = write_csv(tmp_path / 'x.csv', header, *rows)
+    if message is None:
+        message = "column 'a.position': '1,5', expected a number"
+    with pytest.raises(FileError, match=message) as caught:
+        read_motion(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_decimal_comma_does_not_pass_for_another_cell(tmp_path):
+    path = tmp_path / 'x.csv'
+    path.write_text('time,a.position\n0,1,5\n')
+    with pytest.raises(FileError, match='line 2: 3 cells, expected 2'):
+        read_motion(path)
+
+
+def test_mistakes_far_behind_are_counted_through(tmp_path):
+    rows = [[0.001 * i, i] for i in range(25_000)]
+    rows[24_000][1] = 'oops'
+    path = write_csv(tmp_path / 'x.csv', ['time', 'a.position'], *rows)
+    with pytest.raises(FileError, match="line 24002, column 'a.position': 'oops'"):
+        read_motion(path)
+    rows[24_000][1] = 1.0
+    rows[24_000][0] = 3.0
+    path = write_csv(tmp_path / 'x.csv', ['time', 'a.position'], *rows)
+    with pytest.raises(FileError, match='sample 24000 at 3.0 s'):
+        list(iterate_motion(path, chunk=1000))
+
+
+def test_yaml_trajectory_comes_back_as_waypoints(tmp_path):
+    written = results(motors=False, wrenches=False)
+    write_results(tmp_path / 'x.yaml', written)
+    found = read_motion(tmp_path / 'x.yaml')
+    assert found.is_waypoints
+    assert found.start == START
+    np.testing.assert_allclose(found.times, written.times, rtol=0, atol=0.51e-9)
+    np.testing.assert_array_equal(found.motion, written.motion[:, :3])
+
+
+def test_yaml_as_ros2_topic_echo_prints_it_is_read(tmp_path):
+    path = tmp_path / 'x.yml'
+    path.write_text(
+        'header:\n  stamp:\n    sec: 5\n    nanosec: 7\n  frame_id: base\n'
+        'joint_names:\n- a\n- b\npoints:\n'
+        '- positions:\n  - 0.0\n  - 1.0\n  velocities: []\n  accelerations: []\n  effort: []\n'
+        '  time_from_start:\n    sec: 0\n    nanosec: 0\n'
+        '- positions:\n  - 0.5\n  - 1e-3\n  velocities: [0.0, 0.0]\n  accelerations: []\n'
+        '  effort: []\n  time_from_start:\n    sec: 1\n    nanosec: 500000000\n---\n'
+    )
+    found = read_motion(path)
+    assert found.joint_names == ('a', 'b')
+    assert found.start == 5_000_000_007
+    np.testing.assert_array_equal(found.times, [0.0, 1.5])
+    nan = np.nan
+    expected = [[[0.0, 1.0], [nan, nan]], [[0.5, 1e-3], [0.0, 0.0]]]
+    np.testing.assert_array_equal(found.motion, expected)
+
+
+@pytest.mark.parametrize(
+    'text, message',
+    [
+        ('', 'holds 0 documents'),
+        ('[1, 2]', "expected a mapping with 'joint_names'"),
+        ('joint_names: a\npoints: []', "'joint_names' is 'a', expected a list"),
+        ('joint_names: [a]\npoints: []', "'points' is a list of 0"),
+        (
+            'joint_names: [a]\npoints: [{positions: [1]}]',
+            r'points\[0\].time_from_start is missing',
+        ),
+        ('joint_names: [a]\npoints: [{time_from_start: 0}]', r"points\[0\] has no 'positions'"),
+        (
+            'joint_names: [a]\npoints: [{time_from_start: 0, positions: [x]}]',
+            r"points\[0\].positions\[0\] is 'x', expected a finite number",
+        ),
+        (
+            'joint_names: [a]\npoints: [{time_from_start: 0, positions: [1, 2]}]',
+            r'points\[0\].positions has 2 values, expected 1',
+        ),
+        (
+            'joint_names: [a, a]\npoints: [{time_from_start: 0, positions: [1, 2]}]',
+            'more than once',
+        ),
+        ('a: &a [*a, *a]\njoint_names: *a\npoints: *a', "'joint_names' is"),
+        ('a: [[[[', 'cannot be read as YAML'),
+        ('!!python/object/apply:os.system [ls]', 'cannot be read as YAML'),
+    ],
+)
+def test_yaml_with_a_mistake_is_refused(tmp_path, text, message):
+    path = tmp_path / 'x.yaml'
+    path.write_text(text)
+    with pytest.raises((FileError, JointNameError), match=message):
+        read_motion(path)
+
+
+def test_paths_that_lead_nowhere_are_refused(tmp_path):
+    with pytest.raises(FileError, match='does not exist'):
+        read_motion(tmp_path / 'none.csv')
+    (tmp_path / 'x.txt').write_text('')
+    with pytest.raises(FileError, match=r"suffix '.txt' is unknown, expected one of .csv"):
+        read_motion(tmp_path / 'x.txt')
+    with pytest.raises(FileError, match='no folder'):
+        write_results(tmp_path / 'no' / 'x.csv', results())
+    with pytest.raises(FileError, match='unknown, expected one of'):
+        write_results(tmp_path / 'x.xls', results())
+    write_results(tmp_path / 'x.csv', results())
+    with pytest.raises(FileError, match='is no bag'):
+        read_motion(tmp_path / 'x.csv', topic='/joint_states')
+    with pytest.raises(FileError, match='chunk is 0'):
+        next(iterate_motion(tmp_path / 'x.csv', chunk=0))
+
+
+def test_a_file_without_efforts_holds_no_results(tmp_path):
+    path = write_csv(tmp_path / 'x.csv', ['time', 'a.position'], [0, 1])
+    with pytest.raises(FileError, match="no efforts; expected columns such as 'a.effort'"):
+        read_results(path)
+
+
+def test_an_interrupted_writer_leaves_the_old_file_and_nothing_else(table):
+    write_results(table, results())
+    before = table.read_bytes()
+    with pytest.raises(RuntimeError), ResultsWriter(table) as writer:
+        writer.write(results(seed=1))
+        raise RuntimeError('interrupted')
+    assert table.read_bytes() == before
+    assert [path.name for path in table.parent.iterdir()] == [table.name]
+
+
+def test_a_file_appears_only_when_it_is_complete(table):
+    with ResultsWriter(table) as writer:
+        writer.write(results())
+        assert not table.exists()
+    assert [path.name for path in table.parent.iterdir()] == [table.name]
+
+
+def test_parts_that_do_not_fit_are_refused(table):
+    later = results(motors=False)
+    later = replace(later, times=later.times + 10.0)
+    with pytest.raises(FileError, match='same joints'):
+        with ResultsWriter(table) as writer:
+            writer.write(results())
+            writer.write(later)
+    fewer = replace(later, effort=later.effort[:, :1])
+    with pytest.raises(FileError, match='same columns|as before') as caught:
+        with ResultsWriter(table) as writer:
+            writer.write(results(motors=False))
+            writer.write(fewer)
+    assert str(caught.value).startswith(f'{table}: ')
+    with pytest.raises(FileError, match='no results to write'):
+        with ResultsWriter(table):
+            pass
+    assert not table.exists()
+
+
+def test_motions_that_overlap_in_time_are_refused(table):
+    whole = results()
+    with pytest.raises(FileError, match='but times in a table increase'):
+        with ResultsWriter(table) as writer:
+            writer.write(whole)
+            writer.write(part(whole, slice(30, None)))
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, 'pyarrow.parquet', None)
+    (tmp_path / 'x.parquet').write_bytes(b'PAR1')
+    with pytest.raises(FileError, match=r'pip install hodyn_ros\[tables\]'):
+        read_motion(tmp_path / 'x.parquet')
+
+
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        ({'joint_names': ()}, 'no joints'),
+        ({'joint_names': ('a', 'a')}, 'a more than once'),
+        ({'times': np.zeros((3, 1))}, 'expected .N,.'),
+        ({'motion': np.zeros((3, 2))}, r'expected \(3, K, 2\)'),
+        ({'motion': np.zeros((3, 0, 2))}, r'expected \(3, K, 2\)'),
+        ({'motion': np.full((3, 1, 2), np.nan)}, "position of joint 'a' is nan"),
+        ({'motion': [['a']]}, 'not an array of numbers'),
+        ({'stiffness': {'a': np.zeros(3)}}, "stiffness of 'a' has shape"),
+    ],
+)
+def test_samples_that_contradict_themselves_are_refused(changes, message):
+    fields = {
+        'joint_names': ('a', 'b'),
+        'times': np.arange(3.0),
+        'motion': np.zeros((3, 1, 2)),
+        **changes,
+    }
+    with pytest.raises((MotionError, JointNameError), match=message):
+        Samples(**fields)
+
+
+def test_joined_results_fill_missing_orders_with_gaps():
+    first, second = results(motors=False), results(seed=1, motors=False)
+    joined = join_results([first, replace(second, effort=second.effort[:, :1])])
+    assert joined.effort.shape == (80, 3, 2)
+    assert np.isnan(joined.effort[40:, 1:]).all()
+    np.testing.assert_array_equal(joined.effort[40:, 0], second.effort[:, 0])

@@ -1,0 +1,309 @@
+"""Friction laws with exact time derivatives, and friction and armature in inverse dynamics."""
+
+import pickle
+import warnings
+from math import factorial
+
+import numpy as np
+import pytest
+from support import robots
+from support.dynamics_cases import derivatives_for
+from support.random_trees import random_motion
+from support.robots import joint, link, robot
+
+from hodyn_ros import RobotModel, friction, inverse_dynamics
+from hodyn_ros.dynamics.inverse import FORMULATIONS
+from hodyn_ros.errors import ModelError
+from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
+
+# Gaz et al. 2019, supplementary material, table I: phi1 [N m], phi2 [s/rad], phi3 [rad/s].
+PANDA = list(
+    zip(
+        [0.54615, 0.87224, 0.64068, 1.2794, 0.83904, 0.30301, 0.56489],
+        [5.1181, 9.0657, 10.136, 5.5903, 8.3469, 17.133, 10.336],
+        [0.039533, 0.025882, -0.046070, 0.036194, 0.026226, -0.021047, 0.0035526],
+    )
+)
+SMOOTH_LAWS = [
+    Viscous(0.3),
+    Coulomb(1.5, smoothing=0.2),
+    *(Sigmoid(*parameters) for parameters in PANDA),
+    Offset(-0.4),
+    Viscous(0.2) + Coulomb(0.7, 0.5) + Offset(0.1),
+]
+K = 6
+
+
+def reciprocal_of_one_plus_exp(u):
+    """Power series of 1 / (1 + exp(u)) by the arithmetic of power series, in long double."""
+    E, R = np.zeros_like(u), np.zeros_like(u)
+    E[0] = np.exp(u[0])
+    R[0] = 1 / (1 + E[0])
+    for k in range(1, len(u)):
+        E[k] = sum(j * u[j] * E[k - j] for j in range(1, k + 1)) / k
+        R[k] = -R[0] * sum(E[j] * R[k - j] for j in range(1, k + 1))
+    return R
+
+
+def power_series(law, v):
+    """Power series of a law's effort from its textbook formula."""
+    constant = np.zeros_like(v)
+    constant[0] = 1
+    if isinstance(law, Viscous):
+        return law.coefficient * v
+    if isinstance(law, Coulomb):
+        return law.level * (constant - 2 * reciprocal_of_one_plus_exp(2 * v / law.smoothing))
+    if isinstance(law, Sigmoid):
+        phi1, phi2, phi3 = np.array([law.phi1, law.phi2, law.phi3], dtype=np.longdouble)
+        moving = reciprocal_of_one_plus_exp(-phi2 * (v + phi3 * constant))
+        return phi1 * (moving - constant / (1 + np.exp(-phi2 * phi3)))
+    if isinstance(law, Offset):
+        return law.value * constant
+    return sum(power_series(term, v) for term in law.laws)
+
+
+@pytest.mark.parametrize('law', SMOOTH_LAWS, ids=str)
+@pytest.mark.parametrize('speed', [0.0, 0.003, -0.05, 0.4, -2.0, 30.0])
+def test_effort_and_derivatives_are_those_of_the_formula(law, speed):
+    rates = np.array([speed, 0.7, -1.3, 0.4, 2.1, -0.6])
+    effort = law.effort(rates)
+    assert effort.shape == (K,)
+    factorials = np.array([factorial(k) for k in range(K)], dtype=np.longdouble)
+    expected = (power_series(law, rates / factorials) * factorials).astype(float)
+    np.testing.assert_allclose(effort, expected, rtol=1e-12, atol=1e-14 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize('law', SMOOTH_LAWS, ids=str)
+def test_any_batch_shape(law):
+    velocity = np.random.default_rng(0).normal(size=(2, 3, 4))
+    effort = law.effort(velocity)
+    assert effort.shape == velocity.shape
+    np.testing.assert_array_equal(effort[1, 2], law.effort(velocity[1, 2]))
+    assert law.effort(velocity[..., :1]).shape == (2, 3, 1)
+
+
+@pytest.mark.parametrize('law', [*(Sigmoid(*p) for p in PANDA), Coulomb(1.0, 0.01), Coulomb(1.0)])
+def test_friction_is_exactly_zero_at_rest(law):
+    np.testing.assert_array_equal(law.effort(np.zeros(4)), np.zeros(4))
+
+
+@pytest.mark.parametrize(
+    'law', [Sigmoid(0.5, 5.0, 0.04), Coulomb(0.5, 0.01), Coulomb(0.5, 1e-300), Coulomb(0.5)]
+)
+@pytest.mark.parametrize('speed', [1e3, -1e3, 1e300, -1e300])
+def test_large_velocities_saturate_without_overflow(law, speed):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        effort = law.effort(np.array([speed, 1e5, -1e7, 1e9]))
+    limits = Sigmoid(0.5, 5.0, 0.04)
+    shift = 0.0
+    if isinstance(law, Sigmoid):
+        shift = limits.phi1 / (1.0 + np.exp(-limits.phi2 * limits.phi3))
+        expected = limits.phi1 * (speed > 0) - shift
+    else:
+        expected = 0.5 * np.sign(speed)
+    np.testing.assert_allclose(effort[0], expected, rtol=1e-15)
+    np.testing.assert_array_equal(effort[1:], np.zeros(3))
+
+
+def test_sharp_coulomb_friction_is_the_limit_of_the_smooth_one():
+    for speed in (0.3, -0.3):
+        velocity = np.array([speed, 2.0, -1.0])
+        sharp = Coulomb(1.2).effort(velocity)
+        np.testing.assert_array_equal(sharp, [1.2 * np.sign(speed), 0.0, 0.0])
+        np.testing.assert_allclose(Coulomb(1.2, 0.002).effort(velocity), sharp, atol=1e-12)
+    # At a reversal there is no derivative; what is returned is that of both sides, without jump.
+    np.testing.assert_array_equal(Coulomb(1.2).effort(np.array([0.0, 2.0, -1.0])), np.zeros(3))
+
+
+def test_laws_are_values():
+    law = Viscous(0.2) + Coulomb(0.7, 0.5) + Offset(0.1)
+    assert law == Sum((Viscous(0.2), Coulomb(0.7, 0.5), Offset(0.1)))
+    assert law != Viscous(0.2)
+    assert pickle.loads(pickle.dumps(law)) == law
+    assert len({law, Viscous(0.2), Viscous(0.2)}) == 2
+    with pytest.raises(AttributeError):
+        Viscous(0.2).coefficient = 1.0
+    with pytest.raises(TypeError):
+        Viscous(0.2) + 1.0
+
+
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        (lambda: Viscous(np.nan), 'coefficient is nan, expected a finite number from 0 on'),
+        (lambda: Viscous(-1), 'Viscous: coefficient is -1, expected a finite number from 0 on'),
+        (lambda: Viscous('high'), "coefficient is 'high'"),
+        (lambda: Coulomb(np.inf), 'level'),
+        (lambda: Coulomb(1.0, -0.1), 'smoothing is -0.1, expected a finite number from 0 on'),
+        (lambda: Sigmoid(1.0, None, 0.0), 'phi2'),
+        (lambda: Offset([1, 2]), 'value'),
+    ],
+)
+def test_bad_parameters_are_refused(make, message):
+    with pytest.raises(ModelError, match=message):
+        make()
+
+
+# --- In a model ---------------------------------------------------------------------------------
+
+
+def panda_like():
+    return RobotModel.from_urdf(robots.TWO_LINK)
+
+
+@pytest.mark.parametrize('algorithm', ['auto', *FORMULATIONS])
+def test_every_algorithm_includes_friction_and_armature(algorithm):
+    model = panda_like()
+    law = Sigmoid(*PANDA[0]) + Viscous(0.1)
+    full = model.with_friction({'elbow': law}).with_armature({'shoulder': 0.6, 'elbow': 0.2})
+    orders = derivatives_for(algorithm)
+    motion = random_motion(0, 2, orders, (300,))  # more than one block
+    difference = inverse_dynamics(full, motion, algorithm=algorithm) - inverse_dynamics(
+        model, motion, algorithm=algorithm
+    )
+    expected = motion[:, 2:] * [0.6, 0.2]
+    expected[..., 1] += law.effort(motion[:, 1:-1, 1])
+    np.testing.assert_allclose(difference, expected, atol=1e-12)
+    assert not model.friction
+    np.testing.assert_array_equal(model.armature, [0, 0])
+
+
+def test_derivatives_of_the_effort_with_friction_are_those_of_its_values():
+    model = (
+        panda_like()
+        .with_friction({'shoulder': Coulomb(3.0, 0.8), 'elbow': Sigmoid(*PANDA[3])})
+        .with_armature({'elbow': 0.3})
+    )
+    rng = np.random.default_rng(4)
+    a, w, phase = rng.uniform(0.3, 1.0, (3, 2))
+
+    def motion(t, orders):
+        t = np.asarray(t)[..., None]
+        return np.stack(
+            [a * w**k * np.sin(w * t + phase + k * np.pi / 2) for k in range(orders)], axis=-2
+        )
+
+    nodes = np.polynomial.chebyshev.chebpts1(40)
+    efforts = inverse_dynamics(model, motion(0.4 * nodes, 3))[:, 0]
+    fit = np.polynomial.chebyshev.chebfit(nodes, efforts, 39)
+    exact = inverse_dynamics(model, motion(0.0, 5))
+    for order in range(3):
+        derivative = np.polynomial.chebyshev.chebval(0.0, fit) / 0.4**order
+        np.testing.assert_allclose(exact[order], derivative, rtol=1e-10, atol=1e-10)
+        fit = np.polynomial.chebyshev.chebder(fit)
+
+
+def test_many_joints_at_once_have_the_friction_of_each_by_itself():
+    n = 9
+    model = RobotModel.from_body_screws(
+        [[0, 0, 1, 0, 0, 0]] * n,
+        [np.eye(4)] * n,
+        inertias=[(1.0, (0.1, 0.0, 0.0), np.eye(3))] * n,
+    )
+    mixed = [*SMOOTH_LAWS[:4], Coulomb(1.5), Coulomb(0.5, 1e-3), Viscous(0.4) + Viscous(0.1)]
+    mixed += [Coulomb(1.0, 0.1) + Coulomb(2.0), SMOOTH_LAWS[-1] + Sigmoid(*PANDA[5])]
+    full = model.with_friction(dict(zip(model.joint_names, mixed)))
+    motion = random_motion(3, n, 5, (2, 3))
+    difference = inverse_dynamics(full, motion) - inverse_dynamics(model, motion)
+    for j, law in enumerate(mixed):
+        expected = law.effort(motion[..., 1:4, j])
+        scale = np.abs(inverse_dynamics(model, motion)).max()
+        np.testing.assert_allclose(difference[..., j], expected, rtol=1e-12, atol=1e-13 * scale)
+
+
+def test_friction_of_a_mimic_joint_adds_to_the_joint_that_it_follows():
+    model = RobotModel.from_urdf(
+        robot(
+            *(link(name) for name in 'abc'),
+            joint('x', 'a', 'b'),
+            joint('y', 'b', 'c', extra='<mimic joint="x" multiplier="-2" offset="0.3"/>'),
+        )
+    )
+    law = Coulomb(1.0, 0.3)
+    full = model.with_friction({'y': law}).with_armature({'y': 0.5})
+    motion = random_motion(1, 1, 5)
+    difference = inverse_dynamics(full, motion) - inverse_dynamics(model, motion)
+    expected = -2.0 * law.effort(-2.0 * motion[1:4, 0]) + 4.0 * 0.5 * motion[2:, 0]
+    np.testing.assert_allclose(difference[:, 0], expected, atol=1e-12)
+
+
+def test_laws_are_replaced_one_joint_at_a_time_and_can_be_removed():
+    model = panda_like().with_friction({'elbow': Viscous(1.0), 'shoulder': Offset(1.0)})
+    changed = model.with_friction({'elbow': Coulomb(1.0)})
+    assert changed.friction == {'elbow': Coulomb(1.0), 'shoulder': Offset(1.0)}
+    assert changed.with_friction({'elbow': None, 'shoulder': None}).friction == {}
+    assert model.friction['elbow'] == Viscous(1.0)
+    assert pickle.loads(pickle.dumps(model)).friction == model.friction
+    armed = model.with_armature({'elbow': 0.1}).with_armature({'shoulder': 0.2})
+    np.testing.assert_array_equal(armed.armature, [0.2, 0.1])
+    assert armed.friction == model.friction
+    assert armed.with_payload('tool', 1.0).friction == model.friction
+
+
+def test_law_of_ones_own():
+    class Quadratic(FrictionLaw):
+        def effort(self, velocity):
+            out = np.zeros_like(velocity)
+            out[..., 0] = velocity[..., 0] * np.abs(velocity[..., 0])
+            return out
+
+    model = panda_like()
+    full = model.with_friction({'elbow': Quadratic() + Offset(1.0)})
+    motion = random_motion(1, 2, 3)
+    difference = inverse_dynamics(full, motion) - inverse_dynamics(model, motion)
+    np.testing.assert_allclose(
+        difference, [[0.0, motion[1, 1] * abs(motion[1, 1]) + 1.0]], atol=1e-14
+    )
+    assert friction.FrictionLaw is FrictionLaw
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (lambda model: model.with_friction({'wrist': Viscous(1.0)}), "no moving joint 'wrist'"),
+        (lambda model: model.with_friction({'flange': Viscous(1.0)}), 'shoulder, elbow'),
+        (lambda model: model.with_friction({'elbow': 0.3}), 'expected a friction law'),
+        (lambda model: model.with_armature({'wrist': 1.0}), "no moving joint 'wrist'"),
+        (lambda model: model.with_armature({'elbow': -1.0}), 'number from 0 on'),
+        (lambda model: model.with_armature({'elbow': np.nan}), 'finite'),
+        (lambda model: model.with_armature({'elbow': 'big'}), 'finite'),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_the_reason(change, message):
+    with pytest.raises(ModelError, match=message):
+        change(panda_like())
+
+
+def with_dynamics(text):
+    return robot(
+        *(link(name) for name in 'abcd'),
+        joint('x', 'a', 'b', extra=text),
+        joint('y', 'b', 'c', kind='prismatic'),
+        joint('z', 'c', 'd', extra='<dynamics friction="2"/>'),
+    )
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+def test_friction_of_a_urdf_is_used_only_if_asked_for():
+    xml = with_dynamics('<dynamics damping="0.5" friction="1.5"/>')
+    assert RobotModel.from_urdf(xml).friction == {}
+    model = RobotModel.from_urdf(xml, joint_friction=True)
+    assert model.friction == {
+        'x': Viscous(0.5) + Coulomb(1.5),
+        'z': Viscous(0.0) + Coulomb(2.0),
+    }
+    assert RobotModel.from_urdf(xml, tip_link='b', joint_friction=True).friction.keys() == {'x'}
+
+
+def test_bad_friction_of_a_urdf_matters_only_if_asked_for():
+    for text in (
+        '<dynamics damping="-0.5"/>',
+        '<dynamics friction="nan"/>',
+        '<dynamics damping=""/>',
+        '<dynamics damping="1"/><dynamics damping="2"/>',
+    ):
+        xml = with_dynamics(text)
+        RobotModel.from_urdf(xml)
+        with pytest.raises(ModelError, match='Joint .x.: damping'):
+            RobotModel.from_urdf(xml, joint_friction=True)

@@ -1,0 +1,255 @@
+"""The descriptions of the Panda hold the published numbers.
+
+The table below was typed from the sources a second time: C. Gaz et al., IEEE RA-L 4(4), 2019,
+supplementary material (rev. 15 Oct 2019), Tables VIII and IX, and
+https://frankaemika.github.io/docs/control_parameters.html.
+"""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from support.oracles import chain_urdf, read_urdf, taylor_rnea
+from support.random_trees import random_motion
+
+from hodyn_ros import RobotModel, inverse_dynamics
+
+ROOT = Path(__file__).resolve().parents[2]
+ARM = (ROOT / 'urdf' / 'panda.urdf').read_text()
+ARM_WITH_HAND = (ROOT / 'urdf' / 'panda_with_hand.urdf').read_text()
+ARM_JOINTS = tuple(f'panda_joint{i}' for i in range(1, 8))
+
+# mass; centre of mass x, y, z; inertia about it xx, xy, xz, yy, yz, zz
+INERTIALS = """
+4.970684   0.003875  0.002081  0         0.70337  -0.000139  0.006772 0.70661  0.019169 0.009117
+0.646926  -0.003141 -0.02872   0.003495  0.007962 -0.003925  0.010254 0.02811  0.000704 0.025995
+3.228604   0.027518  0.039252 -0.066502  0.037242 -0.004761 -0.011396 0.036155 -0.012805 0.01083
+3.587895  -0.05317   0.104419  0.027454  0.025853  0.007796 -0.001332 0.019552 0.008641 0.028323
+1.225946  -0.011953  0.041065 -0.038437  0.035549 -0.002117 -0.004037 0.029474 0.000229 0.008627
+1.666555   0.060149 -0.014117 -0.010517  0.001964  0.000109 -0.001158 0.004354 0.000341 0.005433
+0.735522   0.010517 -0.004252  0.061597  0.012516 -0.000428 -0.001196 0.010027 -0.000741 0.004815
+"""
+HAND_INERTIALS = {
+    'panda_hand': '0.73 -0.01 0 0.03 0.001 0 0 0.0025 0 0.0017',
+    'panda_leftfinger': '0.015 0 0 0 2.375e-6 0 0 2.375e-6 0 7.5e-7',
+    'panda_rightfinger': '0.015 0 0 0 2.375e-6 0 0 2.375e-6 0 7.5e-7',
+}
+# lower, upper, velocity, effort, acceleration, jerk, effort rate
+LIMITS = """
+-2.8973  2.8973 2.1750 87 15.0  7500 1000
+-1.7628  1.7628 2.1750 87  7.5  3750 1000
+-2.8973  2.8973 2.1750 87 10.0  5000 1000
+-3.0718 -0.0698 2.1750 87 12.5  6250 1000
+-2.8973  2.8973 2.6100 12 15.0  7500 1000
+-0.0175  3.7525 2.6100 12 20.0 10000 1000
+-2.8973  2.8973 2.6100 12 20.0 10000 1000
+"""
+# a, d, alpha as a multiple of pi/2: modified parameters, the last row is the flange
+DENAVIT_HARTENBERG = [
+    (0.0, 0.333, 0),
+    (0.0, 0.0, -1),
+    (0.0, 0.316, 1),
+    (0.0825, 0.0, 1),
+    (-0.0825, 0.384, -1),
+    (0.0, 0.0, 1),
+    (0.088, 0.0, 1),
+    (0.0, 0.107, 0),
+]
+CONFIGURATIONS = {
+    'zero': [0, 0, 0, 0, 0, 0, 0],
+    'ready': [0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4],
+    'turned': [0.3, -1.1, 2.0, -2.3, 0.7, 3.1, -2.6],
+    'at lower limits': [-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973],
+}
+
+
+def rows(table):
+    return [[float(number) for number in line.split()] for line in table.strip().splitlines()]
+
+
+def numbers_of_inertial(inertial):
+    I = inertial.inertia  # noqa: E741
+    entries = [I[0, 0], I[0, 1], I[0, 2], I[1, 1], I[1, 2], I[2, 2]]
+    return [float(number) for number in (inertial.mass, *inertial.com, *entries)]
+
+
+def frames_by_denavit_hartenberg(q):
+    """Poses of links 1 to 8 as products of Rot_x(alpha) Trans_x(a) Rot_z(q) Trans_z(d)."""
+    poses, pose = [], np.eye(4)
+    for (a, d, quarter_turns), angle in zip(DENAVIT_HARTENBERG, [*q, 0.0], strict=True):
+        cosine, sine = {0: (1, 0), 1: (0, 1), -1: (0, -1)}[quarter_turns]
+        about_x = np.array(
+            [[1, 0, 0, a], [0, cosine, -sine, 0], [0, sine, cosine, 0], [0, 0, 0, 1]]
+        )
+        c, s = np.cos(angle), np.sin(angle)
+        about_z = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, d], [0, 0, 0, 1]])
+        pose = pose @ about_x @ about_z
+        poses.append(pose)
+    return np.array(poses)
+
+
+def frames_of_urdf(xml, positions):
+    """Poses of all links; every axis of these descriptions is z, y or -y."""
+    tree = read_urdf(xml)
+    poses = {tree.root: np.eye(4)}
+    for joint in tree.joints:
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = joint.rotation, joint.translation
+        moved = np.eye(4)
+        value = positions.get(joint.name, 0.0)
+        if joint.type == 'revolute':
+            assert list(joint.axis) == [0, 0, 1]
+            c, s = np.cos(value), np.sin(value)
+            moved[:2, :2] = [[c, -s], [s, c]]
+        elif joint.type == 'prismatic':
+            moved[:3, 3] = joint.axis * value
+        poses[joint.child] = poses[joint.parent] @ pose @ moved
+    return poses
+
+
+@pytest.mark.parametrize('xml', [ARM, ARM_WITH_HAND], ids=['arm', 'arm with hand'])
+class TestBothDescriptions:
+    def test_masses_and_inertias_are_the_identified_ones(self, xml):
+        inertials = read_urdf(xml).inertials
+        for i, row in enumerate(rows(INERTIALS), start=1):
+            assert numbers_of_inertial(inertials[f'panda_link{i}']) == row
+
+    def test_limits_are_those_of_the_manufacturer(self, xml):
+        limits = {
+            joint.get('name'): joint.find('limit')
+            for joint in ElementTree.fromstring(xml).findall('joint')
+        }
+        for name, row in zip(ARM_JOINTS, rows(LIMITS), strict=True):
+            keys = ('lower', 'upper', 'velocity', 'effort')
+            assert [float(limits[name].get(key)) for key in keys] == row[:4]
+
+    @pytest.mark.parametrize('q', CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+    def test_link_frames_are_those_of_the_denavit_hartenberg_parameters(self, xml, q):
+        poses = frames_of_urdf(xml, dict(zip(ARM_JOINTS, q, strict=True)))
+        actual = np.array([poses[f'panda_link{i}'] for i in range(1, 9)], dtype=float)
+        # 1 m and 1 rad set the scale; cos(pi/2) of the nearest double is 6e-17 instead of 0.
+        np.testing.assert_allclose(actual, frames_by_denavit_hartenberg(q), rtol=0, atol=1e-15)
+
+    def test_quarter_turns_have_full_precision(self, xml):
+        tree = read_urdf(xml)
+        for joint, (_, _, quarter_turns) in zip(
+            (j for j in tree.joints if j.name in ARM_JOINTS), DENAVIT_HARTENBERG, strict=False
+        ):
+            off = np.abs(joint.rotation - np.round(joint.rotation)).max()
+            assert off < 1e-16
+            assert np.round(joint.rotation)[2, 1] == quarter_turns
+
+    def test_model_reads_it_without_a_warning(self, xml, recwarn):
+        model = RobotModel.from_urdf(xml)
+        assert model.joint_names[:7] == ARM_JOINTS
+        assert not model.warnings
+        assert not recwarn.list
+
+    def test_shapes_need_no_other_file(self, xml):
+        robot = ElementTree.fromstring(xml)
+        assert not list(robot.iter('mesh'))
+        materials = {material.get('name') for material in robot.findall('material')}
+        assert {use.get('name') for use in robot.findall('link/visual/material')} <= materials
+
+
+def test_configuration_file_holds_the_limits_that_a_urdf_cannot():
+    parameters = yaml.safe_load((ROOT / 'config' / 'panda.yaml').read_text())
+    limits = parameters['/**']['ros__parameters']['limits']
+    assert tuple(limits) == ARM_JOINTS
+    for name, row in zip(ARM_JOINTS, rows(LIMITS), strict=True):
+        acceleration, jerk, effort_rate = row[4:]
+        assert limits[name] == {
+            'acceleration': acceleration,
+            'jerk': jerk,
+            'effort_dot': effort_rate,
+        }
+        # An integer would be an integer parameter, which a node that declared a double refuses.
+        assert all(isinstance(value, float) for value in limits[name].values())
+
+
+def test_arm_is_the_same_with_and_without_hand():
+    arm = ElementTree.canonicalize(ARM, strip_text=True)
+    with_hand = ElementTree.fromstring(ARM_WITH_HAND)
+    for element in list(with_hand):
+        if 'hand' in element.get('name') or 'finger' in element.get('name'):
+            with_hand.remove(element)
+    without = ElementTree.tostring(with_hand, encoding='unicode')
+    assert ElementTree.canonicalize(without, strip_text=True) == arm
+
+
+def test_hand_has_its_masses_and_inertias():
+    inertials = read_urdf(ARM_WITH_HAND).inertials
+    for link, row in HAND_INERTIALS.items():
+        assert numbers_of_inertial(inertials[link]) == rows(row)[0]
+
+
+def test_hand_is_turned_against_the_flange_and_fingers_move_apart():
+    poses = frames_of_urdf(
+        ARM_WITH_HAND, {'panda_finger_joint1': 0.03, 'panda_finger_joint2': 0.03}
+    )
+    hand = np.linalg.inv(poses['panda_link8']) @ poses['panda_hand']
+    half = np.sqrt(0.5)
+    expected = [[half, half, 0, 0], [-half, half, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    np.testing.assert_allclose(hand, expected, rtol=0, atol=1e-15)
+    for finger, y in (('panda_leftfinger', 0.03), ('panda_rightfinger', -0.03)):
+        relative = np.linalg.inv(poses['panda_hand']) @ poses[finger]
+        np.testing.assert_allclose(relative[:3, 3], [0, y, 0.0584], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(relative[:3, :3], np.eye(3), rtol=0, atol=1e-15)
+
+
+def test_second_finger_mimics_the_first_within_the_same_limits():
+    robot = ElementTree.fromstring(ARM_WITH_HAND)
+    first, second = (
+        next(j for j in robot.findall('joint') if j.get('name') == f'panda_finger_joint{i}')
+        for i in (1, 2)
+    )
+    assert second.find('mimic').get('joint') == 'panda_finger_joint1'
+    assert float(second.find('mimic').get('multiplier')) == 1.0
+    assert float(second.find('mimic').get('offset')) == 0.0
+    for finger in (first, second):
+        limit = finger.find('limit')
+        keys = ('lower', 'upper', 'velocity', 'effort')
+        assert [float(limit.get(key)) for key in keys] == [0.0, 0.04, 0.2, 20.0]
+    assert RobotModel.from_urdf(ARM_WITH_HAND).joint_names == (*ARM_JOINTS, 'panda_finger_joint1')
+
+
+def test_unidentifiable_coordinate_of_the_first_centre_of_mass_has_no_influence():
+    """The table prints an asterisk for it; other publications fill in -0.04762 or -0.1750."""
+    changed = ARM.replace('xyz="0.003875 0.002081 0"', 'xyz="0.003875 0.002081 -0.1750"')
+    assert changed != ARM
+    motion = random_motion(5, 7, 5)
+    effort, other = (inverse_dynamics(RobotModel.from_urdf(xml), motion) for xml in (ARM, changed))
+    scale = np.abs(effort).max(axis=-1, keepdims=True)
+    # Influence is exactly 0, so only rounding is left.
+    np.testing.assert_allclose(effort / scale, other / scale, rtol=0, atol=1e-14)
+
+
+def test_resting_hand_loads_the_arm_like_a_rigid_weight():
+    """Gravity torque of joint 2, stretched out sideways: weight times lever arm."""
+    q = np.zeros((3, 8))
+    q[0, 1] = np.pi / 2  # upper arm and all behind it point along +x
+    model = RobotModel.from_urdf(ARM_WITH_HAND)
+    effort = inverse_dynamics(model, q[:, model.joint_order([*ARM_JOINTS, 'panda_finger_joint1'])])
+    arm = RobotModel.from_urdf(chain_urdf(ARM, 'panda_link0', 'panda_link8'))
+    without = inverse_dynamics(arm, q[:, :7])
+    poses = frames_of_urdf(ARM_WITH_HAND, {'panda_joint2': np.pi / 2})
+    lever = sum(
+        inertial.mass * (poses[link] @ [*inertial.com, 1.0])[0]
+        for link, inertial in read_urdf(ARM_WITH_HAND).inertials.items()
+        if link in HAND_INERTIALS
+    )
+    expected = -9.81 * float(lever)  # gravity pulls towards positive q2, the effort holds against
+    assert effort[0, 1] - without[0, 1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_arm_agrees_with_the_power_series_oracle_at_rest():
+    model = RobotModel.from_urdf(ARM)
+    motion = np.zeros((5, 7))
+    motion[0] = CONFIGURATIONS['ready']
+    effort = inverse_dynamics(model, motion)
+    expected = taylor_rnea(ARM, model.joint_names, (0, 0, -9.81), motion)
+    assert np.abs(expected[0]).max() > 1.0
+    assert np.all(expected[1:] == 0.0)
+    np.testing.assert_allclose(effort, expected, rtol=0, atol=1e-14 * np.abs(expected).max())

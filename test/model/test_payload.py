@@ -1,0 +1,108 @@
+"""A payload is a body that is rigidly attached to a link."""
+
+import numpy as np
+import pytest
+from support import robots
+from support.dynamics_cases import assert_same_efforts
+from support.random_trees import random_gravity, random_motion, random_robot, seeds
+from support.robots import joint, link, robot
+
+from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
+from hodyn_ros.errors import ModelError
+from hodyn_ros.lie import se3
+
+MASS = 1.7
+COM = np.array([0.03, -0.05, 0.12])
+INERTIA = np.array([[0.02, 0.001, -0.002], [0.001, 0.015, 0.003], [-0.002, 0.003, 0.012]])
+PAYLOAD = (
+    '<link name="payload"><inertial><origin xyz="0.03 -0.05 0.12"/><mass value="1.7"/>'
+    '<inertia ixx="0.02" ixy="0.001" ixz="-0.002" iyy="0.015" iyz="0.003" izz="0.012"/>'
+    '</inertial></link><joint name="grasp" type="fixed"><parent link="{}"/>'
+    '<child link="payload"/></joint>'
+)
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+@pytest.mark.parametrize('seed', seeds(range(15), short=5))
+def test_payload_equals_a_link_on_a_fixed_joint(seed):
+    tree = random_robot(seed)
+    gravity = random_gravity(seed)
+    model = RobotModel.from_urdf(tree.xml, gravity=gravity)
+    motion = random_motion(seed, model.n_joints, 5)
+    for held_by in tree.links:  # merged links and the base included
+        xml = tree.xml.replace('</robot>', PAYLOAD.format(held_by) + '</robot>')
+        expected = RobotModel.from_urdf(xml, gravity=gravity)
+        loaded = model.with_payload(held_by, MASS, COM, INERTIA)
+        np.testing.assert_allclose(loaded.M_body, expected.M_body, atol=1e-14)
+        assert set(loaded.warnings) == set(expected.warnings)
+        assert_same_efforts(
+            inverse_dynamics(loaded, motion), inverse_dynamics(expected, motion), 1e-13
+        )
+
+
+def test_payloads_add_up_and_leave_the_first_model_alone():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    before = model.M_body.copy()
+    twice = model.with_payload('tool', 1.0, COM).with_payload('tool', 0.5, COM)
+    once = model.with_payload('tool', 1.5, COM)
+    np.testing.assert_allclose(twice.M_body, once.M_body, atol=1e-15)
+    np.testing.assert_array_equal(model.M_body, before)
+    assert np.abs(once.M_body - before).max() > 1.0
+    with pytest.raises(ValueError, match='read-only'):
+        once.M_body[...] = 0.0
+
+
+def test_point_mass_at_rest_needs_its_weight_times_the_lever():
+    empty = RobotModel.from_body_screws(
+        [[0, 1, 0, 0, 0, 0]], [np.eye(4)], inertias=[(1.0, (0, 0, 0), np.eye(3))]
+    )
+    loaded = empty.with_payload('link1', 2.0, (0.5, 0.0, 0.0))
+    motion = np.zeros((3, 1))
+    difference = inverse_dynamics(loaded, motion) - inverse_dynamics(empty, motion)
+    # Turning about +y lowers a mass on +x, so the joint holds with a negative torque.
+    np.testing.assert_allclose(difference, [[-2.0 * 9.81 * 0.5]], rtol=1e-14)
+
+
+def test_frame_of_the_payload_is_that_of_the_link_not_of_the_body():
+    pose = se3.exp([0.4, -0.2, 0.9, 0.1, 0.2, 0.3])
+    model = RobotModel.from_body_screws(
+        [[0, 1, 0, 0, 0, 0]], [np.eye(4)], inertias=[(1.0, (0, 0, 0), np.eye(3))], tool=pose
+    )
+    at_tool = model.with_payload('tool', MASS, COM, INERTIA)
+    R = pose[:3, :3]
+    at_link = model.with_payload('link1', MASS, R @ COM + pose[:3, 3], R @ INERTIA @ R.T)
+    np.testing.assert_allclose(at_tool.M_body, at_link.M_body, atol=1e-14)
+
+
+def test_payload_takes_back_the_remark_on_a_massless_joint():
+    xml = robot('<link name="a"/>', link('b'), '<link name="c"/>', joint('x', 'a', 'b'),
+                joint('y', 'b', 'c'))  # fmt: skip
+    with pytest.warns(ModelWarning, match="'y' moves no inertia"):
+        model = RobotModel.from_urdf(xml)
+    assert model.with_payload('c', 1.0, COM).warnings == ()
+    assert model.with_payload('b', 1.0, COM).warnings == model.warnings
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (('hand', 1.0), "no link 'hand'"),
+        (('tool', -1.0), 'Payload of link .tool. has a negative mass'),
+        (('tool', 'heavy'), 'expected'),
+        (('tool', np.nan), 'finite'),
+        (('tool', 1.0, [0, 0]), r'expected \(3,\)'),
+        (('tool', 1.0, [0, 0, 0], -np.eye(3)), 'positive semi-definite'),
+        (('tool', 1.0, [0, 0, 0], np.ones(3)), r'\(3, 3\)'),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_the_reason(arguments, message):
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    with pytest.raises(ModelError, match=message):
+        model.with_payload(*arguments)
+
+
+def test_doubtful_payload_is_used_with_a_warning():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    with pytest.warns(ModelWarning, match='triangle inequality'):
+        loaded = model.with_payload('tool', 1.0, COM, np.diag([1.0, 1.0, 3.0]))
+    assert len(loaded.warnings) == 1

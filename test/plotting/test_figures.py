@@ -1,0 +1,300 @@
+"""Figures show the numbers of the results, the limits and where they are exceeded."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support import robots
+from support.plotting_tools import results_of
+
+from hodyn_ros import RobotModel, friction
+from hodyn_ros.actuators import (
+    Actuators,
+    SeriesElastic,
+    VariableStiffness,
+    find_motor_violations,
+    motor_limits,
+    motor_motion,
+    vsa_model,
+)
+from hodyn_ros.errors import JointNameError, MotionError, ResourceError
+from hodyn_ros.model.limits import Violation, find_violations, motion_limits
+from hodyn_ros.plotting import (
+    plot_efforts,
+    plot_energy,
+    plot_joint,
+    plot_motion,
+    plot_motors,
+    plot_portraits,
+)
+from hodyn_ros.plotting.labels import effort_label, motion_label, number, percent
+from hodyn_ros.plotting.panels import energy_balance, shown_range
+from hodyn_ros.plotting.series import Range, checked_results, peak_share
+
+pytest.importorskip('matplotlib', reason='matplotlib is not installed')
+
+MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
+ACTUATORS = Actuators(MODEL, {'elbow': SeriesElastic(80.0, 0.2)})
+RESULTS = results_of(MODEL, ACTUATORS)
+
+
+def curves(axes):
+    """Lines with more than one point that are no limits, as (x, y)."""
+    return [line.get_xydata().T for line in axes.lines if len(line.get_xdata()) > 2]
+
+
+def drawn(figure):
+    """Axes that show something."""
+    return [axes for axes in figure.axes if axes.axison]
+
+
+def limits_drawn(axes):
+    """Heights of the horizontal lines."""
+    heights = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 2]
+    return sorted(float(y[0]) for y in heights if y[0] == y[1])
+
+
+def crosses(axes):
+    return [tuple(line.get_xydata()[0]) for line in axes.lines if line.get_marker() == 'x']
+
+
+def test_figure_of_a_joint_shows_every_order_as_it_is():
+    axes = drawn(plot_joint(RESULTS, MODEL, 'elbow'))
+    expected = [RESULTS.motion[:, k, 1] for k in range(5)]
+    expected += [RESULTS.effort[:, k, 1] for k in range(3)]
+    assert len(axes) == 8
+    for place, values in zip(axes, expected):
+        ((x, y),) = curves(place)
+        np.testing.assert_array_equal(x, RESULTS.times)
+        np.testing.assert_array_equal(y, values)
+
+
+def test_axes_say_quantity_and_unit():
+    axes = drawn(plot_joint(RESULTS, MODEL, 'elbow'))
+    assert [place.get_ylabel() for place in axes] == [
+        'q [rad]', 'q′ [rad/s]', 'q″ [rad/s²]', 'q‴ [rad/s³]', 'q⁽⁴⁾ [rad/s⁴]',
+        'Q [N m]', 'Q′ [N m/s]', 'Q″ [N m/s²]',
+    ]  # fmt: skip
+    assert {place.get_xlabel() for place in axes} == {'time [s]'}
+    assert axes[1].get_title() == 'Velocity q′'
+
+
+def test_prismatic_joints_have_units_of_their_own():
+    model = RobotModel.from_urdf(robots.OTHER_JOINTS)
+    axes = drawn(plot_efforts(results_of(model), model))
+    assert [place.get_ylabel() for place in axes] == ['Q [N]', 'Q′ [N/s]', 'Q″ [N/s²]']
+    assert axes[1].get_title() == 'rail: Force rate Q′'
+    assert motion_label(1, True).unit == 'm/s'
+    assert (effort_label(3, False).name, effort_label(3, False).unit) == (
+        'Third derivative of torque',
+        'N m/s³',
+    )
+    assert motion_label(6, False).title == '6th derivative of position q⁽⁶⁾'
+
+
+def test_figures_of_motion_and_efforts_have_a_row_for_each_joint_that_is_wanted():
+    assert len(drawn(plot_motion(RESULTS, MODEL))) == 2 * 5
+    assert len(drawn(plot_efforts(RESULTS, MODEL))) == 2 * 3
+    (first, *_) = drawn(plot_motion(RESULTS, MODEL, joints=['elbow']))
+    np.testing.assert_array_equal(curves(first)[0][1], RESULTS.motion[:, 0, 1])
+
+
+def test_joints_are_found_by_their_names_in_results_of_another_order():
+    swapped = replace(
+        RESULTS,
+        joint_names=RESULTS.joint_names[::-1],
+        motion=RESULTS.motion[..., ::-1],
+        effort=RESULTS.effort[..., ::-1],
+        motors=None,
+        motor_names=(),
+        motor_joints=(),
+    )
+    (first, *_) = drawn(plot_joint(swapped, MODEL, 'elbow'))
+    np.testing.assert_array_equal(curves(first)[0][1], RESULTS.motion[:, 0, 1])
+
+
+def test_limits_are_drawn_and_the_worst_place_is_marked():
+    bounds = motion_limits(MODEL, {'elbow': {'acceleration': 1.5}})
+    violations = find_violations(MODEL, bounds, RESULTS.motion, RESULTS.effort)
+    (worst,) = [v for v in violations if v.quantity == 'acceleration']
+    axes = drawn(plot_joint(RESULTS, MODEL, 'elbow', bounds, violations))
+    assert limits_drawn(axes[0]) == [-2.0, 2.0]
+    assert limits_drawn(axes[2]) == [-1.5, 1.5]
+    assert limits_drawn(axes[3]) == []
+    assert crosses(axes[2]) == [(RESULTS.times[worst.sample], worst.value)]
+    assert [crosses(place) for place in axes[:2]] == [[], []]
+
+
+def test_portrait_shows_the_effort_over_its_rate_in_the_box_of_the_limits():
+    bounds = motion_limits(MODEL, {'elbow': {'effort_dot': 4.0}})
+    worst = Violation('effort_dot', 'elbow', RESULTS.effort[7, 1, 1], 4.0, 7)
+    _, elbow = drawn(plot_portraits(RESULTS, MODEL, bounds, violations=[worst]))
+    ((x, y),) = curves(elbow)
+    np.testing.assert_array_equal(x, RESULTS.effort[:, 1, 1])
+    np.testing.assert_array_equal(y, RESULTS.effort[:, 0, 1])
+    assert limits_drawn(elbow) == [-50.0, 50.0]
+    walls = [line.get_xdata()[0] for line in elbow.lines if len(line.get_xdata()) == 2]
+    assert {-4.0, 4.0} <= set(walls)
+    assert crosses(elbow) == [(RESULTS.effort[7, 1, 1], RESULTS.effort[7, 0, 1])]
+
+
+def test_motor_side_shows_deflections_and_motors_with_their_limits():
+    bounds = motor_limits(ACTUATORS, {'elbow': {'motor_velocity': 0.9, 'deflection': 0.01}})
+    violations = find_motor_violations(ACTUATORS, bounds, RESULTS.motors)
+    figure = plot_motors(RESULTS, MODEL, bounds, violations)
+    axes = {place.get_title(): place for place in drawn(figure)}
+    # The shoulder is rigid, so it has no deflection.
+    assert sorted(title for title in axes if 'Deflection' in title) == ['elbow: Deflection θ − q']
+    ((_, theta),) = curves(axes['elbow: Motor position θ'])
+    ((_, delta),) = curves(axes['elbow: Deflection θ − q'])
+    np.testing.assert_allclose(theta - RESULTS.motion[:, 0, 1], delta, atol=1e-12)
+    np.testing.assert_allclose(delta, RESULTS.effort[:, 0, 1] / 80.0, rtol=1e-12)
+    assert limits_drawn(axes['elbow: Motor velocity θ′']) == [-0.9, 0.9]
+    assert limits_drawn(axes['elbow: Deflection θ − q']) == [-0.01, 0.01]
+    assert len(crosses(axes['elbow: Deflection θ − q'])) == 1
+
+
+def test_both_motors_of_a_joint_with_variable_stiffness_are_drawn():
+    springs = vsa_model('qbmove', 'advanced_datasheet')
+    actuators = Actuators(MODEL, {'elbow': VariableStiffness(springs, motor_inertia=0.01)})
+    results = results_of(MODEL, amplitude=0.01)
+    stiffness = np.zeros((len(results.times), 3))
+    stiffness[:, 0] = 8.0
+    quiet = replace(results, effort=results.effort * 0.01)
+    motors = motor_motion(
+        actuators, quiet.motion, effort=quiet.effort, stiffness={'elbow': stiffness}
+    )
+    owners = tuple(MODEL.joint_names[i] for i in actuators.joint_of_motor)
+    both = replace(
+        quiet, motors=motors, motor_names=actuators.motor_names, motor_joints=owners
+    )
+    titles = [axes.get_title() for axes in drawn(plot_motors(both, MODEL))]
+    assert 'elbow_motor1: Motor torque τ' in titles
+    assert 'elbow_motor2: Motor torque τ' in titles
+
+
+def test_energy_closes_without_friction_and_shows_what_friction_takes():
+    balance = energy_balance(checked_results(RESULTS, MODEL), MODEL)
+    assert np.abs(balance.other).max() < 1e-12 * np.abs(balance.power).max()
+    rubbing = MODEL.with_friction({'elbow': friction.Viscous(0.7)})
+    results = results_of(rubbing)
+    balance = energy_balance(checked_results(results, rubbing), rubbing)
+    np.testing.assert_allclose(balance.other, 0.7 * results.motion[:, 1, 1] ** 2, atol=1e-12)
+    energy, power = drawn(plot_energy(results, rubbing))
+    np.testing.assert_array_equal(curves(energy)[0][1], balance.kinetic)
+    np.testing.assert_array_equal(curves(power)[2][1], balance.other)
+
+
+def test_long_motions_are_drawn_with_their_extremes():
+    results = results_of(MODEL, N=100_000, duration=200.0, K=3)
+    effort = results.effort.copy()
+    effort[54_321, 0, 1] = 1e3
+    (axes,) = drawn(plot_efforts(replace(results, effort=effort), MODEL, joints=['elbow']))
+    ((_, y),) = curves(axes)
+    assert len(y) < 3000
+    assert y.max() == 1e3
+
+
+def test_what_is_unknown_is_a_gap_and_an_order_that_is_unknown_is_left_out():
+    motion, effort = RESULTS.motion.copy(), RESULTS.effort.copy()
+    motion[50:60, 2:] = effort[50:60] = np.nan
+    motion[:, 4] = effort[:, 2] = np.nan
+    axes = drawn(plot_joint(replace(RESULTS, motion=motion, effort=effort), MODEL, 'elbow'))
+    assert len(axes) == 4 + 2
+    np.testing.assert_array_equal(np.isnan(curves(axes[4])[0][1]).nonzero()[0], range(50, 60))
+    with_gaps = replace(RESULTS, motion=motion, effort=effort)
+    balance = energy_balance(checked_results(with_gaps, MODEL), MODEL)
+    np.testing.assert_array_equal(np.isnan(balance.rate).nonzero()[0], range(50, 60))
+
+
+def test_one_sample_can_be_drawn(tmp_path):
+    results = results_of(MODEL, N=1)
+    for figure in (plot_motion(results, MODEL), plot_energy(results, MODEL)):
+        figure.savefig(tmp_path / 'one.png')
+        assert (tmp_path / 'one.png').read_bytes()[:4] == b'\x89PNG'
+
+
+def test_names_are_no_mathematics(tmp_path):
+    results = results_of(MODEL, name='$\\frac{broken$')
+    plot_energy(results, MODEL).savefig(tmp_path / 'name.png')
+
+
+def test_limits_far_away_leave_the_curve_visible():
+    curve = [np.array([-1.0, 1.0])]
+    assert shown_range(curve, Range(-100.0, 100.0)) == shown_range(curve, Range())
+    low, high = shown_range(curve, Range(-2.0, 2.0))
+    assert low < -2.0
+    assert high > 2.0
+    low, high = shown_range([np.full(3, 5.0)], Range())
+    assert low < 5.0 < high
+
+
+def test_share_of_a_limit_is_one_on_the_limit():
+    assert peak_share(np.array([0.5, -2.0]), Range(-2.0, 2.0)) == 1.0
+    assert peak_share(np.array([3.0, 4.0]), Range(2.0, 4.0)) == 1.0
+    assert peak_share(np.array([3.0]), Range(2.0, 4.0)) == 0.0
+    assert np.isnan(peak_share(np.array([3.0]), Range()))
+
+
+@pytest.mark.parametrize(
+    ('share', 'expected'),
+    [(0.0123, '1.2 %'), (0.5, '50 %'), (1.0, '100 %'), (1.004, '100.4 %'), (1.00002, '100.0020 %'),
+     (1.31, '131 %')],
+)  # fmt: skip
+def test_shares_beyond_a_limit_read_as_such(share, expected):
+    assert percent(share) == expected
+
+
+@pytest.mark.parametrize(
+    ('value', 'expected'),
+    [(10000.0, '10000'), (-0.0698132, '−0.06981'), (123456.7, '123457'), (0.0, '0'),
+     (1.5e-7, '1.5e−7'), (2.5e12, '2.5e+12')],
+)  # fmt: skip
+def test_numbers_are_written_for_people(value, expected):
+    assert number(value) == expected
+
+
+@pytest.mark.parametrize(
+    ('change', 'what'),
+    [
+        ({'times': RESULTS.times[::-1]}, 'times decrease'),
+        ({'times': RESULTS.times[:-1]}, r'motion of the results have shape'),
+        ({'times': RESULTS.times[:0]}, r'shape \(0,\)'),
+        ({'effort': RESULTS.effort[:, 0]}, r'effort of the results have shape \(201, 2\)'),
+        ({'motion': np.where(RESULTS.motion > 0.4, np.inf, RESULTS.motion)}, 'hold inf at'),
+        ({'motion': np.full((201, 3, 2), np.nan)}, 'no positions'),
+    ],
+)
+def test_results_that_cannot_be_drawn_are_refused(change, what):
+    changed = replace(RESULTS, motors=None, motor_names=(), motor_joints=(), **change)
+    with pytest.raises(MotionError, match=what):
+        plot_motion(changed, MODEL)
+
+
+def test_figures_say_what_the_results_lack():
+    bare = results_of(MODEL, K=3)
+    with pytest.raises(MotionError, match='no rates of the efforts'):
+        plot_portraits(bare, MODEL)
+    with pytest.raises(MotionError, match='no motors'):
+        plot_motors(bare, MODEL)
+    with pytest.raises(MotionError, match='no efforts'):
+        plot_efforts(replace(bare, effort=bare.effort[:, :0]), MODEL)
+    with pytest.raises(MotionError, match='energies need'):
+        plot_energy(replace(bare, motion=bare.motion[:, :2]), MODEL)
+    with pytest.raises(MotionError, match='no joints'):
+        plot_motion(bare, MODEL, joints=[])
+
+
+def test_unknown_joints_are_refused():
+    with pytest.raises(JointNameError, match='knee.*shoulder, elbow'):
+        plot_joint(RESULTS, MODEL, 'knee')
+    other = RobotModel.from_urdf(robots.OTHER_JOINTS)
+    with pytest.raises(JointNameError, match='rail'):
+        plot_motion(RESULTS, other)
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
+    with pytest.raises(ResourceError, match=r'pip install hodyn_ros\[plot\]'):
+        plot_energy(RESULTS, MODEL)

@@ -1,0 +1,251 @@
+"""What the documentation shows runs, what it names exists, and every page of it can be found."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import rclpy
+from hodyn_msgs.srv import ComputeInverseDynamics
+from support.imports import LAYERS
+from support.ros_harness import next_domain
+from support.scripts import load
+
+from hodyn_ros.dynamics.inverse import FORMULATIONS
+from hodyn_ros.ros.base import LARGEST_SAMPLE
+from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.parameters import entries
+from hodyn_ros.ros.robot import REMEMBERED
+from hodyn_ros.ros.trajectories import MOST_PENDING, MOST_WAITING
+
+ROOT = Path(__file__).resolve().parents[2]
+DOC = ROOT / 'doc'
+run_examples = load(DOC / 'run_examples.py')
+
+PAGES = {str(path.relative_to(DOC)): path for path in sorted(DOC.rglob('*.rst'))}
+TEXTS = {page: path.read_text(encoding='utf-8') for page, path in PAGES.items()}
+
+COMMANDS = re.compile(
+    r'^\.\. code-block:: (?:bash|console|sh)\n\n((?: {3}.*\n|\n)+)', re.MULTILINE
+)
+TOCTREE = re.compile(r'^\.\. toctree::\n((?: {3}.*\n|\n)+)', re.MULTILINE)
+DIRECTORIES = 'config|doc|examples|hodyn_msgs|hodyn_ros|launch|test|urdf'
+
+
+def examples(page):
+    return run_examples.examples(TEXTS[page])
+
+
+def page_named(name, page):
+    """Name in PAGES of what `page` calls `name`."""
+    return str((PAGES[page].parent / f'{name}.rst').resolve().relative_to(DOC))
+
+
+def listed_pages(page):
+    lines = [line.strip() for part in TOCTREE.findall(TEXTS[page]) for line in part.splitlines()]
+    return [page_named(line, page) for line in lines if line and not line.startswith(':')]
+
+
+def test_every_page_is_reached_from_the_index():
+    reached, to_visit = set(), ['index.rst']
+    while to_visit:
+        page = to_visit.pop()
+        assert page in PAGES, f'{page} is listed but does not exist'
+        assert page not in reached, f'{page} is listed twice'
+        reached.add(page)
+        to_visit += listed_pages(page)
+    assert reached == set(PAGES)
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')  # what a page is about
+@pytest.mark.parametrize('page', [page for page in PAGES if examples(page)])
+def test_examples_run_in_their_order_and_print_what_is_shown(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(next_domain()))
+    try:
+        now = run_examples.with_outputs(TEXTS[page], page)
+        assert not rclpy.ok(), 'the page does not end what it has started'
+    finally:
+        rclpy.try_shutdown()  # a page that fails must not keep others from starting
+    assert now == TEXTS[page], f'other outputs now: run python doc/run_examples.py doc/{page}'
+
+
+def test_only_outputs_that_are_shown_are_replaced():
+    page = """
+.. code-block:: python
+
+   number = 2
+   print(number,
+         3 * number)
+
+.. code-block:: text
+   :class: output
+
+   {}
+
+.. code-block:: python
+
+   print(number + 1)
+
+.. code-block:: text
+
+   no output
+"""
+    assert run_examples.with_outputs(page.format('?'), 'page') == page.format('2 6')
+    assert len(run_examples.examples(page)) == 2
+
+
+def test_every_page_on_a_formulation_has_an_example():
+    pages = {'conventions.rst', 'forward_kinematics.rst', 'inverse_kinematics.rst'}
+    pages |= {'friction.rst', 'trajectories.rst', 'estimation.rst', 'wrenches.rst', 'node.rst'}
+    pages |= {page for page in PAGES if page.startswith('formulations/')}
+    assert [page for page in sorted(pages) if not examples(page)] == []
+
+
+def test_index_of_formulations_lists_each_with_its_orders():
+    rows = re.findall(
+        r"\* - ``'(\w+)'``\n +- :doc:`(\w+)`\n +- (.+)\n", TEXTS['formulations/index.rst']
+    )
+    assert sorted(name for name, _, _ in rows) == sorted(FORMULATIONS)
+    for name, page, orders in rows:
+        highest = FORMULATIONS[name].highest_order
+        expected = {None: 'any', 0: '0'}.get(highest, f'0 to {highest}')
+        assert orders == expected, name
+        assert f"'{name}'" in TEXTS[f'formulations/{page}.rst']
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_files_that_are_named_exist(page):
+    for path in re.findall(rf'``((?:{DIRECTORIES})/[\w./-]+)``', TEXTS[page]):
+        assert (ROOT / path).exists(), path
+
+
+def commands(page):
+    """Words of each command of a page, without comments."""
+    for block in COMMANDS.findall(TEXTS[page]):
+        for line in re.sub(r'\\\n', ' ', block).splitlines():
+            for command in line.partition(' #')[0].split('&&'):
+                if command.strip():
+                    yield command.split()
+
+
+@pytest.mark.parametrize('page', [page for page in PAGES if COMMANDS.search(TEXTS[page])])
+def test_commands_name_what_exists(page):
+    targets = re.findall(r'^([a-z-]+):', (ROOT / 'Makefile').read_text(), re.MULTILINE)
+    scripts = re.findall(r"'(\w+) = ", (ROOT / 'setup.py').read_text())
+    for words in commands(page):
+        files = [word for word in words[1:] if re.fullmatch(r'(?:test|doc|benchmarks)/\S+', word)]
+        assert all((ROOT / file).is_file() for file in files), words
+        match words:
+            case ['make', target, *_]:
+                assert target in targets, words
+            case ['python', '-m', module, *_]:
+                path = ROOT.joinpath(*module.split('.'))
+                assert path.with_suffix('.py').is_file() or (path / '__main__.py').is_file(), words
+            case ['ros2', 'launch', 'hodyn_ros', file, *arguments]:
+                text = (ROOT / 'launch' / file).read_text()
+                text += (ROOT / 'launch' / 'hodyn.launch.py').read_text()
+                assert all(f"'{item.partition(':=')[0]}'" in text for item in arguments), words
+            case ['ros2', 'run', 'hodyn_ros', script, *_]:
+                assert script in scripts, words
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_objects_that_are_named_exist(page):
+    for name in re.findall(r'``(hodyn_ros(?:\.\w+)+)``', TEXTS[page]):
+        module, attribute = name.rsplit('.', 1)
+        assert hasattr(importlib.import_module(module), attribute), name
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_links_lead_to_pages(page):
+    for name in re.findall(r':doc:`(?:[^`<]*<)?([^`<>]+)>?`', TEXTS[page]):
+        assert page_named(name, page) in PAGES, name
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_docutils_parses_without_complaint(page):
+    core = pytest.importorskip('docutils.core')
+    from docutils import nodes
+    from docutils.parsers.rst import Directive, directives, roles
+
+    class OfSphinx(Directive):
+        """Stands in for a directive of Sphinx."""
+
+        optional_arguments = 1
+        option_spec = dict.fromkeys(
+            (
+                'caption', 'exclude-members', 'hidden', 'maxdepth', 'members', 'show-inheritance',
+                'special-members',
+            ),
+            directives.unchanged,
+        )
+        has_content = True
+
+        def run(self):
+            return []
+
+    def doc(name, rawtext, text, lineno, inliner, options=None, content=()):
+        return [nodes.literal(rawtext, text)], []
+
+    for name in ('toctree', 'autoclass', 'autoexception', 'autofunction', 'currentmodule'):
+        directives.register_directive(name, OfSphinx)
+    roles.register_local_role('doc', doc)
+    document = core.publish_doctree(
+        TEXTS[page],
+        source_path=str(PAGES[page]),
+        settings_overrides={
+            'report_level': 5,
+            'halt_level': 5,
+            'syntax_highlight': 'none',
+            'raw_enabled': False,
+        },
+    )
+    complaints = [
+        message.astext()
+        for message in [*document.parse_messages, *document.transform_messages]
+        if message['level'] > 1
+    ]
+    assert complaints == []
+    assert document.get('title'), 'the page has no title'
+
+
+def test_page_on_the_structure_lists_the_layers():
+    block = re.search(r'code-block:: text\n\n((?: {3}.*\n)+)', TEXTS['structure.rst'])[1]
+    assert [set(line.strip().split(', ')) for line in block.splitlines()] == LAYERS
+
+
+def table_after(page, heading):
+    """Rows of the list tables below a heading, up to the next one."""
+    text = TEXTS[page].partition(f'\n{heading}\n')[2]
+    text = re.split(r'\n(?=[^\n]+\n[-=]{3,}\n\n)', text.partition('\n')[2])[0]
+    return re.findall(r'\* - (.+)\n +- (.+)', text)
+
+
+def test_page_on_the_node_lists_all_error_codes_and_fields_of_the_service():
+    rows = table_after('node.rst', 'Service')
+    codes = {name: int(code) for code, name in rows if code.isdigit()}
+    response, request = ComputeInverseDynamics.Response, ComputeInverseDynamics.Request
+    assert codes == {name: getattr(response, name) for name in codes}
+    assert sorted(codes.values()) == list(range(len(codes)))
+    assert max(codes.values()) == response.INVALID_ACTUATION
+    fields = [cell.strip('`') for cell, _ in rows if cell.startswith('``')]
+    assert sorted(fields) == sorted(request.get_fields_and_field_types())
+
+
+def test_page_on_the_node_names_the_bounds_of_the_code():
+    text = TEXTS['node.rst'].partition('\nSizes\n')[2].partition('\nWhen something fails\n')[0]
+    bounds = dict(re.findall(r'^(\w[\w ]+?) {2,}(\S.*?) {2,}', text, flags=re.MULTILINE))
+    for what, bound in (
+        ('message about one instant', f'{LARGEST_SAMPLE // 1024} KiB'),
+        ('trajectories that wait to be planned', str(MOST_WAITING)),
+        ('motions that wait for their start', str(MOST_PENDING)),
+        ('robots that are remembered', str(REMEMBERED)),
+    ):
+        assert bounds[what] == bound
+    defaults = {entry.name: entry.default for entry in entries(NodeSettings)}
+    named = re.findall(r'``(\w+)``, ([\d ]*\d)', text)
+    assert len(named) == 4
+    for name, value in named:
+        unit = 2**20 if name == 'max_message_size' else 1  # MiB
+        assert int(value.replace(' ', '')) * unit == defaults[name], name

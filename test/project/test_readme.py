@@ -1,0 +1,140 @@
+"""What the README shows runs, and the tables of the page of the node are true."""
+
+import importlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.ros_harness import TIMEOUT, Harness
+
+from hodyn_ros import inverse_dynamics
+from hodyn_ros.model.limits import EXTRA_QUANTITIES
+from hodyn_ros.ros import parameters
+from hodyn_ros.ros.node_settings import NodeSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / 'README.md').read_text(encoding='utf-8')
+NODE_PAGE = (ROOT / 'doc' / 'node.rst').read_text(encoding='utf-8')
+EXAMPLES = re.findall(r'```python\n(.*?)```', README, flags=re.DOTALL)
+
+
+def test_python_example_runs_anywhere(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    example, elastic = EXAMPLES
+    names = {}
+    exec(compile(example, 'README.md', 'exec'), names)  # noqa: S102
+    assert len(example.strip().splitlines()) <= 12
+    assert all(np.shape(names[name]) == (7,) for name in ('Q', 'Qd', 'Q2d'))
+    assert np.all(np.isfinite([names['Q'], names['Qd'], names['Q2d']]))
+    assert capsys.readouterr().out.startswith('[[')
+    # It goes on with the names of the first one: the springs carry the torques.
+    exec(compile(elastic, 'README.md', 'exec'), names)  # noqa: S102
+    theta, Q = names['motors'].position, np.array([names[name] for name in ('Q', 'Qd', 'Q2d')])
+    unpushed = inverse_dynamics(names['model'], names['motion'])
+    np.testing.assert_allclose(5000.0 * (theta - names['motion'][:3]), unpushed, atol=1e-9)
+    assert not np.allclose(Q, unpushed)
+    assert capsys.readouterr().out.startswith('[[')
+
+
+def named_functions():
+    """Dotted names of the Python interface that the table promises."""
+    for line in README.partition('| from | for |')[2].partition('\n\n')[0].splitlines()[2:]:
+        modules, what = line.strip('|').split(' | ')
+        for module in re.findall(r'`([^`]+)`', modules):
+            for name in re.findall(r'`(\w+)`', what) or ['__all__']:
+                yield f'{module}.{name}'
+
+
+@pytest.mark.parametrize('name', list(named_functions()))
+def test_names_of_the_table_import_from_where_it_says(name):
+    module, _, last = name.rpartition('.')
+    assert getattr(importlib.import_module(module), last)
+    assert last in (*importlib.import_module(module).__all__, '__all__')
+
+
+def test_table_of_names_is_walked():
+    names = list(named_functions())
+    assert len(names) > 20
+    for name in ('inverse_dynamics', 'trajectory.plan_motion', 'analysis.retime', 'files.__all__'):
+        assert f'hodyn_ros.{name}' in names
+
+
+def test_pictures_and_files_that_are_named_exist():
+    for path in re.findall(r'\]\(([^):]+)\)', README):
+        assert (ROOT / path).exists(), path
+    for path in re.findall(r'`((?:config|launch|urdf|examples|doc)/[\w./]*)`', README):
+        assert (ROOT / path).exists(), path
+
+
+def rows_of(column):
+    """Cells of every row of the table whose header has a column, on the page of the node."""
+    for table in NODE_PAGE.split('.. list-table::')[1:]:
+        rows = re.findall(r'^   \* -(.*(?:\n     - .*)+)', table, flags=re.MULTILINE)
+        cells = [[cell.strip().replace('``', '`') for cell in r.split('\n     -')] for r in rows]
+        if column in cells[0]:
+            return cells[1:]
+    raise AssertionError(f'no table has {column}')
+
+
+def test_parameters_that_are_listed_exist_with_these_types_and_defaults():
+    types = {bool: 'bool', int: 'int', float: 'double', str: 'string', tuple: 'double[3]'}
+    entries = {entry.name: entry for entry in parameters.entries(NodeSettings)}
+    listed = []
+    for cell, kind, default, _ in rows_of('parameter'):
+        names = re.findall(r'`([\w.]+)`', cell)
+        assert names or cell.startswith(('`limits.<joint>.', '`actuators.<joint>.'))
+        for name in names:
+            listed.append(name)
+            if name != 'robot_description':
+                entry = entries[name]
+                assert kind == types[type(entry.default)], name
+                assert default == (json.dumps(entry.default).strip('"') or 'empty'), name
+    assert len(listed) >= 12
+    read_only = re.findall(r'((?:``\w+``[, and]*)+) are read-only', NODE_PAGE)
+    assert re.findall(r'`(\w+)`', ''.join(read_only)) == [
+        name for name in listed if name in entries and entries[name].read_only
+    ]
+
+
+def test_limits_that_are_listed_are_all_there_are():
+    names = [cell for cell, *_ in rows_of('parameter') if cell.startswith('`limits.')]
+    assert names == [f'`limits.<joint>.{quantity}`' for quantity in EXTRA_QUANTITIES]
+
+
+def test_topics_and_services_that_are_listed_are_those_of_the_node():
+    harness = Harness()
+    try:
+        assert harness.service.wait_for_service(TIMEOUT)
+        client, namespace = harness.client, harness.client.get_namespace()
+        nodes = ('hodyn_node', 'hodyn_node_services')
+
+        names = harness.client.get_node_names
+        harness.wait(lambda: set(nodes) <= set(names()), 'see both nodes')
+
+        def seen(ask):
+            found = {name: kinds[0] for node in nodes for name, kinds in ask(node, namespace)}
+            return {
+                name.replace(f'{namespace}/hodyn_node', '~').replace(f'{namespace}/', ''): kind
+                for name, kind in found.items()
+                if name not in ('/parameter_events', '/rosout', '/clock')
+                and not kind.startswith(('rcl_interfaces/', 'type_description_interfaces/'))
+            }
+
+        listed = {'in': {}, 'out': {}}
+        for direction, name, kind, _ in rows_of('topic'):
+            listed[direction][name.strip('`')] = kind.replace('/', '/msg/')
+        services = {
+            name.strip('`'): kind.replace('/', '/srv/') for name, kind, _ in rows_of('service')
+        }
+        for expected, ask in (
+            (listed['in'], client.get_subscriber_names_and_types_by_node),
+            (listed['out'], client.get_publisher_names_and_types_by_node),
+            (services, client.get_service_names_and_types_by_node),
+        ):
+            assert expected
+            harness.wait(lambda e=expected, a=ask: set(e) <= set(seen(a)), f'see {set(expected)}')
+            assert seen(ask) == expected
+    finally:
+        harness.close()

@@ -1,0 +1,113 @@
+"""The profile of Fast DDS: when it is used, and that it keeps the memory of a process bounded."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from support.ros_harness import next_domain
+
+from hodyn_ros.ros import base
+
+BIG = 3_000_000
+WAITING = 40
+# In every round another one of the messages that wait is large.
+PROGRAM = f"""
+import os, rclpy, sys, time
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from std_msgs.msg import String
+from hodyn_ros.ros.base import bound_memory
+
+def memory():
+    with open('/proc/self/statm') as file:
+        return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+
+rclpy.init()
+used = bound_memory() if sys.argv[1] == 'ours' else None
+node, lengths = Node('sizes'), []
+node.create_subscription(String, 'text', lambda m: lengths.append(len(m.data)), 1000)
+publisher = node.create_publisher(String, 'text', QoSProfile(depth=1))
+while not publisher.get_subscription_count():
+    time.sleep(0.01)
+begin = memory()
+for big in range({WAITING}):
+    for number in range({WAITING}):
+        publisher.publish(String(data='x' * ({BIG} if number == big else 100)))
+    deadline = time.monotonic() + 30.0
+    while len(lengths) < {WAITING} * (big + 1) and time.monotonic() < deadline:
+        rclpy.spin_once(node, timeout_sec=0.1)
+print(used, lengths.count({BIG}), lengths.count(100), memory() - begin)
+"""
+
+
+@pytest.fixture
+def unconfigured(monkeypatch, tmp_path):
+    """An environment in which nobody has said anything about profiles."""
+    for name in base._CHOICES:
+        # Set before it is deleted, so that what a test leaves behind is taken back.
+        monkeypatch.setenv(name, '')
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return monkeypatch
+
+
+def used_by(profile):
+    """What the program prints: profile used, large and small messages, growth of memory."""
+    environment = {
+        **{k: v for k, v in os.environ.items() if k not in base._CHOICES},
+        'PYTHONPATH': os.pathsep.join(sys.path),
+        'ROS_DOMAIN_ID': str(next_domain()),
+    }
+    output = subprocess.run(
+        [sys.executable, '-c', PROGRAM, profile],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    used, *numbers = output.split()
+    return used, *map(int, numbers)
+
+
+def test_large_messages_among_small_ones_do_not_leave_the_process_larger(unconfigured):
+    used, big, small, growth = used_by('ours')
+    assert (used, big, small) == ('True', WAITING, WAITING * (WAITING - 1))
+    *_, usual_growth = used_by('usual')
+    assert growth < usual_growth / 2
+
+
+def test_profile_is_named_to_the_library_that_is_loaded(unconfigured):
+    assert base.bound_memory()
+    assert os.environ[base.USE_PROFILES] == '1'
+    files = [os.environ.get(name) for name in base.PROFILES_FILE.values()]
+    assert sorted(map(bool, files)) == [False, True]
+    assert os.path.basename(max(files, key=bool)) == 'fastdds.xml'
+
+
+@pytest.mark.parametrize('name', base._CHOICES)
+def test_what_the_user_has_said_is_left_alone(unconfigured, name):
+    unconfigured.setenv(name, 'mine')
+    assert not base.bound_memory()
+    assert {k: os.environ[k] for k in base._CHOICES if k in os.environ} == {name: 'mine'}
+
+
+@pytest.mark.parametrize('name', base._FILES)
+def test_profiles_in_the_working_directory_are_left_alone(unconfigured, tmp_path, name):
+    (tmp_path / name).write_text('<dds/>')
+    assert not base.bound_memory()
+    assert base.USE_PROFILES not in os.environ
+
+
+def test_other_middleware_is_left_alone(unconfigured):
+    unconfigured.setattr(
+        base.rclpy, 'get_rmw_implementation_identifier', lambda: 'rmw_cyclonedds_cpp'
+    )
+    assert not base.bound_memory()
+    assert base.USE_PROFILES not in os.environ
+
+
+def test_unknown_system_is_left_alone(unconfigured, tmp_path):
+    unconfigured.setattr(base, '_LIBRARIES', tmp_path / 'none')
+    assert not base.bound_memory()

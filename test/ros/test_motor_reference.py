@@ -1,0 +1,485 @@
+"""Elastic joints in the node: motor references on the topic and in answers, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Duration, Time
+from hodyn_msgs.msg import JointEffort, JointMotion, StiffnessMotion
+from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.parameter import Parameter
+from support import robots
+from support.oracles import taylor_rnea
+from support.ros_harness import Harness, dict_of
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros.ros.motors import Stiffness
+
+Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
+
+NAMES = ('shoulder', 'elbow')
+GRAVITY = (0.0, 0.0, -9.81)
+MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
+FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+K, B = np.array([800.0, 300.0]), np.array([0.4, 0.1])
+ELASTIC = {
+    f'actuators.{name}.{key}': value
+    for name, stiffness, inertia in zip(NAMES, K, B)
+    for key, value in (('type', 'sea'), ('stiffness', stiffness), ('motor_inertia', inertia))
+}
+# The elbow has two motors; constants of no real actuator, strong enough for the arm.
+a, k = 6.0, 0.5
+SIGMA = np.array([120.0, 40.0, -300.0])
+MIXED = {
+    'actuators.shoulder.type': 'rigid',
+    'actuators.shoulder.motor_inertia': 0.2,
+    'actuators.elbow.type': 'vsa',
+    'actuators.elbow.model': 'qbmove',
+    'actuators.elbow.a': a,
+    'actuators.elbow.k': k,
+    'actuators.elbow.motor_inertia': [0.01, 0.02],
+    'actuators.elbow.stiffness': 150.0,
+}
+
+
+@pytest.fixture
+def start():
+    """Make a node of its own with parameters."""
+    made = []
+
+    def make(parameters, urdf=robots.TWO_LINK):
+        made.append(Harness({'input_timeout': 60.0, **parameters}))
+        if urdf:
+            made[-1].describe_and_wait(urdf)
+        return made[-1]
+
+    yield make
+    for harness in made:
+        harness.close()
+
+
+@pytest.fixture(scope='module')
+def nodes():
+    """Nodes with the two-link arm by their parameters, for tests that leave no motion behind."""
+    made = {}
+
+    def node_with(parameters):
+        key = repr(sorted(parameters.items()))
+        if key not in made:
+            made[key] = Harness({'input_timeout': 60.0, **parameters})
+            made[key].describe_and_wait(robots.TWO_LINK)
+        made[key].forget()
+        return made[key]
+
+    yield node_with
+    for harness in made.values():
+        harness.close()
+
+
+def joint_motion(motion=MOTION, stamp=None):
+    message = JointMotion(joint_names=list(NAMES))
+    for field, values in zip(FIELDS, motion):
+        setattr(message, field, list(values))
+    if stamp is not None:
+        message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
+    return message
+
+
+def stiffness_motion(values=SIGMA, names=('elbow',), **fields):
+    message = StiffnessMotion(joint_names=list(names))
+    message.stiffness, message.stiffness_dot, message.stiffness_ddot = (
+        [float(value)] for value in values
+    )
+    for field, value in fields.items():
+        setattr(message, field, value)
+    return message
+
+
+def trajectory():
+    message = JointTrajectory(joint_names=list(NAMES))
+    for sec, position in enumerate(([0.0, 0.0], [0.9, -0.4], [0.2, 0.5])):
+        point = JointTrajectoryPoint(positions=position, time_from_start=Duration(sec=sec))
+        message.points.append(point)
+    return message
+
+
+def effort(motion=MOTION):
+    return taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, motion)
+
+
+def answered(harness, message):
+    harness.publishers['joint_motion'].publish(message)
+    return harness.received('motor_reference')[-1]
+
+
+def rows(trajectory, field):
+    values = np.array(getattr(trajectory, field))
+    return values.reshape(len(trajectory.time_from_start), len(trajectory.motor_names))
+
+
+def set_parameters(harness, **values):
+    return harness.node.set_parameters_atomically(
+        [Parameter(name.replace('__', '.'), value=value) for name, value in values.items()]
+    )
+
+
+# The topic
+
+
+def test_motor_reference_satisfies_both_equations_of_motion(nodes):
+    message = answered(nodes(ELASTIC), joint_motion())
+    Q = effort()
+    assert message.motor_names == message.joint_names == list(NAMES)
+    assert message.header.frame_id == 'base'
+    assert message.source == JointEffort.SOURCE_JOINT_MOTION
+    theta = np.array([message.position, message.velocity, message.acceleration])
+    np.testing.assert_allclose(K * (theta - MOTION[:3]), Q, rtol=1e-9)
+    np.testing.assert_allclose(B * theta[2] + Q[0], message.torque, rtol=1e-12)
+    np.testing.assert_allclose(message.deflection, Q[0] / K, rtol=1e-12)
+    assert len(message.torque_dot) == 0
+
+
+@pytest.mark.parametrize(
+    ('given', 'known'),
+    [(3, ('position',)), (4, ('position', 'velocity')),
+     (5, ('position', 'velocity', 'acceleration', 'torque'))],
+)
+def test_motor_reference_has_what_the_motion_determines(nodes, given, known):
+    message = answered(nodes(ELASTIC), joint_motion(MOTION[:given]))
+    fields = ('position', 'velocity', 'acceleration', 'torque', 'torque_dot')
+    assert tuple(name for name in fields if len(getattr(message, name))) == known
+
+
+def test_joints_of_all_kinds_in_one_robot(nodes):
+    harness = nodes(MIXED)
+    message = answered(harness, joint_motion())
+    Q, q = effort(), MOTION
+    assert message.motor_names == ['shoulder', 'elbow_motor1', 'elbow_motor2']
+    assert message.joint_names == ['shoulder', 'elbow', 'elbow']
+    theta = np.array([message.position, message.velocity, message.acceleration])
+    np.testing.assert_allclose(theta[:, 0], q[:3, 0])
+    assert message.torque[0] == pytest.approx(0.2 * q[2, 0] + Q[0, 0])
+    np.testing.assert_allclose(message.deflection, theta[0] - q[0, [0, 1, 1]], atol=1e-12)
+    # The formulas of the two springs, forward.
+    torques = -k * np.sinh(a * (q[0, 1] - theta[0, 1:]))
+    stiffness = (a * k * np.cosh(a * (q[0, 1] - theta[0, 1:]))).sum()
+    assert torques.sum() == pytest.approx(Q[0, 1])
+    assert stiffness == pytest.approx(150.0)
+    np.testing.assert_allclose(
+        message.torque[1:], np.array([0.01, 0.02]) * theta[2, 1:] + torques, rtol=1e-9
+    )
+
+
+def test_stiffness_that_is_asked_for_is_had_and_goes_on_by_its_derivatives(start):
+    harness = start({**MIXED, 'stiffness_timeout': 10.0})
+    begin = harness.node.get_clock().now().nanoseconds
+    message = stiffness_motion()
+    message.header.stamp = Time(sec=begin // 10**9, nanosec=begin % 10**9)
+    harness.publishers['stiffness_motion'].publish(message)
+    harness.wait(lambda: harness.node._stiffness._wanted, 'stiffness taken')
+    later = begin + 200_000_000
+    found = answered(harness, joint_motion(stamp=later))
+    d = MOTION[0, 1] - np.array(found.position[1:])
+    expected = SIGMA[0] + 0.2 * SIGMA[1] + 0.02 * SIGMA[2]
+    assert (a * k * np.cosh(a * d)).sum() == pytest.approx(expected)
+    dd = MOTION[1, 1] - np.array(found.velocity[1:])
+    rate = (a**2 * k * np.sinh(a * d) * dd).sum()
+    assert rate == pytest.approx(SIGMA[1] + 0.2 * SIGMA[2])
+
+
+def test_stiffness_comes_to_rest_without_news(start):
+    harness = start({**MIXED, 'stiffness_timeout': 0.1, 'stiffness_rest_time': 0.2})
+    begin = harness.node.get_clock().now().nanoseconds
+    message = stiffness_motion()
+    message.header.stamp = Time(sec=begin // 10**9, nanosec=begin % 10**9)
+    harness.publishers['stiffness_motion'].publish(message)
+    harness.wait(lambda: harness.node._stiffness._wanted, 'stiffness taken')
+    found = answered(harness, joint_motion(stamp=begin + 5 * 10**9))
+    d = MOTION[0, 1] - np.array(found.position[1:])
+    dd = MOTION[1, 1] - np.array(found.velocity[1:])
+    assert (a**2 * k * np.sinh(a * d) * dd).sum() == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('message', 'reason'),
+    [
+        (stiffness_motion(names=('shoulder',)), 'has shoulder; the joints of variable'),
+        (stiffness_motion(names=('elbow', 'elbow'), stiffness=[1.0, 1.0]), 'repeats'),
+        (stiffness_motion(names=()), 'is empty'),
+        (stiffness_motion(stiffness=[]), 'stiffness has 0 values, expected 1'),
+        (stiffness_motion(stiffness_dot=[1.0, 2.0]), 'stiffness_dot has 2 values'),
+        (stiffness_motion((np.nan, 0.0, 0.0)), 'must be finite'),
+        (stiffness_motion((-3.0, 0.0, 0.0)), 'expected a number above zero'),
+    ],
+)
+def test_bad_stiffness_is_refused_with_the_reason(nodes, message, reason):
+    harness = nodes(MIXED)
+    harness.publishers['stiffness_motion'].publish(message)
+    harness.status('stiffness_motion', lambda s: reason in dict_of(s)['last error'])
+    assert answered(harness, joint_motion()).motor_names
+
+
+def test_spring_out_of_its_range_holds_the_reference_back_but_not_the_efforts(start):
+    harness = start({**ELASTIC, 'actuators.elbow.max_deflection': 1e-4})
+    harness.publishers['joint_motion'].publish(joint_motion())
+    harness.received('joint_effort')
+    status = harness.status('motor_reference', lambda s: dict_of(s)['held back'] != '0')
+    assert 'elbow' in dict_of(status)['held back because']
+    assert not harness.messages['hodyn_node/motor_reference']
+
+
+def test_limits_of_motors_show_in_the_diagnostics(start):
+    harness = start({**ELASTIC, 'actuators.shoulder.max_motor_torque': 1e-3})
+    answered(harness, joint_motion())
+    key = 'samples beyond the limit of motor_torque of shoulder'
+    harness.status('motor_reference', lambda s: dict_of(s).get(key) == '1')
+
+
+def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(start):
+    D = 20.0
+    harness = start({**ELASTIC, 'actuators.elbow.damping': D, 'answer_all': True})
+    begin = harness.node.get_clock().now().nanoseconds
+    step = 5_000_000
+    t = np.arange(200) * step / 1e9
+    w = 12.0
+    amplitudes = np.array([0.2, 0.5])
+    motions = np.stack(
+        [amplitudes * w**m * np.sin(w * t[:, None] + 0.5 * np.pi * m) for m in range(5)], axis=1
+    )
+    for i, motion in enumerate(motions):
+        harness.publishers['joint_motion'].publish(joint_motion(motion, begin + i * step))
+    found = harness.received('motor_reference', len(t))
+    Q = np.array([effort(motion) for motion in motions])
+    delta = np.array([message.deflection[1] for message in found])
+    velocity = np.array([message.velocity[1] for message in found])
+    # The equation holds at every sample, and the deflection is the integral of its own rate.
+    rate = velocity - motions[:, 1, 1]
+    np.testing.assert_allclose(K[1] * delta + D * rate, Q[:, 0, 1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        np.diff(delta), np.diff(t) * (rate[1:] + rate[:-1]) / 2, atol=3e-5 * np.abs(delta).max()
+    )
+    assert np.abs(delta - Q[:, 0, 1] / K[1]).max() > 0.1 * np.abs(delta).max()
+
+
+def test_without_actuators_there_is_no_motor_reference(start):
+    harness = start({})
+    harness.publishers['joint_motion'].publish(joint_motion())
+    harness.received('joint_effort')
+    harness.publishers['stiffness_motion'].publish(stiffness_motion())
+    assert 'are none' in harness.refusal('stiffness_motion')
+    assert not harness.messages['hodyn_node/motor_reference']
+    assert not harness.call(Request(trajectory=trajectory())).effort_trajectory.motors.motor_names
+
+
+# The service and whole answers
+
+
+def test_service_answers_with_the_motors_along_a_trajectory(nodes):
+    harness = nodes(ELASTIC)
+    response = harness.call(Request(trajectory=trajectory(), sample_period=1e-3))
+    assert response.success, response.message
+    answer = response.effort_trajectory
+    motors = answer.motors
+    t = np.array(motors.time_from_start)
+    n = len(NAMES)
+    q = np.array(answer.position).reshape(-1, n)
+    Q = np.array(answer.effort).reshape(-1, n)
+    theta, tau = rows(motors, 'position'), rows(motors, 'torque')
+    np.testing.assert_allclose(K * (theta - q), Q, atol=1e-9)
+    np.testing.assert_allclose(B * rows(motors, 'acceleration') + Q, tau, atol=1e-9)
+    np.testing.assert_allclose(rows(motors, 'deflection'), Q / K, atol=1e-12)
+    for value, rate in (('position', 'velocity'), ('velocity', 'acceleration'),
+                        ('torque', 'torque_dot')):
+        differences = np.diff(rows(motors, value), axis=0) / np.diff(t)[:, None]
+        means = (rows(motors, rate)[1:] + rows(motors, rate)[:-1]) / 2
+        # The fifth derivative of the motion, and so the rate of the torque, jumps at waypoints.
+        atol = 2e-3 * np.abs(means).max()
+        assert np.sum(np.any(np.abs(differences - means) > atol, axis=1)) <= 2
+
+
+def test_whole_answer_on_the_topic_has_the_motors_too(start):
+    harness = start(ELASTIC)
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    answer = harness.received('effort_trajectory')[0]
+    assert answer.motors.motor_names == list(NAMES)
+    assert len(answer.motors.torque) == len(answer.effort)
+
+
+def test_motors_beyond_their_limits_are_reported_with_time(start):
+    limits = {
+        'actuators.shoulder.max_motor_velocity': 0.5,
+        'actuators.shoulder.max_motor_torque_rate': 1.0,
+        'actuators.elbow.deflection_limit': 1e-3,
+    }
+    harness = start({**ELASTIC, **limits})
+    response = harness.call(Request(trajectory=trajectory(), sample_period=1e-3))
+    motors = response.effort_trajectory.motors
+    found = {
+        (item.quantity, item.joint_name): item
+        for item in response.effort_trajectory.limit_violations
+    }
+    for quantity, name, field, limit in (
+        ('motor_velocity', 'shoulder', 'velocity', 0.5),
+        ('motor_torque_rate', 'shoulder', 'torque_dot', 1.0),
+        ('deflection', 'elbow', 'deflection', 1e-3),
+    ):
+        values = rows(motors, field)[:, NAMES.index(name)]
+        worst = int(np.abs(values).argmax())
+        item = found[quantity, name]
+        assert item.value == pytest.approx(values[worst])
+        assert abs(item.limit) == limit
+        assert item.time_from_start == pytest.approx(motors.time_from_start[worst])
+
+
+@pytest.mark.parametrize('entries', [1, 3])
+def test_service_takes_stiffness_for_the_start_or_for_every_sample(nodes, entries):
+    harness = nodes(MIXED)
+    samples = [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]
+    asked = [stiffness_motion((100.0 + 10 * i, 5.0, 0.0)) for i in range(entries)]
+    response = harness.call(Request(motion=samples, stiffness=asked))
+    assert response.success, response.message
+    theta = rows(response.effort_trajectory.motors, 'position')[:, 1:]
+    found = (a * k * np.cosh(a * (MOTION[0, 1] - theta))).sum(axis=1)
+    expected = [100.0, 100.5, 101.0] if entries == 1 else [100.0, 110.0, 120.0]
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'stiffness', 'code', 'reason'),
+    [
+        (MIXED, [stiffness_motion((1e-3, 0.0, 0.0))], Response.INVALID_ACTUATION, 'elbow'),
+        (MIXED, [stiffness_motion()] * 2, Response.INVALID_ACTUATION, '2 entries of stiffness'),
+        (MIXED, [stiffness_motion(names=('x',))], Response.INVALID_JOINTS, 'has x'),
+        ({}, [stiffness_motion()], Response.INVALID_JOINTS, 'none'),
+        (
+            {**ELASTIC, 'actuators.elbow.max_deflection': 1e-4},
+            [],
+            Response.INVALID_ACTUATION,
+            'elbow',
+        ),
+    ],
+)
+def test_service_says_why_the_actuators_cannot_do_it(nodes, parameters, stiffness, code, reason):
+    harness = nodes(parameters)
+    samples = [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]
+    response = harness.call(Request(motion=samples, stiffness=stiffness))
+    assert (response.success, response.error_code) == (False, code)
+    assert reason in response.message
+
+
+def test_trajectory_that_the_springs_cannot_bear_never_starts(start):
+    harness = start({**ELASTIC, 'actuators.elbow.max_deflection': 1e-4})
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    assert 'elbow' in harness.refusal('joint_trajectory')
+    assert not harness.messages['hodyn_node/joint_effort']
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ('change', 'reason'),
+    [
+        ({'actuators.elbow.stiffness': 0.0}, 'actuators.elbow.stiffness is 0.0'),
+        ({'actuators.elbow.stiffness': -5.0}, 'actuators.elbow.stiffness is -5.0'),
+        ({'actuators.elbow.motor_inertia': -1.0}, 'actuators.elbow.motor_inertia is -1.0'),
+        ({'actuators.elbow.type': 'see'}, "actuators.elbow.type is 'see'"),
+        ({'actuators.elbow.stifness': 5.0}, 'Is stiffness meant?'),
+        ({'actuators.elbow.pitch': 5.0}, 'but the type is sea'),
+        ({'actuators.elbow': 5.0}, 'expected actuators.<joint>.<key>'),
+    ],
+)
+def test_node_does_not_start_with_actuators_that_are_none(start, change, reason):
+    with pytest.raises(ValueError, match='Parameter') as error:
+        start({**ELASTIC, **change})
+    assert reason in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'reason'),
+    [
+        ({**ELASTIC, 'actuators.wrist.type': 'rigid'}, 'unknown joints: wrist'),
+        ({k: v for k, v in ELASTIC.items() if 'elbow.motor' not in k}, 'motor_inertia is missing'),
+        ({k: v for k, v in ELASTIC.items() if 'elbow.stiff' not in k}, 'stiffness is missing'),
+        ({k: v for k, v in MIXED.items() if 'elbow.stiff' not in k}, 'stiffness is missing'),
+        (
+            {
+                **ELASTIC,
+                'actuators.elbow.spring': 'table',
+                'actuators.elbow.table_deflections': [-1.0, 0.0, 1.0],
+                'actuators.elbow.table_torques': [-3.0, 2.0, 1.0],
+            },
+            'actuators.elbow',
+        ),
+    ],
+)
+def test_robot_is_refused_with_actuators_that_do_not_fit(start, parameters, reason):
+    harness = start(parameters, urdf=None)
+    harness.describe(robots.TWO_LINK)
+    assert reason in harness.refusal('robot_description')
+    assert harness.node.robot is None
+
+
+def test_changed_stiffness_takes_effect_and_a_bad_one_is_refused(start):
+    harness = start(ELASTIC)
+    result = set_parameters(harness, actuators__elbow__stiffness=-1.0)
+    assert not result.successful
+    assert 'actuators.elbow.stiffness is -1.0' in result.reason
+    assert set_parameters(harness, actuators__elbow__stiffness=600.0).successful
+    message = answered(harness, joint_motion())
+    np.testing.assert_allclose(message.deflection, effort()[0] / [K[0], 600.0], rtol=1e-9)
+
+
+def test_parameters_of_actuators_describe_themselves(start):
+    harness = start(ELASTIC)
+    (found,) = harness.node.describe_parameters(['actuators.elbow.stiffness'])
+    assert 'Joint elbow' in found.description
+    assert '[N m/rad]' in found.description
+
+
+# What lies between the samples
+
+
+DAMPED = {**ELASTIC, 'actuators.shoulder.damping': 800.0, 'actuators.elbow.damping': 40.0}
+
+
+@pytest.mark.parametrize(
+    'asked',
+    [
+        {'sample_times': [0.0, 2.0]},
+        {'sample_times': [1.3, 1.4]},
+        {'sample_period': 0.7},
+        {'sample_times': [2.0]},
+    ],
+)
+def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(nodes, asked):
+    harness = nodes(DAMPED)
+    fine = harness.call(Request(trajectory=trajectory(), sample_period=1e-3)).effort_trajectory
+    coarse = harness.call(Request(trajectory=trajectory(), **asked)).effort_trajectory
+    t = np.array(fine.motors.time_from_start)
+    for field in ('deflection', 'position', 'velocity', 'torque'):
+        expected = rows(fine.motors, field)
+        found = rows(coarse.motors, field)
+        assert len(found) == len(coarse.time_from_start)
+        for instant, row in zip(coarse.motors.time_from_start, found):
+            exact = np.array([np.interp(instant, t, column) for column in expected.T])
+            np.testing.assert_allclose(row, exact, atol=1e-4 * np.abs(expected).max())
+
+
+def test_stiffness_that_stops_does_not_turn_back_and_changes_little(start):
+    found = Stiffness()
+    found.take(stiffness_motion((150.0, -100.0, -30.0)), ('elbow',), 10**9)
+    times = np.arange(0.0, 8.0, 1e-3)
+    for rest_time in (0.2, 5.0, 60.0):
+        series = np.array(
+            [found.at(round(1e9 * (1 + t)), 0.1, rest_time, ('elbow',))['elbow'] for t in times]
+        )
+        assert np.all(np.diff(series[:, 0]) <= 0.0)
+        at_timeout = 150.0 - 10.0 - 0.15
+        assert series[-1, 0] > 0.9 * at_timeout - 1e-9
+        assert series[-1, 1] == series[-1, 2] == 0.0
+        for order in (1, 2):
+            steps = np.diff(series[:, order - 1]) / 1e-3
+            means = (series[1:, order] + series[:-1, order]) / 2
+            atol = 1e-2 * np.abs(series[:, order]).max()
+            np.testing.assert_allclose(steps, means, atol=atol)

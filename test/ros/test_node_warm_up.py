@@ -1,0 +1,308 @@
+"""Robots are made ready beside the stream: compiled from the first answer on, none is missed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import Vector3
+from hodyn_msgs.msg import JointMotion, WrenchMotion
+from hodyn_msgs.srv import ComputeInverseDynamics
+from support import robots
+from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros import HodynError, RobotModel, inverse_dynamics
+from hodyn_ros.engine.engine import Engine, engine_of, unavailable
+from hodyn_ros.ros import robot
+
+MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
+FAST = 'nth_order' if unavailable() else 'compiled_robot'
+
+
+@pytest.fixture
+def start():
+    """Make a node of its own with parameters."""
+    made = []
+
+    def make(**parameters):
+        made.append(Harness({'input_timeout': 0.0, **parameters}))
+        return made[-1]
+
+    yield make
+    for harness in made:
+        harness.close()
+
+
+class Gate:
+    """Holds descriptions back before they are made ready, and notes them."""
+
+    def __init__(self, monkeypatch):
+        self.seen = []
+        self.opened = threading.Event()
+        assemble = robot.assemble
+
+        def held(xml, *options):
+            self.seen.append(xml)
+            assert self.opened.wait(TIMEOUT)
+            return assemble(xml, *options)
+
+        monkeypatch.setattr(robot, 'assemble', held)
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    made = Gate(monkeypatch)
+    yield made
+    made.opened.set()
+
+
+def joint_motion(number=0):
+    message = JointMotion(joint_names=['shoulder', 'elbow'])
+    message.header.stamp.sec, message.header.stamp.nanosec = 1, number
+    fields = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+    for field, values in zip(fields, MOTION):
+        setattr(message, field, list(values))
+    return message
+
+
+def trajectory():
+    message = JointTrajectory(joint_names=['shoulder', 'elbow'])
+    for seconds in (0, 60):
+        point = JointTrajectoryPoint(positions=[0.01 * seconds, 0.0])
+        point.time_from_start.sec = seconds
+        message.points.append(point)
+    return message
+
+
+def request():
+    return ComputeInverseDynamics.Request(motion=[joint_motion()])
+
+
+def efforts(urdf):
+    return inverse_dynamics(RobotModel.from_urdf(urdf), MOTION, algorithm='nth_order')
+
+
+def efforts_of(message):
+    return np.array([message.effort, message.effort_dot, message.effort_ddot])
+
+
+def model_values(harness, **expected):
+    """Wait for diagnostics of the model with these values and return all of them."""
+    wanted = {name.replace('_', ' '): value for name, value in expected.items()}
+    return dict_of(harness.status('model', lambda s: wanted.items() <= dict_of(s).items()))
+
+
+def test_first_answer_is_computed_by_compiled_code(start):
+    harness = start()
+    harness.describe(robots.TWO_LINK)
+    answers = harness.messages['hodyn_node/joint_effort']
+
+    def answered():
+        harness.publishers['joint_motion'].publish(joint_motion())
+        return answers
+
+    harness.wait(answered, 'first answer')
+    np.testing.assert_allclose(efforts_of(answers[0]), efforts(robots.TWO_LINK), rtol=1e-9)
+    harness.status('model', lambda s: s.message == 'model loaded')
+    # No report says that a slower algorithm was in use.
+    used = {
+        dict_of(status).get('algorithm')
+        for message in harness.messages['/diagnostics']
+        for status in message.status
+        if status.name.endswith('hodyn_node: model')
+    }
+    assert used <= {None, FAST}
+    model_values(harness, algorithm=FAST, in_preparation='no')
+
+
+def test_input_that_comes_before_the_first_robot_is_ready_is_refused_or_waits(start, gate):
+    harness = start()
+    harness.describe(robots.TWO_LINK)
+    harness.status('model', lambda s: s.message == 'the model is being made ready')
+    harness.publishers['joint_motion'].publish(joint_motion())
+    assert 'being made ready' in harness.refusal('joint_motion')
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    assert harness.service.wait_for_service(TIMEOUT)
+    answer = harness.service.call_async(request())
+    gate.opened.set()
+    harness.wait(answer.done, 'answer of the service')
+    assert answer.result().success, answer.result().message
+    harness.received('effort_trajectory')
+    harness.received('joint_effort')
+
+
+def test_service_that_waits_is_told_that_the_description_cannot_be_used(start, gate):
+    harness = start()
+    harness.describe('<robot name="empty"/>')
+    harness.status('model', lambda s: s.message == 'the model is being made ready')
+    assert harness.service.wait_for_service(TIMEOUT)
+    answer = harness.service.call_async(request())
+    gate.opened.set()
+    harness.wait(answer.done, 'answer of the service')
+    assert answer.result().error_code == ComputeInverseDynamics.Response.NO_MODEL
+
+
+def test_node_ends_while_its_service_waits_for_a_robot(gate):
+    harness = Harness()
+    harness.describe(robots.TWO_LINK)
+    harness.status('model', lambda s: s.message == 'the model is being made ready')
+    assert harness.service.wait_for_service(TIMEOUT)
+    harness.service.call_async(request())
+    threading.Timer(0.3, gate.opened.set).start()
+    harness.close()
+    assert harness.node.robot is None
+
+
+def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
+    harness = start(robot_description=robots.TWO_LINK, answer_all=True)
+    answers = harness.messages['hodyn_node/joint_effort']
+    sent = 0
+
+    def send(count):
+        nonlocal sent
+        for _ in range(count):
+            harness.publishers['joint_motion'].publish(joint_motion(sent))
+            sent += 1
+            time.sleep(0.002)
+
+    send(50)
+    harness.describe(robots.HEAVIER_TWO_LINK)
+    deadline = time.monotonic() + TIMEOUT
+    while harness.node.robot.description != robots.HEAVIER_TWO_LINK:
+        send(1)
+        assert time.monotonic() < deadline
+    send(50)
+    harness.received('joint_effort', sent)
+    assert [message.header.stamp.nanosec for message in answers] == list(range(sent))
+    for message, urdf in (
+        (answers[0], robots.TWO_LINK),
+        (answers[49], robots.TWO_LINK),
+        (answers[-1], robots.HEAVIER_TWO_LINK),
+    ):
+        np.testing.assert_allclose(efforts_of(message), efforts(urdf), rtol=1e-9)
+    model_values(harness, algorithm=FAST, in_preparation='no')
+
+
+def test_of_many_descriptions_only_the_latest_is_made_ready(start, gate):
+    harness = start()
+    preparation = harness.node._preparation
+    harness.describe(robots.TWO_LINK)
+    harness.wait(lambda: gate.seen, 'the first description')
+    others = [robots.TWO_LINK.replace('value="0.7"', f'value="{k}.5"') for k in range(1, 6)]
+    for urdf in others:
+        harness.describe(urdf)
+        harness.wait(lambda urdf=urdf: preparation.wanted == urdf, 'description taken')
+    gate.opened.set()
+    harness.wait_until_in_use(others[-1])
+    assert gate.seen == [robots.TWO_LINK, others[-1]]
+
+
+def test_robot_in_use_that_is_described_again_stays(start, gate):
+    gate.opened.set()
+    harness = start(robot_description=robots.TWO_LINK)
+    gate.opened.clear()
+    preparation = harness.node._preparation
+    harness.describe(robots.HEAVIER_TWO_LINK)
+    harness.wait(lambda: preparation.wanted == robots.HEAVIER_TWO_LINK, 'description taken')
+    harness.describe(robots.TWO_LINK)
+    harness.wait(lambda: preparation.wanted is None, 'description taken back')
+    gate.opened.set()
+    # A further one is ready behind it.
+    third = robots.TWO_LINK.replace('value="0.7"', 'value="2.5"')
+    used = []
+    harness.node._preparation._changed = lambda remark: used.append(
+        harness.node._preparation.robot.description
+    )
+    harness.describe(third)
+    harness.wait(lambda: third in used, 'the third description')
+    assert used[-1] == third and robots.TWO_LINK not in used
+    assert harness.call(request()).success
+
+
+def test_wrenches_are_computed_by_compiled_code_soon(start):
+    harness = start(robot_description=robots.TWO_LINK, wrench_timeout=1e6)
+    message = WrenchMotion(expressed_in=WrenchMotion.HYBRID)
+    message.header.frame_id = 'tool'
+    message.wrench.force = Vector3(x=3.0)
+    harness.publishers['wrench_motion'].publish(message)
+    model_values(harness, algorithm_with_wrenches=FAST)
+    # So they are for the robot that comes next, as soon as it is in use.
+    harness.forget()
+    harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
+    kernels = engine_of(harness.node.robot.model)._kernels
+    assert any(request.wrenches for request in kernels)
+
+
+def test_node_works_where_compiling_fails(start, monkeypatch, capfd):
+    def fail(*_):
+        raise HodynError('out of order')
+
+    monkeypatch.setattr(Engine, 'prepare', fail)
+    harness = start(robot_description=robots.TWO_LINK)
+    harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
+    values = model_values(harness, algorithm='nth_order', in_preparation='no')
+    assert 'out of order' in values['no compiled code because']
+    assert harness.call(request()).success
+    assert capfd.readouterr().err.count('without compiled code') == 1
+
+
+PROCESS = """
+from support import robots
+from support.ros_harness import Harness, dict_of
+from test_node_warm_up import efforts, efforts_of, joint_motion
+import numpy as np
+
+harness = Harness({'robot_description': robots.TWO_LINK, 'input_timeout': 0.0})
+for urdf in (robots.TWO_LINK, robots.HEAVIER_TWO_LINK):
+    harness.describe_and_wait(urdf)
+    harness.forget()
+    harness.publishers['joint_motion'].publish(joint_motion())
+    np.testing.assert_allclose(
+        efforts_of(harness.received('joint_effort')[0]), efforts(urdf), rtol=1e-9
+    )
+values = dict_of(harness.status('model', lambda s: dict_of(s)['in preparation'] == 'no'))
+print(values['algorithm'], values.get('no compiled code because'))
+harness.close()
+"""
+
+
+def run(script, **environment):
+    """Run a script in a process with other environment variables; None takes one away."""
+    variables = {**os.environ, 'ROS_DOMAIN_ID': str(next_domain()), **environment}
+    folders = [str(Path(__file__).parent), *filter(None, sys.path)]
+    variables['PYTHONPATH'] = os.pathsep.join(folders)
+    done = subprocess.run(
+        [sys.executable, '-c', script],
+        env={name: value for name, value in variables.items() if value is not None},
+        capture_output=True,
+        text=True,
+        timeout=3 * TIMEOUT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+def test_node_without_a_compiler_works_and_says_so_once():
+    said, log = run(PROCESS, NUMBA_DISABLE_JIT='1')
+    assert said == 'nth_order the environment variable NUMBA_DISABLE_JIT is set'
+    assert log.count('without compiled code') == 1
+
+
+@pytest.mark.parametrize(
+    'environment',
+    [
+        {'NUMBA_CACHE_DIR': '/dev/null/cache'},
+        {'NUMBA_CACHE_DIR': None, 'XDG_CACHE_HOME': None, 'HOME': None},
+    ],
+)
+def test_node_compiles_without_a_directory_to_keep_the_code_in(environment, tmp_path):
+    said, log = run(PROCESS, ROS_LOG_DIR=str(tmp_path), **environment)
+    assert said == f'{FAST} {unavailable()}'
+    assert ('without compiled code' in log) == bool(unavailable())

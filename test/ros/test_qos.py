@@ -1,0 +1,172 @@
+"""Quality of service: the profiles of the topics, and overriding them by parameters."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from hodyn_msgs.msg import JointEffort, JointMotion
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from std_msgs.msg import String
+from support import robots
+from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
+
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.ros import qos
+
+BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+@pytest.fixture
+def context():
+    with own_domain() as made:
+        yield made
+
+
+@pytest.fixture
+def hodyn_node(context):
+    with node_maker(context) as make:
+        yield make
+
+
+def parameter(name, value):
+    return Parameter(name, value=value)
+
+
+def test_overrides_reach_the_topics(hodyn_node):
+    override = 'qos_overrides./{}.{}.{}:={}'.format
+    node = hodyn_node(
+        '-p', override('joint_motion', 'subscription', 'reliability', 'best_effort'),
+        '-p', override('joint_motion', 'subscription', 'depth', 3),
+        '-p', override('hodyn_node/joint_effort', 'publisher', 'reliability', 'best_effort'),
+        '-p', override('hodyn_node/joint_effort', 'publisher', 'durability', 'transient_local'),
+    )  # fmt: skip
+    (motion,) = [item for item in node.subscriptions if item.topic_name == '/joint_motion']
+    (effort,) = [
+        item for item in node.publishers if item.topic_name == '/hodyn_node/joint_effort'
+    ]
+    (info,) = node.get_subscriptions_info_by_topic('/joint_motion')
+    assert info.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert motion.qos_profile.depth == 3
+    assert effort.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert effort.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+
+
+def test_every_topic_of_the_node_takes_overrides(hodyn_node):
+    node = hodyn_node()
+    of_rclpy = {'/rosout', '/parameter_events', '/clock'}
+    names = set(node.get_parameters_by_prefix('qos_overrides'))
+    for kind, items in (('publisher', node.publishers), ('subscription', node.subscriptions)):
+        topics = {item.topic_name for item in items} - of_rclpy
+        assert topics
+        for topic in topics:
+            for policy in ('history', 'depth', 'reliability', 'durability'):
+                assert f'{topic}.{kind}.{policy}' in names
+
+
+def test_overrides_of_one_node_are_not_those_of_another(context):
+    name = 'qos_overrides./sample.subscription.reliability'
+    nodes = [
+        Node('first', context=context, parameter_overrides=[parameter(name, 'best_effort')]),
+        Node('second', context=context),
+    ]
+    first, second = (
+        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT) for node in nodes
+    )
+    assert first.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert second.qos_profile.reliability == ReliabilityPolicy.RELIABLE
+    assert qos.INPUT.reliability == ReliabilityPolicy.RELIABLE
+    for node in nodes:
+        node.destroy_node()
+
+
+@pytest.mark.filterwarnings('ignore:A zero depth:UserWarning')  # of rclpy
+@pytest.mark.parametrize(
+    ('policy', 'value', 'reason'),
+    [('depth', 0, 'expected 1 or more'), ('reliability', 'sometimes', 'sometimes')],
+)
+def test_override_that_cannot_be_used_is_an_error_that_says_so(context, policy, value, reason):
+    name = f'qos_overrides./sample.subscription.{policy}'
+    node = Node('third', context=context, parameter_overrides=[parameter(name, value)])
+    with pytest.raises(Exception, match=reason):
+        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT)
+    node.destroy_node()
+
+
+def test_inputs_of_one_instant_are_shallow_unless_a_series_is_wanted(hodyn_node):
+    assert qos.SENSOR_INPUT.reliability == ReliabilityPolicy.BEST_EFFORT
+    for answer_all, depths in ((False, (1, 16, 16)), (True, (1000, 1000, 1000))):
+        node = hodyn_node('-p', f'answer_all:={str(answer_all).lower()}')
+        found = {item.topic_name: item.qos_profile.depth for item in node.subscriptions}
+        topics = ('/joint_motion', '/joint_states', '/wrench_motion')
+        assert tuple(found[topic] for topic in topics) == depths
+    assert qos.NEWEST.depth == 1
+
+
+def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node):
+    node = hodyn_node(
+        parameter_overrides=[
+            parameter('robot_description', robots.TWO_LINK),
+            parameter('qos_overrides./joint_motion.subscription.reliability', 'best_effort'),
+        ]
+    )
+    client = Node('client', context=context)
+    heard, arrived = [], threading.Event()
+
+    def keep(message):
+        heard.append(message)
+        arrived.set()
+
+    client.create_subscription(JointEffort, '/hodyn_node/joint_effort', keep, qos.OUTPUT)
+    publisher = client.create_publisher(JointMotion, '/joint_motion', BEST_EFFORT)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    executor.add_node(client)
+    spinning = threading.Thread(target=executor.spin, daemon=True)
+    spinning.start()
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    motion = np.random.default_rng(5).normal(size=(3, 2))
+    fields = dict(zip(('position', 'velocity', 'acceleration'), motion.tolist()))
+    # Best effort: what is sent before both know each other is lost, as may be any other.
+    for _ in range(round(TIMEOUT / 0.1)):
+        publisher.publish(JointMotion(joint_names=model.joint_names, **fields))
+        if arrived.wait(0.1):
+            break
+    executor.shutdown()
+    spinning.join(TIMEOUT)
+    client.destroy_node()
+    assert heard
+    np.testing.assert_allclose(heard[0].effort, inverse_dynamics(model, motion)[0])
+
+
+def test_publishers_that_do_not_fit_are_named_with_the_reason():
+    harness = Harness({'robot_description': robots.TWO_LINK})
+    context = Context()  # a process has one type for each topic
+    rclpy.init(context=context, domain_id=harness.context.get_domain_id())
+    other = Node('other', context=context, namespace=harness.namespace)
+    start = f'/{harness.namespace}/other publishes /{harness.namespace}/'
+    try:
+        other.create_publisher(JointMotion, 'joint_motion', BEST_EFFORT)
+        # The client of the harness publishes the same topic and is heard.
+        status = harness.status('joint_motion', lambda s: 'unheard' in s.message)
+        assert (status.level, status.message) == (
+            DiagnosticStatus.WARN,
+            f'{start}joint_motion unheard: Best effort publisher and reliable subscription',
+        )
+        other.create_publisher(String, 'wrench', 10)
+        status = harness.status('wrench', lambda s: 'unheard' in s.message)
+        assert status.message == (
+            f'{start}wrench unheard: it sends std_msgs/msg/String, expected '
+            'geometry_msgs/msg/WrenchStamped'
+        )
+    finally:
+        other.destroy_node()
+        rclpy.shutdown(context=context)
+        harness.close()

@@ -1,0 +1,469 @@
+"""The simulated robot behind topics, on real middleware."""
+
+import importlib.util
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip('rclpy')
+if importlib.util.find_spec('mujoco') is None:
+    pytest.skip('mujoco is not installed', allow_module_level=True)
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from rclpy.context import Context  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from support import robots  # noqa: E402
+from support.ros_harness import TIMEOUT, next_domain  # noqa: E402
+
+from hodyn_ros import RobotModel, inverse_dynamics  # noqa: E402
+from hodyn_ros.actuators.sea import SeriesElastic  # noqa: E402
+from hodyn_ros.ros import qos  # noqa: E402
+from hodyn_ros.ros.simulated_robot import SimulatedRobot  # noqa: E402
+from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
+from hodyn_ros.simulation.sampling import Sensors  # noqa: E402
+from hodyn_ros.simulation.tracking import simulate_tracking  # noqa: E402
+
+MODEL = RobotModel.from_urdf(robots.TWO_LINK)
+STIFFNESS, INERTIA = 400.0, 0.3
+START = 2_000_000_000  # ns
+PERIOD = 1_000_000  # ns
+
+ELASTIC = {
+    f'actuators.{joint}.{key}': value
+    for joint in MODEL.joint_names
+    for key, value in {'type': 'sea', 'stiffness': STIFFNESS, 'motor_inertia': INERTIA}.items()
+}
+
+
+def nanoseconds(stamp):
+    return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+class Bench:
+    """A simulated robot and a client in one thread."""
+
+    def __init__(self, namespace=None, **parameters):
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=next_domain())
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.client = Node('client', context=self.context, namespace=namespace)
+        self.received = {}
+        for topic, kind in (
+            ('joint_states', JointState),
+            ('motor_states', JointState),
+            ('/diagnostics', DiagnosticArray),
+            ('/clock', Clock),
+        ):
+            self.received[topic] = []
+            self.client.create_subscription(kind, topic, self.received[topic].append, qos.OUTPUT)
+        self.commands = self.client.create_publisher(JointState, 'motor_command', qos.INPUT)
+        self.descriptions = self.client.create_publisher(
+            String, 'robot_description', qos.ROBOT_DESCRIPTION
+        )
+        values = {
+            'robot_description': robots.TWO_LINK,
+            'start_time': START / 1e9,
+            'diagnostics_period': 0.05,
+            'command_timeout': 0.05,
+            **ELASTIC,
+            **parameters,
+        }
+        self.node = SimulatedRobot(
+            context=self.context,
+            namespace=namespace,
+            parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
+        )
+        self.executor.add_node(self.client)
+        self.executor.add_node(self.node)
+        self.wait(lambda: self.commands.get_subscription_count() > 0, 'match')
+
+    def close(self):
+        self.executor.shutdown()
+        self.client.destroy_node()
+        self.node.destroy_node()
+        rclpy.try_shutdown(context=self.context)
+
+    def wait(self, condition, what):
+        deadline = time.monotonic() + TIMEOUT
+        while not condition():
+            self.executor.spin_once(timeout_sec=0.02)
+            assert time.monotonic() < deadline, f'timed out: {what}'
+
+    def sample(self, stamp):
+        """Links and motors at a stamp."""
+
+        def find(topic):
+            found = [m for m in self.received[topic] if nanoseconds(m.header.stamp) == stamp]
+            return found[0] if found else None
+
+        self.wait(lambda: find('joint_states') and find('motor_states'), f'sample {stamp}')
+        return find('joint_states'), find('motor_states')
+
+    def command(self, effort, stamp, names=MODEL.joint_names, **fields):
+        message = JointState(name=list(names), effort=[float(value) for value in effort], **fields)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        self.commands.publish(message)
+
+    def status(self):
+        return self.received['/diagnostics'][-1].status[0] if self.received['/diagnostics'] else (
+            SimpleNamespace(level=None, message='', values=[])
+        )
+
+    def value(self, key):
+        return {item.key: item.value for item in self.status().values}.get(key)
+
+
+@pytest.fixture
+def bench():
+    benches = []
+
+    def make(**parameters):
+        benches.append(Bench(**parameters))
+        return benches[-1]
+
+    yield make
+    for one in benches:
+        one.close()
+
+
+def motion(times):
+    k = np.arange(5)[:, None]
+    omega = np.array([4.0, 5.0])
+    phase = omega * np.asarray(times)[:, None, None] + 0.5 * np.pi * k
+    waves = np.array([0.3, 0.4]) * omega**k * np.cos(phase)
+    # At rest at the start.
+    waves[:, 0] -= np.array([0.3, 0.4])
+    return waves
+
+
+class Follower:
+    """Follows the motion by the motors alone."""
+
+    def command(self, reference, q, qd, theta, thetad):
+        # Whether there is compiled code by now must make no difference.
+        effort = inverse_dynamics(MODEL, reference, algorithm='body_fixed')
+        motor = reference[:3] + effort / STIFFNESS
+        torque = INERTIA * motor[2] + effort[0]
+        return torque + 100.0 * (motor[0] - theta) + 10.0 * (motor[1] - thetad)
+
+
+def start_at_rest(sampled):
+    q = np.zeros(2)
+    sampled.reset(q, torque=sampled.plant.holding_torque(q))
+
+
+@pytest.mark.parametrize('delay', [0, 2])
+def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
+    count = 100
+    robot = bench(
+        **{
+            'command_timeout': 60.0,
+            'sensors.position_noise': 1e-4,
+            'sensors.motor_velocity_noise': 1e-3,
+            'sensors.seed': 7,
+            'sensors.delay': delay,
+            'command_delay': delay,
+        },
+    )
+    desired = motion(1e-3 * np.arange(count))
+    controller = Follower()
+    torques = []
+    for k, reference in enumerate(desired):
+        links, motors = robot.sample(START + k * PERIOD)
+        torques.append(
+            controller.command(
+                reference,
+                *(np.array(v) for v in (links.position, links.velocity)),
+                *(np.array(v) for v in (motors.position, motors.velocity)),
+            )
+        )
+        robot.command(torques[-1], START + k * PERIOD)
+    robot.sample(START + count * PERIOD)
+    actuator = SeriesElastic(STIFFNESS, INERTIA)
+    record = simulate_tracking(
+        ElasticPlant(MODEL, dict.fromkeys(MODEL.joint_names, actuator)),
+        Follower(),
+        motion,
+        1e-3 * count,
+        sensors=Sensors(1e-4, motor_velocity_noise=1e-3, delay=delay, seed=7),
+        command_delay=delay,
+        start=start_at_rest,
+    )
+    np.testing.assert_array_equal(torques, record.torque)
+    np.testing.assert_array_equal(robot.node._robot.plant.q, record.q[-1])
+    assert np.ptp(record.torque) > 1.0
+    expected = {START + k * PERIOD for k in range(count + 1)}
+    robot.wait(
+        lambda: {nanoseconds(m.clock) for m in robot.received['/clock']} == expected, 'clock'
+    )
+
+
+def test_brakes_hold_the_robot_until_the_first_command(bench):
+    robot = bench(**{'initial_position.elbow': -0.5})
+    robot.wait(lambda: len(robot.received['joint_states']) > 3, 'repeated samples')
+    assert {nanoseconds(m.header.stamp) for m in robot.received['joint_states']} == {START}
+    links, motors = robot.sample(START)
+    assert list(links.name) == list(motors.name) == list(MODEL.joint_names)
+    assert list(links.position) == [0.0, -0.5]
+    q = np.array(links.position)
+    weight = inverse_dynamics(MODEL, np.stack([q, 0.0 * q, 0.0 * q]))[0]
+    np.testing.assert_allclose(np.array(motors.position) - q, weight / STIFFNESS, rtol=1e-9)
+    robot.wait(lambda: 'brakes' in robot.status().message, 'diagnostics')
+    assert robot.value('samples') == '0'
+
+
+def test_without_an_answer_the_last_command_is_held_and_counted(bench):
+    robot = bench()
+    robot.sample(START)
+    robot.command([9.0, 2.0], START)
+    robot.sample(START + 3 * PERIOD)
+    robot.wait(lambda: (robot.value('samples without a command') or '0') >= '2', 'count')
+    reference = ElasticPlant(
+        MODEL, dict.fromkeys(MODEL.joint_names, SeriesElastic(STIFFNESS, INERTIA))
+    )
+    reference.reset(np.zeros(2))
+    for _ in range(3):
+        reference.step([9.0, 2.0], 10)
+    links, _ = robot.sample(START + 3 * PERIOD)
+    np.testing.assert_array_equal(links.position, reference.q)
+    robot.wait(lambda: robot.status().level == DiagnosticStatus.STALE, 'stale')
+
+
+def test_motors_are_matched_by_name(bench):
+    robot = bench()
+    robot.sample(START)
+    robot.command([2.0, 9.0], START, names=['elbow', 'shoulder'])
+    links, _ = robot.sample(START + PERIOD)
+    reference = ElasticPlant(
+        MODEL, dict.fromkeys(MODEL.joint_names, SeriesElastic(STIFFNESS, INERTIA))
+    )
+    reference.reset(np.zeros(2))
+    reference.step([9.0, 2.0], 10)
+    np.testing.assert_array_equal(links.position, reference.q)
+
+
+@pytest.mark.parametrize(
+    ('command', 'kind', 'reason'),
+    [
+        (lambda b: b.command([1.0, 2.0], START + 1), 'stale', 'answers the sample at 2.000000001'),
+        (lambda b: b.command([1.0, 2.0], 0), 'stale', 'expected an answer to that at 2.000000000'),
+        (lambda b: b.command([1.0], START), 'invalid', 'effort has 1 values, expected 2'),
+        (lambda b: b.command([1.0, np.nan], START), 'invalid', "effort of joint 'elbow' is nan"),
+        (lambda b: b.command([1.0, np.inf], START), 'invalid', "effort of joint 'elbow' is inf"),
+        (lambda b: b.command([1.0, 1e11], START), 'invalid', "motor 'elbow' is 1e+11, expected"),
+        (lambda b: b.command([1.0], START, ['elbow']), 'unknown joints', 'missing: shoulder'),
+        (
+            lambda b: b.command([1.0, 2.0], START, ['elbow', 'wrist']),
+            'unknown joints',
+            'unknown: wrist',
+        ),
+        (
+            lambda b: b.command([1.0] * 40_000, START, ['x'] * 40_000),
+            'too large',
+            'expected no more than',
+        ),
+    ],
+)
+def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(bench, command, kind, reason):
+    robot = bench(command_timeout=100.0)
+    robot.sample(START)
+    command(robot)
+    robot.wait(lambda: robot.value(f'refused: {kind}') == '1', f'refusal of {kind}')
+    assert reason in robot.value('last refusal')
+    assert robot.value('samples') == '0'
+    robot.command([1.0, 2.0], START)
+    robot.sample(START + PERIOD)
+
+
+def test_the_report_names_the_namespace(bench):
+    robot = bench(namespace='left')
+    robot.wait(lambda: robot.received['/diagnostics'], 'report')
+    assert robot.status().name == 'left/simulated_robot: simulation'
+
+
+def test_the_clock_is_left_to_others_if_so_asked(bench):
+    robot = bench(publish_clock=False)
+    robot.sample(START)
+    robot.command([0.0, 0.0], START)
+    robot.sample(START + PERIOD)
+    assert not robot.received['/clock']
+    assert not robot.client.get_publishers_info_by_topic('/clock')
+
+
+def test_another_clock_is_an_error_that_says_what_to_do(bench):
+    robot = bench()
+    robot.wait(lambda: robot.status().level == DiagnosticStatus.OK, 'all well')
+    other = robot.client.create_publisher(Clock, '/clock', 1)
+    robot.wait(lambda: robot.status().level == DiagnosticStatus.ERROR, 'error')
+    assert robot.status().message.startswith('/client publish(es) /clock too')
+    assert 'publish_clock' in robot.status().message
+    robot.client.destroy_publisher(other)
+    robot.wait(lambda: robot.status().level != DiagnosticStatus.ERROR, 'end of the error')
+
+
+def test_bytes_that_are_no_message_are_refused(bench):
+    robot = bench(command_timeout=100.0)
+    robot.sample(START)
+    robot.commands.publish(b'\x00\x01\x00\x00' + b'\xff' * 32)
+    robot.wait(lambda: robot.value('refused: invalid') == '1', 'refusal')
+    assert 'cannot be unpacked' in robot.value('last refusal')
+
+
+def test_in_real_time_samples_follow_the_clock(bench):
+    robot = bench(mode='real_time', sample_period=0.01, command_timeout=0.2)
+    robot.wait(lambda: robot.received['joint_states'], 'first sample')
+    begin = robot.client.get_clock().now().nanoseconds
+    robot.command([0.0, 0.0], 0)
+    robot.wait(lambda: (robot.value('samples') or '0') > '0', 'first command')
+    first = len(robot.received['joint_states'])
+    robot.wait(lambda: len(robot.received['joint_states']) > first + 30, 'samples')
+    now = robot.client.get_clock().now().nanoseconds
+    stamps = [nanoseconds(m.header.stamp) for m in robot.received['joint_states']]
+    assert set(np.diff(stamps[first:])) == {10_000_000}
+    # The stamps are those of the clock, late by what it takes to get here.
+    assert begin - 2e9 < stamps[-1] < now + 0.2e9
+    assert not robot.received['/clock']
+    # A free pendulum falls.
+    assert abs(robot.received['joint_states'][-1].position[0]) > 0.01
+
+
+@pytest.fixture
+def clocked(bench, monkeypatch):
+    """A robot in real time, and a clock for it that stands still until it is told."""
+    clock = SimpleNamespace(now=10**18)
+    monkeypatch.setattr(SimulatedRobot, 'now', lambda self: clock.now)
+    robot = bench(mode='real_time', sample_period=0.01, command_timeout=0.2)
+    robot.node._timer.cancel()  # its ticks are those of the test
+
+    def tick(later):
+        clock.now += later
+        robot.node._on_timer()
+        return robot.node._stamp(robot.node._robot) - clock.now
+
+    return robot, tick
+
+
+TICK = 10_000_000  # ns
+
+
+def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_brakes_hold(clocked):
+    robot, tick = clocked
+    late = [tick(later) for later in (TICK, 3 * TICK, TICK, 40 * TICK, 1000 * TICK, TICK)]
+    assert late == [0] * 6
+    for _ in range(1000):  # on a machine that makes every second tick
+        late.append(tick(2 * TICK + 1000))
+    assert max(map(abs, late)) <= TICK / 2
+    stamps = {robot.node._start}
+    robot.wait(
+        lambda: stamps <= {nanoseconds(m.header.stamp) for m in robot.received['joint_states']},
+        'the latest sample',
+    )
+
+
+def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_robot_moves(clocked):
+    robot, tick = clocked
+    tick(TICK)
+    robot.command([0.0, 0.0], 0)
+    robot.wait(lambda: robot.node._torque is not None, 'command')
+    for later, samples in ((TICK, 1), (TICK // 3, 0), (5 * TICK, 5), (2 * TICK // 3, 1)):
+        before = robot.node._robot.count
+        assert abs(tick(later)) <= TICK / 2
+        assert robot.node._robot.count - before == samples
+    # What is too much to make up for is left out, and said.
+    before = robot.node._robot.count
+    assert abs(tick(300 * TICK)) <= TICK / 2
+    assert robot.node._robot.count - before == 100
+    robot.wait(lambda: robot.value('samples left out') == '200', 'diagnostics')
+    assert robot.value('missed samples') == '303'
+    # Time that goes back is followed as well.
+    before = robot.node._robot.count
+    assert abs(tick(-(10**12))) <= TICK / 2
+    assert abs(tick(TICK)) <= TICK / 2
+    assert robot.node._robot.count - before == 1
+
+
+def test_a_run_in_lock_step_far_from_real_time_is_said_once(bench, monkeypatch):
+    robot = bench(command_timeout=60.0)
+    said = []
+    monkeypatch.setattr(
+        type(robot.node.get_logger()), 'warning', lambda self, text, **_: said.append(text)
+    )
+    robot.sample(START)
+    for k in range(20):
+        robot.command([0.0, 0.0], START + k * PERIOD)
+        robot.sample(START + (k + 1) * PERIOD)
+        if k % 5 == 0:
+            robot.node._report()
+    robot.wait(lambda: robot.value('real-time factor') == '0', 'a report without a sample')
+    assert [text.partition(' of real time')[1] for text in said] == [' of real time']
+
+
+def test_the_description_may_come_on_its_topic_and_stays(bench):
+    robot = bench(robot_description='')
+    robot.wait(lambda: 'Waiting for a robot' in robot.status().message, 'waiting')
+    robot.descriptions.publish(String(data='<robot'))
+    robot.wait(lambda: robot.value('refused: invalid') == '1', 'refusal of nonsense')
+    robot.descriptions.publish(String(data=robots.TWO_LINK))
+    robot.sample(START)
+    robot.descriptions.publish(String(data=robots.HEAVIER_TWO_LINK))
+    robot.wait(lambda: robot.value('refused: invalid') == '2', 'refusal of another robot')
+    assert 'keeps the first one' in robot.value('last refusal')
+
+
+def test_a_path_on_the_topic_is_no_description(bench, tmp_path):
+    path = tmp_path / 'robot.urdf'
+    path.write_text(robots.TWO_LINK)
+    robot = bench(robot_description='')
+    robot.descriptions.publish(String(data=str(path)))
+    robot.wait(lambda: robot.value('refused: invalid') == '1', 'refusal')
+    assert 'not XML' in robot.value('last refusal')
+
+
+def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
+    robot = bench(**{'actuators.elbow.max_deflection': 0.05})
+    robot.sample(START)
+    robot.command([0.0, 500.0], START)
+    robot.wait(lambda: robot.status().level == DiagnosticStatus.ERROR, 'error')
+    assert "'elbow'" in robot.status().message
+    assert 'range of its spring' in robot.status().message
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'message'),
+    [
+        ({'mode': 'fast'}, 'Parameter mode is .fast., expected one of .lock_step., .real_time.'),
+        ({'sample_period': -1.0}, 'Parameter sample_period is -1.0, expected a number from'),
+        ({'time_step': 3e-4}, 'expected a multiple of the time step'),
+        ({'integrator': 'midpoint'}, 'Parameter integrator is .midpoint.'),
+        ({'command_delay': 1.5}, 'Parameter command_delay is 1.5, expected a whole number'),
+        ({'gravity': [0.0, 1.0]}, 'Parameter gravity is .*expected three finite numbers'),
+        ({'actuators.wrist.type': 'sea'}, 'wrist'),
+        ({'actuators.elbow.stiffness': -3.0}, 'actuators.elbow.stiffness is -3.0, expected'),
+        ({'actuators.elbow.stifness': 3.0}, 'actuators.elbow.stifness is unknown'),
+        (
+            {'actuators.elbow.max_deflection': 1e-3},
+            "Joint 'elbow': .*torque of .* it reaches -0.4 to 0.4",
+        ),
+        ({'initial_stiffness.elbow': 30.0}, "A stiffness is given for 'elbow'"),
+        ({'publish_clock': 1}, 'Parameter publish_clock is 1, expected true or false'),
+        ({'initial_position.wrist': 0.3}, 'initial_position.wrist is for no joint'),
+        ({'initial_position.elbow': 'up'}, 'initial_position.elbow is .up., expected a number'),
+    ],
+)
+def test_parameters_that_cannot_be_used_end_the_start(bench, parameters, message):
+    context = Context()
+    rclpy.init(context=context, domain_id=next_domain())
+    values = {'robot_description': robots.TWO_LINK, **ELASTIC, **parameters}
+    overrides = [Parameter(name, value=value) for name, value in values.items()]
+    try:
+        with pytest.raises(ValueError, match=message):
+            SimulatedRobot(context=context, parameter_overrides=overrides)
+    finally:
+        rclpy.try_shutdown(context=context)

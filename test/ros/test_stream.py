@@ -1,0 +1,217 @@
+"""The stream of a trajectory beside the offline answer and beside its own differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.parameter import Parameter
+from support import robots
+from support.ros_harness import Harness
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.resources import share_file
+
+EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
+FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+STENCIL = 9  # samples through which a polynomial is laid
+
+
+def waypoints(names, count, period, kinds=('positions',)):
+    """Trajectory along sinusoids that start and end slowly."""
+    message = JointTrajectory(joint_names=list(names))
+    phase = np.arange(len(names))
+    for number in range(count):
+        time = number * period
+        x = np.pi * number / (count - 1)
+        point = JointTrajectoryPoint(positions=(0.3 * np.cos(x + 0 * phase)).tolist())
+        if 'velocities' in kinds:
+            rate = np.pi / (period * (count - 1))
+            point.velocities = (-0.3 * rate * np.sin(x + 0 * phase)).tolist()
+        nanoseconds = round(time * 1e9)
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, 10**9)
+        message.points.append(point)
+    return message
+
+
+def stamp_of(message):
+    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+
+
+def efforts_of(message):
+    return np.array([getattr(message, name) for name in EFFORTS])
+
+
+def streamed(harness, message, after=()):
+    """Publish a trajectory and return its stream up to the end."""
+    harness.forget()
+    harness.publishers['joint_trajectory'].publish(message)
+    whole = harness.received('effort_trajectory')[0]
+    for publish in after:
+        publish()
+    last = harness.received('effort_trajectory', 1 + len(after))[-1]
+    end = stamp_of(last) + round(last.time_from_start[-1] * 1e9)
+    samples = harness.messages['hodyn_node/joint_effort']
+    harness.wait(lambda: samples and stamp_of(samples[-1]) == end, 'the end of the stream')
+    return whole, samples
+
+
+def differences(times, values, order):
+    """Derivative in the middle of the polynomials through neighbouring samples.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+    values : ndarray, shape (N, n)
+    order : int
+
+    Returns
+    -------
+    ndarray, shape (N - STENCIL + 1, n)
+    """
+    found = []
+    for first in range(len(times) - STENCIL + 1):
+        part = slice(first, first + STENCIL)
+        middle = times[first + STENCIL // 2]
+        x = times[part] - middle
+        scale = np.abs(x).max()
+        polynomials = np.polynomial.polynomial.polyfit(x / scale, values[part], STENCIL - 1)
+        found.append(polynomials[order] * max(order, 1) / scale**order)
+    return np.array(found)
+
+
+@pytest.fixture(scope='module')
+def harness():
+    made = Harness({'publish_rate': 100.0})
+    made.describe_and_wait(robots.TWO_LINK)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize('interpolation', ['spline', 'jtc'])
+def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
+    harness = Harness({'publish_rate': 200.0, 'interpolation': interpolation})
+    try:
+        harness.describe_and_wait(robots.TWO_LINK)
+        message = waypoints(['elbow', 'shoulder'], 6, 0.2, ('velocities',))
+        whole, samples = streamed(harness, message)
+        assert len(samples) > 50
+        seconds = [(stamp_of(sample) - stamp_of(whole)) / 1e9 for sample in samples]
+        seconds = np.clip(seconds, 0.0, 1.0)
+        response = harness.call(
+            ComputeInverseDynamics.Request(trajectory=message, sample_times=seconds.tolist())
+        )
+        assert response.success, response.message
+        for name in EFFORTS:
+            offline = np.reshape(getattr(response.effort_trajectory, name), (-1, 2))
+            online = np.array([getattr(sample, name) for sample in samples])
+            scale = np.abs(offline).max()
+            np.testing.assert_allclose(online, offline, atol=1e-12 * scale)
+        continuous = {'spline': 2, 'jtc': -1}[interpolation]  # cubics: the acceleration jumps
+        assert {sample.continuous_order for sample in samples} == {continuous}
+        assert {sample.valid_order for sample in samples} == {2}
+        assert response.effort_trajectory.continuous_order == continuous
+        assert response.effort_trajectory.interpolation == interpolation
+    finally:
+        harness.close()
+
+
+def test_derivatives_in_the_stream_are_those_of_the_efforts_in_it(harness):
+    _, samples = streamed(harness, waypoints(['shoulder', 'elbow'], 9, 0.25))
+    check_differences(samples)
+
+
+def test_derivatives_fit_across_a_replacement_and_a_stop(harness):
+    """The motion is replaced while it goes on, and then stopped while it goes on."""
+    names = ['shoulder', 'elbow']
+
+    def replace():
+        harness.received('joint_effort', 50)
+        message = waypoints(names, 9, 0.5)
+        for point in message.points:
+            point.positions = [position + 0.2 for position in point.positions]
+        harness.publishers['joint_trajectory'].publish(message)
+        harness.received('effort_trajectory', 2)
+
+    def stop():
+        harness.received('joint_effort', 120)
+        harness.publishers['joint_trajectory'].publish(JointTrajectory())
+
+    harness.node.set_parameters([Parameter('stop_duration', value=1.0)])
+    try:
+        _, samples = streamed(harness, waypoints(names, 9, 0.25), (replace, stop))
+        joins = [
+            stamp_of(whole) + round(whole.time_from_start[0] * 1e9)
+            for whole in harness.messages['hodyn_node/effort_trajectory'][1:]
+        ]
+        assert len(joins) == 2
+        check_differences(samples, joins)
+    finally:
+        harness.node.set_parameters([Parameter('stop_duration', value=0.5)])
+
+
+def check_differences(samples, joins=()):
+    """Whether derivatives of the effort are those of the polynomials through the effort.
+
+    At the joins the fifth derivative of the motion jumps, which polynomials do not. There the
+    efforts must be continued by their own derivatives.
+    """
+    stamps = np.array([stamp_of(sample) for sample in samples])
+    times = (stamps - stamps[0]) / 1e9
+    values = np.array([efforts_of(sample) for sample in samples])
+    # Where the machine has paused, the polynomials are not those of neighbours.
+    first, last = stamps[: 1 - STENCIL], stamps[STENCIL - 1 :]
+    near = last - first < 0.15e9
+    for join in joins:
+        near &= (last < join) | (first > join)
+    assert near.sum() > 60
+    middle = slice(STENCIL // 2, len(times) - STENCIL // 2)
+    for lower in (0, 1):
+        expected = differences(times, values[:, lower], 1)
+        actual = values[middle, lower + 1]
+        assert np.abs(actual - expected)[near].max() < 1e-4 * np.abs(actual).max()
+    second = differences(times, values[:, 0], 2)
+    error = np.abs(values[middle, 2] - second)[near].max()
+    assert error < 1e-3 * np.abs(values[middle, 2]).max()
+
+    h = np.diff(times)[:, None]
+    Q, Qd, Q2d = np.moveaxis(values, 1, 0)
+    third = 5.0 * np.abs(np.diff(Q2d, axis=0) / h).max()
+    assert np.all(np.abs(np.diff(Qd, axis=0) - h * Q2d[:-1]) < third * h**2)
+    step = h * Qd[:-1] + 0.5 * h**2 * Q2d[:-1]
+    assert np.all(np.abs(np.diff(Q, axis=0) - step) < third * h**3)
+
+
+def test_ten_thousand_waypoints_of_a_panda_are_planned_and_answered():
+    urdf = share_file('urdf/panda.urdf').read_text()
+    harness = Harness({'robot_description': urdf})
+    try:
+        names = harness.node.robot.model.joint_names
+        message = waypoints(names, 10_000, 0.01, ('positions', 'velocities'))
+        harness.publishers['joint_trajectory'].publish(message)
+        whole = harness.received('effort_trajectory')[0]
+        assert len(whole.time_from_start) == 10_000
+        motion = np.stack([np.reshape(getattr(whole, name), (-1, 7)) for name in FIELDS], axis=1)
+        effort = np.stack([np.reshape(getattr(whole, name), (-1, 7)) for name in EFFORTS], axis=1)
+        some = slice(None, None, 100)
+        expected = inverse_dynamics(RobotModel.from_urdf(urdf), motion[some])
+        scale = np.abs(expected).max(axis=(0, 2))[:, None]
+        np.testing.assert_allclose((effort[some] - expected) / scale, 0.0, atol=1e-10)
+        positions = np.array([point.positions for point in message.points])
+        np.testing.assert_allclose(motion[:, 0], positions, atol=1e-9)
+        assert harness.received('joint_effort', 3)
+    finally:
+        harness.close()
+
+
+def test_changed_rate_holds_at_once():
+    harness = Harness({'publish_rate': 0.01})
+    try:
+        harness.describe_and_wait(robots.TWO_LINK)
+        harness.publishers['joint_trajectory'].publish(waypoints(['shoulder', 'elbow'], 5, 5.0))
+        harness.received('effort_trajectory')
+        harness.node.set_parameters([Parameter('publish_rate', value=100.0)])
+        harness.received('joint_effort', 10)
+    finally:
+        harness.close()

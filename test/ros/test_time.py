@@ -1,0 +1,192 @@
+"""Simulated time: pauses, other speeds, and jumps, on real middleware."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Vector3
+from hodyn_msgs.msg import JointMotion, WrenchMotion
+from rclpy.qos import QoSProfile
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from support import robots
+from support.ros_harness import Harness, dict_of
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros.ros import qos
+
+NAMES = ['shoulder', 'elbow']
+SECOND = 10**9
+
+
+class Simulation:
+    """A node that follows the time that this publishes."""
+
+    def __init__(self, **parameters):
+        self.harness = Harness({'use_sim_time': True, **parameters})
+        self.clock = self.harness.client.create_publisher(Clock, '/clock', QoSProfile(depth=10))
+        self.joint_states = self.harness.client.create_publisher(
+            JointState, 'joint_states', qos.OUTPUT
+        )
+        for publisher in (self.clock, self.joint_states):
+            self.harness.wait(lambda p=publisher: p.get_subscription_count() > 0, 'match')
+        self.harness.describe_and_wait(robots.TWO_LINK)
+        self.at(100.0)
+
+    def at(self, seconds):
+        """Set the time and wait until the node has it."""
+        time = stamp(seconds)
+        self.clock.publish(Clock(clock=time))
+        node = self.harness.node
+        self.harness.wait(lambda: node.get_clock().now().to_msg() == time, 'time')
+
+    def run(self, begin, end, step=0.01):
+        """Let time go on; the stream follows."""
+        for seconds in np.arange(begin, end + 0.5 * step, step):
+            self.at(seconds)
+
+    def streamed(self):
+        return [seconds_of(m) for m in self.harness.messages['hodyn_node/joint_effort']]
+
+
+@pytest.fixture
+def simulate():
+    made = []
+
+    def make(**parameters):
+        made.append(Simulation(**parameters))
+        return made[-1]
+
+    yield make
+    for simulation in made:
+        simulation.harness.close()
+
+
+def stamp(seconds):
+    nanoseconds = round(seconds * SECOND)
+    return Time(sec=nanoseconds // SECOND, nanosec=nanoseconds % SECOND)
+
+
+def seconds_of(message):
+    return message.header.stamp.sec + message.header.stamp.nanosec / 1e9
+
+
+def trajectory(start, seconds=10):
+    message = JointTrajectory(joint_names=NAMES)
+    message.header.stamp = stamp(start)
+    for number in range(3):
+        point = JointTrajectoryPoint(positions=[0.1 * number, 0.2 * number])
+        point.time_from_start = Duration(sec=number * seconds // 2)
+        message.points.append(point)
+    return message
+
+
+def started(simulation, start=101.0):
+    """Start a trajectory and let it go on for a while."""
+    simulation.harness.publishers['joint_trajectory'].publish(trajectory(start))
+    simulation.harness.received('effort_trajectory')
+    simulation.run(start, start + 0.5, 0.05)
+    simulation.harness.received('joint_effort', 3)
+
+
+def send_motion(simulation, seconds):
+    message = JointMotion(joint_names=NAMES, position=[0.1, 0.2])
+    message.velocity, message.acceleration = [0.0, 0.0], [0.0, 0.0]
+    message.header.stamp = stamp(seconds)
+    simulation.harness.publishers['joint_motion'].publish(message)
+
+
+def flush(simulation, seconds):
+    """Wait until all that was sent before has been taken."""
+    send_motion(simulation, seconds)
+    simulation.harness.wait(lambda: seconds in simulation.streamed(), 'an answer')
+
+
+def test_stream_follows_simulated_time_and_stands_still_with_it(simulate):
+    simulation = simulate(publish_rate=20.0)
+    started(simulation)
+    flush(simulation, 101.6)
+    simulation.harness.forget()
+    flush(simulation, 101.7)  # time stands at 101.5: nothing is streamed meanwhile
+    assert simulation.streamed() == [101.7]
+    simulation.harness.forget()
+    simulation.run(101.55, 102.0, 0.05)
+    simulation.harness.wait(
+        lambda: simulation.streamed() and simulation.streamed()[-1] >= 101.95, 'stream'
+    )
+    times = simulation.streamed()
+    assert np.all(np.diff(times) > 0.0)
+    assert times[0] >= 101.55
+
+
+def test_jump_back_leaves_nothing_of_before(simulate):
+    simulation = simulate(publish_rate=20.0, wrench_timeout=5.0)
+    started(simulation)
+    wrench = WrenchMotion()
+    wrench.header.frame_id, wrench.header.stamp = 'tool', stamp(101.5)
+    wrench.wrench.force = Vector3(x=1.0)
+    simulation.harness.publishers['wrench_motion'].publish(wrench)
+    simulation.harness.wait(lambda: simulation.harness.node._wrenches.latest(), 'the wrench')
+    # A further trajectory waits for its time.
+    simulation.harness.publishers['joint_trajectory'].publish(trajectory(105.0))
+    simulation.harness.received('effort_trajectory', 2)
+
+    simulation.at(50.0)
+    simulation.harness.status('node', lambda s: dict_of(s)['time jumps'] != '0')
+    simulation.harness.forget()
+    simulation.run(50.0, 50.5, 0.05)
+    simulation.run(101.0, 110.0, 0.5)
+    flush(simulation, 110.0)
+    assert simulation.streamed() == [110.0]
+    assert not simulation.harness.node._wrenches.latest()
+
+
+def test_trajectories_of_after_a_jump_back_are_streamed(simulate):
+    simulation = simulate(publish_rate=20.0)
+    started(simulation)
+    simulation.at(50.0)
+    simulation.harness.status('node', lambda s: dict_of(s)['time jumps'] != '0')
+    simulation.harness.forget()
+    started(simulation, 51.0)
+    assert 51.0 <= simulation.streamed()[0] <= 51.1
+
+
+def test_jump_forward_ends_a_trajectory_that_is_over_by_then(simulate):
+    simulation = simulate(publish_rate=20.0)
+    started(simulation)
+    simulation.harness.forget()
+    simulation.at(500.0)
+    simulation.harness.wait(lambda: 111.0 in simulation.streamed(), 'the end of the motion')
+    simulation.at(501.0)
+    flush(simulation, 501.0)
+    assert simulation.streamed() == [111.0, 501.0]
+
+
+def test_estimate_starts_anew_after_a_jump_back(simulate):
+    simulation = simulate()
+    measured = simulation.harness.node._measured
+
+    def play(begin):
+        count = 300
+        for number in range(count):
+            seconds = begin + 0.005 * number
+            if number % 20 == 0:
+                simulation.at(seconds)
+            message = JointState(name=NAMES, position=[np.sin(3.0 * seconds), 0.1])
+            message.header.stamp = stamp(seconds)
+            simulation.joint_states.publish(message)
+        simulation.at(seconds)
+        simulation.harness.wait(
+            lambda: measured._last_stamp > (begin + 1.2) * SECOND, 'the measurements'
+        )
+
+    play(200.0)
+    simulation.at(100.0)
+    simulation.harness.wait(lambda: not measured._last_stamp, 'that it is forgotten')
+    simulation.harness.forget()
+    play(100.0)
+    estimates = simulation.harness.messages['hodyn_node/joint_effort']
+    assert all(100.0 <= seconds_of(message) <= 102.0 for message in estimates)
+    state = measured.state(measured._last_stamp, 0.0)
+    np.testing.assert_allclose(state.motion[0, 0], np.sin(3e-9 * state.time), atol=1e-4)

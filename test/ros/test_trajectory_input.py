@@ -1,0 +1,426 @@
+"""When trajectories replace each other, stop or come too late: clock and planner by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rclpy.serialization import serialize_message
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros import HodynError
+from hodyn_ros.ros import trajectories
+from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.trajectories import (
+    MOST_PENDING,
+    Plan,
+    PlannedMotion,
+    State,
+    Timeline,
+    TrajectoryInput,
+)
+from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.planning import StartState, Waypoints, plan_motion
+
+SECOND = 10**9
+NAMES = ('a', 'b')
+
+
+class Planner:
+    """Notes what it is asked for; plans when the test says so."""
+
+    def __init__(self):
+        self.tasks, self.accepted, self.published = [], [], []
+
+    def plan(self, task):
+        self.tasks.append(task)
+
+    def accept(self, number, start):
+        self.accepted.append((number, start))
+
+    def publish(self, planned, remark):
+        self.published.append(planned)
+
+
+class Setup:
+    def __init__(self, **parameters):
+        self.now = 100 * SECOND
+        self.settings = NodeSettings(**parameters)
+        self.planner = Planner()
+        self.sent = []
+        self.done = []
+        self.measured = None
+        self.input = TrajectoryInput(
+            self.planner,
+            lambda: self.now,
+            lambda: self.settings,
+            lambda now: self.measured,
+            self.done.append,
+        )
+        self.input.use_joints(NAMES, False)
+
+    @property
+    def timeline(self):
+        return self.input.timeline
+
+    def take(self, positions, times, stamp=0, names=NAMES):
+        message = JointTrajectory(joint_names=list(names))
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, SECOND)
+        for time, position in zip(times, positions):
+            point = JointTrajectoryPoint(positions=list(position))
+            nanoseconds = round(time * SECOND)
+            point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, SECOND)
+            message.points.append(point)
+        self.input.take(serialize_message(message))
+        self.sent.append((np.array(positions, dtype=float), np.array(times)))
+
+    def plan(self, takes=0.0, which=-1):
+        """Plan the last task, for the last or another message, as the planning does."""
+        task = self.planner.tasks[-1]
+        positions, times = self.sent[which]
+        start = None
+        if task.known is not None:
+            seconds = (task.known_time - task.start) / SECOND
+            start = StartState(seconds, task.known.motion, task.known.in_progress)
+        plan = plan_motion(Waypoints(NAMES, times, positions), NAMES, start=start)
+        self.now += round(takes * SECOND)
+        planned = PlannedMotion(NAMES, plan.motion, task.start, plan.continuous_derivative)
+        self.input.on_plan(Plan(task.number, planned))
+
+    def run(self, positions, times, **options):
+        self.take(positions, times, **options)
+        self.plan()
+
+    def sample(self, time):
+        """Motion that is streamed at a time."""
+        due = self.timeline.sample(time)
+        return None if due is None else due[0].at(due[1])
+
+
+@pytest.fixture
+def setup():
+    return Setup()
+
+
+def derivative_jumps(timeline, join):
+    """Change of the motion over a nanosecond at the join, for each derivative."""
+    before, behind = (timeline.state(join + offset).motion for offset in (-1, 1))
+    return np.abs(behind - before).max(axis=1)
+
+
+def test_first_motion_starts_when_it_is_planned_and_nothing_is_left_out(setup):
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    setup.plan(takes=0.7)
+    ((_, start),) = setup.planner.accepted
+    assert start == setup.now
+    np.testing.assert_array_equal(setup.sample(setup.now)[0], [0, 0])
+
+
+def test_start_that_is_given_is_kept_however_long_planning_takes(setup):
+    setup.take([(0, 0), (1, 2)], [0, 1], stamp=100 * SECOND)
+    setup.plan(takes=0.5)
+    ((_, start),) = setup.planner.accepted
+    assert start == 100 * SECOND
+    np.testing.assert_allclose(setup.sample(setup.now)[0], [0.5, 1.0])
+
+
+def test_new_motion_joins_the_one_in_progress_without_a_jump(setup):
+    setup.run([(0, 0), (1, 2), (0, 1)], [0, 1, 2])
+    setup.now += round(0.6 * SECOND)
+    setup.take([(0.5, 0.5), (2, 2)], [0.5, 1.5])
+    setup.plan(takes=0.01)
+    join = setup.timeline._motions[-1].first
+    assert setup.now < join
+    size = np.abs(setup.timeline.state(join).motion).max(axis=1)
+    # The fifth derivative may jump, so over two nanoseconds the fourth changes by some 1e-6.
+    assert np.all(derivative_jumps(setup.timeline, join) <= 1e-5 * size)
+    np.testing.assert_allclose(setup.timeline._motions[-1].at(setup.now + 2 * SECOND)[0], [2, 2])
+
+
+def test_old_motion_goes_on_until_the_new_one_begins(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    old = setup.timeline._motions[0]
+    setup.run([(0, 0), (5, 5)], [0, 1], stamp=103 * SECOND)
+    for time in (setup.now, 102 * SECOND, 103 * SECOND - 1):
+        np.testing.assert_array_equal(setup.sample(time), old.at(time))
+    assert setup.sample(103 * SECOND + SECOND // 2)[0, 0] > 1.1
+    np.testing.assert_array_equal(setup.sample(104 * SECOND)[0], [5, 5])
+    assert setup.sample(105 * SECOND) is None
+
+
+def test_plan_that_comes_too_late_is_made_again_with_more_time(setup):
+    setup.run([(0, 0), (1, 2)], [0, 10])
+    setup.now += SECOND
+    setup.take([(1, 1), (2, 2)], [3, 4])
+    first = setup.planner.tasks[-1]
+    setup.plan(takes=0.3)
+    second = setup.planner.tasks[-1]
+    assert second.number != first.number
+    assert len(setup.planner.accepted) == 1
+    assert second.known_time >= setup.now + 0.3 * SECOND
+    assert second.start == first.start  # its waypoints stay where they are in time
+    setup.plan(takes=0.3)
+    assert len(setup.planner.accepted) == 2
+    assert setup.now <= setup.timeline._motions[-1].first
+
+
+def test_planning_that_is_always_too_late_is_given_up(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1000])
+    setup.now += SECOND
+    setup.take([(1, 1), (2, 2)], [800, 1600])
+    for takes in (0.1, 1.0, 10.0, 100.0):
+        setup.plan(takes=takes)
+    assert len(setup.planner.accepted) == 1
+    assert 'longer than expected' in setup.done[-1].error
+    assert setup.timeline.state(setup.now).in_progress
+
+
+def test_motion_is_planned_again_if_the_one_that_it_should_continue_has_ended(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += round(0.6 * SECOND)
+    setup.take([(3, 3)], [3.0])
+    setup.now += SECOND
+    assert setup.sample(setup.now) is not None  # the end, before the plan is there
+    setup.plan()
+    assert len(setup.planner.accepted) == 1
+    setup.plan()
+    assert len(setup.planner.accepted) == 2
+    np.testing.assert_allclose(setup.sample(setup.now)[0], [1, 2])
+
+
+def test_trajectories_are_planned_one_after_the_other(setup):
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    setup.take([(1, 1), (3, 3)], [1, 2])
+    assert len(setup.planner.tasks) == 1
+    setup.plan(which=0)
+    assert len(setup.planner.tasks) == 2
+    assert setup.planner.tasks[1].known.in_progress
+
+
+def test_of_a_flood_the_oldest_give_way(setup):
+    for number in range(100):
+        setup.take([(0, 0), (number, 2)], [0, 1])
+    assert len(setup.done) == 100 - 1 - trajectories.MOST_WAITING
+    assert all('newer trajectories' in plan.error for plan in setup.done)
+
+
+def test_empty_trajectory_brings_the_motion_smoothly_to_rest(setup):
+    setup.run([(0, 0), (1, 2)], [0, 2])
+    setup.now += SECOND
+    moving = setup.timeline.state(setup.now).motion
+    setup.take([], [])
+    np.testing.assert_allclose(setup.sample(setup.now), moving, rtol=1e-9, atol=1e-9)
+    end = setup.now + round(setup.settings.stop_duration * SECOND)
+    final = setup.sample(end)
+    np.testing.assert_allclose(final[1:], 0.0, atol=1e-9)
+    assert np.all(final[0] > moving[0])  # it went on in its direction
+    assert setup.sample(end + SECOND) is None
+    assert len(setup.planner.published) == 1
+    assert not setup.done[-1].error
+
+
+def test_empty_trajectory_of_the_future_stops_then(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.take([], [], stamp=102 * SECOND)
+    old = setup.timeline._motions[0]
+    np.testing.assert_array_equal(setup.sample(101 * SECOND), old.at(101 * SECOND))
+    end = 102 * SECOND + round(setup.settings.stop_duration * SECOND)
+    assert np.abs(setup.sample(end)[1:]).max() < 1e-9
+
+
+def test_stop_in_the_future_holds_for_trajectories_that_are_planned_before_it(setup):
+    setup.take([(0, 0), (1, 2)], [0, 4], stamp=100 * SECOND)
+    setup.take([(5, 5), (6, 6)], [7, 8])  # waits for the one before
+    setup.take([], [], stamp=102 * SECOND)
+    setup.plan(which=0)
+    setup.plan(which=1)
+    end = 102 * SECOND + round(setup.settings.stop_duration * SECOND)
+    assert np.abs(setup.sample(102 * SECOND - 1)[1]).min() > 0.1
+    assert np.abs(setup.sample(end)[1:]).max() < 1e-9
+    assert not setup.timeline
+
+
+def test_motion_that_begins_behind_another_starts_where_that_will_end(setup):
+    setup.run([(0, 0), (1, 2)], [0, 2])
+    setup.now += SECOND
+    setup.measured = State(np.full((5, 2), 0.3), False, setup.now, 'now')
+    setup.take([(3, 3)], [1.0], stamp=103 * SECOND)
+    known = setup.planner.tasks[-1].known
+    np.testing.assert_allclose(known.motion[0], [1, 2])
+    assert not known.in_progress
+
+
+def test_stop_without_duration_ends_the_stream_at_once():
+    setup = Setup(stop_duration=0.0)
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.now += SECOND
+    setup.take([], [])
+    _, stamp = setup.timeline.sample(setup.now + 1)
+    assert stamp == setup.now
+    assert setup.sample(setup.now + 2) is None
+    assert not setup.timeline
+
+
+def test_stop_without_duration_in_the_future_ends_the_stream_then():
+    setup = Setup(stop_duration=0.0)
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    motion = setup.timeline._motions[0]
+    setup.take([], [], stamp=102 * SECOND)
+    np.testing.assert_array_equal(setup.sample(101 * SECOND), motion.at(101 * SECOND))
+    np.testing.assert_array_equal(setup.sample(103 * SECOND), motion.at(102 * SECOND))
+    assert setup.sample(104 * SECOND) is None
+    assert not setup.planner.published
+
+
+def test_end_of_a_motion_is_sent_also_when_the_next_one_has_begun(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.run([(1, 2), (5, 5)], [0, 1], stamp=101 * SECOND + SECOND // 20)
+    setup.sample(100 * SECOND + SECOND // 2)
+    np.testing.assert_array_equal(setup.sample(101 * SECOND + SECOND // 2)[0], [1, 2])
+    assert setup.sample(101 * SECOND + SECOND // 2)[0, 0] > 1.0
+
+
+def test_empty_trajectory_overtakes_those_that_wait_to_be_planned(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.now += SECOND
+    setup.take([(1, 1), (3, 3)], [1, 2])
+    setup.take([(1, 1), (4, 4)], [1, 2])
+    late = setup.planner.tasks[-1]
+    setup.take([], [])
+    texts = [plan.remarks[-1].split()[-1] for plan in setup.done[1:]]
+    assert texts == ['one.', 'one.', 'rest.']
+    motion = setup.timeline._motions[0].motion
+    setup.input.on_plan(
+        Plan(late.number, PlannedMotion(NAMES, motion, setup.now + SECOND, 4))
+    )
+    assert len(setup.timeline._motions) == 2  # the old one and the stop
+    assert len(setup.planner.tasks) == 2
+
+
+def test_empty_trajectory_at_rest_stops_what_would_start_later(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4], stamp=200 * SECOND)
+    setup.take([], [])
+    assert not setup.timeline
+    assert not setup.done[-1].error
+
+
+def test_jump_of_time_drops_motions_also_those_that_are_being_planned(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.take([(1, 1), (3, 3)], [1, 2])
+    late = setup.planner.tasks[-1]
+    assert setup.input.clear('time jumped')
+    setup.input.on_plan(
+        Plan(late.number, PlannedMotion(NAMES, _motion(), 101 * SECOND, 4))
+    )
+    assert not setup.timeline
+    assert setup.timeline.state(setup.now) is None
+    assert setup.done[-1].error == 'time jumped'
+
+
+def _motion() -> PiecewiseMotion:
+    return plan_motion(Waypoints(NAMES, [0.0, 1.0], [[0, 0], [1, 1]]), NAMES).motion
+
+
+def test_robot_with_other_joints_drops_motions_and_plans(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.take([(1, 1), (3, 3)], [1, 2])
+    assert setup.input.use_joints(('c',), False)
+    assert not setup.timeline
+    assert 'other joints' in setup.done[-1].error
+
+
+def test_trajectories_wait_for_the_first_robot(setup):
+    setup.input.use_joints(None, True)
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    assert not setup.planner.tasks
+    setup.input.use_joints(NAMES, False)
+    assert len(setup.planner.tasks) == 1
+
+
+def test_trajectories_that_wait_in_vain_are_refused(setup):
+    setup.input.use_joints(None, True)
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    setup.input.use_joints(None, False)
+    assert 'no robot model' in setup.done[-1].error
+    with pytest.raises(HodynError, match='no robot model'):
+        setup.take([(0, 0), (1, 2)], [0, 1])
+
+
+def test_motion_after_the_end_of_another_begins_where_that_has_ended(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += 3 * SECOND
+    assert setup.sample(setup.now) is not None  # the end
+    setup.run([(3, 3)], [2.0])
+    np.testing.assert_allclose(setup.sample(setup.now)[0], [1, 2])
+    np.testing.assert_allclose(setup.sample(setup.now + 2 * SECOND)[0], [3, 3])
+
+
+def test_measured_state_counts_before_the_end_of_the_last_motion(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += 3 * SECOND
+    setup.sample(setup.now)
+    motion = np.zeros((5, 2))
+    motion[0] = 7.0, 8.0
+    setup.measured = State(motion, False, setup.now, 'as measured')
+    setup.take([(3, 3)], [2.0])
+    np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [7, 8])
+
+
+def test_too_many_points_are_refused_before_they_are_unpacked():
+    setup = Setup(max_trajectory_points=5)
+    with pytest.raises(HodynError, match='6 points, more than max_trajectory_points'):
+        setup.take([(0, 0)] * 6, range(6))
+    assert not setup.planner.tasks
+
+
+@pytest.mark.parametrize('data', [b'', b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 50])
+def test_bytes_that_are_no_trajectory_are_refused(setup, data):
+    with pytest.raises(HodynError):
+        setup.input.take(data)
+
+
+def test_motions_that_wait_for_their_time_are_bounded():
+    timeline = Timeline()
+    for number in range(MOST_PENDING + 1):
+        timeline.add(PlannedMotion(NAMES, _motion(), number * 10 * SECOND, 4))
+    with pytest.raises(HodynError, match='wait already'):
+        timeline.add(PlannedMotion(NAMES, _motion(), 10**6 * SECOND, 4))
+
+
+def test_motion_that_will_not_begin_any_more_is_named(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4], stamp=200 * SECOND)
+    setup.run([(0, 0), (1, 2)], [0, 4], stamp=150 * SECOND)
+    assert setup.done[-1].remarks[-1] == 'It replaces 1 that had not begun.'
+
+
+def test_end_of_a_motion_counts_more_than_what_was_measured_before_it(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.measured = State(np.full((5, 2), 0.3), False, setup.now, 'as measured')
+    setup.now += 3 * SECOND
+    setup.sample(setup.now)
+    setup.take([(3, 3)], [2.0])
+    np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [1, 2])
+
+
+def test_stop_that_is_sent_again_and_again_takes_no_longer(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.now += SECOND
+    end = setup.now + round(setup.settings.stop_duration * SECOND)
+    while setup.now < end:
+        setup.take([], [])
+        setup.sample(setup.now)
+        setup.now += SECOND // 50
+    assert np.abs(setup.sample(end)[1:]).max() < 1e-9
+    assert len(setup.planner.published) == 1
+
+
+def test_trajectory_without_a_stamp_is_never_over_before_it_is_planned(setup):
+    setup.input.use_joints(None, True)
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    setup.take([(0, 0), (1, 2)], [0, 1], stamp=setup.now)
+    arrival = setup.now
+    setup.now += 10 * SECOND
+    setup.input.use_joints(NAMES, False)
+    assert setup.planner.tasks[-1].now == arrival
+    setup.plan(which=0)
+    np.testing.assert_array_equal(setup.sample(setup.now)[0], [0, 0])
+    assert setup.planner.tasks[-1].now == setup.now  # this one is over

@@ -1,0 +1,1 @@
+"""What several tests need: oracles, robots, nodes under test, faults, files."""

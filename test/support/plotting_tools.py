@@ -1,0 +1,137 @@
+"""Results for the tests of pictures and reports, and an HTML page taken apart."""
+
+from __future__ import annotations
+
+import base64
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+
+from hodyn_ros import inverse_dynamics
+from hodyn_ros.actuators import motor_motion
+from hodyn_ros.files import Results
+
+VOID = {'meta', 'br', 'link', 'img', 'input', 'hr'}
+
+
+def swinging(n, N=201, duration=2.0, K=5, amplitude=0.5):
+    """Times and a motion of sines, all orders of it, shape (N, K, n)."""
+    t = np.linspace(0.0, duration, N)
+    frequency = 1.0 + np.arange(n)
+    orders = np.arange(K)[:, None]
+    phase = t[:, None, None] * frequency + orders * np.pi / 2
+    return t, amplitude * frequency**orders * np.sin(phase)
+
+
+def results_of(model, actuators=None, name='swing.csv', start=0, remarks=(), **motion_options):
+    times, motion = swinging(model.n_joints, **motion_options)
+    motors = None if actuators is None else motor_motion(actuators, motion)
+    owners = () if actuators is None else actuators.joint_of_motor.tolist()
+    return Results(
+        joint_names=model.joint_names,
+        times=times,
+        motion=motion,
+        effort=inverse_dynamics(model, motion),
+        motors=motors,
+        motor_names=() if actuators is None else actuators.motor_names,
+        motor_joints=tuple(model.joint_names[i] for i in owners),
+        name=name,
+        start=start,
+        remarks=remarks,
+    )
+
+
+class Page(HTMLParser):
+    """Elements, texts and nesting of a page, as a browser reads them."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.elements = []  # (tag, attributes, index of the parent)
+        self.texts = []  # (text, index of the element)
+        self.mistakes = []
+        self._open = []
+        self.feed(html)
+        self.close()
+        self.mistakes += [f'{self.elements[i][0]} is not closed' for i in self._open]
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs), self._open[-1] if self._open else None))
+        if tag not in VOID:
+            self._open.append(len(self.elements) - 1)
+
+    def handle_endtag(self, tag):
+        if not self._open or self.elements[self._open[-1]][0] != tag:
+            self.mistakes.append(f'</{tag}> at {self.getpos()}')
+        else:
+            self._open.pop()
+
+    def handle_data(self, data):
+        self.texts.append((data, self._open[-1] if self._open else None))
+
+    def attributes(self, tag):
+        """Of all elements with this tag."""
+        return [attributes for name, attributes, _ in self.elements if name == tag]
+
+    def children(self, index):
+        return [i for i, element in enumerate(self.elements) if element[2] == index]
+
+    def inside(self, index, ancestor):
+        while index is not None and index != ancestor:
+            index = self.elements[index][2]
+        return index == ancestor
+
+    def text_of(self, index):
+        return ''.join(text for text, owner in self.texts if self.inside(owner, index))
+
+    def indices(self, tag, class_=None):
+        return [
+            i
+            for i, (name, attributes, _) in enumerate(self.elements)
+            if name == tag
+            and (class_ is None or class_ in (attributes.get('class') or '').split())
+        ]
+
+    def text_of_all(self, tag, class_=None):
+        return [self.text_of(i) for i in self.indices(tag, class_)]
+
+    def visible_text(self):
+        hidden = [i for tag in ('script', 'style') for i in self.indices(tag)]
+        return ''.join(
+            text for text, owner in self.texts if not any(self.inside(owner, i) for i in hidden)
+        )
+
+    def table(self, caption):
+        """Rows of cells of the table whose caption begins so."""
+        for i in self.indices('table'):
+            (title,) = [c for c in self.children(i) if self.elements[c][0] == 'caption']
+            if self.text_of(title).startswith(caption):
+                rows = [r for r in self.indices('tr') if self.inside(r, i)]
+                return [[self.text_of(cell) for cell in self.children(row)] for row in rows]
+        raise AssertionError(f'no table {caption!r}')
+
+    def data(self):
+        """What the page hands to its script."""
+        (index,) = (
+            i for i in self.indices('script') if self.elements[i][1].get('id') == 'pictures'
+        )
+        return json.loads(self.text_of(index))
+
+    def robot(self):
+        """Data of the skeleton, decoded."""
+        data = self.data()['robot']
+        return {name: data[name] if name == 'lines' else decoded(data[name]) for name in data}
+
+    def pictures(self):
+        """Data of all pictures, decoded, in their order."""
+        panels = self.data()['panels']
+        for panel in panels:
+            for curve in panel['curves']:
+                for axis in ('x', 'y'):
+                    curve[axis] = decoded(curve[axis])
+        return panels
+
+
+def decoded(packed):
+    offsets = np.frombuffer(base64.b64decode(packed['offsets']), '<f4')
+    return packed['first'] + offsets.astype(float)

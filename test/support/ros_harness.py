@@ -1,0 +1,224 @@
+"""The node and a client of it, on real middleware in one process.
+
+Both have executors of their own that spin in threads; waiting is done on a condition that every
+arriving message signals, never by sleeping.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from hodyn_msgs.msg import (
+    JointEffort,
+    JointEffortTrajectory,
+    JointMotion,
+    MotorReference,
+    StiffnessMotion,
+    WrenchMotion,
+)
+from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.node import HodynNode
+
+TIMEOUT = 20.0  # s, only ever reached by a failing test
+
+_DOMAINS = itertools.cycle(np.roll(np.arange(1, 100), os.getpid()).tolist())
+
+
+def next_domain() -> int:
+    """Return a ROS domain in which nodes meet no others of this or another test process."""
+    return next(_DOMAINS)
+
+
+@contextmanager
+def own_domain() -> Iterator[Context]:
+    """Context of ROS in a domain of its own."""
+    context = Context()
+    rclpy.init(context=context, domain_id=next_domain())
+    yield context
+    rclpy.shutdown(context=context)
+
+
+@contextmanager
+def node_maker(context: Context) -> Iterator[Callable[..., HodynNode]]:
+    """Makes the real node, with arguments as on a command line."""
+    made = []
+
+    def make(*arguments: str, **options: Any) -> HodynNode:
+        cli = ['--ros-args', *arguments] if arguments else None
+        made.append(HodynNode(context=context, cli_args=cli, **options))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.destroy_node()
+
+
+class Harness:
+    """A running node and everything that a client of it needs."""
+
+    def __init__(
+        self, parameters: dict[str, Any] | None = None, description_first: str | None = None
+    ) -> None:
+        self.messages: dict[str, list[Any]] = defaultdict(list)
+        self._arrived = threading.Condition()
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=next_domain())
+        # Also in the same domain, another test process uses other names.
+        self.namespace = f'test_{uuid.uuid4().hex}'
+        self.client = Node('client', context=self.context, namespace=self.namespace)
+        self.publishers = {
+            'robot_description': self.client.create_publisher(
+                String, 'robot_description', qos.ROBOT_DESCRIPTION
+            ),
+            'joint_motion': self.client.create_publisher(JointMotion, 'joint_motion', qos.OUTPUT),
+            'joint_trajectory': self.client.create_publisher(
+                JointTrajectory, 'joint_trajectory', qos.OUTPUT
+            ),
+            'wrench_motion': self.client.create_publisher(
+                WrenchMotion, 'wrench_motion', qos.OUTPUT
+            ),
+            'stiffness_motion': self.client.create_publisher(
+                StiffnessMotion, 'stiffness_motion', qos.OUTPUT
+            ),
+        }
+        for topic, kind, profile in (
+            ('hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
+            ('hodyn_node/motor_reference', MotorReference, qos.OUTPUT),
+            ('hodyn_node/effort_trajectory', JointEffortTrajectory, qos.EFFORT_TRAJECTORY),
+            ('/diagnostics', DiagnosticArray, qos.OUTPUT),
+        ):
+            self.client.create_subscription(kind, topic, self._keeper(topic), profile)
+        self.service = self.client.create_client(
+            ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics'
+        )
+        if description_first is not None:
+            self.describe(description_first)
+        values = {'diagnostics_period': 0.1, **(parameters or {})}
+        overrides = [
+            Parameter(name.format(namespace=self.namespace), value=value)
+            for name, value in values.items()
+        ]
+        self.node = HodynNode(
+            context=self.context, namespace=self.namespace, parameter_overrides=overrides
+        )
+        self._executors = [
+            SingleThreadedExecutor(context=self.context),
+            SingleThreadedExecutor(context=self.context),
+        ]
+        self._threads = []
+        for executor, node in zip(self._executors, (self.client, self.node)):
+            executor.add_node(node)
+            self._threads.append(threading.Thread(target=executor.spin, daemon=True))
+            self._threads[-1].start()
+        for name, publisher in self.publishers.items():
+            self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'match {name}')
+        self.wait(
+            lambda: self.node._effort_publisher.get_subscription_count() > 0, 'match outputs'
+        )
+        if values.get('robot_description'):
+            self.wait_until_in_use(values['robot_description'])
+
+    def _keeper(self, topic: str) -> Callable[[Any], None]:
+        def keep(message: Any) -> None:
+            with self._arrived:
+                self.messages[topic].append(message)
+                self._arrived.notify_all()
+
+        return keep
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Wait until the condition holds and return its value."""
+        deadline = time.monotonic() + TIMEOUT
+        with self._arrived:
+            while not (value := condition()):
+                # The bound covers conditions that no message signals.
+                self._arrived.wait(0.02)
+                assert time.monotonic() < deadline, f'timed out: {what}'
+            return value
+
+    def describe(self, urdf: str) -> None:
+        """Publish a robot description."""
+        self.publishers['robot_description'].publish(String(data=urdf))
+
+    def describe_and_wait(self, urdf: str) -> None:
+        """Publish a robot description and wait until the node uses it."""
+        self.describe(urdf)
+        self.wait_until_in_use(urdf)
+
+    def wait_until_in_use(self, urdf: str) -> None:
+        """Wait until the node uses a robot description."""
+        self.wait(
+            lambda: self.node.robot is not None and self.node.robot.description == urdf,
+            'description taken',
+        )
+
+    def received(self, topic: str, count: int = 1) -> list[Any]:
+        """Wait for messages on an output."""
+        name = f'hodyn_node/{topic}'
+        self.wait(lambda: len(self.messages[name]) >= count, f'{count} messages on {name}')
+        return self.messages[name]
+
+    def forget(self) -> None:
+        """Drop the messages received so far."""
+        with self._arrived:
+            self.messages.clear()
+
+    def call(self, request: ComputeInverseDynamics.Request) -> ComputeInverseDynamics.Response:
+        """Call the service, once it is there, and wait for the answer."""
+        assert self.service.wait_for_service(TIMEOUT)
+        future = self.service.call_async(request)
+        self.wait(future.done, 'service response')
+        return future.result()
+
+    def status(
+        self, part: str, condition: Callable[[DiagnosticStatus], bool]
+    ) -> DiagnosticStatus:
+        """Wait for a diagnostic status of one part of the node that meets a condition."""
+
+        def find() -> DiagnosticStatus | None:
+            for message in self.messages['/diagnostics']:
+                for status in message.status:
+                    if status.name == f'{self.namespace}/hodyn_node: {part}' and condition(status):
+                        return status
+            return None
+
+        return self.wait(find, f'diagnostics of {part}')
+
+    def refusal(self, topic: str) -> str:
+        """Wait until an input was refused and return the reason."""
+        status = self.status(topic, lambda s: dict_of(s)['refused'] != '0')
+        return dict_of(status)['last error']
+
+    def close(self) -> None:
+        """Stop everything."""
+        for executor in self._executors:
+            executor.shutdown()
+        for thread in self._threads:
+            thread.join(TIMEOUT)
+        self.node.destroy_node()
+        self.client.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+def dict_of(status: DiagnosticStatus) -> dict[str, str]:
+    """Values of a diagnostic status by key."""
+    return {item.key: item.value for item in status.values}

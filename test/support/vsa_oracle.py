@@ -1,0 +1,99 @@
+"""Models of variable stiffness actuators as printed, for any library of functions.
+
+Every formula takes the position q of the link and the coordinates y1, y2 of both motors.
+"""
+
+import numpy as np
+
+from hodyn_ros.actuators.vsa.antagonistic import DlrBavs, Qbmove
+from hodyn_ros.actuators.vsa.lever import AwasII
+from hodyn_ros.actuators.vsa.parameters import PARAMETER_SETS
+
+PUBLISHED = {
+    f'{name}/{key}': entry.model
+    for name, sets in PARAMETER_SETS.items()
+    for key, entry in sets.items()
+}
+MODELS = PUBLISHED | {
+    'qbmove/other k': Qbmove((7.0, 7.0), (0.02, 0.03), (0.7, 0.8)),
+    'qbmove/other a': Qbmove((7.0, 6.0), (0.02, 0.03), (0.8, 0.7)),
+    'qbmove/one limit': Qbmove((7.0, 7.0), (0.02, 0.03), (0.7, np.inf)),
+    'qbmove/no limit': Qbmove((6.0, 8.5), (0.03, 0.02)),
+    'dlr_bavs/mirrored': DlrBavs(a=2.38e-6, b=1.21e-6, k=1.6e5, ke=8.71, max_deflection=0.27),
+    'awas_ii/limited': AwasII(20.0, 0.1, 0.02, max_deflection=0.4, max_travel=0.06, pitch=0.002),
+}
+
+
+def motor_torques(model, lib, q, y1, y2):
+    """Torques of the springs on both motors; for antagonistic models, the printed terms."""
+    if isinstance(model, Qbmove):
+        (a1, a2), (k1, k2) = model.a, model.k
+        return k1 * lib.sinh(a1 * (y1 - q)), k2 * lib.sinh(a2 * (y2 - q))
+    if isinstance(model, DlrBavs):
+        a, b, k, ke = model.a, model.b, model.k, model.ke
+        d1, d2 = y1 - q, y2 - q
+        return (
+            -k * (lib.exp(-ke * d1) * (a - b * lib.exp(2 * ke * d1))),
+            -k * (lib.exp(-ke * d2) * (b - a * lib.exp(2 * ke * d2))),
+        )
+    x, d = model.pitch * y2, y1 - q
+    lever = (model.L / model.r_t) * x / (model.L - x)
+    slope = (model.L / model.r_t) * model.L / (model.L - x) ** 2
+    return (
+        2 * model.Ks * lever**2 * lib.sin(d) * lib.cos(d),
+        2 * model.Ks * lever * slope * model.pitch * lib.sin(d) ** 2,
+    )
+
+
+def torque(model, lib, q, y1, y2):
+    """Elastic torque on the link, positive where it accelerates the link positively."""
+    if isinstance(model, Qbmove):
+        (a1, a2), (k1, k2) = model.a, model.k
+        return -k1 * lib.sinh(a1 * (q - y1)) - k2 * lib.sinh(a2 * (q - y2))
+    if isinstance(model, DlrBavs):
+        return sum(motor_torques(model, lib, q, y1, y2))
+    x, d = model.pitch * y2, q - y1
+    lever = (model.L / model.r_t) * (x / (model.L - x))
+    return -2 * model.Ks * lever**2 * lib.sin(d) * lib.cos(d)
+
+
+def stiffness(model, lib, q, y1, y2):
+    """Stiffness that the link feels."""
+    if isinstance(model, Qbmove):
+        (a1, a2), (k1, k2) = model.a, model.k
+        return a1 * k1 * lib.cosh(a1 * (q - y1)) + a2 * k2 * lib.cosh(a2 * (q - y2))
+    if isinstance(model, DlrBavs):
+        a, b, k, ke = model.a, model.b, model.k, model.ke
+        t1, t2 = motor_torques(model, lib, q, y1, y2)
+        first = -ke * t1 + 2 * ke * k * b * lib.exp(ke * (y1 - q))
+        return first - ke * t2 + 2 * ke * k * a * lib.exp(ke * (y2 - q))
+    x, d = model.pitch * y2, q - y1
+    lever = (model.L / model.r_t) * (x / (model.L - x))
+    return 2 * model.Ks * lever**2 * (2 * lib.cos(d) ** 2 - 1)
+
+
+def energy(model, lib, q, y1, y2):
+    """Elastic energy."""
+    if isinstance(model, Qbmove):
+        (a1, a2), (k1, k2) = model.a, model.k
+        return k1 / a1 * lib.cosh(a1 * (y1 - q)) + k2 / a2 * lib.cosh(a2 * (y2 - q))
+    if isinstance(model, DlrBavs):
+        a, b, k, ke = model.a, model.b, model.k, model.ke
+        d1, d2 = y1 - q, y2 - q
+        first = b * lib.exp(ke * d1) + a * lib.exp(-ke * d1)
+        return k / ke * (first + a * lib.exp(ke * d2) + b * lib.exp(-ke * d2))
+    x = model.pitch * y2
+    return model.Ks * ((model.L / model.r_t) * x / (model.L - x) * lib.sin(y1 - q)) ** 2
+
+
+def reachable_samples(model, rng, count):
+    """Deflections inside the limits, away from the edge, with motor 1 ahead of motor 2."""
+    if isinstance(model, AwasII):
+        travel = 0.9 * model.L if model.max_travel is None else model.max_travel
+        d = model.max_deflection * rng.uniform(-0.98, 0.98, count)
+        return np.stack((d, travel / model.pitch * rng.uniform(0.1, 0.98, count)), axis=-1)
+    k, a, shift, limit = (np.array(pair) for pair in model.springs())
+    limit = np.minimum(limit, 0.9)
+    d = limit * rng.uniform(-0.98, 0.98, (8 * count, 2))
+    tanh = a * np.tanh(a * d + shift)
+    return d[tanh[:, 0] > tanh[:, 1] + 0.1 * a.sum()][:count]

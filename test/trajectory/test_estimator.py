@@ -1,0 +1,503 @@
+"""The estimator of derivatives: what it vouches for, other times, and bad streams."""
+
+import pickle
+from math import factorial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.streams import (
+    SECOND,
+    errors,
+    point_to_point,
+    rest,
+    robot_motion,
+    run,
+    same,
+    sinusoid,
+    stamps,
+    stream,
+)
+
+from hodyn_ros.errors import MotionError
+from hodyn_ros.trajectory.estimator import DerivativeEstimator
+
+# What is vouched for
+
+
+def test_order_falls_with_noise():
+    orders = []
+    for noise in (1e-6, 1e-3, 1e-2, 1e-1):
+        estimates = run(DerivativeEstimator(6), *stream(robot_motion, 200, 4.0, noise))
+        orders.append(np.median([estimate.valid_order for estimate in estimates[-200:]]))
+    assert orders[0] == 4
+    assert orders == sorted(orders, reverse=True)
+    assert orders[-1] < orders[1] < 4
+
+
+def test_order_does_not_chatter():
+    estimates = run(DerivativeEstimator(6), *stream(robot_motion, 500, 6.0, 3e-4))
+    orders = np.array([estimate.valid_order for estimate in estimates])
+    changes = np.flatnonzero(np.diff(orders))
+    rises = changes[np.diff(orders)[changes] > 0]
+    assert np.all(np.diff(rises) > 0.1 * 500 - 5)
+    assert len(changes) <= 24
+
+
+def test_vouched_standard_deviations_are_small_beside_the_motion():
+    estimates = run(
+        DerivativeEstimator(6, vouched_fraction=0.1), *stream(robot_motion, 500, 6.0, 1e-4)
+    )
+    truth = robot_motion(np.linspace(0.0, 6.0, 1000))
+    for order in range(1, 5):
+        _, std = errors(estimates, robot_motion, order)
+        size = np.maximum(np.sqrt(np.mean(truth[:, order] ** 2, axis=0)), 0.01 * 10.0**order)
+        # 0.1, times the hysteresis 1.5, times what a size measured on the way may be off.
+        assert np.all(std <= 0.1 * 1.5 * 2.0 * size), order
+
+
+def test_order_lost_in_a_motion_does_not_come_back_in_a_pause():
+    motion = point_to_point(0.5, 0.7, 1.0)
+    estimates = run(DerivativeEstimator(1), *stream(motion, 200, 9.0, 1e-3))
+    orders = np.array([estimate.valid_order for estimate in estimates])
+    times = 1e-9 * np.array([estimate.time for estimate in estimates])
+    assert orders[times < 1.0].max() == 4
+    assert orders[times > 3.0].max() < 4
+
+
+def test_smallest_motion_decides_at_rest():
+    last = [
+        run(DerivativeEstimator(1, smallest_motion=smallest), *stream(rest(), 200, 2.0, 1e-3))[-1]
+        for smallest in (1e-5, 1e-3, 10.0)
+    ]
+    orders = [estimate.valid_order for estimate in last]
+    assert orders[0] < orders[1] < orders[2] == 4
+
+
+@pytest.mark.parametrize('noise, order', [(1e-6, 4), (3e-2, 2), (0.3, 0)])
+def test_fields_fit_together(noise, order):
+    times, values = stream(robot_motion, 200, 3.0, noise)
+    estimator = DerivativeEstimator(6, delay=0.07)
+    seen = set()
+    for time, value in zip(times, values):
+        estimate = estimator.update(time, value)
+        if estimate is None:
+            continue
+        K = estimate.valid_order + 1
+        seen.add(K)
+        assert estimate.time == time - 70_000_000
+        assert estimate.delay == pytest.approx(0.07, abs=1e-12)
+        assert estimate.motion.shape == estimate.std.shape == (K, 6)
+        assert estimate.factor.shape == (6, K, K) and estimate.noise.shape == (6,)
+        assert np.array_equal(estimate.factor, np.tril(estimate.factor))
+        covariance = estimate.factor @ estimate.factor.transpose(0, 2, 1)
+        diagonal = np.sqrt(covariance[:, range(K), range(K)]).T
+        np.testing.assert_allclose(diagonal, estimate.std, rtol=1e-9)
+    assert 1 <= max(seen) == estimate.valid_order + 1 <= order + 1
+
+
+def test_estimates_are_not_changed_later():
+    times, values = stream(robot_motion, 200, 2.0, 1e-5)
+    estimator = DerivativeEstimator(6)
+    estimates = run(estimator, times[:200], values[:200])
+    kept = pickle.loads(pickle.dumps(estimates))
+    run(estimator, times[200:], values[200:])
+    assert same(estimates, kept)
+
+
+# Other times
+
+
+def test_at_agrees_with_update():
+    times, values = stream(robot_motion, 500, 2.0, 1e-5)
+    estimator = DerivativeEstimator(6)
+    last = run(estimator, times, values)[-1]
+    found = estimator.at(last.time)
+    assert found.valid_order == last.valid_order == 4
+    np.testing.assert_allclose((found.motion - last.motion) / last.std, 0.0, atol=1e-9)
+    np.testing.assert_allclose(found.std, last.std, rtol=0.25)
+    assert found.delay == last.delay
+
+
+def test_at_grows_less_sure_ahead_and_stays_honest():
+    times, values = stream(robot_motion, 200, 6.0, 1e-5)
+    estimator = DerivativeEstimator(6)
+    ahead = []
+    for i, (time, value) in enumerate(zip(times, values)):
+        if estimator.update(time, value) is None:
+            continue
+        sequence = [estimator.at(time + offset * 1_000_000) for offset in (-50, 0, 10, 20)]
+        orders = [estimate.valid_order for estimate in sequence]
+        assert orders == sorted(orders, reverse=True)
+        for earlier, later in zip(sequence, sequence[1:]):
+            assert np.all(later.std >= 0.99 * earlier.std[: later.valid_order + 1])
+        if i % 5 == 0:
+            ahead.append(sequence[2])
+    assert ahead[-1].delay == pytest.approx(-0.01)
+    for order in range(2):
+        error, std = errors(ahead, robot_motion, order)
+        assert len(error) > 100
+        assert 0.85 <= np.mean(np.abs(error) < 2.0 * std)
+
+
+def test_at_gives_nothing_where_nothing_is_known():
+    estimator = DerivativeEstimator(6)
+    assert estimator.at(0) is None
+    times, values = stream(robot_motion, 200, 2.0, 1e-5)
+    assert run(estimator, times, values)
+    assert estimator.at(times[0]) is None
+    assert estimator.at(times[-1] + 3600 * SECOND) is None
+    estimator.reset()
+    assert estimator.at(times[-1]) is None
+
+
+# Streams that are not as they should be
+
+
+def test_late_and_repeated_measurements_are_dropped_and_counted():
+    times, values = stream(robot_motion, 200, 2.0, 1e-5)
+    clean, disturbed = DerivativeEstimator(6), DerivativeEstimator(6)
+    expected = run(clean, times, values)
+    found = []
+    for i, (time, value) in enumerate(zip(times, values)):
+        found.append(disturbed.update(time, value))
+        if i > 10 and i % 7 == 0:
+            assert disturbed.update(time, value + 1.0) is None
+            assert disturbed.update(times[i - 3], values[i - 3]) is None
+    assert same([estimate for estimate in found if estimate is not None], expected)
+    assert disturbed.dropped == 2 * len([i for i in range(11, 400) if i % 7 == 0])
+    assert clean.dropped == disturbed.gaps == 0
+
+
+@pytest.mark.parametrize('offset', [-(10**18), -SECOND, SECOND, 10**18])
+def test_single_absurd_stamp_changes_nothing(offset):
+    times, values = stream(robot_motion, 200, 2.0, 1e-5, first=2 * 10**18)
+    clean, disturbed = DerivativeEstimator(6), DerivativeEstimator(6)
+    expected = run(clean, times, values)
+    found = run(disturbed, times[:200], values[:200])
+    assert disturbed.update(times[200] + offset, values[200] + 7.0) is None
+    found += run(disturbed, times[200:], values[200:])
+    assert same(found, expected)
+    assert (disturbed.dropped, disturbed.gaps) == (1, 0)
+
+
+@pytest.mark.parametrize('offset', [-10 * SECOND, 3 * SECOND, 10**17])
+def test_stream_that_goes_on_elsewhere_starts_anew(offset):
+    times, values = stream(robot_motion, 200, 2.0, 1e-5, first=2 * 10**17)
+    estimator = DerivativeEstimator(6)
+    run(estimator, times, values)
+    later = [time + offset for time in times]
+    found = run(estimator, later, values)
+    assert same(found, run(DerivativeEstimator(6), later, values))
+    assert (estimator.dropped, estimator.gaps) == (0, 1)
+
+
+def test_short_gap_is_bridged_and_seen_in_the_standard_deviation():
+    times, values = stream(robot_motion, 200, 4.0, 1e-5)
+    gap = slice(400, 416)
+    estimator = DerivativeEstimator(6, vouched_fraction=1e6)
+    before = run(estimator, times[: gap.start], values[: gap.start])[-1]
+    estimates = run(estimator, times[gap.stop :], values[gap.stop :])
+    assert estimator.gaps == 0
+    inside = [e for e in estimates if times[gap.start] <= e.time <= times[gap.stop]]
+    assert max(e.std[4, 1] for e in inside) > 1.2 * before.std[4, 1]
+    for order in range(5):
+        error, std = errors(estimates, robot_motion, order)
+        assert 0.85 <= np.mean(np.abs(error) < 2.0 * std)
+
+
+@pytest.mark.parametrize('offset', [0.02, 2.0 * np.pi])
+def test_value_that_jumps_takes_the_vouch_for_derivatives_away(offset):
+    """A joint that wraps around: from the second value on it is no outlier any more."""
+    times = np.arange(0, 12 * SECOND, 2_000_000)
+    motion = sinusoid(0.5)
+    noise = 1e-5 * np.random.default_rng(3).standard_normal(len(times))
+    values = motion(times / SECOND)[:, 0, 0] + noise
+    jump = len(times) // 3
+    values[jump:] += offset
+    estimator = DerivativeEstimator(1)
+    orders, times_found = [], []
+    for time, value in zip(times, values):
+        found = estimator.update(int(time), [value])
+        if found is None:
+            continue
+        orders.append(found.valid_order)
+        times_found.append(time - times[jump])
+        if found.valid_order > 0 and time > times[jump]:
+            true = motion(np.array([found.time / SECOND]))[0, :, 0]
+            error = np.abs(found.motion[:, 0] - true[: len(found.motion)])
+            assert np.all(error[1:] < 8.0 * found.std[1:, 0]), time
+    orders, times_found = np.array(orders), np.array(times_found)
+    assert np.all(orders[(times_found > 0) & (times_found < 0.2 * SECOND)] == 0)
+    assert orders[times_found < 0][-1] >= 3
+    assert orders[-1] >= 3  # and it comes back
+    assert 1 <= estimator.outliers <= 3
+    assert abs(found.motion[0, 0] - offset - true[0]) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ('rate', 'offset'), [(100, 0.005), (100, 0.05), (100, 2.0 * np.pi), (500, 0.05)]
+)
+def test_single_values_that_are_wrong_are_left_out(rate, offset):
+    times, values = stream(robot_motion, rate, 8.0, 1e-5)
+    clean = run(DerivativeEstimator(6), times, values)
+    rng = np.random.default_rng(7)
+    wrong = rng.choice(np.arange(rate, len(times), 3), 2 * rate // 25, replace=False)
+    values[wrong, rng.integers(6, size=len(wrong))] += offset
+    estimator = DerivativeEstimator(6)
+    estimates = run(estimator, times, values)
+    assert estimator.outliers >= len(wrong)
+    assert estimator.dropped == 0
+    assert min(estimate.valid_order for estimate in estimates[rate:]) >= 3
+    for order in range(4):
+        (error, std), (least, _) = (errors(x, robot_motion, order) for x in (estimates, clean))
+        assert np.mean(np.abs(error) < 2.0 * std) >= 0.9
+        assert np.abs(error).max() < 1.5 * np.abs(least).max()
+
+
+def test_one_wrong_component_does_not_hide_another():
+    """A value that jumps, and at the next instant another one that is wrong once."""
+    times, values = stream(robot_motion, 500, 8.0, 1e-5)
+    values[1000:, 0] += 0.1
+    values[1001, 1] += 0.1
+    estimator = DerivativeEstimator(6)
+    estimates = run(estimator, times, values)
+    assert estimator.outliers >= 2
+    truth = robot_motion(np.array([1e-9 * estimates[-1].time]))[0, 0]
+    truth[0] += 0.1
+    np.testing.assert_allclose(estimates[-1].motion[0], truth, atol=1e-4)
+
+
+def test_measurements_that_miss_at_random_do_no_harm():
+    times, values = stream(robot_motion, 500, 5.0, 1e-5, jitter=0.9)
+    keep = np.random.default_rng(5).random(len(times)) < 0.5
+    kept = [time for time, stays in zip(times, keep) if stays]
+    estimates = run(DerivativeEstimator(6), kept, values[keep])
+    for order in range(5):
+        error, std = errors(estimates, robot_motion, order)
+        assert len(error) > 100
+        assert 0.88 <= np.mean(np.abs(error) < 2.0 * std)
+
+
+def test_decimals_of_large_stamps_are_kept():
+    times, values = stream(robot_motion, 1000, 1.0, 1e-5)
+    early = run(DerivativeEstimator(6), times, values)
+    late = run(DerivativeEstimator(6), [time + 2 * 10**18 for time in times], values)
+    assert early
+    moved = [estimate._replace(time=estimate.time + 2 * 10**18) for estimate in early]
+    assert same(moved, late)
+
+
+@pytest.mark.parametrize(
+    'arguments, part',
+    [
+        ((10**9, [0.0, np.nan]), 'finite'),
+        ((10**9, [np.inf, 0.0]), 'finite'),
+        ((10**9, [1e101, 0.0]), 'finite'),
+        ((10**9, [0.0]), r'shape \(1,\), expected \(2,\)'),
+        ((10**9, ['a', 'b']), 'numbers'),
+        ((10**9, [0.0, 0.0], [np.inf, 0.0]), 'rates'),
+        ((10**9, [0.0, 0.0], [0.0]), 'rates'),
+        ((1e9, [0.0, 0.0]), 'integer'),
+        ((10**9, np.ma.masked_equal([0.0, 1.0], 1.0)), 'masked'),
+    ],
+)
+def test_bad_measurements_are_refused_and_change_nothing(arguments, part):
+    motion = point_to_point()
+    times, values = stream(motion, 200, 2.0, 1e-5)
+    values = np.repeat(values, 2, axis=1)
+    clean, disturbed = DerivativeEstimator(2), DerivativeEstimator(2)
+    expected = run(clean, times, values)
+    found = run(disturbed, times[:150], values[:150])
+    with pytest.raises(MotionError, match=part):
+        disturbed.update(*arguments)
+    found += run(disturbed, times[150:], values[150:])
+    assert same(found, expected)
+    assert disturbed.dropped == 0
+
+
+@pytest.mark.parametrize(
+    'parameters',
+    [
+        {'n': 0},
+        {'n': 1.5},
+        {'n': 2, 'highest_derivative': 0},
+        {'n': 2, 'highest_derivative': True},
+        {'n': 2, 'delay': -0.1},
+        {'n': 2, 'delay': np.nan},
+        {'n': 2, 'max_gap': 0.0},
+        {'n': 2, 'noise': 0.0},
+        {'n': 2, 'noise': [1.0, 1.0, 1.0]},
+        {'n': 2, 'bandwidth': -1.0},
+        {'n': 2, 'rate_noise': 1.0},
+        {'n': 2, 'vouched_fraction': 0.0},
+        {'n': 2, 'smallest_motion': np.inf},
+    ],
+)
+def test_bad_parameters_are_refused(parameters):
+    with pytest.raises(MotionError, match='expected|without noise'):
+        DerivativeEstimator(**parameters)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_no_stream_makes_it_return_nan(data):
+    estimator = DerivativeEstimator(2, highest_derivative=data.draw(st.sampled_from([1, 4])))
+    size = data.draw(st.sampled_from([1e-99, 1e-12, 1.0, 1e9, 1e99]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    steps = st.sampled_from([1, 1000, 10**6, 5 * 10**6, 10**8, -(10**6), 10**10, -(10**12)])
+    time = 10**18
+    for _ in range(data.draw(st.integers(1, 8))):
+        step = data.draw(steps)
+        hold = data.draw(st.booleans())
+        for _ in range(40):
+            time += step
+            values = size * (np.ones(2) if hold else rng.standard_normal(2))
+            for estimate in (estimator.update(time, values), estimator.at(time + 10**7)):
+                if estimate is not None:
+                    for part in (estimate.motion, estimate.std, estimate.factor, estimate.noise):
+                        assert np.isfinite(part).all()
+                    assert (estimate.std > 0.0).all()
+
+
+# Measured rates
+
+
+def test_measured_rates_help_where_their_noise_is_given():
+    rng = np.random.default_rng(0)
+    times, t = stamps(200, 5.0, rng)
+    truth = robot_motion(t)
+    values = truth[:, 0] + 1e-3 * rng.standard_normal((len(t), 6))
+    rates = truth[:, 1] + 1e-3 * rng.standard_normal((len(t), 6))
+    spread = []
+    for given_rates in (rates, np.full_like(rates, np.nan)):
+        estimator = DerivativeEstimator(6, noise=1e-3, rate_noise=1e-3)
+        estimates = [estimator.update(*row) for row in zip(times, values, given_rates)]
+        estimates = [estimate for estimate in estimates if estimate is not None]
+        error, std = errors(estimates, robot_motion, 1)
+        assert 0.85 <= np.mean(np.abs(error) < 2.0 * std)
+        spread.append(np.sqrt(np.mean(error**2)))
+    assert spread[0] < 0.3 * spread[1]
+    without = run(DerivativeEstimator(6, noise=1e-3), times, values)
+    assert same(estimates, without)
+
+
+def test_rates_without_known_noise_are_not_used():
+    times, values = stream(robot_motion, 200, 1.0, 1e-5)
+    estimator = DerivativeEstimator(6)
+    found = [estimator.update(time, value, np.ones(6)) for time, value in zip(times, values)]
+    found = [estimate for estimate in found if estimate is not None]
+    assert same(found, run(DerivativeEstimator(6), times, values))
+
+
+def test_components_may_differ_in_the_noise_of_their_rates():
+    rng = np.random.default_rng(1)
+    times, t = stamps(200, 3.0, rng)
+    truth = robot_motion(t)
+    values = truth[:, 0] + 1e-3 * rng.standard_normal((len(t), 6))
+    noise = np.array([1e-3, 1e-2, 1e-3, 1e-2, 1e-2, 1e-2])
+    rates = truth[:, 1] + noise * rng.standard_normal((len(t), 6))
+    estimator = DerivativeEstimator(6, noise=1e-3, rate_noise=noise)
+    last = [estimator.update(*row) for row in zip(times, values, rates)][-1]
+    for i in range(6):
+        alone = DerivativeEstimator(1, noise=1e-3, rate_noise=noise[i])
+        rows = zip(times, values[:, i : i + 1], rates[:, i : i + 1])
+        expected = [alone.update(*row) for row in rows][-1]
+        K = min(last.valid_order, expected.valid_order) + 1
+        np.testing.assert_allclose(last.motion[:K, i], expected.motion[:K, 0], rtol=1e-6)
+        np.testing.assert_allclose(last.std[:K, i], expected.std[:K, 0], rtol=1e-6)
+
+
+# Invariances and long runs
+
+
+def test_unit_of_the_values_does_not_matter():
+    times, values = stream(robot_motion, 200, 2.0, 1e-4)
+    plain = run(DerivativeEstimator(6), times, values)
+    # A power of two scales without rounding.
+    scaled = run(DerivativeEstimator(6, smallest_motion=0.01 * 1024.0), times, 1024.0 * values)
+    assert len(plain) == len(scaled)
+    for one, other in zip(plain, scaled):
+        assert one.valid_order == other.valid_order
+        np.testing.assert_allclose(other.motion, 1024.0 * one.motion, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(other.std, 1024.0 * one.std, rtol=1e-9)
+
+
+def test_wrench_is_estimated_with_two_derivatives():
+    times, values = stream(lambda t: 40.0 * robot_motion(t), 500, 3.0, 0.02)
+    estimator = DerivativeEstimator(6, highest_derivative=2, smallest_motion=1.0)
+    last = run(estimator, times, values)[-1]
+    assert last.valid_order == 2
+    truth = 40.0 * robot_motion(np.array([1e-9 * last.time]))[0, :3]
+    assert np.all(np.abs(last.motion - truth) <= 4.0 * last.std)
+
+
+@pytest.mark.parametrize('rate', [100, 500, 1000])
+@pytest.mark.parametrize('noise', [0.02, 0.2])
+def test_strong_wrench_has_derivatives_as_soon_as_it_has_values(rate, noise):
+    """What no model can explain before the noise is known is no surprise."""
+    phase = np.arange(6.0)
+    times = np.arange(0, 2 * SECOND, SECOND // rate)
+    values = 20.0 * np.sin(3.0 * times[:, None] / SECOND + phase)
+    values += noise * np.random.default_rng(2).standard_normal(values.shape)
+    estimator = DerivativeEstimator(6, highest_derivative=1, smallest_motion=1.0)
+    estimates = run(estimator, times, values)
+    orders = [estimate.valid_order for estimate in estimates]
+    assert orders == [1] * len(orders)
+    assert estimates[0].time < 0.6 * SECOND
+
+
+def test_fixed_bandwidth_cuts_off_what_is_faster():
+    estimates = {}
+    for frequency in (0.5, 8.0):
+        motion = sinusoid(frequency, 0.1)
+        times, values = stream(motion, 500, 3.0, 1e-3)
+        estimator = DerivativeEstimator(1, bandwidth=2.0, vouched_fraction=1e6)
+        estimates[frequency] = run(estimator, times, values)[-1000:]
+    passed = np.ptp([estimate.motion[0, 0] for estimate in estimates[0.5]])
+    stopped = np.ptp([estimate.motion[0, 0] for estimate in estimates[8.0]])
+    assert passed > 0.195
+    assert stopped < 0.05
+
+
+def test_memory_does_not_grow():
+    times, values = stream(robot_motion, 1000, 4.0, 1e-5)
+    estimator = DerivativeEstimator(6)
+    run(estimator, times[:1000], values[:1000])
+    size = len(pickle.dumps(estimator))
+    run(estimator, times[1000:], values[1000:])
+    assert len(pickle.dumps(estimator)) == pytest.approx(size, abs=64)
+
+
+@pytest.mark.slow
+def test_half_an_hour_leaves_it_as_good_as_new():
+    motion = sinusoid(0.5)
+    times, values = stream(motion, 200, 1800.0, 1e-5)
+    old = run(DerivativeEstimator(1), times, values)[-2000:]
+    new = run(DerivativeEstimator(1), times[-4000:], values[-4000:])[-2000:]
+    for one, other in zip(old, new):
+        np.testing.assert_allclose(one.std, other.std, rtol=0.02)
+        np.testing.assert_allclose((one.motion - other.motion) / other.std, 0.0, atol=0.05)
+
+
+def test_taylor_polynomials_are_reproduced():
+    """A motion of degree 4, which no model of the bank bends."""
+    coefficients = np.array([0.3, -0.5, 0.8, 1.5, -4.0])
+
+    def motion(t):
+        powers = np.stack(
+            [
+                sum(coefficients[j] * t ** (j - k) / factorial(j - k) for j in range(k, 5))
+                + 0.0 * t
+                for k in range(5)
+            ],
+            axis=1,
+        )
+        return powers[..., None]
+
+    times, values = stream(motion, 200, 2.0, 0.0)
+    estimates = run(DerivativeEstimator(1, vouched_fraction=1e6), times, values)
+    for order in range(5):
+        error, _ = errors(estimates[-100:], motion, order)
+        assert np.abs(error).max() <= 1e-4 * np.abs(coefficients).max(), order

@@ -1,0 +1,515 @@
+"""Motions from where the robot is: start states, joints that are left out, and remarks."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from hodyn_ros.errors import JointNameError, TrajectoryError
+from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
+from hodyn_ros.trajectory.planning import (
+    HOLD_DURATION,
+    StartState,
+    Waypoints,
+    deviation_from_jtc,
+    plan_motion,
+)
+from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+
+NAMES = ('shoulder', 'elbow', 'wrist')
+NAN = np.nan
+UNKNOWN = np.full((4, 3), NAN)
+BOTH = pytest.mark.parametrize('interpolation', ['spline', 'jtc'])
+
+
+def path(times=(1.0, 2.0, 3.5), rows=0, seed=0, names=NAMES):
+    """Waypoints with some rows of derivatives, at rest at the end."""
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(-1.0, 1.0, (3, len(times), len(names)))
+    values[1:, -1] = 0.0
+    return Waypoints(names, times, *values[: rows + 1])
+
+
+def state(time, in_progress=False, derivatives=UNKNOWN, seed=1):
+    rng = np.random.default_rng(seed)
+    motion = np.concatenate([rng.uniform(-1.0, 1.0, (1, 3)), derivatives])
+    return StartState(time, motion, in_progress)
+
+
+def moving_state(time, seed=2):
+    """State of a motion in progress."""
+    return state(time, True, np.random.default_rng(seed).uniform(-1.0, 1.0, (4, 3)), seed)
+
+
+def has_remark(plan, *parts):
+    return any(all(part in remark for part in parts) for remark in (*plan.remarks, *plan.warnings))
+
+
+def assert_same_motion(actual, expected):
+    np.testing.assert_array_equal(actual.times, expected.times)
+    t = np.linspace(expected.start_time, expected.end_time, 200)
+    scale = np.abs(expected(t)).max(axis=(0, 2), keepdims=True) + 1e-12
+    assert np.abs((actual(t) - expected(t)) / scale).max() < 1e-11
+
+
+# Without a start state
+
+
+@BOTH
+@pytest.mark.parametrize('rows', [0, 1, 2])
+def test_without_a_start_state_the_motion_begins_at_the_first_waypoint(interpolation, rows):
+    points = path(rows=rows)
+    fit = {'spline': fit_spline, 'jtc': jtc_motion}[interpolation]
+    expected = fit(points.times, points.positions, points.velocities, points.accelerations)
+    plan = plan_motion(points, NAMES, interpolation=interpolation)
+    assert_same_motion(plan.motion, expected)
+    assert type(plan.motion) is type(expected)
+    assert plan.interpolation == interpolation
+    assert has_remark(plan, 'begins at the first waypoint, at 1 s')
+    assert plan.continuous_derivative == {'spline': 4, 'jtc': rows}[interpolation]
+
+
+def test_joints_are_matched_by_name():
+    points = path()
+    order = ['wrist', 'shoulder', 'elbow']
+    motion = plan_motion(points, order).motion
+    np.testing.assert_array_equal(motion(points.times, 0)[:, 0], points.positions[:, [2, 0, 1]])
+
+
+@BOTH
+def test_single_waypoint_needs_a_start_state(interpolation):
+    with pytest.raises(TrajectoryError) as error:
+        plan_motion(path([1.0]), NAMES, interpolation=interpolation)
+    for way_out in ('joint_states', 'start_state', 'first waypoint'):
+        assert way_out in str(error.value)
+
+
+# From a robot that stands or is measured
+
+
+@BOTH
+@pytest.mark.parametrize('count', [1, 3])
+def test_motion_begins_at_the_robot_if_the_first_waypoint_lies_later(interpolation, count):
+    points = path([1.0, 2.0, 3.5][:count])
+    start = state(0.25)
+    plan = plan_motion(points, NAMES, start=start, interpolation=interpolation)
+    np.testing.assert_array_equal(plan.motion.times, [0.25, *points.times])
+    np.testing.assert_array_equal(plan.motion(0.25, 0)[0], start.motion[0])
+    np.testing.assert_array_equal(plan.motion(points.times, 0)[:, 0], points.positions)
+    assert has_remark(plan, 'begins at the given start state, at 0.25 s')
+
+
+def test_robot_whose_velocity_is_not_known_starts_at_rest():
+    plan = plan_motion(path(), NAMES, start=state(0.0))
+    np.testing.assert_array_equal(plan.motion(0.0)[1:], 0.0)
+    assert has_remark(plan, 'at 0 s, at rest')
+
+
+def test_measured_standstill_with_rounding_is_rest():
+    derivatives = UNKNOWN.copy()
+    derivatives[0] = 1e-8, 0.0, -1e-9
+    plan = plan_motion(path(), NAMES, start=state(0.0, derivatives=derivatives))
+    np.testing.assert_array_equal(plan.motion(0.0)[1:], 0.0)
+
+
+def test_measured_velocity_is_met_and_higher_derivatives_are_free():
+    derivatives = UNKNOWN.copy()
+    derivatives[0] = 0.1, -0.2, 0.3
+    start = state(0.0, derivatives=derivatives)
+    points = path()
+    plan = plan_motion(points, NAMES, start=start)
+    positions = np.concatenate([start.motion[:1], points.positions])
+    expected = fit_spline([0.0, *points.times], positions, start=derivatives)
+    assert_same_motion(plan.motion, expected)
+    np.testing.assert_array_equal(plan.motion(0.0)[1], derivatives[0])
+    assert np.all(np.abs(plan.motion(0.0)[2:]) > 1e-3)
+    assert has_remark(plan, 'at 0 s, moving')
+    assert plan.continuous_derivative == 4
+
+
+@pytest.mark.parametrize(('rows', 'degree'), [(0, 1), (1, 3), (2, 5)])
+def test_controller_fills_a_start_state_with_what_the_first_waypoint_has(rows, degree):
+    plan = plan_motion(path(rows=rows), NAMES, start=state(0.0), interpolation='jtc')
+    np.testing.assert_array_equal(plan.motion.degrees, degree)
+    if rows:
+        np.testing.assert_array_equal(plan.motion(0.0)[1 : rows + 1], 0.0)
+    # A standing robot that is made to move by a polynomial of low degree.
+    assert plan.continuous_derivative == rows
+    quantity = ('velocity', 'acceleration', 'jerk')[rows]
+    assert has_remark(plan, f'Where the motion begins, the {quantity} jumps')
+
+
+def test_controller_takes_an_unknown_acceleration_of_a_moving_robot_as_zero():
+    derivatives = UNKNOWN.copy()
+    derivatives[0] = 0.1, -0.2, 0.3
+    start, points = state(0.0, derivatives=derivatives), path(rows=2)
+    plan = plan_motion(points, NAMES, start=start, interpolation='jtc')
+    np.testing.assert_array_equal(plan.motion.degrees, 5)
+    np.testing.assert_array_equal(plan.motion(0.0)[1:3], [derivatives[0], np.zeros(3)])
+    # The spline leaves it free, and is compared with the controller that does not.
+    spline = plan_motion(points, NAMES, start=start)
+    assert np.all(np.abs(spline.motion(0.0)[2]) > 1e-3)
+    t = np.linspace(0.0, 3.5, 20_001)
+    expected = np.abs(spline.motion(t, 0) - plan.motion(t, 0)).max(axis=(0, 1))
+    np.testing.assert_allclose(spline.deviation_from_jtc, expected, rtol=1e-6)
+
+
+def test_unknown_velocity_is_zero_even_if_the_acceleration_is_known():
+    derivatives = UNKNOWN.copy()
+    derivatives[1] = 0.5
+    plan = plan_motion(path(), NAMES, start=state(0.0, derivatives=derivatives))
+    np.testing.assert_array_equal(plan.motion(0.0)[1:3], [np.zeros(3), derivatives[1]])
+
+
+@pytest.mark.parametrize('rows', [0, 1, 2])
+def test_continuity_of_a_single_segment_counts_where_it_begins(rows):
+    plan = plan_motion(path([1.0], rows), NAMES, start=state(0.0), interpolation='jtc')
+    assert plan.motion.continuous_derivative == 4
+    assert plan.continuous_derivative == rows
+
+
+@BOTH
+@pytest.mark.parametrize('time', [1.0, 1.5, 3.5, 9.0])
+def test_waypoints_are_taken_as_they_are_if_the_first_one_does_not_lie_later(interpolation, time):
+    points = path()
+    plan = plan_motion(points, NAMES, start=state(time), interpolation=interpolation)
+    expected = plan_motion(points, NAMES, interpolation=interpolation)
+    assert_same_motion(plan.motion, expected.motion)
+    # Beyond the end there is no motion to be away from.
+    assert has_remark(plan, f'At {time:g} s the robot is away from the motion') == (time < 9.0)
+
+
+def test_robot_that_is_where_the_motion_has_it_needs_no_remark():
+    points = path()
+    motion = np.concatenate([points.positions[:1] + 5e-4, UNKNOWN])
+    plan = plan_motion(points, NAMES, start=StartState(1.0, motion, False))
+    assert not has_remark(plan, 'away from the motion')
+
+
+# One waypoint that is not ahead
+
+
+@BOTH
+def test_only_waypoint_at_the_time_of_a_robot_that_stands_there_is_held(interpolation):
+    start = state(1.0)
+    points = Waypoints(NAMES, [1.0], start.motion[:1] + [1e-4, 0.0, -1e-4])
+    plan = plan_motion(points, NAMES, start=start, interpolation=interpolation)
+    assert (plan.motion.start_time, plan.motion.duration) == (1.0, HOLD_DURATION)
+    motion = plan.motion(np.linspace(1.0, 1.0 + HOLD_DURATION, 9))
+    np.testing.assert_allclose(motion[:, 0] - points.positions, 0.0, atol=1e-15)
+    np.testing.assert_allclose(motion[:, 1:], 0.0, atol=1e-12)
+    assert has_remark(plan, 'it is held there, for 1 s')
+
+
+@pytest.mark.parametrize(
+    ('time', 'offset', 'velocity', 'message'),
+    [
+        (1.0, 0.1, 0.0, r'1 s, but not there \(elbow 0.1 away\): the robot would jump'),
+        (1.0, 0.0, 0.1, 'time of the start state, which moves: the robot would jump'),
+        (0.5, 0.0, 0.0, 'lies at 0.5 s, before the start state at 1 s'),
+    ],
+)
+def test_only_waypoint_that_asks_for_a_jump_is_refused(time, offset, velocity, message):
+    derivatives = UNKNOWN.copy()
+    derivatives[0] = velocity
+    start = state(1.0, derivatives=derivatives)
+    points = Waypoints(NAMES, [time], start.motion[:1] + [0.0, offset, 0.0])
+    with pytest.raises(TrajectoryError, match=message):
+        plan_motion(points, NAMES, start=start)
+
+
+# From a motion in progress
+
+
+@pytest.mark.parametrize('rows', [0, 1, 2])
+@pytest.mark.parametrize('time', [0.2, 1.0, 1.4])
+def test_motion_in_progress_is_continued_with_all_its_derivatives(time, rows):
+    start, points = moving_state(time), path(rows=rows)
+    plan = plan_motion(points, NAMES, start=start)
+    np.testing.assert_array_equal(plan.motion(time), start.motion)
+    later = points.times > time
+    np.testing.assert_array_equal(plan.motion.times, [time, *points.times[later]])
+    given = (points.positions, points.velocities, points.accelerations)[: rows + 1]
+    states = plan.motion(points.times[later])
+    for k, row in enumerate(given):
+        np.testing.assert_array_equal(states[:, k], row[later])
+    assert plan.continuous_derivative == 4
+    assert has_remark(plan, f'The motion in progress is continued from {time:g} s on')
+
+
+@pytest.mark.parametrize(('rows', 'degree'), [(0, 1), (1, 3), (2, 5)])
+def test_controller_continues_up_to_what_the_next_waypoint_has(rows, degree):
+    start = moving_state(1.2)
+    plan = plan_motion(path(rows=rows), NAMES, start=start, interpolation='jtc')
+    np.testing.assert_array_equal(plan.motion.degrees, degree)
+    initial = plan.motion(1.2)
+    np.testing.assert_array_equal(initial[: rows + 1], start.motion[: rows + 1])
+    assert plan.continuous_derivative == rows
+    jump = np.abs(initial - start.motion)[rows + 1]
+    quantity = ('velocity', 'acceleration', 'jerk')[rows]
+    assert has_remark(plan, f'begins, the {quantity} jumps', f'shoulder {jump[0]:.3g}')
+
+
+def test_controller_needs_no_jerk_and_snap_of_a_motion_in_progress():
+    start = moving_state(1.2)
+    start.motion[3:] = NAN
+    plan = plan_motion(path(rows=2), NAMES, start=start, interpolation='jtc')
+    np.testing.assert_array_equal(plan.motion(1.2)[:3], start.motion[:3])
+    # What is not known of the start is not held against the motion: it jumps at waypoints.
+    assert plan.continuous_derivative == 2
+    with pytest.raises(TrajectoryError, match='has no jerk, snap, which a motion in progress'):
+        plan_motion(path(rows=2), NAMES, start=start)
+
+
+def test_motion_continued_along_itself_does_not_change():
+    points = path(times=np.arange(1.0, 8.0))
+    first = plan_motion(points, NAMES).motion
+    start = StartState(2.6, first(2.6), True)
+    again = plan_motion(points, NAMES, start=start).motion
+    t = np.linspace(2.6, 7.0, 200)
+    scale = np.abs(first(t)).max(axis=(0, 2), keepdims=True)
+    assert np.abs((again(t) - first(t)) / scale).max() < 1e-9
+
+
+def test_passed_waypoints_are_counted():
+    plan = plan_motion(path(), NAMES, start=moving_state(2.2))
+    assert has_remark(plan, 'The first 2 waypoints have passed at 2.2 s and are left out.')
+    plan = plan_motion(path(), NAMES, start=moving_state(1.5))
+    assert has_remark(plan, 'The first waypoint has passed at 1.5 s and is left out.')
+    plan = plan_motion(path(), NAMES, start=moving_state(0.5))
+    assert not has_remark(plan, 'passed')
+
+
+@pytest.mark.parametrize(('offset', 'is_remarked'), [(9e-4, False), (2e-3, True)])
+@pytest.mark.parametrize('delay', [0.0, 1e-10])
+def test_waypoint_at_the_start_that_the_motion_in_progress_misses_is_remarked(
+    offset, is_remarked, delay
+):
+    points = path()
+    start = moving_state(1.0 - delay)
+    start.motion[0] = points.positions[0] + [0.0, offset, 0.0]
+    plan = plan_motion(points, NAMES, start=start)
+    assert len(plan.motion.times) == 3
+    assert has_remark(plan, 'away from the motion in progress by elbow 0.002') == is_remarked
+
+
+@BOTH
+def test_waypoints_that_have_all_passed_are_refused(interpolation):
+    for time in (3.5, 4.0):
+        with pytest.raises(TrajectoryError, match='All waypoints have passed: the last one lies'):
+            plan_motion(path(), NAMES, start=moving_state(time), interpolation=interpolation)
+
+
+# Joints that are left out
+
+
+@BOTH
+@pytest.mark.parametrize('rows', [0, 1, 2])
+def test_joints_that_are_left_out_hold_their_position(interpolation, rows):
+    points = path(rows=rows, names=('wrist',))
+    start = state(0.0)
+    plan = plan_motion(
+        points, NAMES, start=start, interpolation=interpolation, allow_partial_joints=True
+    )
+    motion = plan.motion(np.linspace(0.0, 3.5, 50))
+    np.testing.assert_allclose(motion[:, 0, :2] - start.motion[0, :2], 0.0, atol=1e-15)
+    np.testing.assert_allclose(motion[:, 1:, :2], 0.0, atol=1e-12)
+    np.testing.assert_array_equal(plan.motion(points.times, 0)[:, 0, 2], points.positions[:, 0])
+    assert has_remark(plan, 'held where they are at the start: shoulder, elbow.')
+    degrees = {0: 1, 1: 3, 2: 5}
+    if interpolation == 'jtc':
+        np.testing.assert_array_equal(plan.motion.degrees, degrees[rows])
+
+
+def test_waypoint_without_velocities_gets_none_for_held_joints():
+    velocities = [[NAN], [0.5], [NAN]]
+    points = Waypoints(('elbow',), [1.0, 2.0, 3.0], [[0.0], [1.0], [2.0]], velocities)
+    plan = plan_motion(points, NAMES, start=state(0.0), allow_partial_joints=True)
+    np.testing.assert_array_equal(plan.motion.given[1:, 1], [False, True, False])
+
+
+def test_held_joint_that_moves_at_the_start_comes_back():
+    start = moving_state(0.0)
+    start.motion[1:, 0] = 0.0
+    points = path(names=('wrist',))
+    plan = plan_motion(points, NAMES, start=start, allow_partial_joints=True)
+    assert has_remark(plan, 'Of these, elbow move at the start and come back')
+    np.testing.assert_array_equal(plan.motion(points.times, 0)[:, 0, 1], start.motion[0, 1])
+
+
+def test_joints_left_out_need_the_parameter():
+    points = path(names=('wrist',))
+    with pytest.raises(JointNameError, match='missing: shoulder, elbow.*allow_partial_joints'):
+        plan_motion(points, NAMES, start=state(0.0))
+
+
+def test_joints_left_out_need_a_start_state():
+    with pytest.raises(TrajectoryError, match='leave out shoulder, elbow.*start_state'):
+        plan_motion(path(names=('wrist',)), NAMES, allow_partial_joints=True)
+
+
+@pytest.mark.parametrize('allow', [False, True])
+@pytest.mark.parametrize('start', [None, state(0.0)])
+@pytest.mark.parametrize(
+    ('names', 'problem'),
+    [
+        (('wrist', 'gripper'), 'unknown: gripper'),
+        (('wrist', 'wrist'), 'repeated: wrist'),
+        ((*NAMES, 'gripper'), 'unknown: gripper'),
+    ],
+)
+def test_unknown_and_repeated_names_are_always_refused(names, problem, start, allow):
+    with pytest.raises(JointNameError, match=problem):
+        plan_motion(path(names=names), NAMES, start=start, allow_partial_joints=allow)
+
+
+# What is said about a motion
+
+
+def test_remarks_count_what_was_given_and_supplied():
+    velocities = np.zeros((4, 3))
+    velocities[1] = NAN
+    points = Waypoints(NAMES, range(4), path([0, 1, 2, 3]).positions, velocities)
+    plan = plan_motion(points, NAMES)
+    assert has_remark(plan, '4 waypoints with positions, 3 with velocities, 0 with accel')
+    assert has_remark(plan, 'of 4 knots, velocity at 1, acceleration at 4, jerk at 4, snap at 4')
+
+
+def test_remarks_on_the_controller_are_kept():
+    points = path(rows=1)
+    velocities = points.velocities.copy()
+    velocities[-1, 1] = 0.5
+    moving = Waypoints(NAMES, points.times, points.positions, velocities)
+    for interpolation in ('spline', 'jtc'):
+        plan = plan_motion(moving, NAMES, interpolation=interpolation)
+        assert has_remark(plan, 'last waypoint has the velocity of elbow (0.5)')
+
+
+def test_large_deviation_is_remarked_with_its_joints():
+    positions = [[0.0, 0.0, 0.3], [0.2, 0.5, 0.3], [1.0, 1.0, 0.3], [0.4, 1.5, 0.3], [0, 2, 0.3]]
+    points = Waypoints(NAMES, [0.0, 1.0, 1.1, 2.1, 3.1], positions)
+    plan = plan_motion(points, NAMES)
+    deviation = deviation_from_jtc(plan.motion, points)
+    np.testing.assert_array_equal(plan.deviation_from_jtc, deviation)
+    assert has_remark(plan, 'by a large part of its range', f'shoulder {deviation[0]:.3g}')
+    assert not has_remark(plan, 'large part', 'wrist')
+    even = Waypoints(NAMES, range(5), positions)
+    assert not has_remark(plan_motion(even, NAMES), 'large part')
+
+
+def test_deviation_counts_from_the_start_state_on():
+    start, points = state(0.0), path()
+    plan = plan_motion(points, NAMES, start=start)
+    positions = np.concatenate([start.motion[:1], points.positions])
+    whole = Waypoints(NAMES, [0.0, *points.times], positions)
+    t = np.linspace(0.0, 3.5, 20_001)
+    jtc = jtc_motion(whole.times, whole.positions)
+    expected = np.abs(plan.motion(t, 0) - jtc(t, 0)).max(axis=(0, 1))
+    np.testing.assert_allclose(plan.deviation_from_jtc, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('rows', 'quantity', 'next_one'),
+    [
+        (0, 'position', 'velocity'),
+        (1, 'velocity', 'acceleration'),
+        (2, 'acceleration', 'jerk'),
+    ],
+)
+def test_continuity_of_the_controller_is_remarked(rows, quantity, next_one):
+    plan = plan_motion(path(rows=rows), NAMES, interpolation='jtc')
+    assert has_remark(plan, f'continuous up to the {quantity}; the {next_one} and all that')
+    np.testing.assert_array_equal(plan.deviation_from_jtc, 0.0)
+
+
+@BOTH
+def test_extremes_are_those_of_the_motion(interpolation):
+    plan = plan_motion(path(rows=1), NAMES, interpolation=interpolation)
+    positions = plan.motion(np.linspace(1.0, 3.5, 50_001), 0)[:, 0]
+    np.testing.assert_allclose(plan.extremes.highest, positions.max(axis=0), atol=1e-7)
+    np.testing.assert_allclose(plan.extremes.lowest, positions.min(axis=0), atol=1e-7)
+
+
+@BOTH
+def test_plan_travels_between_processes(interpolation):
+    plan = plan_motion(path(rows=1), NAMES, start=state(0.0), interpolation=interpolation)
+    other = pickle.loads(pickle.dumps(plan))
+    assert type(other.motion) is {'spline': MotionSpline, 'jtc': JtcMotion}[interpolation]
+    assert other.remarks == plan.remarks
+    np.testing.assert_array_equal(other.motion(1.3), plan.motion(1.3))
+    np.testing.assert_array_equal(other.extremes, plan.extremes)
+    assert not other.deviation_from_jtc.flags.writeable
+
+
+def test_arguments_are_not_touched():
+    start, points = state(0.0), path()
+    before = pickle.dumps((start, points))
+    plan_motion(points, NAMES, start=start)
+    assert pickle.dumps((start, points)) == before
+
+
+# Refusals
+
+
+def test_unknown_interpolation_is_refused_with_those_that_exist():
+    with pytest.raises(TrajectoryError, match="'cubic', expected one of spline, jtc"):
+        plan_motion(path(), NAMES, interpolation='cubic')
+
+
+def test_accelerations_without_velocities_have_a_spline_only():
+    accelerations = np.zeros((3, 3))
+    points = Waypoints(NAMES, [0, 1, 2], path().positions, None, accelerations)
+    plan = plan_motion(points, NAMES)
+    assert np.isnan(plan.deviation_from_jtc).all()
+    assert has_remark(plan, 'Waypoints 0 and 1 have accelerations')
+    with pytest.raises(TrajectoryError, match='Waypoints 0 and 1.*use the spline'):
+        plan_motion(points, NAMES, interpolation='jtc')
+
+
+@pytest.mark.parametrize(
+    ('start', 'message'),
+    [
+        (StartState(NAN, np.zeros((5, 3)), False), 'time of the start state is nan'),
+        (StartState(0.0, np.zeros((5, 2)), False), r'start state has shape \(5, 2\)'),
+        (StartState(0.0, np.zeros((3, 3)), False), r'start state has shape \(3, 3\)'),
+        (StartState(0.0, np.full((5, 3), NAN), False), 'has no position, which it needs'),
+        (StartState(0.0, np.full((5, 3), np.inf), False), r'\[0, 0\] is inf \(joint shoulder\)'),
+        (state(0.0, True), 'has no velocity, acceleration, jerk, snap, which a motion in prog'),
+    ],
+)
+def test_unusable_start_states_are_refused_with_the_reason(start, message):
+    with pytest.raises(TrajectoryError, match=message):
+        plan_motion(path(), NAMES, start=start)
+
+
+def test_motion_in_progress_is_not_forced_to_a_waypoint_that_is_about_to_pass():
+    waypoints = Waypoints(NAMES, [0.0, 1.0, 2.0, 3.0], np.outer([0.0, 1.0, 0.5, 3.0], np.ones(3)))
+    state = np.zeros((5, 3))
+    state[0], state[1] = 0.5, 0.4  # far from where the waypoints lead
+    plan = plan_motion(waypoints, NAMES, start=StartState(0.95, state, True))
+    assert list(plan.motion.times) == [0.95, 2.0, 3.0]
+    assert any('next waypoint is left out' in remark for remark in (*plan.remarks, *plan.warnings))
+    assert plan.extremes.highest.max() < 4.0
+    kept = plan_motion(waypoints, NAMES, start=StartState(0.8, state, True))
+    assert list(kept.motion.times) == [0.8, 1.0, 2.0, 3.0]
+    jtc = plan_motion(
+        waypoints, NAMES, start=StartState(0.95, state, True), interpolation='jtc'
+    )
+    assert list(jtc.motion.times) == [0.95, 1.0, 2.0, 3.0]
+    last = plan_motion(waypoints, NAMES, start=StartState(2.9, 2.0 + state, True))
+    assert list(last.motion.times) == [2.9, 3.0]
+
+
+def test_motion_in_progress_is_not_continued_where_no_time_is_left():
+    waypoints = Waypoints(NAMES, [0.0, 1.0], np.outer([0.0, 1.0], np.ones(3)))
+    state = np.zeros((5, 3))
+    with pytest.raises(TrajectoryError, match='only 5 ms'):
+        plan_motion(waypoints, NAMES, start=StartState(0.995, state, True))
+
+
+def test_motion_in_progress_is_not_led_far_away():
+    waypoints = Waypoints(NAMES, [0.0, 0.005, 0.04, 2.0], np.outer([0, 1, -1, 1], np.ones(3)))
+    with pytest.raises(TrajectoryError, match='would leave them by shoulder .* rad'):
+        plan_motion(waypoints, NAMES, start=StartState(0.0, np.zeros((5, 3)), True))
+    # Nobody is forced into it: a motion that starts with it is told.
+    assert plan_motion(waypoints, NAMES).warnings

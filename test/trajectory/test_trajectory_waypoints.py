@@ -1,0 +1,289 @@
+"""Waypoints by the rules of joint_trajectory_controller: names, gaps and interpolation."""
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from scipy.interpolate import BPoly
+from support.jtc_values import evaluate_jtc
+
+from hodyn_ros.errors import JointNameError, TrajectoryError
+from hodyn_ros.trajectory.planning import (
+    Waypoints,
+    deviation_from_jtc,
+    jtc_remarks,
+    waypoints_in_order,
+)
+from hodyn_ros.trajectory.spline import fit_spline
+
+NAMES = ('shoulder', 'elbow', 'wrist')
+NAN = np.nan
+
+
+def random_waypoints(seed=0, N=6, velocities=1.0, accelerations=1.0):
+    """Waypoints of which the given shares have velocities and accelerations."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for share in (velocities, accelerations):
+        values = rng.standard_normal((N, 3))
+        values[rng.random(N) >= share] = NAN
+        rows.append(values)
+    times = 0.5 + np.cumsum(rng.uniform(0.2, 1.5, N))
+    return Waypoints(NAMES, times, rng.uniform(-2.0, 2.0, (N, 3)), *rows)
+
+
+def inner_times(waypoints):
+    """Times inside of every segment, shape (N - 1, 7)."""
+    start, end = waypoints.times[:-1, None], waypoints.times[1:, None]
+    return start + np.linspace(0.05, 0.95, 7) * (end - start)
+
+
+# Names
+
+
+def test_columns_follow_their_names():
+    waypoints = random_waypoints(velocities=0.5, accelerations=0.5)
+    ordered = waypoints_in_order(waypoints, ['wrist', 'shoulder', 'elbow'])
+    assert ordered.joint_names == ('wrist', 'shoulder', 'elbow')
+    np.testing.assert_array_equal(ordered.times, waypoints.times)
+    for field in ('positions', 'velocities', 'accelerations'):
+        np.testing.assert_array_equal(
+            getattr(ordered, field), getattr(waypoints, field)[:, [2, 0, 1]]
+        )
+
+
+def test_order_there_and_back_changes_nothing():
+    waypoints = random_waypoints()
+    there = waypoints_in_order(waypoints, NAMES[::-1])
+    back = waypoints_in_order(there, NAMES)
+    np.testing.assert_array_equal(back.positions, waypoints.positions)
+
+
+@pytest.mark.parametrize(
+    ('given', 'problems'),
+    [
+        (('shoulder', 'elbow', 'gripper'), r'\(unknown: gripper; missing: wrist\)'),
+        (('shoulder', 'elbow'), r'\(missing: wrist\)'),
+        (('shoulder', 'elbow', 'wrist', 'finger'), r'\(unknown: finger\)'),
+        (('shoulder', 'elbow', 'elbow'), r'\(repeated: elbow; missing: wrist\)'),
+        (('shoulder', 'elbow', 'wrist', 'wrist'), r'\(repeated: wrist\)'),
+    ],
+)
+def test_names_that_do_not_fit_are_named_together_with_those_that_exist(given, problems):
+    waypoints = Waypoints(given, [0.0, 1.0], np.zeros((2, len(given))))
+    with pytest.raises(
+        JointNameError, match=problems + '; expected each of shoulder, elbow, wrist'
+    ):
+        waypoints_in_order(waypoints, NAMES)
+
+
+# What a point may hold
+
+
+def test_velocities_and_accelerations_may_be_absent():
+    waypoints = Waypoints(list(NAMES), [0, 1], np.zeros((2, 3), dtype=int))
+    assert waypoints.joint_names == NAMES
+    assert waypoints.positions.dtype == np.float64
+    for rows in (waypoints.velocities, waypoints.accelerations):
+        assert rows.shape == (2, 3)
+        assert np.isnan(rows).all()
+
+
+def test_waypoints_are_immutable_copies():
+    positions = np.zeros((2, 3))
+    waypoints = Waypoints(NAMES, [0, 1], positions)
+    positions[0] = 1.0
+    np.testing.assert_array_equal(waypoints.positions, 0.0)
+    with pytest.raises(FrozenInstanceError):
+        waypoints.times = np.zeros(2)
+    with pytest.raises(ValueError, match='read-only'):
+        waypoints.velocities[0] = 0.0
+
+
+def test_single_point_is_a_waypoint():
+    assert Waypoints(NAMES, [2.0], np.zeros((1, 3))).times.shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (((), [0, 1], np.zeros((2, 0))), 'joint_names is empty'),
+        ((NAMES, [], np.zeros((0, 3))), 'are no waypoints, expected at least one'),
+        ((NAMES, [0, 0], np.zeros((2, 3))), r'times\[0\] = 0.0 s is followed by times\[1\] = 0.0'),
+        ((NAMES, [0, 1], np.zeros((2, 2))), r'shape \(2, 2\), expected \(2, 3\)'),
+        ((NAMES, [0, 1], np.zeros(3)), r'shape \(3,\), expected \(2, 3\)'),
+        ((NAMES, [0, 1], [[0, 0, 0], [0, NAN, 0]]), r'positions\[1, 1\] is nan \(joint elbow\)'),
+        (
+            (NAMES, [0, 1], [[0, 0, 0], [NAN] * 3], np.zeros((2, 3))),
+            'Waypoint 1 has no positions, which every waypoint needs; velocities and acc',
+        ),
+        ((NAMES, [0, 1], np.zeros((2, 3)), np.zeros((1, 3))), r'velocities has shape \(1, 3\)'),
+        (
+            (NAMES, [0, 1], np.zeros((2, 3)), [[0, 0, 0], [0, 0, NAN]]),
+            r'velocities\[1, 2\] is nan \(joint wrist\); a row is either given',
+        ),
+        (
+            (NAMES, [0, 1], np.zeros((2, 3)), None, [[0, np.inf, 0], [0, 0, 0]]),
+            r'accelerations\[0, 1\] is inf \(joint elbow\)',
+        ),
+    ],
+)
+def test_unusable_points_are_refused_with_the_reason(arguments, message):
+    with pytest.raises(TrajectoryError, match=message):
+        Waypoints(*arguments)
+
+
+# Interpolation
+
+
+def hermite(waypoints, i, K, t):
+    """Position, velocity and acceleration on segment i if K derivatives hold at both ends."""
+    rows = [waypoints.positions, waypoints.velocities, waypoints.accelerations][:K]
+    states = np.stack(rows, axis=1)[i : i + 2]
+    polynomial = BPoly.from_derivatives(waypoints.times[i : i + 2].copy(), states)
+    return np.stack([polynomial(t, nu) for nu in range(3)], axis=1)
+
+
+@pytest.mark.parametrize('seed', range(5))
+@pytest.mark.parametrize(
+    ('velocities', 'accelerations', 'K'), [(0.0, 0.0, 1), (1.0, 0.0, 2), (1.0, 1.0, 3)]
+)
+def test_controller_interpolates_with_degree_one_three_or_five(seed, velocities, accelerations, K):
+    waypoints = random_waypoints(seed, 6, velocities, accelerations)
+    for i, t in enumerate(inner_times(waypoints)):
+        np.testing.assert_allclose(
+            evaluate_jtc(waypoints, t), hermite(waypoints, i, K, t), rtol=1e-11, atol=1e-11
+        )
+
+
+@pytest.mark.parametrize('seed', range(20))
+def test_mixed_points_fall_back_to_what_both_ends_have(seed):
+    waypoints = random_waypoints(seed, 8, 0.7, 0.6)
+    has_v, has_a = (
+        ~np.isnan(rows[:, 0]) for rows in (waypoints.velocities, waypoints.accelerations)
+    )
+    for i, t in enumerate(inner_times(waypoints)):
+        actual = evaluate_jtc(waypoints, t)
+        if has_v[i] and has_v[i + 1]:
+            K = 3 if has_a[i] and has_a[i + 1] else 2
+        elif has_a[i] and has_a[i + 1]:
+            # The controller returns zeros here, which is no interpolation.
+            assert np.isnan(actual).all()
+            continue
+        else:
+            K = 1
+        expected = hermite(waypoints, i, K, t)
+        np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_at_a_waypoint_the_segment_behind_it_counts():
+    waypoints = Waypoints(('a',), [0.0, 1.0, 3.0], [[0.0], [2.0], [0.0]])
+    np.testing.assert_allclose(evaluate_jtc(waypoints, 1.0)[:, 0], [2.0, -1.0, 0.0])
+
+
+def test_at_the_end_it_is_the_last_waypoint_with_zeros_for_what_is_absent():
+    times, positions = [0.0, 1.0], [[0.0], [2.0]]
+    waypoints = Waypoints(('a',), times, positions)
+    np.testing.assert_array_equal(evaluate_jtc(waypoints, 1.0), [[2.0], [0.0], [0.0]])
+    waypoints = Waypoints(('a',), times, positions, [[0.0], [0.5]], [[NAN], [0.25]])
+    np.testing.assert_array_equal(evaluate_jtc(waypoints, 1.0), [[2.0], [0.5], [0.25]])
+
+
+def test_shape_of_the_times_is_kept():
+    waypoints = random_waypoints()
+    t = np.linspace(waypoints.times[0], waypoints.times[-1], 12)
+    motion = evaluate_jtc(waypoints, t.reshape(3, 4))
+    assert motion.shape == (3, 4, 3, 3)
+    np.testing.assert_array_equal(motion.reshape(12, 3, 3), evaluate_jtc(waypoints, t))
+    np.testing.assert_array_equal(evaluate_jtc(waypoints, t[5]), motion[1, 1])
+
+
+@pytest.mark.parametrize('t', [-0.1, 1.1, NAN])
+def test_times_outside_are_refused(t):
+    waypoints = Waypoints(('a',), [0.0, 1.0], [[0.0], [2.0]])
+    with pytest.raises(TrajectoryError, match='outside of the motion'):
+        evaluate_jtc(waypoints, t)
+
+
+# Deviation
+
+
+def fitted(waypoints):
+    return fit_spline(
+        waypoints.times, waypoints.positions, waypoints.velocities, waypoints.accelerations
+    )
+
+
+def test_deviation_of_a_single_rest_to_rest_motion_is_that_of_its_polynomial():
+    waypoints = Waypoints(('a', 'b', 'c'), [1.0, 3.0], [[0.0, 0.0, 1.0], [1.0, -2.0, 1.0]])
+    x = np.linspace(0.0, 1.0, 10_001)
+    rest_to_rest = np.polynomial.Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])(x)
+    largest = np.abs(rest_to_rest - x).max()
+    deviation = deviation_from_jtc(fitted(waypoints), waypoints)
+    np.testing.assert_allclose(deviation, [largest, 2.0 * largest, 0.0], rtol=1e-6)
+
+
+def test_motion_that_the_controller_follows_too_has_no_deviation():
+    times = np.array([0.0, 0.4, 1.0, 1.7])
+    for degree in (1, 3):
+        polynomial = np.polynomial.Polynomial([0.3, -1.0, 0.5, 2.0][: degree + 1])
+        columns = [polynomial.deriv(k)(times)[:, None] for k in range(5)]
+        waypoints = Waypoints(('a',), times, columns[0], None if degree == 1 else columns[1])
+        ends = np.array([[column[i] for column in columns[1:]] for i in (0, -1)])
+        spline = fit_spline(times, columns[0], waypoints.velocities, start=ends[0], end=ends[1])
+        np.testing.assert_allclose(deviation_from_jtc(spline, waypoints), 0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_deviation_is_the_largest_difference_on_a_fine_grid(seed):
+    waypoints = random_waypoints(seed, 12)
+    spline = fitted(waypoints)
+    t = np.linspace(waypoints.times[0], waypoints.times[-1], 20_000)
+    expected = np.abs(spline(t)[:, 0] - evaluate_jtc(waypoints, t)[:, 0]).max(axis=0)
+    np.testing.assert_allclose(deviation_from_jtc(spline, waypoints), expected, rtol=1e-3)
+
+
+def test_deviation_is_unknown_where_the_controller_does_not_interpolate():
+    accelerations = np.full((3, 1), NAN)
+    accelerations[:2] = 0.0
+    waypoints = Waypoints(('a',), [0, 1, 2], np.zeros((3, 1)), None, accelerations)
+    assert np.isnan(deviation_from_jtc(fitted(waypoints), waypoints)).all()
+
+
+def test_deviation_late_in_time_stays_inside_of_the_segments():
+    times = 1.7e9 + np.array([0.0, 1e-6, 1.0])
+    waypoints = Waypoints(('a',), times, [[0.0], [1e-6], [1.0]])
+    assert np.isfinite(deviation_from_jtc(fitted(waypoints), waypoints)).all()
+
+
+def test_spline_of_other_waypoints_is_refused():
+    waypoints = random_waypoints()
+    with pytest.raises(TrajectoryError, match='spline has 1 joints, the waypoints have 3'):
+        deviation_from_jtc(fit_spline([0, 1], [[0], [1]]), waypoints)
+    with pytest.raises(TrajectoryError, match='the waypoints have other times'):
+        deviation_from_jtc(fit_spline([0, 1], np.zeros((2, 3))), waypoints)
+
+
+# Remarks
+
+
+def test_usual_waypoints_deserve_no_remark():
+    rows = np.zeros((3, 3))
+    assert jtc_remarks(Waypoints(NAMES, [0, 1, 2], rows)) == ()
+    rows_with_rounding = rows + 1e-9
+    assert jtc_remarks(Waypoints(NAMES, [0, 1, 2], rows, rows_with_rounding, rows)) == ()
+
+
+def test_velocity_at_the_end_is_remarked_with_its_joints():
+    velocities = np.zeros((2, 3))
+    velocities[1, 1] = -0.25
+    (remark,) = jtc_remarks(Waypoints(NAMES, [0, 1], np.zeros((2, 3)), velocities))
+    assert 'elbow (-0.25)' in remark
+    assert 'shoulder' not in remark
+
+
+def test_accelerations_without_velocities_are_remarked_with_their_waypoints():
+    accelerations = np.full((4, 3), NAN)
+    accelerations[1:3] = 0.5
+    (remark,) = jtc_remarks(Waypoints(NAMES, range(4), np.zeros((4, 3)), None, accelerations))
+    assert remark.startswith('Waypoints 1 and 2 have accelerations')
