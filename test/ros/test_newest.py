@@ -264,17 +264,15 @@ def test_refusals_that_are_not_logged_are_counted_in_the_log(start, capfd):
     for _ in range(300):
         harness.publishers['joint_motion'].publish(message)
     values_of(harness, 'joint_motion', refused=300)
-    text = []
 
-    def logged():
-        text.append(capfd.readouterr().err)
-        lines = ''.join(text).splitlines()
+    def are_counted(text):
+        lines = text.splitlines()
         shown = [line for line in lines if 'joint_motion refused:' in line]
         more = [line for line in lines if 'more' in line and 'joint_motion' in line]
         counts = [int(line.partition(' more')[0].rpartition(' ')[2].strip('(')) for line in more]
         return len(shown) + sum(counts) == 300 and len(shown) <= 10
 
-    harness.wait(logged, 'the number of refusals in the log')
+    harness.log(capfd, are_counted)
 
 
 def test_no_timer_runs_while_nothing_moves(start):

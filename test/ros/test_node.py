@@ -280,7 +280,7 @@ def test_whole_numbers_are_numbers_and_unused_limits_are_named(start, capfd):
     )
     assert harness.node.settings.publish_rate == 50.0
     assert harness.node.robot.limits.jerk[1] == 7.0
-    output = capfd.readouterr().err
+    output = harness.log(capfd, lambda text: 'is ready' in text)
     assert 'Parameter limits.elbwo.jerk limits nothing' in output
     assert 'limits.elbow.jerk limits nothing' not in output
 
@@ -328,13 +328,7 @@ def test_every_refused_trajectory_is_logged(harness, capfd):
         harness.publishers['wrench_motion'].publish(wrench_motion(link='hand'))
         harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 0.2, 0.2)))
     harness.status('joint_trajectory', lambda s: 'increas' in dict_of(s)['last error'])
-    logged = []
-
-    def count():
-        logged.append(capfd.readouterr().err)
-        return ''.join(logged).count('joint_trajectory refused') == 3
-
-    harness.wait(count, 'three messages in the log')
+    harness.log(capfd, lambda text: text.count('joint_trajectory refused') == 3)
 
 
 def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):

@@ -155,6 +155,17 @@ class Harness:
                 assert time.monotonic() < deadline, f'timed out: {what}'
             return value
 
+    def log(self, capfd: Any, holds: Callable[[str], Any]) -> str:
+        """Wait until what has been logged since the last look at it holds, and return it."""
+        text = []
+
+        def condition() -> Any:
+            text.append(capfd.readouterr().err)
+            return holds(''.join(text))
+
+        self.wait(condition, 'lines of the log')
+        return ''.join(text)
+
     def describe(self, urdf: str) -> None:
         """Publish a robot description."""
         self.publishers['robot_description'].publish(String(data=urdf))
