@@ -1,8 +1,8 @@
 """The descriptions of the Panda hold the published numbers.
 
 The tables, here and of the links in support/robots.py, were typed from the sources a second time:
-C. Gaz et al., IEEE RA-L 4(4), 2019, supplementary material (rev. 15 Oct 2019), Tables VIII and IX, and
-https://frankaemika.github.io/docs/control_parameters.html.
+C. Gaz et al., IEEE RA-L 4(4), 2019, supplementary material (rev. 15 Oct 2019), Tables VIII and IX,
+and https://frankaemika.github.io/docs/control_parameters.html.
 """
 
 from pathlib import Path
