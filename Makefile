@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 COLCON_VENV := .venv-colcon
 BENCH := quick
-# More processes than these hold each other up: the tests of the node have several each.
-IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# One more than there are processors, since tests of nodes mostly wait. More than four hold each
+# other up: such a test has several processes.
+PROCESSES := $(shell expr $$(nproc) + 1)
+IN_PARALLEL := -n $(PROCESSES) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SOAK := 600
 # Options of the demonstration, such as --over-ros; examples/sea_demo.py --help lists them.
 SEA :=

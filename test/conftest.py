@@ -9,3 +9,31 @@ os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 # A shell that runs the tests in the background has them ignore Ctrl-C, and so all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Files of some ten seconds and more, the longest first. Those on the left mostly wait, for nodes
+# and other processes, those on the right compute. Processes get files in their order: one waits
+# while another computes, and none is left with a long file when the others have come to the end.
+LONG = """
+ros/test_faults_death.py             engine/test_engine.py
+ros/test_node.py                     engine/test_engine_results.py
+ros/test_faults_overload.py          analysis/test_retiming.py
+ros/test_soak.py                     cli/test_cli_motion.py
+ros/test_planning_process.py         codegen/test_generate.py
+ros/test_flatness_guard.py           trajectory/test_estimator.py
+ros/test_faults_garbage.py           control/test_control.py
+datasets/test_kill.py                project/test_doc.py
+benchmarking/test_benchmark_latency.py analysis/test_scaling.py
+ros/test_stream.py                   benchmarking/test_benchmarks.py
+ros/test_node_warm_up.py             dynamics/test_inverse_dynamics.py
+ros/test_motor_reference.py          engine/test_engine_cache.py
+ros/test_newest.py                   dynamics/test_formulation_matrix.py
+ros/test_flatness_controller.py      kinematics/test_inverse_kinematics.py
+datasets/test_process.py             project/test_doc_reference.py
+ros/test_time.py                     engine/test_fork.py
+"""
+
+
+def pytest_collection_modifyitems(config, items):
+    """Sort by files, the long ones first; within a file, and among the others, nothing moves."""
+    place = {name: number for number, name in enumerate(LONG.split())}
+    items.sort(key=lambda item: place.get('/'.join(item.path.parts[-2:]), len(place)))

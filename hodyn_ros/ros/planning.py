@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -160,6 +161,7 @@ class PlanningClient:
             process, pipe = self._process, self._pipe
         if process is not None:
             self._sender.put(lambda: _close(pipe))
+            process.terminate()  # which one that still imports heeds, and no other
             try:
                 process.wait(CLOSING_TIME)
             except subprocess.TimeoutExpired:
@@ -488,6 +490,8 @@ def serve() -> None:
             outbox.flush()
 
     planner, code = None, 1
+    # From here on the middleware is in use, and the end comes with that of the input.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with suppress(EOFError):  # the node is done with it, or is no more
             _, (identity, settings) = pickle.load(inbox)

@@ -30,7 +30,12 @@ def rows_of(text):
     ]
 
 
-def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, capsys):
+def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, monkeypatch, capsys):
+    # Every kind of load, but each of them only once.
+    kinds = {kind for kinds in latency.LOADS.values() for kind in kinds}
+    for beside in ('motion samples', 'busy process'):
+        monkeypatch.delitem(latency.LOADS, beside)
+    assert kinds == {kind for kinds in latency.LOADS.values() for kind in kinds}
     include = tmp_path / 'latency.inc'
     arguments = ['--size', 'tiny', '-o', str(tmp_path / 'bench'), '--include', str(include)]
     assert latency.main(arguments) == 0

@@ -11,14 +11,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.random_trees import helical_model, random_gravity, random_motion, random_wrenches
+from support.robots import PANDA_INERTIALS
 
 from hodyn_ros import HodynError, RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.dynamics.newton_euler import centroidal_inertias
 
 PANDA = Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf'
 
-# Modified Denavit-Hartenberg parameters (a, d, quarter turns of alpha) of the Panda, and per link
-# mass, centre of mass, inertia about it (xx, xy, xz, yy, yz, zz); sources in urdf/panda.urdf.
+# Modified Denavit-Hartenberg parameters (a, d, quarter turns of alpha) of the Panda.
 PANDA_FRAMES = [
     (0.0, 0.333, 0),
     (0.0, 0.0, -1),
@@ -28,15 +28,6 @@ PANDA_FRAMES = [
     (0.0, 0.0, 1),
     (0.088, 0.0, 1),
 ]
-PANDA_LINKS = """
-4.970684   0.003875  0.002081  0         0.70337  -0.000139  0.006772 0.70661  0.019169 0.009117
-0.646926  -0.003141 -0.02872   0.003495  0.007962 -0.003925  0.010254 0.02811  0.000704 0.025995
-3.228604   0.027518  0.039252 -0.066502  0.037242 -0.004761 -0.011396 0.036155 -0.012805 0.01083
-3.587895  -0.05317   0.104419  0.027454  0.025853  0.007796 -0.001332 0.019552 0.008641 0.028323
-1.225946  -0.011953  0.041065 -0.038437  0.035549 -0.002117 -0.004037 0.029474 0.000229 0.008627
-1.666555   0.060149 -0.014117 -0.010517  0.001964  0.000109 -0.001158 0.004354 0.000341 0.005433
-0.735522   0.010517 -0.004252  0.061597  0.012516 -0.000428 -0.001196 0.010027 -0.000741 0.004815
-"""
 
 
 def links_of(table):
@@ -110,7 +101,7 @@ def test_panda_matches_the_notes_typed_literally(seed):
     motion = random_motion(seed, 7, 3)
     tip = 10.0 * np.random.default_rng(seed).standard_normal(6)
     expected = literal_iteration(
-        PANDA_FRAMES, 'RRRRRRR', links_of(PANDA_LINKS), gravity, motion, tip[:3], tip[3:]
+        PANDA_FRAMES, 'RRRRRRR', links_of(PANDA_INERTIALS), gravity, motion, tip[:3], tip[3:]
     )
     model = RobotModel.from_urdf(PANDA, gravity=gravity)
     effort = inverse_dynamics(
@@ -171,7 +162,7 @@ def test_trees_with_joint_axes_beside_the_frames_match_the_order_free_formulatio
 
 def test_inertias_about_centres_of_mass_are_those_of_the_description():
     mass, P_C, I_C = centroidal_inertias(RobotModel.from_urdf(PANDA))
-    for i, link in enumerate(links_of(PANDA_LINKS)):
+    for i, link in enumerate(links_of(PANDA_INERTIALS)):
         assert mass[i] == link.m
         np.testing.assert_allclose(P_C[i], link.P_C, rtol=0, atol=1e-16)
         np.testing.assert_allclose(I_C[i], link.I_C, rtol=0, atol=1e-16)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.engine_cases import needs_compiler
+from support.processes import run_python
 
 from hodyn_ros import RobotModel
 
@@ -37,21 +38,7 @@ print(chosen_algorithm(model, motion), chosen_algorithm(model, motion[0]))
 def run(before='', after='', **environment):
     """Output of a fresh process that computes with a warm robot."""
     script = SCRIPT.format(before=before, after=after, urdf=URDF)
-    variables = {key: value for key, value in os.environ.items() if value is not None}
-    variables.update({key: value for key, value in environment.items() if value is not None})
-    for key, value in environment.items():
-        if value is None:
-            variables.pop(key, None)
-    process = subprocess.run(
-        [sys.executable, '-c', script],
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert process.returncode == 0, process.stderr
-    return process.stdout.splitlines()
+    return run_python(script, **environment)[0].splitlines()
 
 
 def cached(directory):
@@ -171,21 +158,12 @@ def test_a_program_that_imported_models_alone_can_warm_them_up():
         'model.warm_up(1)\n'
         'print(*model.derived.efforts)'
     )
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ('(3, 2) (4, 2)\n', '')
+    assert run_python(code) == ('(3, 2) (4, 2)\n', '')
 
 
 def test_importing_the_package_imports_no_compiler():
-    process = subprocess.run(
-        [
-            sys.executable,
-            '-c',
-            'import sys, hodyn_ros; '
-            'print([name for name in ("numba", "llvmlite") if sys.modules.get(name)])',
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
+    code = (
+        'import sys, hodyn_ros; '
+        'print([name for name in ("numba", "llvmlite") if sys.modules.get(name)])'
     )
-    assert process.stdout.strip() == '[]'
+    assert run_python(code) == ('[]\n', '')

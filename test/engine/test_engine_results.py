@@ -4,6 +4,7 @@ Errors are relative to the largest value of the same order of derivatives over a
 """
 
 import dataclasses
+import functools
 import time
 import warnings
 from pathlib import Path
@@ -58,7 +59,13 @@ def cold():
 
 def random_model(seed, angles=1.0):
     # A prismatic joint should not follow one that turns very far.
-    robot = random_robot(seed, mimic_probability=0.0 if angles == 1e6 else 0.25)
+    return random_tree(seed, 0.0 if angles == 1e6 else 0.25)
+
+
+@functools.cache
+def random_tree(seed, mimic_probability):
+    """Model for tests that do not mind whether it is warm."""
+    robot = random_robot(seed, mimic_probability=mimic_probability)
     return load(robot.xml, gravity=random_gravity(seed))
 
 

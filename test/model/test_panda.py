@@ -1,8 +1,8 @@
 """The descriptions of the Panda hold the published numbers.
 
-The table below was typed from the sources a second time: C. Gaz et al., IEEE RA-L 4(4), 2019,
-supplementary material (rev. 15 Oct 2019), Tables VIII and IX, and
-https://frankaemika.github.io/docs/control_parameters.html.
+The tables, here and of the links in support/robots.py, were typed from the sources a second time:
+C. Gaz et al., IEEE RA-L 4(4), 2019, supplementary material (rev. 15 Oct 2019), Tables VIII and IX,
+and https://frankaemika.github.io/docs/control_parameters.html.
 """
 
 from pathlib import Path
@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
+from support import robots
 from support.oracles import chain_urdf, read_urdf, taylor_rnea
 from support.random_trees import random_motion
 
@@ -21,16 +22,6 @@ ARM = (ROOT / 'urdf' / 'panda.urdf').read_text()
 ARM_WITH_HAND = (ROOT / 'urdf' / 'panda_with_hand.urdf').read_text()
 ARM_JOINTS = tuple(f'panda_joint{i}' for i in range(1, 8))
 
-# mass; centre of mass x, y, z; inertia about it xx, xy, xz, yy, yz, zz
-INERTIALS = """
-4.970684   0.003875  0.002081  0         0.70337  -0.000139  0.006772 0.70661  0.019169 0.009117
-0.646926  -0.003141 -0.02872   0.003495  0.007962 -0.003925  0.010254 0.02811  0.000704 0.025995
-3.228604   0.027518  0.039252 -0.066502  0.037242 -0.004761 -0.011396 0.036155 -0.012805 0.01083
-3.587895  -0.05317   0.104419  0.027454  0.025853  0.007796 -0.001332 0.019552 0.008641 0.028323
-1.225946  -0.011953  0.041065 -0.038437  0.035549 -0.002117 -0.004037 0.029474 0.000229 0.008627
-1.666555   0.060149 -0.014117 -0.010517  0.001964  0.000109 -0.001158 0.004354 0.000341 0.005433
-0.735522   0.010517 -0.004252  0.061597  0.012516 -0.000428 -0.001196 0.010027 -0.000741 0.004815
-"""
 HAND_INERTIALS = {
     'panda_hand': '0.73 -0.01 0 0.03 0.001 0 0 0.0025 0 0.0017',
     'panda_leftfinger': '0.015 0 0 0 2.375e-6 0 0 2.375e-6 0 7.5e-7',
@@ -113,7 +104,7 @@ def frames_of_urdf(xml, positions):
 class TestBothDescriptions:
     def test_masses_and_inertias_are_the_identified_ones(self, xml):
         inertials = read_urdf(xml).inertials
-        for i, row in enumerate(rows(INERTIALS), start=1):
+        for i, row in enumerate(rows(robots.PANDA_INERTIALS), start=1):
             assert numbers_of_inertial(inertials[f'panda_link{i}']) == row
 
     def test_limits_are_those_of_the_manufacturer(self, xml):

@@ -1,8 +1,6 @@
 """Imports go down only, ROS is imported in hodyn_ros/ros alone, `__all__` holds."""
 
 import ast
-import subprocess
-import sys
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 
@@ -17,6 +15,7 @@ from support.imports import (
     is_ros_module,
     part_of,
 )
+from support.processes import run_python
 
 import hodyn_ros
 
@@ -85,8 +84,7 @@ def test_importing_the_package_loads_nothing_of_it():
         'hodyn_ros.trajectory.plan_motion, hodyn_ros.RobotModel.from_urdf\n'
         'assert {"RobotModel", "trajectory"} <= set(dir(hodyn_ros))'
     )
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ('\n', '')
+    assert run_python(code) == ('\n', '')
 
 
 def test_reading_a_robot_loads_nothing_heavy():
@@ -96,8 +94,7 @@ def test_reading_a_robot_loads_nothing_heavy():
         'heavy = {"email", "lxml", "numba", "scipy", "urdf_parser_py", "yaml"}\n'
         'print(*sorted(heavy & set(sys.modules)))'
     )
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ('\n', '')
+    assert run_python(code) == ('\n', '')
 
 
 def test_no_other_name_exists():

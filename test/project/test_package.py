@@ -192,3 +192,9 @@ def test_fields_are_commented(path):
     for group in re.split(r'\n\s*\n|^---$', path.read_text(), flags=re.MULTILINE):
         if re.search(r'^\w', group, re.MULTILINE):
             assert '#' in group, f'{path.name}: no comment in:\n{group}'
+
+
+def test_files_of_tests_that_take_long_exist():
+    names = runpy.run_path(str(ROOT / 'test' / 'conftest.py'))['LONG'].split()
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not (ROOT / 'test' / name).is_file()] == []

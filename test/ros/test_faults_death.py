@@ -33,7 +33,7 @@ PEERS = Path(__file__).resolve().parents[1] / 'support' / 'fault_peers.py'
 
 @pytest.fixture(scope='module')
 def shared_pair():
-    with Pair(robots.TWO_LINK, publish_rate=500.0) as made:
+    with Pair(robots.TWO_LINK, publish_rate=500.0, stop_duration=0.1) as made:
         yield made
 
 
@@ -126,9 +126,9 @@ def call_until_answered(client):
     def answered():
         done = [future.result() for future in futures if future.done()]
         good = next((response for response in done if response.success), None)
-        # What is sent before the middleware knows the next process is lost. One call in five
+        # What is sent before the middleware knows the next process is lost. One call in ten
         # reports leaves those before it the time to be answered.
-        if good is None and client.reports >= begin + 5 * len(futures):
+        if good is None and client.reports >= begin + 10 * len(futures):
             futures.append(client.service.call_async(Request(motion=[joint_motion()])))
         return good
 

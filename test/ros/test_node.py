@@ -865,6 +865,7 @@ def end_of(process, number, times=1):
         process.send_signal(number)
     code = process.wait(TIMEOUT)
     reader.join(TIMEOUT)
+    process.stdout.close()
     return code, ''.join(lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from geometry_msgs.msg import Vector3
 from hodyn_msgs.msg import JointMotion, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from support import robots
+from support.processes import run_python
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -274,24 +274,20 @@ harness.close()
 """
 
 
-def run(script, **environment):
-    """Run a script in a process with other environment variables; None takes one away."""
-    variables = {**os.environ, 'ROS_DOMAIN_ID': str(next_domain()), **environment}
+def run(**environment):
+    """What a node of its own process prints and logs, with other environment variables."""
     folders = [str(Path(__file__).parent), *filter(None, sys.path)]
-    variables['PYTHONPATH'] = os.pathsep.join(folders)
-    done = subprocess.run(
-        [sys.executable, '-c', script],
-        env={name: value for name, value in variables.items() if value is not None},
-        capture_output=True,
-        text=True,
-        timeout=3 * TIMEOUT,
+    said, log = run_python(
+        PROCESS,
+        ROS_DOMAIN_ID=str(next_domain()),
+        PYTHONPATH=os.pathsep.join(folders),
+        **environment,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip(), done.stderr
+    return said.strip(), log
 
 
 def test_node_without_a_compiler_works_and_says_so_once():
-    said, log = run(PROCESS, NUMBA_DISABLE_JIT='1')
+    said, log = run(NUMBA_DISABLE_JIT='1')
     assert said == 'nth_order the environment variable NUMBA_DISABLE_JIT is set'
     assert log.count('without compiled code') == 1
 
@@ -304,6 +300,6 @@ def test_node_without_a_compiler_works_and_says_so_once():
     ],
 )
 def test_node_compiles_without_a_directory_to_keep_the_code_in(environment, tmp_path):
-    said, log = run(PROCESS, ROS_LOG_DIR=str(tmp_path), **environment)
+    said, log = run(ROS_LOG_DIR=str(tmp_path), **environment)
     assert said == f'{FAST} {unavailable()}'
     assert ('without compiled code' in log) == bool(unavailable())

@@ -72,7 +72,7 @@ def call_again(harness):
         assert time.monotonic() < deadline
         request = ComputeInverseDynamics.Request(trajectory=trajectory())
         future = harness.service.call_async(request)
-        until = time.monotonic() + 1.0
+        until = time.monotonic() + 0.2
         harness.wait(lambda f=future, u=until: f.done() or time.monotonic() > u, 'an answer')
         response = future.result()
     return response
@@ -150,9 +150,10 @@ def test_trajectory_that_the_process_dies_of_is_refused(harness):
     assert call_again(harness).success
 
 
-def test_interrupt_is_for_the_node_alone(harness):
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_signal_is_for_the_node_alone(harness, number):
     before = process_of(harness)
-    before.send_signal(signal.SIGINT)
+    before.send_signal(number)
     assert call_again(harness).success
     assert process_of(harness).pid == before.pid
 
@@ -175,6 +176,14 @@ def test_process_ends_with_the_node():
     assert process.returncode == 0
 
 
+def test_process_that_still_imports_does_not_hold_up_the_end(monkeypatch):
+    monkeypatch.setattr(planning, '_START', 'import time; time.sleep(1000)')
+    harness = Harness()
+    harness.wait(lambda: process_of(harness), 'process')
+    harness.close()
+    assert process_of(harness).returncode == -signal.SIGTERM
+
+
 def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path):
     # The first one hangs, the second one says what raises ValueError.
     start, marks = planning._START, (tmp_path / 'hung', tmp_path / 'cut')
@@ -188,7 +197,7 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
         '        os._exit(0)\n'
     )
     monkeypatch.setattr(planning, '_START', code + start)
-    monkeypatch.setattr(planning, '_READY_TIME', 5.0)
+    monkeypatch.setattr(planning, '_READY_TIME', 2.0)
     harness = Harness({'robot_description': robots.TWO_LINK})
     try:
         assert call_again(harness).success
