@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import Motors, checked_finite, is_finite
 from hodyn_ros.actuators.assignment import (
     Actuators,
@@ -17,12 +20,7 @@ from hodyn_ros.actuators.assignment import (
     in_units_of,
     of_joint,
 )
-from hodyn_ros.actuators.damped import (
-    first_deflection,
-    follow_torque,
-    next_deflection,
-    next_linear_deflections,
-)
+from hodyn_ros.actuators.damped import first_deflection
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -109,25 +107,24 @@ def motor_motion(
     ActuatorError
         If something is missing or given for a joint that cannot use it.
     """
+    found = _quickly(actuators, motion, effort, wrench, stiffness, initial_deflection, order)
+    if found is not None:
+        return found
     q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
-    dampers = actuators.single.dampers
-    deflections = []
-    if dampers and times is None:
+    damped, deflections = actuators.single.damped, None
+    if damped and times is None:
         raise ActuatorError(
-            f'Joints with damping ({listed(item.name for _, item, _ in dampers)}) need the times '
+            f'Joints with damping ({listed(item.name for item in damped)}) need the times '
             'of the samples, because their deflection depends on the past; give times=, or go '
             'from sample to sample with motor_step.'
         )
-    if dampers and times is not None:
+    if damped:
         instants = _checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
         efforts = np.broadcast_to(Q, (*instants.shape, *Q.shape[-2:]))
-        for _, item, actuator in dampers:
-            with of_joint(actuators.model, item.joint):
-                own, effort = (actuator.spring, actuator.damping), efforts[..., item.joint]
-                first = first_deflection(*own, effort[0], initial.get(item.joint))
-                deflections.append(follow_torque(*own, instants, effort, first))
+        first = _first_deflections(actuators, efforts[0], initial)
+        deflections = _follow(actuators, instants, efforts[1:], first)
     return _all_motors(actuators, q, Q, series, deflections, order)
 
 
@@ -185,51 +182,49 @@ def motor_step(
         )
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
-    dampers = actuators.single.dampers
     if state is None:
-        deflection = np.empty((len(dampers), Q.shape[-2] + 1))
-        for i, (_, item, actuator) in enumerate(dampers):
-            with of_joint(actuators.model, item.joint):
-                effort, start = Q[:, item.joint], initial.get(item.joint)
-                deflection[i] = first_deflection(actuator.spring, actuator.damping, effort, start)
+        deflection = _first_deflections(actuators, Q, initial)
     else:
-        deflection = _next_deflections(actuators, Q, state, time)
+        shape = len(actuators.single.damped), Q.shape[-2] + 1
+        if state.deflection.shape != shape:
+            raise MotionError(
+                f'The state has the shape {state.deflection.shape}, expected {shape}: of the '
+                'same robot, and from a motion of the same order.'
+            )
+        instants = _checked_times((state.time, time), (2,))
+        deflection = _follow(actuators, instants, Q[None], state.deflection)[1]
     if not is_finite(deflection):
         # Also in orders that are not put out.
-        for (_, item, actuator), own in zip(dampers, deflection):
+        for item, own in zip(actuators.single.damped, deflection):
             with of_joint(actuators.model, item.joint):
                 motors = Motors(own[None], np.zeros((1, 0)))
-                checked_finite(actuator, motors, effort=Q[:, item.joint])
+                checked_finite(item.actuator, motors, effort=Q[:, item.joint])
     result = _all_motors(actuators, q, Q, series, deflection, order)
     return result, MotorState(time, deflection)
 
 
-def _next_deflections(actuators: Actuators, Q: Array, state: MotorState, time: float) -> Array:
-    """Series (dampers, E+1) of the deflections of joints with dampers, at the next sample."""
-    dampers, linear = actuators.single.dampers, actuators.single.linear_dampers
-    result = np.empty((len(dampers), Q.shape[-2] + 1))
-    if state.deflection.shape != result.shape:
-        raise MotionError(
-            f'The state has the shape {state.deflection.shape}, expected {result.shape}: of the '
-            'same robot, and from a motion of the same order.'
-        )
-    if not dampers:
-        return result
-    _checked_times((state.time, time), (2,))
-    step, alone = time - state.time, np.ones(len(dampers), dtype=bool)
-    if linear:
-        places, joints, stiffness, damping, largest = linear
-        found = next_linear_deflections(
-            stiffness, damping, step, Q[:, joints].T, state.deflection[places]
-        )
-        # Those that leave their range are to say so.
-        result[places], alone[places] = found, ~(np.abs(found[:, 0]) <= largest)
-    for i in np.flatnonzero(alone).tolist():
-        _, item, actuator = dampers[i]
+def _first_deflections(actuators: Actuators, Q: Array, initial: Mapping[int, float]) -> Array:
+    """Series (d, E+1) of the deflections of joints with dampers, at the beginning."""
+    damped = actuators.single.damped
+    result = np.empty((len(damped), len(Q) + 1))
+    for item, series in zip(damped, result):
         with of_joint(actuators.model, item.joint):
-            before, effort = state.deflection[i], Q[:, item.joint]
-            result[i] = next_deflection(actuator.spring, actuator.damping, step, effort, before)
+            own: Any = item.actuator
+            effort, start = Q[:, item.joint], initial.get(item.joint)
+            series[:] = first_deflection(own.spring, own.damping, effort, start)
     return result
+
+
+def _follow(actuators: Actuators, instants: Array, efforts: Array, first: Array) -> Array:
+    """Series (N, d, E+1) of joints with dampers at instants (N,), from the first one on."""
+    if not len(first):
+        return np.empty((len(instants), *first.shape))
+    single = actuators.single
+    series, bad = single.dampers.follow(np.diff(instants), efforts, first)
+    if bad is not None:
+        with of_joint(actuators.model, single.damped[bad].joint):
+            single.dampers.refuse(bad, instants, series)
+    return series
 
 
 def _all_motors(
@@ -237,56 +232,59 @@ def _all_motors(
     q: Array,
     Q: Array,
     stiffness: Mapping[int, Array],
-    deflections: Iterable[Array],
+    deflections: Array | None,
     order: int | None,
 ) -> MotorMotion:
     """Put together what all actuators compute; deflections are those of joints with dampers."""
-    single = actuators.single
-    K, E = q.shape[-2], Q.shape[-2]
+    single, variable = actuators.single, actuators.variable
+    K, E, n = q.shape[-2], *Q.shape[-2:]
     R = min(K, E + 2)
-    if single.dampers:
+    if single.damped:
         R = min(R, E + 1)
-    if single.is_elastic:
+    if single.elastic or variable:
         R = min(R, E)
+    R = min([R, *(stiffness[item.joint].shape[-1] for item in variable)])
     batch = Q.shape[:-2]
     if q.shape[:-2] != batch or stiffness:
         shapes = [array.shape[:-1] for array in stiffness.values()]
         batch = _common_axes(q.shape[:-2], batch, *shapes)
 
     found: list[tuple[DrivenJoint, Motors]] = []
-    for item in actuators.others:
-        with of_joint(actuators.model, item.joint):
-            motors = item.actuator.motors(
-                q[..., item.joint], Q[..., item.joint], stiffness.get(item.joint)
-            )
-        R = min(R, motors.position.shape[-1])
-        found.append((item, motors))
-    T = max(R - 2, 0)
 
-    if single.is_elastic:
-        delta = single.deflections(Q[..., :R, single.joints])
-        if delta.shape[:-2] != batch:
-            delta = np.array(np.broadcast_to(delta, (*batch, *delta.shape[-2:])))
-    else:
-        # Dampers alone give one order more than there is of the torque.
-        delta = np.zeros((*batch, R, single.inertia.size))
-    for (place, _, _), series in zip(single.dampers, deflections):
-        delta[..., place] = series[..., :R]
-    theta = q[..., :R, single.joints] + delta
-    tau = single.inertia * theta[..., 2:, :] + Q[..., :T, single.joints]
+    def ask(item: DrivenJoint) -> None:
+        j = item.joint
+        with of_joint(actuators.model, j):
+            motors = item.actuator.motors(q[..., j], Q[..., j], stiffness.get(j))
+        found.append((item, motors))
+
+    for item in actuators.others:
+        if item not in variable:
+            ask(item)
+    R = min([R, *(motors.position.shape[-1] for _, motors in found)])
+    T, m = max(R - 2, 0), actuators.n_motors
+    theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
+    if single.damped and deflections is not None:
+        joints = [item.joint for item in single.damped]
+        delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
+    rows = tuple(_rows(array, (*batch, *array.shape[-2:])) for array in (q, Q))
+    motor_rows = theta.reshape(-1, m), tau.reshape(-1, m)
+    single.drive(*rows, *motor_rows, delta)
+    if variable and theta.size:
+        own = actuators.variable_blocks
+        S = np.empty((*batch, len(variable), R))
+        for i, item in enumerate(variable):
+            S[..., i, :] = stiffness[item.joint][..., :R]
+        given = own.places, own.numbers, *rows, S.reshape(-1, R)
+        if kernels.vary(prod(batch), *given, *motor_rows, delta.reshape(-1, n)):
+            for item in variable:  # one of them is to say what is wrong
+                ask(item)
     single.add_friction(theta[..., 1:-1, :], tau)
     result = MotorMotion(theta, tau, delta)
-    if found:
-        m, n = actuators.n_motors, actuators.model.n_joints
-        result = MotorMotion(*(np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n))))
-        for whole, own in zip(result, (theta, tau)):
-            whole[..., single.motors] = own
-        result.deflection[..., single.joints] = delta
     for item, motors in found:
-        result.position[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
-        result.torque[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
+        theta[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
+        tau[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
         of_spring = item.actuator.deflection(q[..., item.joint], motors)
-        result.deflection[..., item.joint] = of_spring[..., :R]
+        delta[..., item.joint] = of_spring[..., :R]
     if not is_finite(result.position, result.torque):
         for item in actuators.driven:
             position, torque = (
@@ -299,7 +297,94 @@ def _all_motors(
                 checked_finite(item.actuator, Motors(position, torque), **causes)
     if order is not None and T <= order:
         _refuse_low_order(actuators, R, order, q, Q, stiffness)
+    if not (batch or found or single.own or single.damped) and T and E == K - 2:
+        _offer(actuators, q.shape, R, T)
     return result
+
+
+def _rows(array: Array, shape: tuple[int, ...]) -> Array:
+    whole = array if array.shape == shape else np.broadcast_to(array, shape)
+    return np.ascontiguousarray(whole).reshape(-1, shape[-1])
+
+
+class _Quick(NamedTuple):
+    """What a call for one sample needs, all of whose joints the kernels know."""
+
+    effort: tuple[int, int]
+    position: tuple[int, int]
+    torque: tuple[int, int]
+    deflection: tuple[int, int]
+    drive: Any
+    places: NDArray[np.int64]
+    numbers: Array
+    friction: Any
+    names: tuple[str, ...]
+    stiffness: tuple[int, int]
+    series: tuple[int]
+    vary: Any
+    variable: tuple[NDArray[np.int64], Array]
+
+
+def _offer(actuators: Actuators, shape: tuple[int, ...], R: int, T: int) -> None:
+    """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
+    single, variable, own = actuators.single, actuators.variable, actuators.variable_blocks
+    drive, vary = kernels.drive.compiled, kernels.vary.compiled
+    if drive is not None and (vary is not None or not variable):
+        K, n = shape
+        m, names = actuators.n_motors, tuple(item.name for item in variable)
+        actuators.quick[shape] = _Quick(
+            (K - 2, n), (R, m), (T, m), (R, n), drive, single.blocks.places,
+            single.blocks.numbers, single.friction and single.add_friction, names,
+            (len(names), R), (R,), vary, (own.places, own.numbers),
+        )  # fmt: skip
+
+
+def _quickly(
+    actuators: Actuators,
+    motion: Any,
+    effort: Any,
+    wrench: Any,
+    stiffness: Any,
+    initial_deflection: Any,
+    order: object,
+) -> MotorMotion | None:
+    """Result for one sample in a control loop; None for what has to be looked at more closely.
+
+    The compiled calls check shapes, ranges and numbers.
+    """
+    if order or initial_deflection or type(motion) is not ndarray:
+        return None
+    quick: _Quick | None = actuators.quick.get(motion.shape)
+    if quick is None:
+        return None
+    if effort is None:
+        effort = inverse_dynamics(actuators.model, motion, wrench)
+    elif wrench is not None or type(effort) is not ndarray or effort.shape != quick.effort:
+        return None
+    theta, tau, delta = empty(quick.position), empty(quick.torque), empty(quick.deflection)
+    try:
+        if quick.drive(1, quick.places, quick.numbers, motion, effort, theta, tau, delta):
+            return None
+        if quick.names:
+            S = empty(quick.stiffness)
+            for i, name in enumerate(quick.names):
+                series = stiffness[name]
+                if type(series) is not ndarray or series.shape != quick.series:
+                    return None
+                S[i] = series
+            if len(stiffness) != len(quick.names) or quick.vary(
+                1, *quick.variable, motion, effort, S, theta, tau, delta
+            ):
+                return None
+        elif stiffness:
+            return None
+    except (KeyError, TypeError, ValueError):  # none of the plain arrays that they are to be
+        return None
+    if quick.friction:
+        quick.friction(theta[1:-1], tau)
+        if not is_finite(tau):
+            return None
+    return MotorMotion(theta, tau, delta)
 
 
 def _motion_and_effort(
@@ -367,7 +452,7 @@ def _initial_deflections(
     """Deflections at the beginning by the index of the joint, checked."""
     if not initial:
         return {}
-    damped = {item.name: item.joint for _, item, _ in actuators.single.dampers}
+    damped = {item.name: item.joint for item in actuators.single.damped}
     given = _by_joint(actuators, 'initial deflections are', 'numbers', initial)
     unused = [name for name in given if name not in damped]
     if unused:

@@ -1,0 +1,751 @@
+"""Computations of elastic joints, one source for single samples and batches.
+
+The functions are those that Numba compiles. Until machine code is there, and where there is no
+compiler, the interpreter runs them as they stand. Inside, a function of time is given by its
+Taylor coefficients x_k = x^(k) / k!, which spares the binomials of the product rule. A spring is
+a block of numbers: kind, ends of its range, torques at these, and what its kind needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hodyn_ros.engine.engine import Engine
+
+RIGID, GIVEN, POLYNOMIAL, TABLE, CUSTOM = range(5)
+"""Kinds of springs; the deflection of one that is given has been computed before."""
+PAIR, LEVER = range(2)
+"""Kinds of variable stiffness."""
+
+OUT_OF_REACH, IRREGULAR, NOT_FINITE = 1, 2, 4
+"""What may be wrong with a result; the sum of it is returned."""
+
+# The interpreter is a thousand times slower, so each sample counts as many.
+_WEIGHT = 16
+_LARGEST = 1.7976931348623157e308
+_EPSILON = 2.220446049250313e-16
+# A value that reaches the end of a range by rounding alone is not outside of it.
+ROUNDING = 1e-12
+# Bisection alone would need about 60 steps for a double, 1100 if it had to find its exponent too.
+_MOST_STEPS = 1200
+
+# At the smallest stiffness that an effort allows, u_1 and u_2 belong together; above it they part
+# like the square root of the excess. Closer than this, rounding of the stiffness would leave fewer
+# than six digits of the motors' velocities.
+_EDGE = 1e-5
+
+# Dampers: how often a step may be halved, and how often its solution repeated.
+_SHORTEST = 2.0**-14
+_MOST_ITERATIONS = 60
+# Repetitions end when changes of h^j x^(j) are small against its own size, or such that they may
+# be rounding of x, and have stopped to fall, or are about to be so much smaller still.
+_SMALL = 1e-7
+_FALLING = 0.5
+_VANISHING = 1e-9
+# Steps with a larger error are halved: relative to the deflection, and absolute [rad]. With the
+# torque alone (E = 1) the method is of second order, of which no more can be expected.
+_TOLERANCE_ALONE = 1e-3
+_TOLERANCE = 1e-6
+_ALWAYS_GOOD = 1e-10
+# Steps over more time constants than this follow x^(E) instead of x.
+_STIFF = 0.5
+# How far the slope of the linear part may be from that of the law, which for a line is rounding.
+_SLOPE = 1e-3
+_SAME = 1e-11
+
+
+class Kernel:
+    """A function that is compiled when it has been called often enough.
+
+    The first argument is the number of samples. Types of the others are letters: v and m for
+    vectors and matrices that are read, w for matrices that are written, i for matrices of
+    integers, t for an array of matrices.
+    """
+
+    def __init__(self, function: Callable[..., int], types: str) -> None:
+        self.function, self._request = function, _Request(function.__name__, types)
+        _BY_NAME[function.__name__] = self
+        self.compiled: Callable[..., int] | None = None
+        """Machine code; None if there is none yet."""
+
+    def __call__(self, samples: int, *arguments: Any) -> int:
+        """Compute; arrays are contiguous."""
+        if self.compiled is None:
+            _engine.kernel(self._request, samples * _WEIGHT)  # type: ignore[arg-type]
+        return (self.compiled or self.interpreted)(samples, *arguments)
+
+    def interpreted(self, samples: int, *arguments: Any) -> int:
+        """Compute without machine code; arrays may hold springs of the user's own."""
+        with np.errstate(all='ignore'):
+            return self.function(samples, *arguments)
+
+
+class _Request(NamedTuple):
+    """Request for the machine code of a kernel, as `Engine` takes it."""
+
+    name: str
+    types: str
+
+    def make(self, _: Any) -> Callable[..., int]:
+        """Compile, or take what is kept on disk."""
+        import numba
+        from numba.extending import overload, register_jitable
+
+        if not _prepared:
+            for helper in _HELPERS:
+                register_jitable(error_model='numpy')(helper)
+            overload(_own_law)(lambda spring, x, g: lambda spring, x, g: None)
+            _prepared.append(True)
+        number, integer = numba.types.float64, numba.types.int64
+        known = {
+            'v': numba.types.Array(number, 1, 'C', readonly=True),
+            'm': numba.types.Array(number, 2, 'C', readonly=True),
+            'w': numba.types.Array(number, 2, 'C'),
+            'i': numba.types.Array(integer, 2, 'C', readonly=True),
+            't': numba.types.Array(number, 3, 'C', readonly=True),
+        }
+        signature = integer(integer, *(known[letter] for letter in self.types))
+        function = _BY_NAME[self.name].function
+        try:
+            return numba.njit(signature, cache=True, error_model='numpy')(function)  # type: ignore[no-any-return]
+        except RuntimeError:  # there is no place for a cache
+            return numba.njit(signature, error_model='numpy')(function)  # type: ignore[no-any-return]
+
+    def offer(self, _: Any, compiled: Callable[..., int]) -> None:
+        """Use it from now on."""
+        _BY_NAME[self.name].compiled = compiled
+
+
+_BY_NAME: dict[str, Kernel] = {}
+_prepared: list[bool] = []
+_engine = Engine(SimpleNamespace(name='elastic joints'))  # type: ignore[arg-type]
+
+
+# --- Laws of springs ----------------------------------------------------------------------------
+
+
+def _own_law(spring: Any, x: Any, g: Any) -> None:
+    """Law of a spring of the user's own; only the interpreter can call it."""
+    g[:] = spring.derivatives(np.array(x), len(g) - 1)
+    factorial = 1.0
+    for j in range(2, len(g)):
+        factorial *= j
+        g[j] /= factorial
+
+
+def _taylor(c: Any, start: Any, count: Any, x: Any, g: Any) -> None:
+    """Taylor coefficients g at x of a polynomial, by Horner's rule."""
+    for j in range(len(g)):
+        g[j] = 0.0
+    for i in range(count - 1, -1, -1):
+        for j in range(min(len(g), count - i) - 1, 0, -1):
+            g[j] = g[j] * x + g[j - 1]
+        g[0] = g[0] * x + c[start + i]
+
+
+def _piece(c: Any, start: Any, count: Any, x: Any) -> Any:
+    """Which interval of increasing numbers a value belongs to."""
+    low, high = 0, count - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if c[start + middle] <= x:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _law(c: Any, o: Any, x: Any, g: Any) -> None:
+    """Taylor coefficients g of the torque of the spring at place o, at a deflection."""
+    if c[o] == CUSTOM:
+        _own_law(c[o + 5], x, g)
+    elif c[o] == TABLE:
+        count = int(c[o + 5])
+        piece = _piece(c, o + 6, count, x)
+        _taylor(c, o + 6 + 2 * count + 6 * piece, 6, x - c[o + 6 + piece], g)
+    else:
+        _taylor(c, o + 7, int(c[o + 5]), x, g)
+
+
+def _root(c: Any, start: Any, count: Any, value: Any, low: Any, high: Any, x: Any) -> Any:
+    """Where an increasing polynomial has a value: Newton's method, as in `increasing_root`."""
+    last = high - low
+    was_good = False
+    for _ in range(_MOST_STEPS):
+        f, slope = c[start + count - 1], 0.0
+        for i in range(count - 2, -1, -1):
+            slope = slope * x + f
+            f = f * x + c[start + i]
+        excess = f - value
+        if excess <= 0.0:
+            low = x
+        if excess >= 0.0:
+            high = x
+        there = x - excess / slope
+        good = low <= there <= high and 2.0 * abs(there - x) <= abs(last)
+        if not good:
+            there = low + 0.5 * (high - low)
+        change = there - x
+        rounding = _EPSILON * abs(x)
+        x = there
+        if abs(change) <= 4.0 * rounding:
+            break
+        # Newton's steps fall quadratically: the next one is less than change^2 / last.
+        if was_good and good and change * change <= rounding * abs(last):
+            break
+        was_good, last = good, change
+    return x
+
+
+def _inverse(c: Any, o: Any, torque: Any) -> Any:
+    """Deflection for a torque that the spring can have."""
+    count = int(c[o + 5])
+    if c[o] == TABLE:
+        x = o + 6
+        y = x + count
+        piece = _piece(c, y, count, torque)
+        length = c[x + piece + 1] - c[x + piece]
+        part = (torque - c[y + piece]) / (c[y + piece + 1] - c[y + piece])
+        start = y + count + 6 * piece
+        return c[x + piece] + _root(c, start, 6, torque, 0.0, length, part * length)
+    guess = torque / c[o + 8]
+    if count == 2:
+        return guess
+    # The slope is nowhere smaller than the smallest one, which bounds the deflection.
+    reach = min(abs(torque) / c[o + 6] * (1.0 + 1e-9), c[o + 2])
+    low, high = 0.0, 0.0
+    if torque < 0.0:
+        low = -reach
+    if torque > 0.0:
+        high = reach
+    return _root(c, o + 7, count, torque, low, high, min(max(guess, low), high))
+
+
+def _powers(X: Any, P: Any, m: Any) -> None:
+    """Coefficients m of the powers 2 to m of a function without its constant term."""
+    for j in range(2, m + 1):
+        total = 0.0
+        for i in range(1, m - j + 2):
+            total += X[i] * P[j - 1, m - i]
+        P[j, m] = total
+
+
+def _compose(g: Any, X: Any, F: Any, P: Any) -> None:
+    """Coefficients F of f(x(t)), from those of f at x(t) and of x."""
+    F[0] = g[0]
+    for m in range(1, len(F)):
+        _powers(X, P, m)
+        P[1, m] = X[m]
+        total = 0.0
+        for j in range(1, m + 1):
+            if g[j] != 0.0:  # infinite powers are of no account then
+                total += g[j] * P[j, m]
+        F[m] = total
+
+
+def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, X: Any, g: Any, P: Any) -> Any:
+    """Deflection X of a spring and its time derivatives; whether it can have the torque."""
+    low, high = c[o + 3], c[o + 4]
+    torque = Q[row, joint]
+    fits = low - ROUNDING * abs(low) <= torque <= high + ROUNDING * abs(high)
+    torque = min(max(torque, low), high)
+    X[0] = min(max(_inverse(c, o, torque), c[o + 1]), c[o + 2])
+    if len(X) > 1:
+        _law(c, o, X[0], g)
+    factorial = 1.0
+    for m in range(1, len(X)):
+        factorial *= m
+        rest = Q[row + m, joint] / factorial
+        _powers(X, P, m)
+        for j in range(2, m + 1):
+            if g[j] != 0.0:
+                rest -= g[j] * P[j, m]
+        X[m] = rest / g[1]
+        P[1, m] = X[m]
+    factorial = 1.0
+    for m in range(2, len(X)):
+        factorial *= m
+        X[m] *= factorial
+    return fits
+
+
+def _is_finite(values: Any) -> Any:
+    good = True
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            good &= abs(values[i, j]) <= _LARGEST
+    return good
+
+
+def _drive(
+    N: Any, places: Any, c: Any, q: Any, Q: Any, theta: Any, tau: Any, delta: Any
+) -> int:
+    """Motors (N R, m), (N T, m) and deflections (N R, n) of joints with one motor each.
+
+    Places are joint, motor and block of each: the inertia, and the spring. Motions (N K, n) and
+    efforts (N E, n) have as many orders at least.
+    """
+    K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
+    fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1]
+    if not fits or K < R or E < T or q.shape[0] != N * K or Q.shape[0] != N * E:
+        return OUT_OF_REACH
+    X, g, P = np.zeros(R), np.zeros(max(R, 2)), np.zeros((R, R))
+    finite = _is_finite(q) and _is_finite(Q)
+    for s in range(N):
+        for i in range(len(places)):
+            j, motor, o = places[i, 0], places[i, 1], places[i, 2]
+            kind = c[o + 1]
+            if kind == GIVEN:
+                for r in range(R):
+                    X[r] = delta[s * R + r, j]
+            elif kind != RIGID:
+                fits &= _deflect(c, o + 1, Q, s * E, j, X, g, P)
+            for r in range(R):
+                delta[s * R + r, j] = X[r]
+                place = q[s * K + r, j] + X[r]
+                theta[s * R + r, motor] = place
+                finite &= abs(place) <= _LARGEST
+                if r > 1:
+                    torque = c[o] * place + Q[s * E + r - 2, j]
+                    tau[s * T + r - 2, motor] = torque
+                    finite &= abs(torque) <= _LARGEST
+            if kind != RIGID:
+                X[:] = 0.0
+    return (0 if fits else OUT_OF_REACH) + (0 if finite else NOT_FINITE)
+
+
+def _laws(N: Any, c: Any, x: Any, torque: Any) -> int:
+    """Torques and derivatives (N, order + 1) of one spring at deflections (N,)."""
+    g = np.zeros(torque.shape[1])
+    for s in range(N):
+        _law(c, 0, x[s], g)
+        factorial = 1.0
+        for j in range(torque.shape[1]):
+            factorial *= max(j, 1)
+            torque[s, j] = g[j] * factorial
+    return 0
+
+
+# --- Variable stiffness -------------------------------------------------------------------------
+
+
+def _pair(c: Any, o: Any, Q: Any, S: Any, D: Any, t: Any, C: Any) -> int:
+    """Deflections D and torques t (2, R) of two hyperbolic springs, see `vsa.antagonistic`.
+
+    With s = sinh u_1, which gives u_2 by the effort, the stiffness a_1 k_1 sqrt(1 + s^2) +
+    a_2 sqrt(k_2^2 + (Q - k_1 s)^2) is convex, and is at least (a_1 + a_2) k_1 s - a_2 Q: from
+    where that has the stiffness Newton's method falls to the root and does not pass it.
+    """
+    k1, k2, a1, a2 = c[o], c[o + 1], c[o + 2], c[o + 3]
+    s = (S[0] + a2 * Q[0]) / ((a1 + a2) * k1)
+    status = 0
+    for _ in range(_MOST_STEPS):
+        other = (Q[0] - k1 * s) / k2
+        cosh1, cosh2 = np.sqrt(1.0 + s * s), np.sqrt(1.0 + other * other)
+        excess = a1 * k1 * cosh1 + a2 * k2 * cosh2 - S[0]
+        slope = k1 * (a1 * s / cosh1 - a2 * other / cosh2)
+        if excess <= 0.0:
+            break
+        if not slope > 0.0:
+            status = OUT_OF_REACH
+            break
+        step = excess / slope
+        if step <= _EPSILON * abs(s):
+            break
+        s -= step
+    D[0, 0], D[1, 0] = np.arcsinh(s), np.arcsinh(other)
+    ahead = D[0, 0] - D[1, 0] - _EDGE
+    if a1 != a2:
+        # By how much both u differ from their values where the stiffness is smallest.
+        ahead = a1 * s / cosh1 - a2 * other / cosh2
+        ahead -= _EDGE * (a1 / (cosh1 * cosh1) + a2 / (cosh2 * cosh2))
+    if not ahead > 0.0:
+        status |= IRREGULAR
+    t[0, 0], t[1, 0], C[0, 0], C[1, 0] = s, other, cosh1, cosh2
+    J11, J12, J21, J22 = k1 * cosh1, k2 * cosh2, a1 * k1 * s, a2 * k2 * other  # by both u
+    determinant = J11 * J22 - J12 * J21
+    for m in range(1, D.shape[1]):
+        effort, stiffness = Q[m], S[m]
+        D[0, m], D[1, m] = 0.0, 0.0
+        for i in range(2):
+            # All but the terms with the coefficient m of u: m t_m = sum of j u_j C_(m-j).
+            sine, cosine = 0.0, 0.0
+            for j in range(1, m):
+                sine += j * D[i, j] * C[i, m - j]
+                cosine += j * D[i, j] * t[i, m - j]
+            t[i, m], C[i, m] = sine / m, cosine / m
+            effort -= c[o + i] * t[i, m]
+            stiffness -= c[o + 2 + i] * c[o + i] * C[i, m]
+        for _ in range(2):  # the second time for what rounding has left
+            first = (J22 * effort - J12 * stiffness) / determinant
+            second = (J11 * stiffness - J21 * effort) / determinant
+            D[0, m] += first
+            D[1, m] += second
+            effort -= J11 * first + J12 * second
+            stiffness -= J21 * first + J22 * second
+        for i in range(2):
+            t[i, m] += C[i, 0] * D[i, m]
+            C[i, m] += t[i, 0] * D[i, m]
+    for i in range(2):
+        D[i, 0] -= c[o + 4 + i]
+        for m in range(D.shape[1]):
+            D[i, m] /= c[o + 2 + i]
+            t[i, m] *= c[o + i]
+        if not abs(D[i, 0]) <= c[o + 6 + i]:
+            status |= OUT_OF_REACH
+    return status
+
+
+def _lever(c: Any, o: Any, Q: Any, S: Any, D: Any, t: Any, C: Any) -> int:
+    """Deflections D and torques t (2, R) of a lever with a movable pivot, see `vsa.lever`.
+
+    sigma / 2 + i Q = g e^(2 i d) with g = G r^2, r = x / (L - x): its logarithm holds both.
+    """
+    G, L, pitch = c[o], c[o + 1], c[o + 2]
+    R = D.shape[1]
+    # Logarithm of g and angle 2 d: m w_m z_0 = m z_m - sum of j w_j z_(m-j).
+    size = np.hypot(0.5 * S[0], Q[0])
+    D[0, 0] = np.arctan2(Q[0], 0.5 * S[0])
+    cosine, sine = 0.5 * S[0] / size, Q[0] / size
+    for m in range(1, R):
+        real, imaginary = 0.5 * S[m], Q[m]
+        for j in range(1, m):
+            part = j / m
+            real -= part * (C[0, j] * 0.5 * S[m - j] - D[0, j] * Q[m - j])
+            imaginary -= part * (C[0, j] * Q[m - j] + D[0, j] * 0.5 * S[m - j])
+        C[0, m] = (real * cosine + imaginary * sine) / size
+        D[0, m] = (imaginary * cosine - real * sine) / size
+    # r, and 1 / (1 + r), which gives x.
+    r, y = t[0], t[1]
+    r[0] = np.sqrt(size / G)
+    y[0] = 1.0 / (1.0 + r[0])
+    D[1, 0] = L * r[0] * y[0] / pitch
+    for m in range(1, R):
+        r[m], y[m] = 0.0, 0.0
+        for j in range(1, m + 1):
+            r[m] += 0.5 * j / m * C[0, j] * r[m - j]
+            y[m] -= r[j] * y[m - j] * y[0]
+        D[1, m] = -L * y[m] / pitch
+    slope = 2.0 * G * pitch / L * r[0] * (1.0 + r[0]) ** 2
+    status = 0
+    if not (abs(D[0, 0]) <= 2.0 * c[o + 3] and D[1, 0] * pitch <= c[o + 4] and S[0] > 0.0):
+        status = OUT_OF_REACH
+    if not size * slope > 0.0:
+        status |= IRREGULAR
+    # The force is dg/dy sin(d)^2, with (1 + r)^2 r and then the cosine of 2 d as series.
+    turn, cos, sin = C[1], C[2], C[3]
+    cos[0], sin[0] = np.cos(D[0, 0]), np.sin(D[0, 0])
+    for m in range(1, R):
+        cos[m], sin[m] = 0.0, 0.0
+        for j in range(1, m + 1):
+            cos[m] -= j / m * D[0, j] * sin[m - j]
+            sin[m] += j / m * D[0, j] * cos[m - j]
+    for m in range(R):
+        turn[m] = -0.5 * cos[m]
+        D[0, m] *= 0.5
+    turn[0] = np.sin(D[0, 0]) ** 2
+    r[0] += 1.0
+    for m in range(R):
+        cos[m] = 0.0
+        for j in range(m + 1):
+            cos[m] += r[j] * r[m - j]
+    r[0] -= 1.0
+    for m in range(R):
+        sin[m] = 0.0
+        for j in range(m + 1):
+            sin[m] += r[j] * cos[m - j]
+    for m in range(R):
+        y[m] = 0.0
+        for j in range(m + 1):
+            y[m] += 2.0 * G * pitch / L * sin[j] * turn[m - j]
+        r[m] = Q[m]
+    return status
+
+
+def _vary(
+    N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
+) -> int:
+    """Motors and deflections of joints of variable stiffness, as `_drive` of the others.
+
+    Places are joint, first motor and block of each: both inertias, the kind, and the springs. The
+    stiffness (N v, orders) has a row for each sample and each of the v joints.
+    """
+    v = len(places)
+    K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
+    if q.shape[1] != delta.shape[1] or Q.shape[1] != delta.shape[1] or S.shape[0] != N * v:
+        return OUT_OF_REACH
+    if K < R or E < R or S.shape[1] < R or q.shape[0] != N * K or Q.shape[0] != N * E:
+        return OUT_OF_REACH
+    effort, stiffness = np.zeros(R), np.zeros(R)
+    D, t, C = np.zeros((2, R)), np.zeros((2, R)), np.zeros((4, R))
+    status = 0
+    finite = _is_finite(q) and _is_finite(Q) and _is_finite(S)
+    for s in range(N):
+        for i in range(v):
+            j, motor, o = places[i, 0], places[i, 1], places[i, 2]
+            factorial = 1.0
+            for m in range(R):
+                factorial *= max(m, 1)
+                effort[m] = Q[s * E + m, j] / factorial
+                stiffness[m] = S[s * v + i, m] / factorial
+            is_pair = c[o + 2] == PAIR
+            if is_pair:
+                found = _pair(c, o + 3, effort, stiffness, D, t, C)
+            else:
+                found = _lever(c, o + 3, effort, stiffness, D, t, C)
+            status |= found if R > 1 else found & ~IRREGULAR
+            factorial = 1.0
+            for r in range(R):
+                factorial *= max(r, 1)
+                D[0, r] *= factorial
+                D[1, r] *= factorial
+                mean = 0.5 * (D[0, r] + D[1, r]) if is_pair else D[0, r]
+                delta[s * R + r, j] = mean
+                at = q[s * K + r, j]
+                theta[s * R + r, motor] = at + D[0, r]
+                theta[s * R + r, motor + 1] = at + D[1, r] if is_pair else D[1, r]
+            factorial = 1.0
+            for r in range(R):
+                finite &= abs(theta[s * R + r, motor]) <= _LARGEST
+                finite &= abs(theta[s * R + r, motor + 1]) <= _LARGEST
+                if r < T:
+                    factorial *= max(r, 1)
+                    for k in range(2):
+                        torque = t[k, r] * factorial
+                        torque += c[o + k] * theta[s * R + r + 2, motor + k]
+                        tau[s * T + r, motor + k] = torque
+                        finite &= abs(torque) <= _LARGEST
+    return status | (0 if finite else NOT_FINITE)
+
+
+# --- Dampers ------------------------------------------------------------------------------------
+
+
+def _moments(z: Any, v: Any) -> None:
+    """Integrals over r from 0 to 1 of e^(-z r) (-r)^j, with nothing that cancels."""
+    top = len(v) - 1
+    decay = np.exp(-z)
+    if z > 2.0 * top + 20.0:
+        v[0] = (1.0 - decay) / z
+        for j in range(1, top + 1):
+            v[j] = (j * v[j - 1] - decay) / z
+    else:
+        total, term, j = 0.0, decay / (top + 1.0), top + 1.0
+        while term > 1e-18 * total:
+            total += term
+            j += 1.0
+            term *= z / j
+        v[top] = total
+        for i in range(top, 0, -1):
+            v[i - 1] = (z * v[i] + decay) / i
+    for i in range(1, top + 1, 2):
+        v[i] = -v[i]
+
+
+def _weights(z: Any, tables: Any, v: Any, half: Any, w: Any) -> None:
+    """Weights w (2, E) of the coefficients that drive, before and after a step over z."""
+    E = w.shape[1]
+    _moments(z, v)
+    _moments(0.5 * z, half)
+    for k in range(E):
+        w[0, k] = 0.0
+        w[1, k] = 0.0 if z > _STIFF else v[k]
+    binomial = 1.0
+    for j in range(E):
+        # Of x^(E) the drive is the E-th derivative.
+        weight = v[E + j]
+        if z > _STIFF:
+            weight = binomial * v[j]
+            binomial *= (E + j + 1.0) / (j + 1.0)
+        for k in range(E):
+            w[0, k] += weight * tables[0, j, k]
+            w[1, k] += weight * tables[1, j, k]
+
+
+def _extended(c: Any, o: Any, x: Any, g: Any) -> None:
+    """Law as of `_law`, continued by straight lines outside of the range.
+
+    Iterations may leave the range, where a law need not increase; solutions that do are refused.
+    """
+    inside = min(max(x, c[o + 1]), c[o + 2])
+    _law(c, o, inside, g)
+    if x != inside:
+        g[0] += g[1] * (x - inside)
+        for j in range(2, len(g)):
+            g[j] = 0.0
+
+
+def _polynomial(before: Any, after: Any, tables: Any, e: Any) -> None:
+    """Coefficients e (2 E,) at the end of a step, from the E lowest at both of its ends."""
+    E = len(e) // 2
+    for j in range(E):
+        e[j] = after[j]
+        e[E + j] = 0.0
+        for k in range(E):
+            e[E + j] += tables[0, j, k] * before[k] + tables[1, j, k] * after[k]
+
+
+def _solve(
+    c: Any, o: Any, rate: Any, z: Any, tables: Any, a: Any, w: Any, v: Any, half: Any, g: Any,
+    P: Any, e: Any,
+) -> Any:
+    """Step of length one, from a[0] to a[1] with the torque a[2]; z if solved, or minus it.
+
+    Rate is the length of the step over the damping. Rows of a hold coefficients (E + 1): before,
+    after, torque after, guess, law, drive before and after, torque before.
+    """
+    E = a.shape[1] - 1
+    x0, x, q, y, F, before, after = a[0], a[1], a[2, :E], a[3], a[4, :E], a[5, :E], a[6, :E]
+    _extended(c, o, x0[0], g)
+    _compose(g, x0, F, P)
+    for m in range(E):
+        a[7, m] = F[m] + (m + 1) * x0[m + 1] / rate
+    if g[1] * rate > _STIFF:
+        y[:] = x0
+    else:
+        _taylor(x0, 0, E + 1, 1.0, y)
+    is_line = c[o] == POLYNOMIAL and c[o + 5] == 2
+    last = np.inf
+    for _ in range(_MOST_ITERATIONS):
+        _extended(c, o, y[0], g)
+        _compose(g, y, F, P)
+        if not abs(g[1] * rate - z) <= (_SAME if is_line else _SLOPE) * z:
+            z = g[1] * rate
+            if not 0.0 < z <= _LARGEST:
+                break
+            _weights(z, tables, v, half, w)
+        k, is_stiff = z / rate, z > _STIFF
+        value = 0.0
+        for m in range(E):
+            before[m] = (m + 1) * x0[m + 1] / rate + k * x0[m]
+            after[m] = q[m] - F[m] + k * y[m]
+            value += w[0, m] * before[m] + w[1, m] * after[m]
+        value *= rate
+        if is_stiff:
+            x[E] = np.exp(-z) * x0[E] + value
+            for m in range(E - 1, -1, -1):
+                x[m] = y[m] + (q[m] - F[m] - (m + 1) * x[m + 1] / rate) / k
+        else:
+            x[0] = np.exp(-z) * x0[0] + value
+            for m in range(E):
+                x[m + 1] = rate * (q[m] - F[m] + k * (y[m] - x[m])) / (m + 1)
+        # The torque is rounded too, which may be that of a large deflection from a distant zero.
+        rounding = ROUNDING * max(abs(x[0]), abs(x0[0]), abs(q[0]) / k) + 1e-300
+        change = 0.0
+        for m in range(E + 1):
+            allowed = max(_SMALL * max(abs(x[m]), abs(x0[m])), rounding)
+            ratio = abs(x[m] - y[m]) / allowed
+            if not ratio <= change:
+                change = ratio
+        if change <= 1.0 and (change >= _FALLING * last or change * change <= _VANISHING * last):
+            if last < np.inf:
+                if is_line or _is_good(c, o, rate, z, tables, a, half, v, g, e):
+                    return z
+                return -z
+        y[:] = x
+        last = change
+    return np.nan
+
+
+def _is_good(
+    c: Any, o: Any, rate: Any, z: Any, tables: Any, a: Any, half: Any, v: Any, g: Any, e: Any
+) -> Any:
+    """Whether what drives the linear part of a step is the polynomial in the middle too."""
+    E = a.shape[1] - 1
+    _polynomial(a[7, :E], a[2, :E], tables, e[0])
+    _taylor(e[0], 0, 2 * E, -0.5, e[1])
+    torque = e[1, 0]
+    _polynomial(a[5, :E], a[6, :E], tables, e[0])
+    _taylor(e[0], 0, 2 * E, -0.5, e[1])
+    middle, power = 0.0, 0.5 * rate
+    for j in range(2 * E):
+        middle += half[j] * power * e[1, j]
+        power *= 0.5
+    middle += np.exp(-0.5 * z) * a[0, 0]
+    _extended(c, o, middle, g)
+    error = abs(torque - g[0] + z / rate * middle - e[1, 0]) * rate * v[0]
+    tolerance = _TOLERANCE_ALONE if E == 1 else _TOLERANCE
+    return error <= tolerance * max(abs(a[0, 0]), abs(a[1, 0])) + _ALWAYS_GOOD
+
+
+def _follow(
+    N: Any, times: Any, places: Any, c: Any, Q: Any, tables: Any, series: Any
+) -> int:
+    """Deflections ((N + 1) d, E + 1) of d springs with dampers over N steps; the first are given.
+
+    Times of steps are (N,), torques after them (N E, n); places are joint and block of each: the
+    damping, and the spring. Zero if all is well, otherwise one more than the first row that could
+    not be found or lies outside of the range.
+    """
+    d, E = len(places), series.shape[1] - 1
+    a, w, P = np.zeros((8, E + 1)), np.zeros((2, E)), np.zeros((E + 1, E + 1))
+    v, half, g, e = np.zeros(2 * E), np.zeros(2 * E), np.zeros(max(E, 2)), np.zeros((2, 2 * E))
+    whole, end = np.zeros(2 * E), np.zeros(E)
+    bad = 0
+    for i in range(d):
+        j, o = places[i, 0], places[i, 1] + 1
+        z = -1.0
+        for s in range(N):
+            h, row = times[s], (s + 1) * d + i
+            factor = 1.0
+            for m in range(E + 1):
+                a[0, m] = series[row - d, m] * factor
+                if m < E:
+                    end[m] = Q[s * E + m, j] * factor
+                factor *= h / (m + 1)
+            at, size = 0.0, 1.0
+            while at < 1.0:
+                if at + size == 1.0:
+                    a[2, :E] = end
+                else:
+                    _taylor(whole, 0, 2 * E, at + size - 1.0, a[2, :E])
+                factor = 1.0
+                for m in range(E if size < 1.0 else 0):
+                    a[2, m] *= factor
+                    factor *= size
+                rate = h * size / c[o - 1]
+                solved = _solve(c, o, rate, z, tables, a, w, v, half, g, P, e)
+                z = abs(solved) if solved == solved else -1.0
+                if solved > 0.0 or (solved < 0.0 and size <= _SHORTEST):
+                    at += size
+                    a[0, :] = a[1]
+                    ratio = 1.0
+                    while size < 1.0 and at < 1.0 and at % (2.0 * size) == 0.0:
+                        size, ratio = 2.0 * size, 2.0 * ratio
+                elif size > _SHORTEST:
+                    if size == 1.0:
+                        _polynomial(a[7, :E], end, tables, whole)
+                    size, ratio = 0.5 * size, 0.5
+                else:
+                    a[0, :] = np.nan
+                    break
+                factor = 1.0
+                for m in range(E + 1):
+                    a[0, m] *= factor
+                    factor *= ratio
+            factor = 1.0
+            for m in range(E + 1):
+                series[row, m] = a[0, m] * factor
+                factor *= (m + 1) / (h * size)
+            x, low, high = series[row, 0], c[o + 1], c[o + 2]
+            fits = low - ROUNDING * abs(low) <= x <= high + ROUNDING * abs(high)
+            for m in range(E + 1):
+                fits &= abs(series[row, m]) <= _LARGEST
+            if not fits and (bad == 0 or row < bad - 1):
+                bad = row + 1
+    return bad
+
+
+_HELPERS = (
+    _taylor, _piece, _law, _root, _inverse, _powers, _compose, _deflect, _is_finite, _pair,
+    _lever, _moments, _weights, _extended, _polynomial, _solve, _is_good,
+)  # fmt: skip
+
+drive = Kernel(_drive, 'ivmmwww')
+vary = Kernel(_vary, 'ivmmmwww')
+laws = Kernel(_laws, 'vvw')
+follow = Kernel(_follow, 'vivmtw')
