@@ -97,7 +97,7 @@ class _Request(NamedTuple):
 
         if not _prepared:
             for helper in _HELPERS:
-                register_jitable(error_model='numpy')(helper)
+                register_jitable(error_model='numpy', forceinline=True)(helper)
             overload(_own_law)(lambda spring, x, g: lambda spring, x, g: None)
             _prepared.append(True)
         number, integer = numba.types.float64, numba.types.int64
@@ -139,12 +139,23 @@ def _own_law(spring: Any, x: Any, g: Any) -> None:
 
 def _taylor(c: Any, start: Any, count: Any, x: Any, g: Any) -> None:
     """Taylor coefficients g at x of a polynomial, by Horner's rule."""
+    first, second, third = 0.0, 0.0, 0.0
     for j in range(len(g)):
         g[j] = 0.0
     for i in range(count - 1, -1, -1):
-        for j in range(min(len(g), count - i) - 1, 0, -1):
+        for j in range(len(g) - 1, 3, -1):
             g[j] = g[j] * x + g[j - 1]
-        g[0] = g[0] * x + c[start + i]
+        if len(g) > 3:
+            g[3] = g[3] * x + third
+        # The first ones stay in registers.
+        third = third * x + second
+        second = second * x + first
+        first = first * x + c[start + i]
+    g[0] = first
+    if len(g) > 1:
+        g[1] = second
+    if len(g) > 2:
+        g[2] = third
 
 
 def _piece(c: Any, start: Any, count: Any, x: Any) -> Any:
@@ -172,12 +183,16 @@ def _law(c: Any, o: Any, x: Any, g: Any) -> None:
 
 
 def _root(c: Any, start: Any, count: Any, value: Any, low: Any, high: Any, x: Any) -> Any:
-    """Where an increasing polynomial has a value: Newton's method, as in `increasing_root`."""
+    """Where an increasing polynomial has a value: Halley's method, kept inside of a bracket.
+
+    A step that would leave it, or does not halve the one before, is replaced by a bisection.
+    """
     last = high - low
     was_good = False
     for _ in range(_MOST_STEPS):
-        f, slope = c[start + count - 1], 0.0
+        f, slope, bend = c[start + count - 1], 0.0, 0.0
         for i in range(count - 2, -1, -1):
+            bend = bend * x + slope
             slope = slope * x + f
             f = f * x + c[start + i]
         excess = f - value
@@ -185,7 +200,7 @@ def _root(c: Any, start: Any, count: Any, value: Any, low: Any, high: Any, x: An
             low = x
         if excess >= 0.0:
             high = x
-        there = x - excess / slope
+        there = x - excess * slope / (slope * slope - excess * bend)
         good = low <= there <= high and 2.0 * abs(there - x) <= abs(last)
         if not good:
             there = low + 0.5 * (high - low)
@@ -194,7 +209,7 @@ def _root(c: Any, start: Any, count: Any, value: Any, low: Any, high: Any, x: An
         x = there
         if abs(change) <= 4.0 * rounding:
             break
-        # Newton's steps fall quadratically: the next one is less than change^2 / last.
+        # Steps fall faster and faster: the next one is less than change^2 / last.
         if was_good and good and change * change <= rounding * abs(last):
             break
         was_good, last = good, change
@@ -225,12 +240,12 @@ def _inverse(c: Any, o: Any, torque: Any) -> Any:
     return _root(c, o + 7, count, torque, low, high, min(max(guess, low), high))
 
 
-def _powers(X: Any, P: Any, m: Any) -> None:
-    """Coefficients m of the powers 2 to m of a function without its constant term."""
+def _powers(P: Any, m: Any) -> None:
+    """Coefficients m of the powers 2 to m of a function without its constant term, P[1]."""
     for j in range(2, m + 1):
         total = 0.0
         for i in range(1, m - j + 2):
-            total += X[i] * P[j - 1, m - i]
+            total += P[1, i] * P[j - 1, m - i]
         P[j, m] = total
 
 
@@ -238,8 +253,8 @@ def _compose(g: Any, X: Any, F: Any, P: Any) -> None:
     """Coefficients F of f(x(t)), from those of f at x(t) and of x."""
     F[0] = g[0]
     for m in range(1, len(F)):
-        _powers(X, P, m)
         P[1, m] = X[m]
+        _powers(P, m)
         total = 0.0
         for j in range(1, m + 1):
             if g[j] != 0.0:  # infinite powers are of no account then
@@ -247,29 +262,31 @@ def _compose(g: Any, X: Any, F: Any, P: Any) -> None:
         F[m] = total
 
 
-def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, X: Any, g: Any, P: Any) -> Any:
-    """Deflection X of a spring and its time derivatives; whether it can have the torque."""
-    low, high = c[o + 3], c[o + 4]
-    torque = Q[row, joint]
-    fits = low - ROUNDING * abs(low) <= torque <= high + ROUNDING * abs(high)
-    torque = min(max(torque, low), high)
-    X[0] = min(max(_inverse(c, o, torque), c[o + 1]), c[o + 2])
-    if len(X) > 1:
-        _law(c, o, X[0], g)
+def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> Any:
+    """Deflection P[1] of a spring and its time derivatives; whether it can have the torque."""
+    R = P.shape[1]
+    torque = min(max(Q[row, joint], c[o + 3]), c[o + 4])
+    fits = abs(Q[row, joint] - torque) <= ROUNDING * abs(torque)
+    P[1, 0] = min(max(_inverse(c, o, torque), c[o + 1]), c[o + 2])
+    if c[o] == POLYNOMIAL and c[o + 5] == 2:
+        for m in range(1, R):
+            P[1, m] = Q[row + m, joint] / c[o + 8]
+        return fits
+    if R > 1:
+        _law(c, o, P[1, 0], g)
     factorial = 1.0
-    for m in range(1, len(X)):
+    for m in range(1, R):
         factorial *= m
         rest = Q[row + m, joint] / factorial
-        _powers(X, P, m)
+        _powers(P, m)
         for j in range(2, m + 1):
             if g[j] != 0.0:
                 rest -= g[j] * P[j, m]
-        X[m] = rest / g[1]
-        P[1, m] = X[m]
+        P[1, m] = rest / g[1]
     factorial = 1.0
-    for m in range(2, len(X)):
+    for m in range(2, R):
         factorial *= m
-        X[m] *= factorial
+        P[1, m] *= factorial
     return fits
 
 
@@ -293,28 +310,28 @@ def _drive(
     fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1]
     if not fits or K < R or E < T or q.shape[0] != N * K or Q.shape[0] != N * E:
         return OUT_OF_REACH
-    X, g, P = np.zeros(R), np.zeros(max(R, 2)), np.zeros((R, R))
+    g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
     finite = _is_finite(q) and _is_finite(Q)
     for s in range(N):
         for i in range(len(places)):
             j, motor, o = places[i, 0], places[i, 1], places[i, 2]
             kind = c[o + 1]
-            if kind == GIVEN:
-                for r in range(R):
-                    X[r] = delta[s * R + r, j]
-            elif kind != RIGID:
-                fits &= _deflect(c, o + 1, Q, s * E, j, X, g, P)
+            if kind != RIGID and kind != GIVEN:
+                fits &= _deflect(c, o + 1, Q, s * E, j, g, P)
             for r in range(R):
-                delta[s * R + r, j] = X[r]
-                place = q[s * K + r, j] + X[r]
+                x = 0.0
+                if kind == GIVEN:
+                    x = delta[s * R + r, j]
+                elif kind != RIGID:
+                    x = P[1, r]
+                delta[s * R + r, j] = x
+                place = q[s * K + r, j] + x
                 theta[s * R + r, motor] = place
                 finite &= abs(place) <= _LARGEST
                 if r > 1:
                     torque = c[o] * place + Q[s * E + r - 2, j]
                     tau[s * T + r - 2, motor] = torque
                     finite &= abs(torque) <= _LARGEST
-            if kind != RIGID:
-                X[:] = 0.0
     return (0 if fits else OUT_OF_REACH) + (0 if finite else NOT_FINITE)
 
 
@@ -336,30 +353,43 @@ def _laws(N: Any, c: Any, x: Any, torque: Any) -> int:
 def _pair(c: Any, o: Any, Q: Any, S: Any, D: Any, t: Any, C: Any) -> int:
     """Deflections D and torques t (2, R) of two hyperbolic springs, see `vsa.antagonistic`.
 
-    With s = sinh u_1, which gives u_2 by the effort, the stiffness a_1 k_1 sqrt(1 + s^2) +
+    For a_1 = a_2 by the law of cosines of the hyperbolic plane. In general, with s = sinh u_1,
+    which gives u_2 by the effort, the stiffness a_1 k_1 sqrt(1 + s^2) +
     a_2 sqrt(k_2^2 + (Q - k_1 s)^2) is convex, and is at least (a_1 + a_2) k_1 s - a_2 Q: from
     where that has the stiffness Newton's method falls to the root and does not pass it.
     """
     k1, k2, a1, a2 = c[o], c[o + 1], c[o + 2], c[o + 3]
-    s = (S[0] + a2 * Q[0]) / ((a1 + a2) * k1)
     status = 0
-    for _ in range(_MOST_STEPS):
-        other = (Q[0] - k1 * s) / k2
+    if a1 == a2:
+        stiff, total = S[0] / a1, k1 + k2
+        square = (stiff - Q[0]) * (stiff + Q[0])
+        if not (square >= total * total and stiff > 0.0):
+            status, square = OUT_OF_REACH, total * total
+        half = np.arcsinh(np.sqrt((square - total * total) / (4.0 * k1 * k2)))
+        mean = np.arcsinh(Q[0] / np.sqrt(square))
+        if k1 != k2:
+            mean -= np.arctanh((k1 - k2) / total * np.tanh(half))
+        D[0, 0], D[1, 0] = mean + half, mean - half
+        s, other = np.sinh(D[0, 0]), np.sinh(D[1, 0])
         cosh1, cosh2 = np.sqrt(1.0 + s * s), np.sqrt(1.0 + other * other)
-        excess = a1 * k1 * cosh1 + a2 * k2 * cosh2 - S[0]
-        slope = k1 * (a1 * s / cosh1 - a2 * other / cosh2)
-        if excess <= 0.0:
-            break
-        if not slope > 0.0:
-            status = OUT_OF_REACH
-            break
-        step = excess / slope
-        if step <= _EPSILON * abs(s):
-            break
-        s -= step
-    D[0, 0], D[1, 0] = np.arcsinh(s), np.arcsinh(other)
-    ahead = D[0, 0] - D[1, 0] - _EDGE
-    if a1 != a2:
+        ahead = 2.0 * half - _EDGE
+    else:
+        s = (S[0] + a2 * Q[0]) / ((a1 + a2) * k1)
+        for _ in range(_MOST_STEPS):
+            other = (Q[0] - k1 * s) / k2
+            cosh1, cosh2 = np.sqrt(1.0 + s * s), np.sqrt(1.0 + other * other)
+            excess = a1 * k1 * cosh1 + a2 * k2 * cosh2 - S[0]
+            slope = k1 * (a1 * s / cosh1 - a2 * other / cosh2)
+            if excess <= 0.0:
+                break
+            if not slope > 0.0:
+                status = OUT_OF_REACH
+                break
+            step = excess / slope
+            if step <= _EPSILON * abs(s):
+                break
+            s -= step
+        D[0, 0], D[1, 0] = np.arcsinh(s), np.arcsinh(other)
         # By how much both u differ from their values where the stiffness is smallest.
         ahead = a1 * s / cosh1 - a2 * other / cosh2
         ahead -= _EDGE * (a1 / (cosh1 * cosh1) + a2 / (cosh2 * cosh2))
