@@ -10,9 +10,10 @@ x^(m) = (Q^(m) - D x^(m+1)) / k. The equations are on the page on elastic joints
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +39,19 @@ class Dampers:
     springs : sequence of Spring
     dampings : sequence of float
         [N m s/rad] or [N s/m]
+
+    Attributes
+    ----------
+    own : bool
+        Whether there is a law of the user's own, which the interpreter alone can call.
     """
 
     def __init__(
         self, joints: Sequence[int], springs: Sequence[Spring], dampings: Sequence[float]
     ) -> None:
         self._springs, self._dampings = springs, dampings
-        own = any(spring.block is None for spring in springs)
-        self._run = kernels.follow.interpreted if own else kernels.follow
+        self.own = any(spring.block is None for spring in springs)
+        self._run = kernels.follow.interpreted if self.own else kernels.follow
         places, numbers = [], []
         for joint, spring, damping in zip(joints, springs, dampings):
             places.append((joint, len(numbers)))
@@ -54,7 +60,7 @@ class Dampers:
                 block = [kernels.CUSTOM, *spring.range, *spring.torque_range, spring]
             numbers += [damping, *block]
         self._places = np.array(places, dtype=np.int64).reshape(-1, 2)
-        self._numbers = np.array(numbers, dtype=object if own else np.float64)
+        self._numbers = np.array(numbers, dtype=object if self.own else np.float64)
 
     def follow(self, steps: Array, effort: Array, first: Array) -> tuple[Array, int | None]:
         """Deflections over N steps [s], along torques (N, E, n) at their ends.
@@ -73,6 +79,14 @@ class Dampers:
         last = series.reshape(-1, first.shape[1])
         bad = self._run(N, steps, self._places, self._numbers, rows, _tables(E), last) if N else 0
         return series, (bad - 1) % len(first) if bad else None
+
+    def step(self, E: int) -> Callable[..., int]:
+        """Compiled call for one step: its length (1,), torques (E, n), series (2 d, E + 1)."""
+        follow: Any = kernels.follow.compiled
+        places, numbers, tables = self._places, self._numbers, _tables(E)
+        return lambda step, effort, series: follow(
+            1, step, places, numbers, effort, tables, series
+        )
 
     def refuse(self, which: int, times: Array, series: Array) -> None:
         """Raise the error about a spring that `follow` returned."""

@@ -53,9 +53,10 @@ _TOLERANCE = 1e-6
 _ALWAYS_GOOD = 1e-10
 # Steps over more time constants than this follow x^(E) instead of x.
 _STIFF = 0.5
-# How far the slope of the linear part may be from that of the law, which for a line is rounding.
+# How far the slope of the linear part may be from that of the law; that of a line is the same but
+# for the rounding of times, of which steps are differences.
 _SLOPE = 1e-3
-_SAME = 1e-11
+_SAME = 4e-12
 
 
 class Kernel:
@@ -96,8 +97,9 @@ class _Request(NamedTuple):
         from numba.extending import overload, register_jitable
 
         if not _prepared:
-            for helper in _HELPERS:
-                register_jitable(error_model='numpy', forceinline=True)(helper)
+            for helper in (*_INLINED, *_HELPERS):
+                inline = helper in _INLINED
+                register_jitable(error_model='numpy', forceinline=inline)(helper)
             overload(_own_law)(lambda spring, x, g: lambda spring, x, g: None)
             _prepared.append(True)
         number, integer = numba.types.float64, numba.types.int64
@@ -619,6 +621,27 @@ def _polynomial(before: Any, after: Any, tables: Any, e: Any) -> None:
             e[E + j] += tables[0, j, k] * before[k] + tables[1, j, k] * after[k]
 
 
+def _forward(rate: Any, k: Any, z: Any, a: Any, w: Any) -> None:
+    """After a step a[1], driven by the law linearised about the guess a[3], with the slope k."""
+    E = a.shape[1] - 1
+    value = 0.0
+    for m in range(E):
+        before = (m + 1) * a[0, m + 1] / rate + k * a[0, m]
+        a[5, m], a[6, m] = before, a[2, m] - a[4, m] + k * a[3, m]
+        value += w[0, m] * before + w[1, m] * a[6, m]
+    value *= rate
+    if z > _STIFF:
+        a[1, E] = np.exp(-z) * a[0, E] + value
+        for m in range(E - 1, -1, -1):
+            rest = a[2, m] - a[4, m] - (m + 1) * a[1, m + 1] / rate
+            a[1, m] = a[3, m] + rest / k
+    else:
+        a[1, 0] = np.exp(-z) * a[0, 0] + value
+        for m in range(E):
+            rest = a[2, m] - a[4, m] + k * (a[3, m] - a[1, m])
+            a[1, m + 1] = rate * rest / (m + 1)
+
+
 def _solve(
     c: Any, o: Any, rate: Any, z: Any, tables: Any, a: Any, w: Any, v: Any, half: Any, g: Any,
     P: Any, e: Any,
@@ -629,54 +652,46 @@ def _solve(
     after, torque after, guess, law, drive before and after, torque before.
     """
     E = a.shape[1] - 1
-    x0, x, q, y, F, before, after = a[0], a[1], a[2, :E], a[3], a[4, :E], a[5, :E], a[6, :E]
-    _extended(c, o, x0[0], g)
-    _compose(g, x0, F, P)
+    if c[o] == POLYNOMIAL and c[o + 5] == 2:
+        k = c[o + 8]
+        if not abs(k * rate - z) <= _SAME * z:
+            z = k * rate
+            _weights(z, tables, v, half, w)
+        a[3, :] = 0.0
+        a[4, :] = 0.0
+        _forward(rate, k, z, a, w)
+        return z if 0.0 < z <= _LARGEST else np.nan
+    _extended(c, o, a[0, 0], g)
+    _compose(g, a[0], a[4, :E], P)
     for m in range(E):
-        a[7, m] = F[m] + (m + 1) * x0[m + 1] / rate
+        a[7, m] = a[4, m] + (m + 1) * a[0, m + 1] / rate
     if g[1] * rate > _STIFF:
-        y[:] = x0
+        a[3, :] = a[0]
     else:
-        _taylor(x0, 0, E + 1, 1.0, y)
-    is_line = c[o] == POLYNOMIAL and c[o + 5] == 2
+        _taylor(a[0], 0, E + 1, 1.0, a[3])
     last = np.inf
     for _ in range(_MOST_ITERATIONS):
-        _extended(c, o, y[0], g)
-        _compose(g, y, F, P)
-        if not abs(g[1] * rate - z) <= (_SAME if is_line else _SLOPE) * z:
+        _extended(c, o, a[3, 0], g)
+        _compose(g, a[3], a[4, :E], P)
+        if not abs(g[1] * rate - z) <= _SLOPE * z:
             z = g[1] * rate
             if not 0.0 < z <= _LARGEST:
                 break
             _weights(z, tables, v, half, w)
-        k, is_stiff = z / rate, z > _STIFF
-        value = 0.0
-        for m in range(E):
-            before[m] = (m + 1) * x0[m + 1] / rate + k * x0[m]
-            after[m] = q[m] - F[m] + k * y[m]
-            value += w[0, m] * before[m] + w[1, m] * after[m]
-        value *= rate
-        if is_stiff:
-            x[E] = np.exp(-z) * x0[E] + value
-            for m in range(E - 1, -1, -1):
-                x[m] = y[m] + (q[m] - F[m] - (m + 1) * x[m + 1] / rate) / k
-        else:
-            x[0] = np.exp(-z) * x0[0] + value
-            for m in range(E):
-                x[m + 1] = rate * (q[m] - F[m] + k * (y[m] - x[m])) / (m + 1)
+        k = z / rate
+        _forward(rate, k, z, a, w)
         # The torque is rounded too, which may be that of a large deflection from a distant zero.
-        rounding = ROUNDING * max(abs(x[0]), abs(x0[0]), abs(q[0]) / k) + 1e-300
+        rounding = ROUNDING * max(abs(a[1, 0]), abs(a[0, 0]), abs(a[2, 0]) / k) + 1e-300
         change = 0.0
         for m in range(E + 1):
-            allowed = max(_SMALL * max(abs(x[m]), abs(x0[m])), rounding)
-            ratio = abs(x[m] - y[m]) / allowed
+            allowed = max(_SMALL * max(abs(a[1, m]), abs(a[0, m])), rounding)
+            ratio = abs(a[1, m] - a[3, m]) / allowed
             if not ratio <= change:
                 change = ratio
-        if change <= 1.0 and (change >= _FALLING * last or change * change <= _VANISHING * last):
-            if last < np.inf:
-                if is_line or _is_good(c, o, rate, z, tables, a, half, v, g, e):
-                    return z
-                return -z
-        y[:] = x
+        is_last = change >= _FALLING * last or change * change <= _VANISHING * last
+        if change <= 1.0 and is_last and last < np.inf:
+            return z if _is_good(c, o, rate, z, tables, a, half, v, g, e) else -z
+        a[3, :] = a[1]
         last = change
     return np.nan
 
@@ -770,10 +785,12 @@ def _follow(
     return bad
 
 
-_HELPERS = (
-    _taylor, _piece, _law, _root, _inverse, _powers, _compose, _deflect, _is_finite, _pair,
-    _lever, _moments, _weights, _extended, _polynomial, _solve, _is_good,
+# To inline the others too would take longer to compile and be no faster.
+_INLINED = (
+    _taylor, _law, _root, _inverse, _powers, _deflect, _compose, _extended, _forward, _solve,
+    _is_good,
 )  # fmt: skip
+_HELPERS = (_piece, _is_finite, _pair, _lever, _moments, _weights, _polynomial)
 
 drive = Kernel(_drive, 'ivmmwww')
 vary = Kernel(_vary, 'ivmmmwww')

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
@@ -107,9 +108,10 @@ def motor_motion(
     ActuatorError
         If something is missing or given for a joint that cannot use it.
     """
-    found = _quickly(actuators, motion, effort, wrench, stiffness, initial_deflection, order)
-    if found is not None:
-        return found
+    if not initial_deflection:
+        found = _quickly(actuators, motion, effort, wrench, stiffness, order)
+        if found is not None:
+            return found[0]
     q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
@@ -168,6 +170,10 @@ def motor_step(
         See `motor_motion`; also if the time is not after that of the state, or the motion has
         another order than the one before.
     """
+    if type(state) is MotorState and isinstance(time, float) and not initial_deflection:
+        found = _quickly(actuators, motion, effort, wrench, stiffness, order, time, state)
+        if found is not None and found[1] is not None:
+            return found[0], MotorState(float(time), found[1])
     time = checked_number('The time', time, MotionError, unit='s')
     if not (state is None or isinstance(state, MotorState)):
         raise MotionError(
@@ -297,8 +303,8 @@ def _all_motors(
                 checked_finite(item.actuator, Motors(position, torque), **causes)
     if order is not None and T <= order:
         _refuse_low_order(actuators, R, order, q, Q, stiffness)
-    if not (batch or found or single.own or single.damped) and T and E == K - 2:
-        _offer(actuators, q.shape, R, T)
+    if not (batch or found or single.own or single.dampers.own) and T and E == K - 2:
+        _offer(actuators, q.shape, R)
     return result
 
 
@@ -310,33 +316,42 @@ def _rows(array: Array, shape: tuple[int, ...]) -> Array:
 class _Quick(NamedTuple):
     """What a call for one sample needs, all of whose joints the kernels know."""
 
-    effort: tuple[int, int]
-    position: tuple[int, int]
-    torque: tuple[int, int]
-    deflection: tuple[int, int]
-    drive: Any
-    places: NDArray[np.int64]
-    numbers: Array
-    friction: Any
+    shapes: tuple[tuple[int, int], ...]
+    """Of the effort, and of the three results."""
+    drive: Callable[..., int]
+    friction: Callable[[Array, Array], None] | None
     names: tuple[str, ...]
-    stiffness: tuple[int, int]
-    series: tuple[int]
-    vary: Any
-    variable: tuple[NDArray[np.int64], Array]
+    """Of the joints of variable stiffness."""
+    stiffness: tuple[int]
+    """Shape of the series of each."""
+    vary: Callable[..., int]
+    damped: list[int]
+    """Joints with dampers."""
+    follow: Callable[..., int]
 
 
-def _offer(actuators: Actuators, shape: tuple[int, ...], R: int, T: int) -> None:
+def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
     """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
-    single, variable, own = actuators.single, actuators.variable, actuators.variable_blocks
-    drive, vary = kernels.drive.compiled, kernels.vary.compiled
-    if drive is not None and (vary is not None or not variable):
-        K, n = shape
-        m, names = actuators.n_motors, tuple(item.name for item in variable)
+    single, variable, blocks = actuators.single, actuators.variable, actuators.variable_blocks
+    used = [kernels.drive]
+    used += [kernels.vary] if variable else []
+    used += [kernels.follow] if single.damped else []
+    if all(kernel.compiled for kernel in used):
+        (K, n), m = shape, actuators.n_motors
         actuators.quick[shape] = _Quick(
-            (K - 2, n), (R, m), (T, m), (R, n), drive, single.blocks.places,
-            single.blocks.numbers, single.friction and single.add_friction, names,
-            (len(names), R), (R,), vary, (own.places, own.numbers),
-        )  # fmt: skip
+            ((K - 2, n), (R, m), (R - 2, m), (R, n)),
+            partial(kernels.drive.compiled, 1, single.blocks.places, single.blocks.numbers),  # type: ignore[arg-type]
+            single.add_friction if single.friction else None,
+            tuple(item.name for item in variable),
+            (R,),
+            partial(kernels.vary.compiled, 1, blocks.places, blocks.numbers) if variable else _none,  # type: ignore[arg-type]
+            [item.joint for item in single.damped],
+            single.dampers.step(K - 2) if single.damped else _none,
+        )
+
+
+def _none(*_: object) -> int:
+    return 0
 
 
 def _quickly(
@@ -345,46 +360,59 @@ def _quickly(
     effort: Any,
     wrench: Any,
     stiffness: Any,
-    initial_deflection: Any,
     order: object,
-) -> MotorMotion | None:
-    """Result for one sample in a control loop; None for what has to be looked at more closely.
+    time: Any = None,
+    state: Any = None,
+) -> tuple[MotorMotion, Array | None] | None:
+    """Result for one sample in a control loop, and deflections of joints with dampers after it.
 
-    The compiled calls check shapes, ranges and numbers.
+    The compiled calls check shapes, ranges and numbers. None stands for what has to be looked at
+    more closely.
     """
-    if order or initial_deflection or type(motion) is not ndarray:
+    if order or type(motion) is not ndarray:
         return None
     quick: _Quick | None = actuators.quick.get(motion.shape)
     if quick is None:
         return None
+    shapes, drive, friction, names, series_shape, vary, damped, follow = quick
     if effort is None:
         effort = inverse_dynamics(actuators.model, motion, wrench)
-    elif wrench is not None or type(effort) is not ndarray or effort.shape != quick.effort:
+    elif wrench is not None or type(effort) is not ndarray or effort.shape != shapes[0]:
         return None
-    theta, tau, delta = empty(quick.position), empty(quick.torque), empty(quick.deflection)
+    theta, tau, delta, after = empty(shapes[1]), empty(shapes[2]), empty(shapes[3]), None
     try:
-        if quick.drive(1, quick.places, quick.numbers, motion, effort, theta, tau, delta):
+        if damped or state:
+            d, before = len(damped), state.deflection
+            step = empty(1)
+            step[0] = time - state.time
+            series = empty((2 * d, len(effort) + 1))
+            series[:d] = before
+            if not (step[0] > 0.0 and before.shape == (d, len(effort) + 1)) or follow(
+                step, effort, series
+            ):
+                return None
+            after = series[d:]
+            delta[:, damped] = after[:, : len(delta)].T
+        if drive(motion, effort, theta, tau, delta):
             return None
-        if quick.names:
-            S = empty(quick.stiffness)
-            for i, name in enumerate(quick.names):
+        if names:
+            S = empty((len(names), *series_shape))
+            for i, name in enumerate(names):
                 series = stiffness[name]
-                if type(series) is not ndarray or series.shape != quick.series:
+                if type(series) is not ndarray or series.shape != series_shape:
                     return None
                 S[i] = series
-            if len(stiffness) != len(quick.names) or quick.vary(
-                1, *quick.variable, motion, effort, S, theta, tau, delta
-            ):
+            if len(stiffness) != len(names) or vary(motion, effort, S, theta, tau, delta):
                 return None
         elif stiffness:
             return None
-    except (KeyError, TypeError, ValueError):  # none of the plain arrays that they are to be
+    except (AttributeError, KeyError, TypeError, ValueError):  # not the plain arrays it expects
         return None
-    if quick.friction:
-        quick.friction(theta[1:-1], tau)
+    if friction:
+        friction(theta[1:-1], tau)
         if not is_finite(tau):
             return None
-    return MotorMotion(theta, tau, delta)
+    return tuple.__new__(MotorMotion, (theta, tau, delta)), after
 
 
 def _motion_and_effort(
