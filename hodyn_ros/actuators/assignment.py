@@ -107,9 +107,12 @@ class SingleMotors:
         Joints with springs without damper.
     own : list of DrivenJoint
         Those of them with a law of the user's own.
-    damped : list of DrivenJoint
+    dampers : list of (place, DrivenJoint, SeriesElastic)
         Joints with dampers.
-    dampers : Dampers
+    damped : Dampers
+        Their springs.
+    is_elastic : bool
+        Whether one of them has a spring without damper.
     blocks : Blocks
     friction : JointFriction or None
         Of the motors that the kernels know.
@@ -122,7 +125,7 @@ class SingleMotors:
         self.stiffness = np.full(len(items), np.inf)
         self.elastic: list[DrivenJoint] = []
         self.own: list[DrivenJoint] = []
-        self.damped: list[DrivenJoint] = []
+        self.dampers: list[tuple[int, DrivenJoint, SeriesElastic]] = []
         friction: dict[int, FrictionLaw] = {}
         blocks = []
         for place, item in enumerate(items):
@@ -134,7 +137,7 @@ class SingleMotors:
                 spring = actuator.spring
                 block = (kernels.GIVEN,)
                 if actuator.needs_times:
-                    self.damped.append(item)
+                    self.dampers.append((place, item, actuator))
                 else:
                     self.elastic.append(item)
                     if type(spring) is LinearSpring:
@@ -150,11 +153,9 @@ class SingleMotors:
                 laws = zip(range(item.motors.start, item.motors.stop), item.actuator.friction)  # type: ignore[attr-defined]
                 friction.update({motor: law for motor, law in laws if law is not None})
         self.friction = JointFriction(friction) if friction else None
-        actuators: list[Any] = [item.actuator for item in self.damped]
-        self.dampers = Dampers(
-            [item.joint for item in self.damped],
-            [actuator.spring for actuator in actuators],
-            [actuator.damping for actuator in actuators],
+        self.is_elastic = bool(self.elastic)
+        self.damped = Dampers(
+            [(item.joint, actuator.spring, actuator.damping) for _, item, actuator in self.dampers]
         )
 
     def deflections(self, torque: Array) -> Array:
@@ -166,7 +167,7 @@ class SingleMotors:
         delta = np.zeros(torque.shape)
         rows = np.ascontiguousarray(torque).reshape(-1, n)
         motors = np.empty_like(rows), np.empty((len(rows) // K * max(K - 2, 0), n))
-        self.drive(np.zeros_like(rows), rows, *motors, delta)
+        self.drive(np.zeros_like(rows), rows, motors[0], motors[1], delta)
         return delta
 
     def drive(self, q: Array, torque: Array, theta: Array, tau: Array, delta: Array) -> None:

@@ -34,11 +34,8 @@ class Dampers:
 
     Parameters
     ----------
-    joints : sequence of int
-        Columns of the torques.
-    springs : sequence of Spring
-    dampings : sequence of float
-        [N m s/rad] or [N s/m]
+    joints : sequence of (int, Spring, float)
+        Column of the torques, spring and damping [N m s/rad] or [N s/m] of each.
 
     Attributes
     ----------
@@ -46,19 +43,15 @@ class Dampers:
         Whether there is a law of the user's own, which the interpreter alone can call.
     """
 
-    def __init__(
-        self, joints: Sequence[int], springs: Sequence[Spring], dampings: Sequence[float]
-    ) -> None:
-        self._springs, self._dampings = springs, dampings
-        self.own = any(spring.block is None for spring in springs)
+    def __init__(self, joints: Sequence[tuple[int, Spring, float]]) -> None:
+        self._joints = joints
+        self.own = any(spring.block is None for _, spring, _ in joints)
         self._run = kernels.follow.interpreted if self.own else kernels.follow
         places, numbers = [], []
-        for joint, spring, damping in zip(joints, springs, dampings):
+        for joint, spring, damping in joints:
             places.append((joint, len(numbers)))
-            block = spring.block
-            if block is None:
-                block = [kernels.CUSTOM, *spring.range, *spring.torque_range, spring]
-            numbers += [damping, *block]
+            ends: list[Any] = [kernels.CUSTOM, *spring.range, *spring.torque_range, spring]
+            numbers += [damping, *(ends if spring.block is None else spring.block)]
         self._places = np.array(places, dtype=np.int64).reshape(-1, 2)
         self._numbers = np.array(numbers, dtype=object if self.own else np.float64)
 
@@ -90,15 +83,15 @@ class Dampers:
 
     def refuse(self, which: int, times: Array, series: Array) -> None:
         """Raise the error about a spring that `follow` returned."""
+        _, spring, damping = self._joints[which]
         found = series[:, which, 0]
         lost = np.flatnonzero(np.isnan(found))
         end = int(lost[0]) if lost.size else len(found)
-        self._springs[which].check(found[:end])
+        spring.check(found[:end])
         if lost.size:
             raise ActuatorError(
-                f'No deflection of {self._springs[which]} with damping {self._dampings[which]} '
-                f'was found after sample {end - 1}, {times[end - 1]:.6g} s; expected shorter '
-                'steps or a smoother torque.'
+                f'No deflection of {spring} with damping {damping} was found after sample '
+                f'{end - 1}, {times[end - 1]:.6g} s; expected shorter steps or a smoother torque.'
             )
 
 
@@ -110,7 +103,7 @@ def follow_torque(
     A `DeflectionError` is raised if it leaves the range of the spring, an `ActuatorError` if no
     solution is found.
     """
-    dampers = Dampers([0], [spring], [damping])
+    dampers = Dampers([(0, spring, damping)])
     series, bad = dampers.follow(np.diff(times), effort[1:, :, None], first[None])
     if bad is not None:
         dampers.refuse(bad, times, series)

@@ -115,7 +115,7 @@ class _Request(NamedTuple):
         try:
             return numba.njit(signature, cache=True, error_model='numpy')(function)  # type: ignore[no-any-return]
         except RuntimeError:  # there is no place for a cache
-            return numba.njit(signature, error_model='numpy')(function)  # type: ignore[no-any-return]
+            return numba.njit(signature, error_model='numpy')(function)
 
     def offer(self, _: Any, compiled: Callable[..., int]) -> None:
         """Use it from now on."""
@@ -566,11 +566,11 @@ def _moments(z: Any, v: Any) -> None:
         for j in range(1, top + 1):
             v[j] = (j * v[j - 1] - decay) / z
     else:
-        total, term, j = 0.0, decay / (top + 1.0), top + 1.0
+        total, term, power = 0.0, decay / (top + 1.0), top + 1.0
         while term > 1e-18 * total:
             total += term
-            j += 1.0
-            term *= z / j
+            power += 1.0
+            term *= z / power
         v[top] = total
         for i in range(top, 0, -1):
             v[i - 1] = (z * v[i] + decay) / i

@@ -115,14 +115,14 @@ def motor_motion(
     q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
-    damped, deflections = actuators.single.damped, None
-    if damped and times is None:
+    dampers, deflections = actuators.single.dampers, None
+    if dampers and times is None:
         raise ActuatorError(
-            f'Joints with damping ({listed(item.name for item in damped)}) need the times '
+            f'Joints with damping ({listed(item.name for _, item, _ in dampers)}) need the times '
             'of the samples, because their deflection depends on the past; give times=, or go '
             'from sample to sample with motor_step.'
         )
-    if damped:
+    if dampers and times is not None:
         instants = _checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
         efforts = np.broadcast_to(Q, (*instants.shape, *Q.shape[-2:]))
         first = _first_deflections(actuators, efforts[0], initial)
@@ -191,7 +191,7 @@ def motor_step(
     if state is None:
         deflection = _first_deflections(actuators, Q, initial)
     else:
-        shape = len(actuators.single.damped), Q.shape[-2] + 1
+        shape = len(actuators.single.dampers), Q.shape[-2] + 1
         if state.deflection.shape != shape:
             raise MotionError(
                 f'The state has the shape {state.deflection.shape}, expected {shape}: of the '
@@ -201,23 +201,22 @@ def motor_step(
         deflection = _follow(actuators, instants, Q[None], state.deflection)[1]
     if not is_finite(deflection):
         # Also in orders that are not put out.
-        for item, own in zip(actuators.single.damped, deflection):
+        for (_, item, actuator), own in zip(actuators.single.dampers, deflection):
             with of_joint(actuators.model, item.joint):
                 motors = Motors(own[None], np.zeros((1, 0)))
-                checked_finite(item.actuator, motors, effort=Q[:, item.joint])
+                checked_finite(actuator, motors, effort=Q[:, item.joint])
     result = _all_motors(actuators, q, Q, series, deflection, order)
     return result, MotorState(time, deflection)
 
 
 def _first_deflections(actuators: Actuators, Q: Array, initial: Mapping[int, float]) -> Array:
     """Series (d, E+1) of the deflections of joints with dampers, at the beginning."""
-    damped = actuators.single.damped
-    result = np.empty((len(damped), len(Q) + 1))
-    for item, series in zip(damped, result):
+    dampers = actuators.single.dampers
+    result = np.empty((len(dampers), len(Q) + 1))
+    for (_, item, actuator), series in zip(dampers, result):
         with of_joint(actuators.model, item.joint):
-            own: Any = item.actuator
             effort, start = Q[:, item.joint], initial.get(item.joint)
-            series[:] = first_deflection(own.spring, own.damping, effort, start)
+            series[:] = first_deflection(actuator.spring, actuator.damping, effort, start)
     return result
 
 
@@ -226,10 +225,10 @@ def _follow(actuators: Actuators, instants: Array, efforts: Array, first: Array)
     if not len(first):
         return np.empty((len(instants), *first.shape))
     single = actuators.single
-    series, bad = single.dampers.follow(np.diff(instants), efforts, first)
+    series, bad = single.damped.follow(np.diff(instants), efforts, first)
     if bad is not None:
-        with of_joint(actuators.model, single.damped[bad].joint):
-            single.dampers.refuse(bad, instants, series)
+        with of_joint(actuators.model, single.dampers[bad][1].joint):
+            single.damped.refuse(bad, instants, series)
     return series
 
 
@@ -245,7 +244,7 @@ def _all_motors(
     single, variable = actuators.single, actuators.variable
     K, E, n = q.shape[-2], *Q.shape[-2:]
     R = min(K, E + 2)
-    if single.damped:
+    if single.dampers:
         R = min(R, E + 1)
     if single.elastic or variable:
         R = min(R, E)
@@ -269,18 +268,18 @@ def _all_motors(
     R = min([R, *(motors.position.shape[-1] for _, motors in found)])
     T, m = max(R - 2, 0), actuators.n_motors
     theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
-    if single.damped and deflections is not None:
-        joints = [item.joint for item in single.damped]
+    if single.dampers and deflections is not None:
+        joints = [item.joint for _, item, _ in single.dampers]
         delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
-    rows = tuple(_rows(array, (*batch, *array.shape[-2:])) for array in (q, Q))
+    q_rows, Q_rows = (_rows(array, (*batch, *array.shape[-2:])) for array in (q, Q))
     motor_rows = theta.reshape(-1, m), tau.reshape(-1, m)
-    single.drive(*rows, *motor_rows, delta)
+    single.drive(q_rows, Q_rows, *motor_rows, delta)
     if variable and theta.size:
         own = actuators.variable_blocks
         S = np.empty((*batch, len(variable), R))
         for i, item in enumerate(variable):
             S[..., i, :] = stiffness[item.joint][..., :R]
-        given = own.places, own.numbers, *rows, S.reshape(-1, R)
+        given = own.places, own.numbers, q_rows, Q_rows, S.reshape(-1, R)
         if kernels.vary(prod(batch), *given, *motor_rows, delta.reshape(-1, n)):
             for item in variable:  # one of them is to say what is wrong
                 ask(item)
@@ -303,7 +302,7 @@ def _all_motors(
                 checked_finite(item.actuator, Motors(position, torque), **causes)
     if order is not None and T <= order:
         _refuse_low_order(actuators, R, order, q, Q, stiffness)
-    if not (batch or found or single.own or single.dampers.own) and T and E == K - 2:
+    if not (batch or found or single.own or single.damped.own) and T and E == K - 2:
         _offer(actuators, q.shape, R)
     return result
 
@@ -322,7 +321,7 @@ class _Quick(NamedTuple):
     friction: Callable[[Array, Array], None] | None
     names: tuple[str, ...]
     """Of the joints of variable stiffness."""
-    stiffness: tuple[int]
+    stiffness: tuple[int, ...]
     """Shape of the series of each."""
     vary: Callable[..., int]
     damped: list[int]
@@ -332,26 +331,20 @@ class _Quick(NamedTuple):
 
 def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
     """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
-    single, variable, blocks = actuators.single, actuators.variable, actuators.variable_blocks
-    used = [kernels.drive]
-    used += [kernels.vary] if variable else []
-    used += [kernels.follow] if single.damped else []
-    if all(kernel.compiled for kernel in used):
+    single, blocks, variable = actuators.single, actuators.variable_blocks, actuators.variable
+    drive, vary, follow = (k.compiled for k in (kernels.drive, kernels.vary, kernels.follow))
+    if drive and (vary or not variable) and (follow or not single.dampers):
         (K, n), m = shape, actuators.n_motors
         actuators.quick[shape] = _Quick(
             ((K - 2, n), (R, m), (R - 2, m), (R, n)),
-            partial(kernels.drive.compiled, 1, single.blocks.places, single.blocks.numbers),  # type: ignore[arg-type]
+            partial(drive, 1, single.blocks.places, single.blocks.numbers),
             single.add_friction if single.friction else None,
             tuple(item.name for item in variable),
             (R,),
-            partial(kernels.vary.compiled, 1, blocks.places, blocks.numbers) if variable else _none,  # type: ignore[arg-type]
-            [item.joint for item in single.damped],
-            single.dampers.step(K - 2) if single.damped else _none,
+            partial(vary or drive, 1, blocks.places, blocks.numbers),
+            [item.joint for _, item, _ in single.dampers],
+            single.damped.step(K - 2),
         )
-
-
-def _none(*_: object) -> int:
-    return 0
 
 
 def _quickly(
@@ -398,10 +391,10 @@ def _quickly(
         if names:
             S = empty((len(names), *series_shape))
             for i, name in enumerate(names):
-                series = stiffness[name]
-                if type(series) is not ndarray or series.shape != series_shape:
+                wanted = stiffness[name]
+                if type(wanted) is not ndarray or wanted.shape != series_shape:
                     return None
-                S[i] = series
+                S[i] = wanted
             if len(stiffness) != len(names) or vary(motion, effort, S, theta, tau, delta):
                 return None
         elif stiffness:
@@ -480,7 +473,7 @@ def _initial_deflections(
     """Deflections at the beginning by the index of the joint, checked."""
     if not initial:
         return {}
-    damped = {item.name: item.joint for item in actuators.single.damped}
+    damped = {item.name: item.joint for _, item, _ in actuators.single.dampers}
     given = _by_joint(actuators, 'initial deflections are', 'numbers', initial)
     unused = [name for name in given if name not in damped]
     if unused:

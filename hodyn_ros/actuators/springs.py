@@ -196,6 +196,8 @@ class Spring(ABC):
 class _KnownSpring(Spring):
     """A law that the kernels know."""
 
+    block: Array  # type: ignore[misc]
+
     def _know(self, kind: int, *numbers: ArrayLike) -> None:
         """Make the block of numbers; they follow range and torques at its ends."""
         rest = np.concatenate([np.ravel(own) for own in numbers])
@@ -249,7 +251,7 @@ class _Polynomial(_KnownSpring):
         largest = checked_number(
             f'{name}: max_deflection', self.max_deflection, ActuatorError, above=0.0, infinite=True
         )
-        slope, where = _smallest(polynomial.polyder((0.0, *law)), largest)
+        slope, where = _smallest(np.asarray(polynomial.polyder((0.0, *law)), np.float64), largest)
         if not slope > 0.0:
             raise ActuatorError(
                 f'{name}: with the coefficients {tuple(law)} the torque does not '

@@ -18,6 +18,7 @@ from typing import ClassVar, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import (
     Actuator,
     Motors,
@@ -25,7 +26,6 @@ from hodyn_ros.actuators.actuator import (
     checked_finite,
     motor_torque,
 )
-from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.actuators.springs import increasing_root
 from hodyn_ros.checks import checked_number, finite_array, first_not_finite
