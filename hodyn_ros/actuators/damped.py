@@ -47,7 +47,8 @@ class Dampers:
         self._joints = joints
         self.own = any(spring.block is None for _, spring, _ in joints)
         self._run = kernels.follow.interpreted if self.own else kernels.follow
-        places, numbers = [], []
+        places: list[tuple[int, int]] = []
+        numbers: list[Any] = []
         for joint, spring, damping in joints:
             places.append((joint, len(numbers)))
             ends: list[Any] = [kernels.CUSTOM, *spring.range, *spring.torque_range, spring]

@@ -9,12 +9,13 @@ a block of numbers: kind, ends of its range, torques at these, and what its kind
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hodyn_ros.engine.engine import Engine
+from hodyn_ros.engine.engine import Engine, unavailable
 
 RIGID, GIVEN, POLYNOMIAL, TABLE, CUSTOM = range(5)
 """Kinds of springs; the deflection of one that is given has been computed before."""
@@ -67,63 +68,62 @@ class Kernel:
     integers, t for an array of matrices.
     """
 
+    compiled: Callable[..., int] | None = None
+    """Machine code; None if there is none yet."""
+
     def __init__(self, function: Callable[..., int], types: str) -> None:
-        self.function, self._request = function, _Request(function.__name__, types)
-        _BY_NAME[function.__name__] = self
-        self.compiled: Callable[..., int] | None = None
-        """Machine code; None if there is none yet."""
+        self._function, self._types = function, types
 
     def __call__(self, samples: int, *arguments: Any) -> int:
         """Compute; arrays are contiguous."""
         if self.compiled is None:
-            _engine.kernel(self._request, samples * _WEIGHT)  # type: ignore[arg-type]
+            _engine.kernel(self, samples * _WEIGHT)  # type: ignore[arg-type]
         return (self.compiled or self.interpreted)(samples, *arguments)
 
     def interpreted(self, samples: int, *arguments: Any) -> int:
         """Compute without machine code; arrays may hold springs of the user's own."""
         with np.errstate(all='ignore'):
-            return self.function(samples, *arguments)
-
-
-class _Request(NamedTuple):
-    """Request for the machine code of a kernel, as `Engine` takes it."""
-
-    name: str
-    types: str
+            return self._function(samples, *arguments)
 
     def make(self, _: Any) -> Callable[..., int]:
-        """Compile, or take what is kept on disk."""
+        """Compile, or take what is kept on disk; for `Engine`, as `offer`."""
         import numba
-        from numba.extending import overload, register_jitable
 
-        if not _prepared:
-            for helper in (*_INLINED, *_HELPERS):
-                inline = helper in _INLINED
-                register_jitable(error_model='numpy', forceinline=inline)(helper)
-            overload(_own_law)(lambda spring, x, g: lambda spring, x, g: None)
-            _prepared.append(True)
+        _register()
         number, integer = numba.types.float64, numba.types.int64
-        known = {
-            'v': numba.types.Array(number, 1, 'C', readonly=True),
-            'm': numba.types.Array(number, 2, 'C', readonly=True),
-            'w': numba.types.Array(number, 2, 'C'),
-            'i': numba.types.Array(integer, 2, 'C', readonly=True),
-            't': numba.types.Array(number, 3, 'C', readonly=True),
-        }
-        signature = integer(integer, *(known[letter] for letter in self.types))
-        function = _BY_NAME[self.name].function
+        known = {'i': (integer, 2), 'v': (number, 1), 'm': (number, 2), 't': (number, 3)}
+        read = {k: numba.types.Array(*kind, 'C', readonly=True) for k, kind in known.items()}
+        read['w'] = numba.types.Array(number, 2, 'C')
+        signature = integer(integer, *(read[letter] for letter in self._types))
+        options: dict[str, Any] = {'error_model': 'numpy'}
         try:
-            return numba.njit(signature, cache=True, error_model='numpy')(function)  # type: ignore[no-any-return]
+            compiled = numba.njit(signature, cache=True, **options)(self._function)
         except RuntimeError:  # there is no place for a cache
-            return numba.njit(signature, error_model='numpy')(function)
+            compiled = numba.njit(signature, **options)(self._function)
+        return compiled  # type: ignore[no-any-return]
 
     def offer(self, _: Any, compiled: Callable[..., int]) -> None:
-        """Use it from now on."""
-        _BY_NAME[self.name].compiled = compiled
+        """Use machine code from now on."""
+        self.compiled = compiled
 
 
-_BY_NAME: dict[str, Kernel] = {}
-_prepared: list[bool] = []
+@cache
+def _register() -> None:
+    """Let Numba know the functions that kernels call."""
+    from numba.extending import overload, register_jitable
+
+    for helper in (*_INLINED, *_HELPERS):
+        inline = helper in _INLINED
+        register_jitable(error_model='numpy', forceinline=inline)(helper)
+    overload(_own_law)(lambda spring, x, g: lambda spring, x, g: None)
+
+
+def prepare() -> None:
+    """Compile all kernels now, in some 15 s, or take them from the disk, if there is a compiler."""
+    for kernel in () if unavailable() else (laws, drive, vary, follow):
+        _engine.prepare(kernel)  # type: ignore[arg-type]
+
+
 _engine = Engine(SimpleNamespace(name='elastic joints'))  # type: ignore[arg-type]
 
 
