@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.engine.engine import Engine, unavailable
+from hodyn_ros.engine.engine import Engine
 
 RIGID, GIVEN, POLYNOMIAL, TABLE, CUSTOM = range(5)
 """Kinds of springs; the deflection of one that is given has been computed before."""
@@ -116,12 +116,6 @@ def _register() -> None:
         inline = helper in _INLINED
         register_jitable(error_model='numpy', forceinline=inline)(helper)
     overload(_own_law)(lambda spring, x, g: lambda spring, x, g: None)
-
-
-def prepare() -> None:
-    """Compile all kernels now, in some 15 s, or take them from the disk, if there is a compiler."""
-    for kernel in () if unavailable() else (laws, drive, vary, follow):
-        _engine.prepare(kernel)  # type: ignore[arg-type]
 
 
 _engine = Engine(SimpleNamespace(name='elastic joints'))  # type: ignore[arg-type]

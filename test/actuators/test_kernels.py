@@ -56,8 +56,8 @@ VARIABLE = {
 @pytest.fixture(scope='module', autouse=True)
 def compiled():
     """Machine code of all kernels, whatever the number of calls."""
-    kernels.prepare()
-    assert all(kernel.compiled for kernel in ALL)
+    for kernel in ALL:
+        kernels._engine.prepare(kernel)
 
 
 def oscillation(t, j, lib=np, size=0.1):
@@ -270,6 +270,20 @@ def test_what_a_control_loop_gives_is_checked_as_everything_is(changes, error, r
         motor_motion(actuators, **{**good, **changes})
     for a, b in zip(before, motor_motion(actuators, **good)):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_warm_up_waits_for_machine_code():
+    code = (
+        'import numpy as np\n'
+        'from hodyn_ros import RobotModel\n'
+        'from hodyn_ros.actuators import Actuators, SeriesElastic, kernels, motor_motion\n'
+        'model, motion = RobotModel.from_urdf("panda"), np.zeros((5, 7))\n'
+        'actuators = Actuators(model, {"panda_joint2": SeriesElastic(9000.0, 0.5)})\n'
+        'model.warm_up(2, lambda: motor_motion(actuators, motion))\n'
+        'print(kernels.drive.compiled is not None, (5, 7) in actuators.quick)'
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ('True True\n', '')
 
 
 def test_a_few_numbers_start_no_compiler():
