@@ -22,11 +22,11 @@ from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.series import compose
 from hodyn_ros.actuators.springs import Spring
 from hodyn_ros.errors import ActuatorError
-from hodyn_ros.lie import leibniz
 
 Array = NDArray[np.float64]
 
 _MOST_ITERATIONS = 60
+_TINY = 1e-300  # at rest without torque all is zero
 
 
 class Dampers:
@@ -51,8 +51,7 @@ class Dampers:
         numbers: list[Any] = []
         for joint, spring, damping in joints:
             places.append((joint, len(numbers)))
-            ends: list[Any] = [kernels.CUSTOM, *spring.range, *spring.torque_range, spring]
-            numbers += [damping, *(ends if spring.block is None else spring.block)]
+            numbers += [damping, *_block(spring)]
         self._places = np.array(places, dtype=np.int64).reshape(-1, 2)
         self._numbers = np.array(numbers, dtype=object if self.own else np.float64)
 
@@ -128,43 +127,45 @@ def first_deflection(
             spring.check(slow[0])
             return slow
         deflection = float(spring.deflection(effort[0]))
-    E = effort.shape[-1]
     spring.check(deflection)
-    series = np.zeros(E + 1)
-    series[0] = deflection
-    derivatives = spring.derivatives(series[0], E)
-    for m in range(E):
-        torque = compose(derivatives, series[: m + 1])[m]
-        series[m + 1] = (effort[m] - torque) / damping
+    series = np.array([deflection])
+    derivatives = spring.derivatives(series[0], len(effort))
+    for m, torque in enumerate(effort):
+        rate = (torque - compose(derivatives, series)[m]) / damping
+        series = np.append(series, rate)
     return series
 
 
 def _slow_deflection(spring: Spring, damping: float, effort: Array) -> Array | None:
-    E = effort.shape[-1]
-    series = _static_guess(spring, effort)
-    slope = float(spring.derivatives(series[0], 1)[1])
-    # Unknowns and equations are in units of the time constant.
-    powers = (damping / slope) ** np.arange(E + 1.0)
-    weights = powers[:E] / slope
-    rates = np.eye(E, k=1)
+    E = effort.size
+    block = _block(spring)
+    factorials = np.cumprod([1.0, *range(1, E + 1)])
+    q, x, y, P = effort / factorials[:E], *np.zeros((2, E + 1)), np.zeros((E + 1, E + 1))
+    F, g, last = np.zeros(E), np.zeros(max(E, 2)), np.inf
+    x[0] = spring.deflection(np.clip(effort[0], *spring.torque_range))
     with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
         for _ in range(_MOST_ITERATIONS):
-            derivatives = _extended(spring, series[0], E)
-            force = compose(derivatives, series[:E])
-            residual = (effort - force - damping * series[1:]) * weights
-            slopes = leibniz.multiplication(compose(derivatives[1:], series[:E]))
-            matrix = slopes * weights[:, None] / powers[:E] + rates
-            if not (np.isfinite(matrix).all() and np.isfinite(residual).all()):
-                break
-            try:
-                update = np.linalg.solve(matrix, residual)
-            except np.linalg.LinAlgError:
-                break
-            series[:E] += update / powers[:E]
-            scaled = np.abs(series[:E] * powers[:E])
-            if np.all(np.abs(update) <= kernels.ROUNDING * np.maximum(scaled, scaled[0])):
-                return series
+            y[:] = x
+            kernels.extended(block, 0, y[0], g)
+            kernels.compose(g, y, F, P)
+            for m in reversed(range(E)):
+                rest = q[m] - F[m] - (m + 1) * damping * x[m + 1]
+                x[m] = y[m] + rest / g[1]
+            # In units of the time constant; what has stopped to fall is rounding.
+            powers = (damping / g[1]) ** np.arange(E + 1)
+            size = np.abs(x) * powers
+            change = (np.abs(x - y) * powers / (np.maximum(size, size[0]) + _TINY)).max()
+            if change <= kernels.ROUNDING and not 0.0 < change < 0.5 * last:
+                return x * factorials
+            last = change
     return None
+
+
+def _block(spring: Spring) -> Any:
+    """Numbers by which the kernels know a spring; laws of one's own are known to the interpreter."""
+    if spring.block is not None:
+        return spring.block
+    return np.array([kernels.CUSTOM, *spring.range, *spring.torque_range, spring], dtype=object)
 
 
 @lru_cache(maxsize=16)
@@ -178,28 +179,3 @@ def _tables(E: int) -> Array:
     tables = np.stack((high, -high @ back[:, :E]))
     tables.setflags(write=False)
     return tables
-
-
-def _static_guess(spring: Spring, effort: Array) -> Array:
-    """Series (..., E+1) of the deflection without damping; the last entry is zero."""
-    reachable = effort.copy()
-    reachable[..., 0] = np.clip(effort[..., 0], *spring.torque_range)
-    series = np.zeros((*effort.shape[:-1], effort.shape[-1] + 1))
-    series[..., :-1] = spring.deflection_series(reachable)
-    return series
-
-
-def _extended(spring: Spring, deflection: Array, order: int) -> Array:
-    """Law and derivatives, continued by straight lines outside of the range.
-
-    Iterations may leave the range, where a law need not increase; solutions that do are refused.
-    """
-    lower, upper = spring.range
-    inside = np.clip(deflection, lower, upper)
-    derivatives = spring.derivatives(inside, max(order, 1))
-    outside = np.asarray(deflection != inside)
-    if outside.any():
-        beyond = np.asarray(deflection - inside)[outside]
-        derivatives[outside, 0] += derivatives[outside, 1] * beyond
-        derivatives[outside, 2:] = 0.0
-    return derivatives

@@ -166,7 +166,7 @@ def _piece(c: Any, start: Any, count: Any, x: Any) -> Any:
     return low
 
 
-def _law(c: Any, o: Any, x: Any, g: Any) -> None:
+def law(c: Any, o: Any, x: Any, g: Any) -> None:
     """Taylor coefficients g of the torque of the spring at place o, at a deflection."""
     if c[o] == CUSTOM:
         _own_law(c[o + 5], x, g)
@@ -245,7 +245,7 @@ def _powers(P: Any, m: Any) -> None:
         P[j, m] = total
 
 
-def _compose(g: Any, X: Any, F: Any, P: Any) -> None:
+def compose(g: Any, X: Any, F: Any, P: Any) -> None:
     """Coefficients F of f(x(t)), from those of f at x(t) and of x."""
     F[0] = g[0]
     for m in range(1, len(F)):
@@ -269,7 +269,7 @@ def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> An
             P[1, m] = Q[row + m, joint] / c[o + 8]
         return fits
     if R > 1:
-        _law(c, o, P[1, 0], g)
+        law(c, o, P[1, 0], g)
     factorial = 1.0
     for m in range(1, R):
         factorial *= m
@@ -335,7 +335,7 @@ def _laws(N: Any, c: Any, x: Any, torque: Any) -> int:
     """Torques and derivatives (N, order + 1) of one spring at deflections (N,)."""
     g = np.zeros(torque.shape[1])
     for s in range(N):
-        _law(c, 0, x[s], g)
+        law(c, 0, x[s], g)
         factorial = 1.0
         for j in range(torque.shape[1]):
             factorial *= max(j, 1)
@@ -592,13 +592,13 @@ def _weights(z: Any, tables: Any, v: Any, half: Any, w: Any) -> None:
             w[1, k] += weight * tables[1, j, k]
 
 
-def _extended(c: Any, o: Any, x: Any, g: Any) -> None:
-    """Law as of `_law`, continued by straight lines outside of the range.
+def extended(c: Any, o: Any, x: Any, g: Any) -> None:
+    """Law as of `law`, continued by straight lines outside of the range.
 
     Iterations may leave the range, where a law need not increase; solutions that do are refused.
     """
     inside = min(max(x, c[o + 1]), c[o + 2])
-    _law(c, o, inside, g)
+    law(c, o, inside, g)
     if x != inside:
         g[0] += g[1] * (x - inside)
         for j in range(2, len(g)):
@@ -655,8 +655,8 @@ def _solve(
         a[4, :] = 0.0
         _forward(rate, k, z, a, w)
         return z if 0.0 < z <= _LARGEST else np.nan
-    _extended(c, o, a[0, 0], g)
-    _compose(g, a[0], a[4, :E], P)
+    extended(c, o, a[0, 0], g)
+    compose(g, a[0], a[4, :E], P)
     for m in range(E):
         a[7, m] = a[4, m] + (m + 1) * a[0, m + 1] / rate
     if g[1] * rate > _STIFF:
@@ -665,8 +665,8 @@ def _solve(
         _taylor(a[0], 0, E + 1, 1.0, a[3])
     last = np.inf
     for _ in range(_MOST_ITERATIONS):
-        _extended(c, o, a[3, 0], g)
-        _compose(g, a[3], a[4, :E], P)
+        extended(c, o, a[3, 0], g)
+        compose(g, a[3], a[4, :E], P)
         if not abs(g[1] * rate - z) <= _SLOPE * z:
             z = g[1] * rate
             if not 0.0 < z <= _LARGEST:
@@ -705,7 +705,7 @@ def _is_good(
         middle += half[j] * power * e[1, j]
         power *= 0.5
     middle += np.exp(-0.5 * z) * a[0, 0]
-    _extended(c, o, middle, g)
+    extended(c, o, middle, g)
     error = abs(torque - g[0] + z / rate * middle - e[1, 0]) * rate * v[0]
     tolerance = _TOLERANCE_ALONE if E == 1 else _TOLERANCE
     return error <= tolerance * max(abs(a[0, 0]), abs(a[1, 0])) + _ALWAYS_GOOD
@@ -781,7 +781,7 @@ def _follow(
 
 # To inline the others too would take longer to compile and be no faster.
 _INLINED = (
-    _taylor, _law, _root, _inverse, _powers, _deflect, _compose, _extended, _forward, _solve,
+    _taylor, law, _root, _inverse, _powers, _deflect, compose, extended, _forward, _solve,
     _is_good,
 )  # fmt: skip
 _HELPERS = (_piece, _is_finite, _pair, _lever, _moments, _weights, _polynomial)

@@ -206,7 +206,7 @@ class _KnownSpring(Spring):
         ends = [i for i in (1, 2) if np.isfinite(block[i])]
         g = np.zeros(1)
         for i in ends:
-            kernels._law(block, 0, block[i], g)
+            kernels.law(block, 0, block[i], g)
             block[i + 2] = g[0]
 
     @property
