@@ -456,13 +456,12 @@ def _lever(c: Any, o: Any, Q: Any, S: Any, D: Any, t: Any, C: Any) -> int:
             r[m] += 0.5 * j / m * C[0, j] * r[m - j]
             y[m] -= r[j] * y[m - j] * y[0]
         D[1, m] = -L * y[m] / pitch
-    slope = 2.0 * G * pitch / L * r[0] * (1.0 + r[0]) ** 2
     status = 0
     if not (abs(D[0, 0]) <= 2.0 * c[o + 3] and D[1, 0] * pitch <= c[o + 4] and S[0] > 0.0):
         status = OUT_OF_REACH
-    if not size * slope > 0.0:
+    if not size * r[0] > 0.0:
         status |= IRREGULAR
-    # The force is dg/dy sin(d)^2, with (1 + r)^2 r and then the cosine of 2 d as series.
+    # The force is dg/dy sin(d)^2, where dg/dy = 2 G / L pitch r (1 + r)^2.
     turn, cos, sin = C[1], C[2], C[3]
     cos[0], sin[0] = np.cos(D[0, 0]), np.sin(D[0, 0])
     for m in range(1, R):
@@ -474,22 +473,23 @@ def _lever(c: Any, o: Any, Q: Any, S: Any, D: Any, t: Any, C: Any) -> int:
         turn[m] = -0.5 * cos[m]
         D[0, m] *= 0.5
     turn[0] = np.sin(D[0, 0]) ** 2
+    _multiply(r, turn, y)
+    for m in range(R):
+        y[m] *= 2.0 * G * pitch / L
     r[0] += 1.0
+    _multiply(r, y, sin)
+    _multiply(r, sin, y)
     for m in range(R):
-        cos[m] = 0.0
-        for j in range(m + 1):
-            cos[m] += r[j] * r[m - j]
-    r[0] -= 1.0
-    for m in range(R):
-        sin[m] = 0.0
-        for j in range(m + 1):
-            sin[m] += r[j] * cos[m - j]
-    for m in range(R):
-        y[m] = 0.0
-        for j in range(m + 1):
-            y[m] += 2.0 * G * pitch / L * sin[j] * turn[m - j]
         r[m] = Q[m]
     return status
+
+
+def _multiply(f: Any, g: Any, h: Any) -> None:
+    """Coefficients h of the product f g."""
+    for m in range(len(h)):
+        h[m] = 0.0
+        for j in range(m + 1):
+            h[m] += f[j] * g[m - j]
 
 
 def _vary(
@@ -784,7 +784,7 @@ _INLINED = (
     _taylor, law, _root, _inverse, _powers, _deflect, compose, extended, _forward, _solve,
     _is_good,
 )  # fmt: skip
-_HELPERS = (_piece, _is_finite, _pair, _lever, _moments, _weights, _polynomial)
+_HELPERS = (_piece, _is_finite, _pair, _multiply, _lever, _moments, _weights, _polynomial)
 
 drive = Kernel(_drive, 'ivmmwww')
 vary = Kernel(_vary, 'ivmmmwww')

@@ -312,31 +312,14 @@ def _rows(array: Array, shape: tuple[int, ...]) -> Array:
     return np.ascontiguousarray(whole).reshape(-1, shape[-1])
 
 
-class _Quick(NamedTuple):
-    """What a call for one sample needs, all of whose joints the kernels know."""
-
-    shapes: tuple[tuple[int, int], ...]
-    """Of the effort, and of the three results."""
-    drive: Callable[..., int]
-    friction: Callable[[Array, Array], None] | None
-    names: tuple[str, ...]
-    """Of the joints of variable stiffness."""
-    stiffness: tuple[int, ...]
-    """Shape of the series of each."""
-    vary: Callable[..., int]
-    damped: list[int]
-    """Joints with dampers."""
-    follow: Callable[..., int]
-
-
 def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
     """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
     single, blocks, variable = actuators.single, actuators.variable_blocks, actuators.variable
     drive, vary, follow = (k.compiled for k in (kernels.drive, kernels.vary, kernels.follow))
     if drive and (vary or not variable) and (follow or not single.dampers):
         (K, n), m = shape, actuators.n_motors
-        actuators.quick[shape] = _Quick(
-            ((K - 2, n), (R, m), (R - 2, m), (R, n)),
+        actuators.quick[shape] = (
+            ((K - 2, n), (R, m), (R - 2, m), (R, n)),  # of the effort and the results
             partial(drive, 1, single.blocks.places, single.blocks.numbers),
             single.add_friction if single.friction else None,
             tuple(item.name for item in variable),
@@ -364,7 +347,7 @@ def _quickly(
     """
     if order or type(motion) is not ndarray:
         return None
-    quick: _Quick | None = actuators.quick.get(motion.shape)
+    quick = actuators.quick.get(motion.shape)
     if quick is None:
         return None
     shapes, drive, friction, names, series_shape, vary, damped, follow = quick

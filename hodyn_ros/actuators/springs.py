@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
-from hodyn_ros.actuators.series import compose, compose_inverse
+from hodyn_ros.actuators.series import compose
 from hodyn_ros.checks import checked_number, finite_array, first_not_finite
 from hodyn_ros.errors import ActuatorError, DeflectionError
 
@@ -190,7 +190,14 @@ class Spring(ABC):
         """
         torque = np.asarray(torque, dtype=np.float64)
         x = self.deflection(torque[..., 0])
-        return compose_inverse(self.derivatives(x, torque.shape[-1] - 1), torque, x)
+        derivatives = self.derivatives(x, torque.shape[-1] - 1)
+        series = np.zeros((*x.shape, torque.shape[-1]))
+        series[..., 0] = x
+        for m in range(1, torque.shape[-1]):
+            # The m-th derivative is still zero here.
+            known = compose(derivatives, series[..., : m + 1])[..., m]
+            series[..., m] = (torque[..., m] - known) / derivatives[..., 1]
+        return series
 
 
 class _KnownSpring(Spring):
