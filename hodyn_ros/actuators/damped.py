@@ -162,7 +162,7 @@ def _slow_deflection(spring: Spring, damping: float, effort: Array) -> Array | N
 
 
 def _block(spring: Spring) -> Any:
-    """Numbers by which the kernels know a spring; laws of one's own are known to the interpreter."""
+    """Numbers by which kernels know a spring; the interpreter knows laws of one's own too."""
     if spring.block is not None:
         return spring.block
     return np.array([kernels.CUSTOM, *spring.range, *spring.torque_range, spring], dtype=object)

@@ -97,7 +97,7 @@ class Kernel:
         signature = integer(integer, *(read[letter] for letter in self._types))
         options: dict[str, Any] = {'error_model': 'numpy'}
         try:
-            compiled = numba.njit(signature, cache=True, **options)(self._function)
+            compiled: Any = numba.njit(signature, cache=True, **options)(self._function)
         except RuntimeError:  # there is no place for a cache
             compiled = numba.njit(signature, **options)(self._function)
         return compiled  # type: ignore[no-any-return]
@@ -307,7 +307,8 @@ def _drive(
     if not fits or K < R or E < T or q.shape[0] != N * K or Q.shape[0] != N * E:
         return OUT_OF_REACH
     g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
-    finite = _is_finite(q) and _is_finite(Q)
+    # Who gives many samples has looked at them.
+    finite = N > 1 or (_is_finite(q) and _is_finite(Q))
     for s in range(N):
         for i in range(len(places)):
             j, motor, o = places[i, 0], places[i, 1], places[i, 2]
@@ -509,7 +510,7 @@ def _vary(
     effort, stiffness = np.zeros(R), np.zeros(R)
     D, t, C = np.zeros((2, R)), np.zeros((2, R)), np.zeros((4, R))
     status = 0
-    finite = _is_finite(q) and _is_finite(Q) and _is_finite(S)
+    finite = N > 1 or (_is_finite(q) and _is_finite(Q) and _is_finite(S))
     for s in range(N):
         for i in range(v):
             j, motor, o = places[i, 0], places[i, 1], places[i, 2]
