@@ -1,7 +1,7 @@
 """Actuators of a whole robot: which joint has which, and what their motors are called.
 
-Joints may be rigid, series elastic or of variable stiffness, mixed as the robot has them. Rigid
-and series elastic joints are grouped, because NumPy's cost is in the number of calls.
+Joints may be rigid, series elastic or of variable stiffness, mixed as the robot has them. Those
+that the kernels know are grouped: they are computed in one call.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import Actuator, RigidDrive
+from hodyn_ros.actuators.damped import Dampers
 from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.actuators.springs import LinearSpring, Spring
+from hodyn_ros.actuators.springs import LinearSpring
+from hodyn_ros.actuators.vsa.model import KnownModel, VariableStiffness
 from hodyn_ros.errors import ActuatorError, DeflectionError, JointNameError, MotionError
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
@@ -74,80 +78,126 @@ def in_units_of(model: RobotModel, joint: int, text: str) -> str:
     return text
 
 
+class Blocks:
+    """Numbers of several joints, as kernels take them.
+
+    Attributes
+    ----------
+    places : ndarray of int, shape (j, 3)
+        Joint, first motor, and where its numbers begin.
+    numbers : ndarray
+    """
+
+    def __init__(self, items: Sequence[DrivenJoint], blocks: Sequence[Sequence[float]]) -> None:
+        starts = np.cumsum([0, *map(len, blocks)])
+        places = [(item.joint, item.motors.start, o) for item, o in zip(items, starts)]
+        self.places = np.array(places, dtype=np.int64).reshape(-1, 3)
+        self.numbers = np.array([number for block in blocks for number in block])
+
+
 class SingleMotors:
     """Joints with one motor: rigid and series elastic ones. Places are those among them.
 
     Attributes
     ----------
-    joints, motors : ndarray of int, or slice
-        Indices in the robot.
     inertia : ndarray, shape (s,)
-    stiffness, max_torque : ndarray, shape (s,)
+    stiffness : ndarray, shape (s,)
         Of linear springs without damper; infinite for all other joints.
-    springs : list of (place, DrivenJoint, Spring)
-        Nonlinear springs without damper.
+    elastic : list of DrivenJoint
+        Joints with springs without damper.
+    own : list of DrivenJoint
+        Those of them with a law of the user's own.
     dampers : list of (place, DrivenJoint, SeriesElastic)
-        Joints with damper.
-    linear_dampers : tuple of ndarray
-        Of dampers beside linear springs: indices in `dampers`, joints, stiffness, damping and
-        largest deflections; empty if there are none.
+        Joints with dampers.
+    damped : Dampers
+        Their springs.
     is_elastic : bool
         Whether one of them has a spring without damper.
+    blocks : Blocks
+    friction : JointFriction or None
+        Of the motors that the kernels know.
     """
 
     def __init__(self, model: RobotModel, driven: Sequence[DrivenJoint]) -> None:
         items = [item for item in driven if _is_single(item.actuator)]
-        self._model, self._items = model, items
-        self.joints: Places | slice = np.array([item.joint for item in items], np.intp)
-        self.motors: Places | slice = np.array([item.motors.start for item in items], np.intp)
-        if len(items) == len(driven):
-            self.joints = self.motors = slice(None)
+        self._model = model
         self.inertia = np.array([item.actuator.motor_inertias[0] for item in items])
-        self.stiffness, self.max_torque = np.full((2, len(items)), np.inf)
-        self.springs: list[tuple[int, DrivenJoint, Spring]] = []
+        self.stiffness = np.full(len(items), np.inf)
+        self.elastic: list[DrivenJoint] = []
+        self.own: list[DrivenJoint] = []
         self.dampers: list[tuple[int, DrivenJoint, SeriesElastic]] = []
         friction: dict[int, FrictionLaw] = {}
-        linear = []
+        blocks = []
         for place, item in enumerate(items):
-            actuator = item.actuator
-            law = actuator.friction  # type: ignore[attr-defined]
-            if law is not None:
-                friction[place] = law
-            if not isinstance(actuator, SeriesElastic):
-                continue
-            spring, damping = actuator.spring, actuator.damping
-            if actuator.needs_times:
-                if type(spring) is LinearSpring:
-                    constants = spring.stiffness, damping, spring.max_deflection
-                    linear.append((len(self.dampers), item.joint, *constants))
-                self.dampers.append((place, item, actuator))
-            elif type(spring) is LinearSpring:
-                self.stiffness[place] = spring.stiffness
-                self.max_torque[place] = spring.torque_range[1]
-            else:
-                self.springs.append((place, item, spring))
-        self._friction = JointFriction(friction) if friction else None
-        self.linear_dampers: tuple[Any, ...] = tuple(map(np.array, zip(*linear)))
-        self.is_elastic = bool(self.springs) or bool(np.isfinite(self.stiffness).any())
+            actuator: Any = item.actuator
+            if actuator.friction is not None:
+                friction[item.motors.start] = actuator.friction
+            block: Sequence[float] = (kernels.RIGID,)
+            if isinstance(actuator, SeriesElastic):
+                spring = actuator.spring
+                block = (kernels.GIVEN,)
+                if actuator.needs_times:
+                    self.dampers.append((place, item, actuator))
+                else:
+                    self.elastic.append(item)
+                    if type(spring) is LinearSpring:
+                        self.stiffness[place] = spring.stiffness
+                    if spring.block is None:
+                        self.own.append(item)
+                    else:
+                        block = spring.block.tolist()
+            blocks.append((actuator.motor_inertias[0], *block))
+        self.blocks = Blocks(items, blocks)
+        for item in driven:
+            if is_known(item.actuator):
+                laws = zip(range(item.motors.start, item.motors.stop), item.actuator.friction)  # type: ignore[attr-defined]
+                friction.update({motor: law for motor, law in laws if law is not None})
+        self.friction = JointFriction(friction) if friction else None
+        self.is_elastic = bool(self.elastic)
+        self.damped = Dampers(
+            [(item.joint, actuator.spring, actuator.damping) for _, item, actuator in self.dampers]
+        )
 
     def deflections(self, torque: Array) -> Array:
-        """Deflections (..., K, s) of springs without damper by joint torques; zero for others."""
-        deflection: Array = torque / self.stiffness
-        if not np.all(np.abs(torque[..., 0, :]) <= self.max_torque):
-            # The spring that cannot have its torque is to say so, unless it is rounding.
-            for place in np.flatnonzero(np.isfinite(self.max_torque)).tolist():
-                item = self._items[place]
-                with of_joint(self._model, item.joint):
-                    item.actuator.spring.deflection(torque[..., 0, place])  # type: ignore[attr-defined]
-        for place, item, spring in self.springs:
+        """Deflections (..., K, n) of springs without damper by joint torques; zero for others.
+
+        All joints have one motor.
+        """
+        K, n = torque.shape[-2:]
+        delta = np.zeros(torque.shape)
+        rows = np.ascontiguousarray(torque).reshape(-1, n)
+        motors = np.empty_like(rows), np.empty((len(rows) // K * max(K - 2, 0), n))
+        self.drive(np.zeros_like(rows), rows, motors[0], motors[1], delta)
+        return delta
+
+    def drive(self, q: Array, torque: Array, theta: Array, tau: Array, delta: Array) -> None:
+        """Write motors (N R, m), (N T, m) and deflections (..., R, n), see `kernels.drive`.
+
+        Deflections of joints with dampers are given.
+        """
+        *batch, R, n = delta.shape
+        N = prod(batch)
+        if not N:
+            return
+        efforts = torque.reshape(N, -1, n)
+        for item in self.own:
             with of_joint(self._model, item.joint):
-                deflection[..., place] = spring.deflection_series(torque[..., place])
-        return deflection
+                series = item.actuator.spring.deflection_series(efforts[:, :R, item.joint])  # type: ignore[attr-defined]
+            delta[..., item.joint] = series.reshape(*batch, R)
+        own = self.blocks
+        out = theta, tau, delta.reshape(-1, n)
+        status = kernels.drive(N, own.places, own.numbers, q, torque, *out)
+        if status & kernels.OUT_OF_REACH:
+            # The spring that cannot have its torque is to say so.
+            first = efforts[:, 0].reshape(*batch, n)
+            for item in self.elastic:
+                with of_joint(self._model, item.joint):
+                    item.actuator.spring.deflection(first[..., item.joint])  # type: ignore[attr-defined]
 
     def add_friction(self, velocity: Array, torque: Array) -> None:
-        """Add friction (..., T, s) of motors with these velocities to their torques, in place."""
-        if self._friction and torque.shape[-2]:
-            torque += np.swapaxes(self._friction(np.swapaxes(velocity, -1, -2)), -1, -2)
+        """Add friction (..., T, m) of motors with these velocities to their torques, in place."""
+        if self.friction and torque.shape[-2]:
+            torque += np.swapaxes(self.friction(np.swapaxes(velocity, -1, -2)), -1, -2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +220,11 @@ class Actuators:
         In the order of the joints. A single motor is named as its joint.
     joint_of_motor : ndarray of int, shape (m,)
         Index of the joint that each motor moves.
+    driven, others, variable : tuple of DrivenJoint
+        All joints, those with more than one motor, and those of variable stiffness among them that
+        the kernels know.
+    single : SingleMotors
+        The rest.
 
     Raises
     ------
@@ -186,6 +241,9 @@ class Actuators:
     driven: tuple[DrivenJoint, ...] = field(init=False, repr=False)
     single: SingleMotors = field(init=False, repr=False)
     others: tuple[DrivenJoint, ...] = field(init=False, repr=False)
+    variable: tuple[DrivenJoint, ...] = field(init=False, repr=False)
+    variable_blocks: Blocks = field(init=False, repr=False)
+    quick: dict[Any, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, RobotModel):
@@ -221,6 +279,8 @@ class Actuators:
         counts = [len(item.actuator.motor_suffixes) for item in driven]
         joint_of_motor = np.repeat(np.arange(len(driven)), counts)
         joint_of_motor.setflags(write=False)
+        variable = tuple(item for item in driven if is_known(item.actuator))
+        blocks = [(*item.actuator.motor_inertias, *item.actuator.model.block) for item in variable]  # type: ignore[attr-defined]
         values = {
             'by_joint': MappingProxyType(chosen),
             'motor_names': tuple(names),
@@ -228,6 +288,9 @@ class Actuators:
             'driven': tuple(driven),
             'single': SingleMotors(self.model, driven),
             'others': tuple(item for item in driven if not _is_single(item.actuator)),
+            'variable': variable,
+            'variable_blocks': Blocks(variable, blocks),
+            'quick': {},
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -289,3 +352,8 @@ def check_joint_names(model: RobotModel, names: Sequence[str] | Mapping[str, obj
 def _is_single(actuator: Actuator) -> bool:
     # Derived classes may have overridden anything.
     return type(actuator) in (RigidDrive, SeriesElastic)
+
+
+def is_known(actuator: Actuator) -> bool:
+    """Whether the kernels know an actuator of variable stiffness."""
+    return type(actuator) is VariableStiffness and isinstance(actuator.model, KnownModel)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import Motors, checked_finite, is_finite
 from hodyn_ros.actuators.assignment import (
     Actuators,
@@ -17,12 +21,7 @@ from hodyn_ros.actuators.assignment import (
     in_units_of,
     of_joint,
 )
-from hodyn_ros.actuators.damped import (
-    first_deflection,
-    follow_torque,
-    next_deflection,
-    next_linear_deflections,
-)
+from hodyn_ros.actuators.damped import first_deflection
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -109,11 +108,14 @@ def motor_motion(
     ActuatorError
         If something is missing or given for a joint that cannot use it.
     """
+    if not initial_deflection:
+        found = _quickly(actuators, motion, effort, wrench, stiffness, order)
+        if found is not None:
+            return found[0]
     q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
-    dampers = actuators.single.dampers
-    deflections = []
+    dampers, deflections = actuators.single.dampers, None
     if dampers and times is None:
         raise ActuatorError(
             f'Joints with damping ({listed(item.name for _, item, _ in dampers)}) need the times '
@@ -123,11 +125,8 @@ def motor_motion(
     if dampers and times is not None:
         instants = _checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
         efforts = np.broadcast_to(Q, (*instants.shape, *Q.shape[-2:]))
-        for _, item, actuator in dampers:
-            with of_joint(actuators.model, item.joint):
-                own, effort = (actuator.spring, actuator.damping), efforts[..., item.joint]
-                first = first_deflection(*own, effort[0], initial.get(item.joint))
-                deflections.append(follow_torque(*own, instants, effort, first))
+        first = _first_deflections(actuators, efforts[0], initial)
+        deflections = _follow(actuators, instants, efforts[1:], first)
     return _all_motors(actuators, q, Q, series, deflections, order)
 
 
@@ -171,6 +170,10 @@ def motor_step(
         See `motor_motion`; also if the time is not after that of the state, or the motion has
         another order than the one before.
     """
+    if type(state) is MotorState and isinstance(time, float) and not initial_deflection:
+        found = _quickly(actuators, motion, effort, wrench, stiffness, order, time, state)
+        if found is not None and found[1] is not None:
+            return found[0], MotorState(float(time), found[1])
     time = checked_number('The time', time, MotionError, unit='s')
     if not (state is None or isinstance(state, MotorState)):
         raise MotionError(
@@ -185,18 +188,20 @@ def motor_step(
         )
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
-    dampers = actuators.single.dampers
     if state is None:
-        deflection = np.empty((len(dampers), Q.shape[-2] + 1))
-        for i, (_, item, actuator) in enumerate(dampers):
-            with of_joint(actuators.model, item.joint):
-                effort, start = Q[:, item.joint], initial.get(item.joint)
-                deflection[i] = first_deflection(actuator.spring, actuator.damping, effort, start)
+        deflection = _first_deflections(actuators, Q, initial)
     else:
-        deflection = _next_deflections(actuators, Q, state, time)
+        shape = len(actuators.single.dampers), Q.shape[-2] + 1
+        if state.deflection.shape != shape:
+            raise MotionError(
+                f'The state has the shape {state.deflection.shape}, expected {shape}: of the '
+                'same robot, and from a motion of the same order.'
+            )
+        instants = _checked_times((state.time, time), (2,))
+        deflection = _follow(actuators, instants, Q[None], state.deflection)[1]
     if not is_finite(deflection):
         # Also in orders that are not put out.
-        for (_, item, actuator), own in zip(dampers, deflection):
+        for (_, item, actuator), own in zip(actuators.single.dampers, deflection):
             with of_joint(actuators.model, item.joint):
                 motors = Motors(own[None], np.zeros((1, 0)))
                 checked_finite(actuator, motors, effort=Q[:, item.joint])
@@ -204,32 +209,27 @@ def motor_step(
     return result, MotorState(time, deflection)
 
 
-def _next_deflections(actuators: Actuators, Q: Array, state: MotorState, time: float) -> Array:
-    """Series (dampers, E+1) of the deflections of joints with dampers, at the next sample."""
-    dampers, linear = actuators.single.dampers, actuators.single.linear_dampers
-    result = np.empty((len(dampers), Q.shape[-2] + 1))
-    if state.deflection.shape != result.shape:
-        raise MotionError(
-            f'The state has the shape {state.deflection.shape}, expected {result.shape}: of the '
-            'same robot, and from a motion of the same order.'
-        )
-    if not dampers:
-        return result
-    _checked_times((state.time, time), (2,))
-    step, alone = time - state.time, np.ones(len(dampers), dtype=bool)
-    if linear:
-        places, joints, stiffness, damping, largest = linear
-        found = next_linear_deflections(
-            stiffness, damping, step, Q[:, joints].T, state.deflection[places]
-        )
-        # Those that leave their range are to say so.
-        result[places], alone[places] = found, ~(np.abs(found[:, 0]) <= largest)
-    for i in np.flatnonzero(alone).tolist():
-        _, item, actuator = dampers[i]
+def _first_deflections(actuators: Actuators, Q: Array, initial: Mapping[int, float]) -> Array:
+    """Series (d, E+1) of the deflections of joints with dampers, at the beginning."""
+    dampers = actuators.single.dampers
+    result = np.empty((len(dampers), len(Q) + 1))
+    for (_, item, actuator), series in zip(dampers, result):
         with of_joint(actuators.model, item.joint):
-            before, effort = state.deflection[i], Q[:, item.joint]
-            result[i] = next_deflection(actuator.spring, actuator.damping, step, effort, before)
+            effort, start = Q[:, item.joint], initial.get(item.joint)
+            series[:] = first_deflection(actuator.spring, actuator.damping, effort, start)
     return result
+
+
+def _follow(actuators: Actuators, instants: Array, efforts: Array, first: Array) -> Array:
+    """Series (N, d, E+1) of joints with dampers at instants (N,), from the first one on."""
+    if not len(first):
+        return np.empty((len(instants), *first.shape))
+    single = actuators.single
+    series, bad = single.damped.follow(np.diff(instants), efforts, first)
+    if bad is not None:
+        with of_joint(actuators.model, single.dampers[bad][1].joint):
+            single.damped.refuse(bad, instants, series)
+    return series
 
 
 def _all_motors(
@@ -237,56 +237,59 @@ def _all_motors(
     q: Array,
     Q: Array,
     stiffness: Mapping[int, Array],
-    deflections: Iterable[Array],
+    deflections: Array | None,
     order: int | None,
 ) -> MotorMotion:
     """Put together what all actuators compute; deflections are those of joints with dampers."""
-    single = actuators.single
-    K, E = q.shape[-2], Q.shape[-2]
+    single, variable = actuators.single, actuators.variable
+    K, E, n = q.shape[-2], *Q.shape[-2:]
     R = min(K, E + 2)
     if single.dampers:
         R = min(R, E + 1)
-    if single.is_elastic:
+    if single.elastic or variable:
         R = min(R, E)
+    R = min([R, *(stiffness[item.joint].shape[-1] for item in variable)])
     batch = Q.shape[:-2]
     if q.shape[:-2] != batch or stiffness:
         shapes = [array.shape[:-1] for array in stiffness.values()]
         batch = _common_axes(q.shape[:-2], batch, *shapes)
 
     found: list[tuple[DrivenJoint, Motors]] = []
-    for item in actuators.others:
-        with of_joint(actuators.model, item.joint):
-            motors = item.actuator.motors(
-                q[..., item.joint], Q[..., item.joint], stiffness.get(item.joint)
-            )
-        R = min(R, motors.position.shape[-1])
-        found.append((item, motors))
-    T = max(R - 2, 0)
 
-    if single.is_elastic:
-        delta = single.deflections(Q[..., :R, single.joints])
-        if delta.shape[:-2] != batch:
-            delta = np.array(np.broadcast_to(delta, (*batch, *delta.shape[-2:])))
-    else:
-        # Dampers alone give one order more than there is of the torque.
-        delta = np.zeros((*batch, R, single.inertia.size))
-    for (place, _, _), series in zip(single.dampers, deflections):
-        delta[..., place] = series[..., :R]
-    theta = q[..., :R, single.joints] + delta
-    tau = single.inertia * theta[..., 2:, :] + Q[..., :T, single.joints]
+    def ask(item: DrivenJoint) -> None:
+        j = item.joint
+        with of_joint(actuators.model, j):
+            motors = item.actuator.motors(q[..., j], Q[..., j], stiffness.get(j))
+        found.append((item, motors))
+
+    for item in actuators.others:
+        if item not in variable:
+            ask(item)
+    R = min([R, *(motors.position.shape[-1] for _, motors in found)])
+    T, m = max(R - 2, 0), actuators.n_motors
+    theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
+    if single.dampers and deflections is not None:
+        joints = [item.joint for _, item, _ in single.dampers]
+        delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
+    q_rows, Q_rows = (_rows(array, (*batch, *array.shape[-2:])) for array in (q, Q))
+    motor_rows = theta.reshape(-1, m), tau.reshape(-1, m)
+    single.drive(q_rows, Q_rows, *motor_rows, delta)
+    if variable and theta.size:
+        own = actuators.variable_blocks
+        S = np.empty((*batch, len(variable), R))
+        for i, item in enumerate(variable):
+            S[..., i, :] = stiffness[item.joint][..., :R]
+        given = own.places, own.numbers, q_rows, Q_rows, S.reshape(-1, R)
+        if kernels.vary(prod(batch), *given, *motor_rows, delta.reshape(-1, n)):
+            for item in variable:  # one of them is to say what is wrong
+                ask(item)
     single.add_friction(theta[..., 1:-1, :], tau)
     result = MotorMotion(theta, tau, delta)
-    if found:
-        m, n = actuators.n_motors, actuators.model.n_joints
-        result = MotorMotion(*(np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n))))
-        for whole, own in zip(result, (theta, tau)):
-            whole[..., single.motors] = own
-        result.deflection[..., single.joints] = delta
     for item, motors in found:
-        result.position[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
-        result.torque[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
+        theta[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
+        tau[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
         of_spring = item.actuator.deflection(q[..., item.joint], motors)
-        result.deflection[..., item.joint] = of_spring[..., :R]
+        delta[..., item.joint] = of_spring[..., :R]
     if not is_finite(result.position, result.torque):
         for item in actuators.driven:
             position, torque = (
@@ -299,7 +302,93 @@ def _all_motors(
                 checked_finite(item.actuator, Motors(position, torque), **causes)
     if order is not None and T <= order:
         _refuse_low_order(actuators, R, order, q, Q, stiffness)
+    if not (batch or found or single.own or single.damped.own) and T and E == K - 2:
+        _offer(actuators, q.shape, R)
     return result
+
+
+def _rows(array: Array, shape: tuple[int, ...]) -> Array:
+    whole = array if array.shape == shape else np.broadcast_to(array, shape)
+    return np.ascontiguousarray(whole).reshape(-1, shape[-1])
+
+
+def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
+    """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
+    single, blocks, variable = actuators.single, actuators.variable_blocks, actuators.variable
+    drive, vary, follow = (k.compiled for k in (kernels.drive, kernels.vary, kernels.follow))
+    if drive and (vary or not variable) and (follow or not single.dampers):
+        (K, n), m = shape, actuators.n_motors
+        actuators.quick[shape] = (
+            ((K - 2, n), (R, m), (R - 2, m), (R, n)),  # of the effort and the results
+            partial(drive, 1, single.blocks.places, single.blocks.numbers),
+            single.add_friction if single.friction else None,
+            tuple(item.name for item in variable),
+            (R,),
+            partial(vary or drive, 1, blocks.places, blocks.numbers),
+            [item.joint for _, item, _ in single.dampers],
+            single.damped.step(K - 2),
+        )
+
+
+def _quickly(
+    actuators: Actuators,
+    motion: Any,
+    effort: Any,
+    wrench: Any,
+    stiffness: Any,
+    order: object,
+    time: Any = None,
+    state: Any = None,
+) -> tuple[MotorMotion, Array | None] | None:
+    """Result for one sample in a control loop, and deflections of joints with dampers after it.
+
+    The compiled calls check shapes, ranges and numbers. None stands for what has to be looked at
+    more closely.
+    """
+    if order or type(motion) is not ndarray:
+        return None
+    quick = actuators.quick.get(motion.shape)
+    if quick is None:
+        return None
+    shapes, drive, friction, names, series_shape, vary, damped, follow = quick
+    if effort is None:
+        effort = inverse_dynamics(actuators.model, motion, wrench)
+    elif wrench is not None or type(effort) is not ndarray or effort.shape != shapes[0]:
+        return None
+    theta, tau, delta, after = empty(shapes[1]), empty(shapes[2]), empty(shapes[3]), None
+    try:
+        if damped or state:
+            d, before = len(damped), state.deflection
+            step = empty(1)
+            step[0] = time - state.time
+            series = empty((2 * d, len(effort) + 1))
+            series[:d] = before
+            if not (step[0] > 0.0 and before.shape == (d, len(effort) + 1)) or follow(
+                step, effort, series
+            ):
+                return None
+            after = series[d:]
+            delta[:, damped] = after[:, : len(delta)].T
+        if drive(motion, effort, theta, tau, delta):
+            return None
+        if names:
+            S = empty((len(names), *series_shape))
+            for i, name in enumerate(names):
+                wanted = stiffness[name]
+                if type(wanted) is not ndarray or wanted.shape != series_shape:
+                    return None
+                S[i] = wanted
+            if len(stiffness) != len(names) or vary(motion, effort, S, theta, tau, delta):
+                return None
+        elif stiffness:
+            return None
+    except (AttributeError, KeyError, TypeError, ValueError):  # not the plain arrays it expects
+        return None
+    if friction:
+        friction(theta[1:-1], tau)
+        if not is_finite(tau):
+            return None
+    return tuple.__new__(MotorMotion, (theta, tau, delta)), after
 
 
 def _motion_and_effort(

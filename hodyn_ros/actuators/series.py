@@ -35,28 +35,6 @@ def compose(derivatives: Array, x: Array) -> Array:
     return levels[0] if K else x
 
 
-def compose_inverse(derivatives: Array, y: Array, x: Array) -> Array:
-    """Series (..., K) of x(t) with f(x(t)) = y(t), from y (..., K), x itself (...) and f there.
-
-    The arguments are those of `compose`; the first derivative of f must not be zero.
-    """
-    K = y.shape[-1]
-    table = leibniz.binomials(K)
-    result = np.empty(np.broadcast_shapes(y.shape, (*x.shape, K)))
-    result[..., 0] = x
-    levels = [derivatives[..., j : j + 1] for j in range(1, K)]
-    for i in range(K - 1):
-        # y^(i+1) = g_1 x^(i+1) + terms with lower derivatives of x.
-        known = levels[0][..., 1 : i + 1] * table[i, 1 : i + 1] * result[..., i:0:-1]
-        rest = y[..., i + 1] - known.sum(axis=-1)
-        result[..., i + 1] = rest / levels[0][..., 0]
-        rates = table[i, : i + 1] * result[..., i + 1 : 0 : -1]
-        for j in range(K - 2 - i):
-            new = (levels[j + 1][..., : i + 1] * rates).sum(axis=-1, keepdims=True)
-            levels[j] = np.concatenate((levels[j], new), axis=-1)
-    return result
-
-
 def product(f: Array, g: Array) -> Array:
     """Series (..., K) of the product of two scalar series, by Leibniz's rule."""
     table, difference = _leibniz_table(f.shape[-1])

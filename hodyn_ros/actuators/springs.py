@@ -7,27 +7,24 @@ by name in parameters, it is added to `SPRINGS` of `config`.
 
 from __future__ import annotations
 
-import bisect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.series import compose, compose_inverse
+from hodyn_ros.actuators import kernels
+from hodyn_ros.actuators.kernels import ROUNDING
+from hodyn_ros.actuators.series import compose
 from hodyn_ros.checks import checked_number, finite_array, first_not_finite
 from hodyn_ros.errors import ActuatorError, DeflectionError
 
 Array = NDArray[np.float64]
-Number = TypeVar('Number', float, Array)
-
-# A value that reaches the end of a range by rounding alone is not outside of it.
-_ROUNDING = 1e-12
 
 # Of the deflection at which the search for an end of an unlimited law begins.
 _MOST_DOUBLINGS = 1000
@@ -42,63 +39,58 @@ _FLATTEST = 0.1
 
 
 def increasing_root(
-    function: Callable[[Any], tuple[Any, Any]],
-    lower: Number,
-    upper: Number,
-    guess: Number | None = None,
-    value: Number | float = 0.0,
-) -> Number:
+    function: Callable[[Array], tuple[Array, Array]],
+    lower: Array,
+    upper: Array,
+    guess: Array | None = None,
+    value: Array | float = 0.0,
+) -> Array:
     """Where increasing functions have given values: Newton's method, kept inside of brackets.
 
     `function` gives values, which may be infinite, and slopes; with finite brackets (...),
     function(lower) <= value <= function(upper). A step that would leave the bracket, or that does
     not halve the one before, is replaced by a bisection, so that the search always ends. The root
-    is exact to rounding, or the nearer bound if it is not between both. For floats no arrays are
-    made.
+    is exact to rounding, or the nearer bound if it is not between both.
     """
-    low: Any = lower
-    high: Any = upper
-    x: Any = low + 0.5 * (high - low) if guess is None else guess
-    tools: Any = (_pick, math.ulp, bool, nullcontext())
-    if not isinstance(x, float):
-        quiet = np.errstate(divide='ignore', invalid='ignore', over='ignore')
-        tools = (np.where, np.spacing, np.all, quiet)
-        low, high, x, _ = np.broadcast_arrays(low, high, x, value)
-    where, spacing, every, overflow = tools
+    x = lower + 0.5 * (upper - lower) if guess is None else guess
+    low, high, x, _ = np.broadcast_arrays(lower, upper, x, value)
     last = high - low
     was_good = is_found = x != x  # nowhere
-    with overflow:
+    with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
         for _ in range(_MOST_STEPS):
             f, slope = function(x)
             excess = f - value
-            low, high = where(excess <= 0.0, x, low), where(excess >= 0.0, x, high)
-            step = -excess / where(slope > 0.0, slope, _TINY)
+            low, high = np.where(excess <= 0.0, x, low), np.where(excess >= 0.0, x, high)
+            step = -excess / np.where(slope > 0.0, slope, _TINY)
             there = x + step
             # A comparison with NaN is false, so that an unusable step becomes a bisection.
             is_good = (there >= low) & (there <= high) & (2.0 * abs(step) <= abs(last))
-            there = where(is_good, there, low + 0.5 * (high - low))
+            there = np.where(is_good, there, low + 0.5 * (high - low))
             change = there - x
             # What is found stays: its further steps would be rounding.
-            x = where(is_found, x, there)
-            rounding = spacing(abs(x))
+            x = np.where(is_found, x, there)
+            rounding = np.spacing(abs(x))
             # Newton's steps fall quadratically: the next one is less than change^2 / last.
             falls = was_good & is_good & (change * change <= rounding * abs(last))
             is_found = is_found | falls | (abs(change) <= 4.0 * rounding)
-            if every(is_found):
+            if is_found.all():
                 break
             was_good, last = is_good, change
-    return x  # type: ignore[no-any-return]
-
-
-def _pick(condition: bool, one: float, other: float) -> float:
-    return one if condition else other
+    return x
 
 
 class Spring(ABC):
     """A spring law f; derive from it for a law of one's own. Springs are immutable.
 
     A law states its range and derivatives. Its slope must be positive in the whole range.
+
+    Attributes
+    ----------
+    block : ndarray, optional
+        Numbers by which `kernels` knows the law; None for a law of one's own.
     """
+
+    block: ClassVar[Array | None] = None
 
     @property
     @abstractmethod
@@ -113,8 +105,8 @@ class Spring(ABC):
         against the range.
         """
 
-    def _inverse(self, torque: Array) -> Any:
-        """Deflections of torques that lie within `torque_range`; laws may know a shorter way."""
+    def _inverse(self, torque: Array) -> Array:
+        """Deflections of torques that lie within `torque_range`."""
 
         def law(x: Array) -> tuple[Array, Array]:
             # Looking for an end may go far.
@@ -167,7 +159,7 @@ class Spring(ABC):
         self, what: str, values: Array, low: float, high: float, unit: str
     ) -> None:
         """Raise an error about the first value that is outside of its bounds, but for rounding."""
-        slack = [_ROUNDING * abs(end) if math.isfinite(end) else 0.0 for end in (low, high)]
+        slack = [ROUNDING * abs(end) if math.isfinite(end) else 0.0 for end in (low, high)]
         is_fine = (values >= low - slack[0]) & (values <= high + slack[1])
         if is_fine.all():
             return
@@ -198,16 +190,67 @@ class Spring(ABC):
         """
         torque = np.asarray(torque, dtype=np.float64)
         x = self.deflection(torque[..., 0])
-        return compose_inverse(self.derivatives(x, torque.shape[-1] - 1), torque, x)
+        derivatives = self.derivatives(x, torque.shape[-1] - 1)
+        series = np.zeros((*x.shape, torque.shape[-1]))
+        series[..., 0] = x
+        for m in range(1, torque.shape[-1]):
+            # The m-th derivative is still zero here.
+            known = compose(derivatives, series[..., : m + 1])[..., m]
+            series[..., m] = (torque[..., m] - known) / derivatives[..., 1]
+        return series
 
 
-class _Polynomial(Spring):
+class _KnownSpring(Spring):
+    """A law that the kernels know."""
+
+    block: Array  # type: ignore[misc]
+
+    def _know(self, kind: int, *numbers: ArrayLike) -> None:
+        """Make the block of numbers; they follow range and torques at its ends."""
+        rest = np.concatenate([np.ravel(own) for own in numbers])
+        block = np.concatenate(([kind, *self.range, -np.inf, np.inf], rest))
+        object.__setattr__(self, 'block', block)
+        ends = [i for i in (1, 2) if np.isfinite(block[i])]
+        g = np.zeros(1)
+        for i in ends:
+            kernels.law(block, 0, block[i], g)
+            block[i + 2] = g[0]
+
+    @property
+    def torque_range(self) -> tuple[float, float]:
+        """Torques at the ends of the range [N m] or [N]."""
+        return float(self.block[3]), float(self.block[4])
+
+    def derivatives(self, deflection: Array, order: int) -> Array:
+        """Torque and its derivatives; see `Spring.derivatives`."""
+        x = np.asarray(deflection, dtype=np.float64)
+        result = np.empty((*x.shape, order + 1))
+        kernels.laws(x.size, self.block, x.ravel(), result.reshape(-1, order + 1))
+        return result
+
+    def _inverse(self, torque: Array) -> Array:
+        return self.deflection_series(torque[..., None])[..., 0]
+
+    def deflection_series(self, torque: Array) -> Array:
+        """Deflection and its time derivatives; see `Spring.deflection_series`."""
+        torque = np.asarray(torque, dtype=np.float64)
+        K, N = torque.shape[-1], prod(torque.shape[:-1])
+        result = np.empty((N * K, 1))
+        if N:
+            rows = np.ascontiguousarray(torque).reshape(-1, 1)
+            block = np.concatenate(([0.0], self.block))
+            out = np.empty((N * K, 1)), np.empty((N * max(K - 2, 0), 1)), result
+            place = np.zeros((1, 3), dtype=np.int64)
+            status = kernels.drive(N, place, block, np.zeros_like(rows), rows, *out)
+            if status & kernels.OUT_OF_REACH:
+                self._refuse_outside('a torque', torque[..., 0], *self.torque_range, 'N m')
+        return result.reshape(torque.shape)
+
+
+class _Polynomial(_KnownSpring):
     """A polynomial without a constant term, in a range that is the same in both directions."""
 
     max_deflection: float
-    # Coefficients of the law and of its derivatives, and the smallest slope in the range.
-    _rows: Sequence[Sequence[float]]
-    _lowest_slope: float
 
     def _set(self, law: Sequence[float], **fields: object) -> None:
         """Set the fields, and refuse a law that does not increase in its whole range."""
@@ -215,8 +258,7 @@ class _Polynomial(Spring):
         largest = checked_number(
             f'{name}: max_deflection', self.max_deflection, ActuatorError, above=0.0, infinite=True
         )
-        rows = derivative_rows((0.0, *law), len(law))
-        slope, where = _smallest(rows[1], largest)
+        slope, where = _smallest(np.asarray(polynomial.polyder((0.0, *law)), np.float64), largest)
         if not slope > 0.0:
             raise ActuatorError(
                 f'{name}: with the coefficients {tuple(law)} the torque does not '
@@ -224,27 +266,19 @@ class _Polynomial(Spring):
                 f'{where:.6g}. Expected a positive slope up to max_deflection, {largest}, in both '
                 'directions.'
             )
-        own = {'max_deflection': largest, '_rows': rows, '_lowest_slope': slope}
-        for key, value in {**fields, **own}.items():
+        for key, value in {**fields, 'max_deflection': largest}.items():
             object.__setattr__(self, key, value)
+        self._know(kernels.POLYNOMIAL, len(law) + 1, slope, 0.0, law)
 
     @property
     def range(self) -> tuple[float, float]:
         """Lowest and highest admissible deflection [rad] or [m]."""
         return -self.max_deflection, self.max_deflection
 
-    def derivatives(self, deflection: Array, order: int) -> Array:
-        """Torque and its derivatives; see `Spring.derivatives`."""
-        x = deflection if np.ndim(deflection) else float(deflection)
-        result = np.zeros((*np.shape(deflection), order + 1))
-        for j, row in enumerate(self._rows[: order + 1]):
-            result[..., j] = horner(row, x)
-        return result
 
-
-def _smallest(coefficients: Sequence[float], reach: float) -> tuple[float, float]:
+def _smallest(coefficients: Array, reach: float) -> tuple[float, float]:
     """Smallest value of a polynomial between -reach and reach, and where it is."""
-    roots = polynomial.polyroots(derivative_rows(coefficients, 1)[-1])
+    roots = polynomial.polyroots(polynomial.polyder(coefficients))
     # Imaginary parts may be rounding; a point too many does no harm.
     candidates = np.clip([*np.real(roots), 0.0], -reach, reach)
     if np.isfinite(reach):
@@ -285,15 +319,6 @@ class LinearSpring(_Polynomial):
         stiffness = _positive(self, 'stiffness')
         self._set([stiffness], stiffness=stiffness)
 
-    def _inverse(self, torque: Array) -> Any:
-        return torque / self.stiffness
-
-    def deflection_series(self, torque: Array) -> Array:
-        """Deflection and its time derivatives; see `Spring.deflection_series`."""
-        result = np.asarray(torque, dtype=np.float64) / self.stiffness
-        result[..., 0] = self.deflection(np.asarray(torque)[..., 0])
-        return result
-
 
 @dataclass(frozen=True)
 class CubicSpring(_Polynomial):
@@ -322,21 +347,6 @@ class CubicSpring(_Polynomial):
         cubic = checked_number('CubicSpring: cubic', self.cubic, ActuatorError)
         law = [stiffness, 0.0, cubic] if cubic else [stiffness]
         self._set(law, stiffness=stiffness, cubic=cubic)
-
-    def _inverse(self, torque: Array) -> Any:
-        k, c = self.stiffness, self.cubic
-        if c == 0.0:
-            return torque / k
-        # x = s sinh(u) turns k x + c x^3 into a multiple of sinh(3 u); softening: sine.
-        scale = 2.0 * np.sqrt(k) / np.sqrt(3.0 * abs(c))
-        value = 3.0 * torque / (k * scale)
-        if c > 0.0:
-            x = scale * np.sinh(np.arcsinh(value) / 3.0)
-        else:
-            x = scale * np.sin(np.arcsin(np.clip(value, -1.0, 1.0)) / 3.0)
-        # One step of Newton's method takes the rounding of the functions out.
-        better: Array = x - ((k + c * x * x) * x - torque) / (k + 3.0 * c * x * x)
-        return better
 
 
 @dataclass(frozen=True)
@@ -369,23 +379,9 @@ class PolynomialSpring(_Polynomial):
         coefficients = tuple(values.tolist())
         self._set(coefficients, coefficients=coefficients)
 
-    def _inverse(self, torque: Array) -> Any:
-        value, slope = self._rows[:2]
-        wanted: Any = torque if torque.ndim else float(torque)
-        least, most = (np.minimum, np.maximum) if torque.ndim else (min, max)
-        # The slope is nowhere smaller than the smallest one, which bounds the deflection.
-        reach = least(abs(wanted) / self._lowest_slope * (1.0 + 1e-9), self.max_deflection)
-        return increasing_root(
-            lambda x: (horner(value, x), horner(slope, x)),
-            -reach * (wanted < 0.0),
-            reach * (wanted > 0.0),
-            least(most(wanted / self.coefficients[0], -reach), reach),
-            wanted,
-        )
-
 
 @dataclass(frozen=True)
-class TableSpring(Spring):
+class TableSpring(_KnownSpring):
     """Strictly increasing spline of degree 5 through measured points.
 
     It is the cubic spline through the points (with two continuous derivatives, so that the motor
@@ -407,8 +403,6 @@ class TableSpring(Spring):
 
     deflections: Sequence[float]
     torques: Sequence[float]
-    _points: Array = field(init=False, repr=False, compare=False)
-    _pieces: Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         x = _increasing('deflections', self.deflections)
@@ -429,51 +423,12 @@ class TableSpring(Spring):
             )
         object.__setattr__(self, 'deflections', tuple(x.tolist()))
         object.__setattr__(self, 'torques', tuple(y.tolist()))
-        object.__setattr__(self, '_points', np.stack((x, y)))
-        object.__setattr__(self, '_pieces', pieces)
+        self._know(kernels.TABLE, x.size, x, y, pieces.T)
 
     @property
     def range(self) -> tuple[float, float]:
         """Lowest and highest admissible deflection [rad] or [m]."""
         return self.deflections[0], self.deflections[-1]
-
-    @property
-    def torque_range(self) -> tuple[float, float]:
-        """Torques at the ends of the range [N m] or [N]."""
-        return self.torques[0], self.torques[-1]
-
-    def _piece(self, ends: Sequence[float], values: Array) -> tuple[Any, Sequence[Any]]:
-        """Places of the pieces that values belong to, and their coefficients."""
-        if values.ndim == 0:
-            place = min(max(bisect.bisect_right(ends, float(values)), 1), len(ends) - 1) - 1
-            return place, self._pieces[:, place].tolist()
-        places = np.clip(np.searchsorted(ends, values, 'right'), 1, len(ends) - 1) - 1
-        return places, list(self._pieces[:, places])
-
-    def derivatives(self, deflection: Array, order: int) -> Array:
-        """Torque and its derivatives; see `Spring.derivatives`."""
-        x = np.asarray(deflection, dtype=np.float64)
-        result = np.zeros((*x.shape, order + 1))
-        place, coefficients = self._piece(self.deflections, x)
-        distance = x - self._points[0][place]
-        for j, row in enumerate(derivative_rows(coefficients, order)):
-            result[..., j] = horner(row, distance)
-        return result
-
-    def _inverse(self, torque: Array) -> Any:
-        place, coefficients = self._piece(self.torques, torque)
-        points: Any = self._points[:, place], self._points[:, place + 1]
-        (x, y), (above, beyond) = points if torque.ndim else map(np.ndarray.tolist, points)
-        length, part = above - x, (torque - y) / (beyond - y)
-        value, slope = derivative_rows(coefficients, 1)
-        distance = increasing_root(
-            lambda d: (horner(value, d), horner(slope, d)),
-            0.0 * length,
-            length,
-            part * length,
-            torque if torque.ndim else float(torque),
-        )
-        return x + distance
 
 
 def _increasing(name: str, values: ArrayLike) -> Array:
@@ -530,21 +485,3 @@ def _increasing_spline(x: Array, y: Array) -> Array:
     first = y[:-1], d[:-1], 0.5 * s[:-1], (10.0 * rise - 4.0 * turn + 0.5 * bend) / h**3
     last = (-15.0 * rise + 7.0 * turn - bend) / h**4, (6.0 * rise - 3.0 * turn + 0.5 * bend) / h**5
     return np.stack((*first, *last))
-
-
-def derivative_rows(coefficients: Sequence[Any], order: int) -> list[Sequence[Any]]:
-    """Coefficients of a polynomial and of its derivatives up to an order, lowest power first."""
-    rows = [coefficients]
-    for _ in range(min(order, len(coefficients) - 1)):
-        rows.append([power * c for power, c in enumerate(rows[-1]) if power])
-    return rows
-
-
-def horner(coefficients: Sequence[Any], x: Any) -> Any:
-    """Value of a polynomial; `numpy.polynomial` takes ten times as long for a single number."""
-    *lower, result = coefficients
-    for c in reversed(lower):
-        result = result * x
-        if type(c) is not float or c:  # many coefficients of springs are zero
-            result = result + c
-    return result

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from hodyn_ros.actuators import CubicSpring, LinearSpring, SeriesElastic, TableSpring
-from hodyn_ros.actuators.damped import first_deflection, follow_torque, next_deflection
+from hodyn_ros.actuators.damped import first_deflection, follow_torque
 from hodyn_ros.errors import ActuatorError, DeflectionError
 
 OMEGA = np.array([3.0, 1.7])
@@ -25,6 +25,12 @@ def along(spring, damping, times, Q, start=None):
     """Deflection along a torque, from the beginning on."""
     first = first_deflection(spring, damping, Q[0], start)
     return follow_torque(spring, damping, np.asarray(times), Q, first)
+
+
+def next_deflection(spring, damping, step, effort, before):
+    """Deflection a step later, from what the step before has left alone."""
+    unknown = np.full_like(effort, np.nan)
+    return follow_torque(spring, damping, [0.0, step], np.stack((unknown, effort)), before)[1]
 
 
 def law_of_cubic(d):

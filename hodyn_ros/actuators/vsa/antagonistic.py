@@ -2,9 +2,8 @@
 
 Both have the torques k_i sinh(u_i) with u_i = a_i d_i + s_i and d_i = theta_i - q, so that
 Q = k_1 sinh u_1 + k_2 sinh u_2, sigma = a_1 k_1 cosh u_1 + a_2 k_2 cosh u_2. Of the two motions
-that give the same (Q, sigma), the one here has motor 1 ahead: a_1 tanh u_1 > a_2 tanh u_2. For
-a_1 = a_2 the inverse is the law of cosines of the hyperbolic plane; see the page on variable
-stiffness.
+that give the same (Q, sigma), the one here has motor 1 ahead: a_1 tanh u_1 > a_2 tanh u_2. The
+inverse is in `kernels`.
 """
 
 from __future__ import annotations
@@ -17,23 +16,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.actuators import kernels
+from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.actuators.series import sinh_cosh
 from hodyn_ros.actuators.springs import increasing_root
-from hodyn_ros.actuators.vsa.model import ROUNDING, Elastic, VsaModel, checked_pair
+from hodyn_ros.actuators.vsa.model import Elastic, KnownModel, checked_pair
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ActuatorError
 
 Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-
-# At the smallest stiffness that an effort allows, u_1 and u_2 belong together; above it they part
-# like the square root of the excess. Closer than this, rounding of the stiffness would leave fewer
-# than six digits of the motors' velocities.
-EDGE = 1e-5
-
 
 class _Springs(NamedTuple):
-    """Constants of both springs, each of shape (2,)."""
+    """Constants of both springs, each of shape (2,), in the order of the kernels."""
 
     k: Array
     a: Array
@@ -41,7 +35,7 @@ class _Springs(NamedTuple):
     limit: Array
 
 
-class HyperbolicPair(VsaModel):
+class HyperbolicPair(KnownModel):
     """Two springs whose torques are hyperbolic sines of their deflections."""
 
     @abstractmethod
@@ -51,6 +45,11 @@ class HyperbolicPair(VsaModel):
     @cached_property
     def _springs(self) -> _Springs:
         return _Springs(*(np.array(pair) for pair in self.springs()))
+
+    @cached_property
+    def block(self) -> Array:
+        """Kind and constants, see `kernels`."""
+        return np.concatenate(([kernels.PAIR], *self._springs))
 
     @cached_property
     def effort_range(self) -> tuple[float, float]:
@@ -78,22 +77,6 @@ class HyperbolicPair(VsaModel):
         stiffness = (a * k) @ cosine
         return Elastic(motor_effort[..., 0, :] + motor_effort[..., 1, :], stiffness, motor_effort)
 
-    def jacobian(self, deflection: Array) -> Array:
-        """Partial derivatives of effort and stiffness; see `VsaModel.jacobian`."""
-        k, a, shift, _ = self._springs
-        u = a * deflection + shift
-        return np.stack((a * k * np.cosh(u), a * a * k * np.sinh(u)), axis=-2)
-
-    def is_regular(self, deflection: Array, jacobian: Array) -> Flags:
-        """Whether motor 1 is far enough ahead of motor 2; see `VsaModel.is_regular`."""
-        _, a, shift, _ = self._springs
-        u = a * deflection + shift
-        if a[0] == a[1]:
-            return np.asarray(u[..., 0] - u[..., 1] > EDGE)
-        # By how much both u differ from their values where the stiffness is smallest.
-        ahead = a[0] * np.tanh(u[..., 0]) - a[1] * np.tanh(u[..., 1])
-        return np.asarray(ahead > EDGE * (a / np.cosh(u) ** 2).sum(axis=-1))
-
     def completed(self, effort: Array, free: Array) -> Array:
         """Both deflections from that of spring 1; see `VsaModel.completed`."""
         k, a, shift, _ = self._springs
@@ -120,26 +103,6 @@ class HyperbolicPair(VsaModel):
             np.where(reachable, np.minimum(lower, upper), np.nan),
             np.where(reachable, upper, np.nan),
         )
-
-    def deflections_for(self, effort: Array, stiffness: Array) -> Array:
-        """Deflections that give an effort and a stiffness; see `VsaModel.deflections_for`."""
-        k, a, shift, limit = self._springs
-        if a[0] != a[1]:
-            return super().deflections_for(effort, stiffness)
-        p, total = stiffness / a[0], k[0] + k[1]
-        inside = p >= np.hypot(effort, total) * (1.0 - ROUNDING)
-        # The square of the length of the sum in the hyperbolic plane.
-        square = np.where(inside, np.maximum((p - effort) * (p + effort), total**2), total**2)
-        # The law of cosines for half the difference of both u, and the mean of both.
-        half = np.arcsinh(np.sqrt((square - total**2) / (4.0 * k[0] * k[1])))
-        mean = np.arcsinh(effort / np.sqrt(square))
-        if k[0] != k[1]:
-            mean = mean - np.arctanh((k[0] - k[1]) / total * np.tanh(half))
-        u = np.stack((mean + half, mean - half), axis=-1)
-        deflection: Array = (u - shift) / a
-        inside = inside & (np.abs(deflection) <= limit * (1.0 + ROUNDING)).all(axis=-1)
-        self.check_reach(effort, stiffness, inside)
-        return deflection
 
     def _softest(self, effort: Array) -> Array:
         """Find the u_1 of the smallest stiffness at an effort: a_1 tanh u_1 = a_2 tanh u_2."""

@@ -13,8 +13,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.actuators import kernels
+from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.actuators.series import product, reciprocal
-from hodyn_ros.actuators.vsa.model import ROUNDING, Elastic, VsaModel
+from hodyn_ros.actuators.vsa.model import Elastic, KnownModel
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ActuatorError
 from hodyn_ros.lie import leibniz
@@ -25,7 +27,7 @@ LARGEST_DEFLECTION = 0.25 * np.pi
 
 
 @dataclass(frozen=True)
-class AwasII(VsaModel):
+class AwasII(KnownModel):
     """AwAS-II: Q = -2 Ks ((L / r_t) x / (L - x))^2 sin(q - theta) cos(q - theta).
 
     The coordinate of motor 2 is x / pitch. With the default pitch it is the position x of the
@@ -84,6 +86,13 @@ class AwasII(VsaModel):
         return self.Ks * (self.L / self.r_t * self.max_travel / (self.L - self.max_travel)) ** 2
 
     @property
+    def block(self) -> Array:
+        """Kind and constants, see `kernels`."""
+        gain = self.Ks * (self.L / self.r_t) ** 2
+        travel = np.inf if self.max_travel is None else self.max_travel
+        return np.array([kernels.LEVER, gain, self.L, self.pitch, self.max_deflection, travel])
+
+    @property
     def effort_range(self) -> tuple[float, float]:
         """Smallest and largest effort on the link that admissible deflections give [N m]."""
         largest = self._highest * float(np.sin(2.0 * self.max_deflection))
@@ -138,12 +147,6 @@ class AwasII(VsaModel):
         # Where the interval is a point, rounding must not turn it round.
         upper = np.maximum(lower, upper)
         return np.where(reachable, lower, np.nan), np.where(reachable, upper, np.nan)
-
-    def deflections_for(self, effort: Array, stiffness: Array) -> Array:
-        """Deflections that give an effort and a stiffness; see `VsaModel.deflections_for`."""
-        self.check_reach(effort, stiffness)
-        d = 0.5 * np.arctan2(2.0 * effort, stiffness)
-        return np.stack((d, self._pivot(np.hypot(effort, 0.5 * stiffness))), axis=-1)
 
     def _pivot(self, stiff: Array) -> Array:
         """Coordinate of motor 2 that gives Ks R^2."""

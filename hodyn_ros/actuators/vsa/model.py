@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import (
     Actuator,
     Motors,
@@ -24,6 +26,7 @@ from hodyn_ros.actuators.actuator import (
     checked_finite,
     motor_torque,
 )
+from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.actuators.springs import increasing_root
 from hodyn_ros.checks import checked_number, finite_array, first_not_finite
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
@@ -32,8 +35,6 @@ from hodyn_ros.model.friction import FrictionLaw
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# By how much, relatively, rounding may put an admissible deflection or stiffness outside.
-ROUNDING = 1e-12
 # A Jacobian whose determinant is smaller than this, relative to its terms, counts as singular.
 SINGULAR = 1e-9
 # Beyond this a search for an upper end of an unlimited curve has no end.
@@ -98,12 +99,6 @@ class VsaModel(ABC):
             elastic = self.series(np.stack((deflection, rates), axis=-1))
             columns.append(np.stack((elastic.effort[..., 1], elastic.stiffness[..., 1]), axis=-1))
         return np.stack(columns, axis=-1)
-
-    def is_regular(self, deflection: Array, jacobian: Array) -> Flags:
-        """Whether derivatives of effort and stiffness determine those of deflections (..., 2)."""
-        main = jacobian[..., 0, 0] * jacobian[..., 1, 1]
-        side = jacobian[..., 0, 1] * jacobian[..., 1, 0]
-        return np.asarray(np.abs(main - side) > SINGULAR * (np.abs(main) + np.abs(side)))
 
     def effort_and_stiffness(self, deflection: ArrayLike) -> tuple[Array, Array]:
         """Effort on the link [N m] and stiffness [N m/rad] (...,) at deflections (..., 2)."""
@@ -179,10 +174,11 @@ class VsaModel(ABC):
         if K == 1:
             return deflection
         J = self.jacobian(start)
-        determinant = J[..., 0, 0] * J[..., 1, 1] - J[..., 0, 1] * J[..., 1, 0]
-        regular = self.is_regular(start, J)
-        if not np.all(regular):
-            self._refuse(~regular, effort[..., 0], stiffness[..., 0], is_edge=True)
+        main, side = J[..., 0, 0] * J[..., 1, 1], J[..., 0, 1] * J[..., 1, 0]
+        determinant = main - side
+        singular = ~(np.abs(determinant) > SINGULAR * (np.abs(main) + np.abs(side)))
+        if singular.any():
+            self._refuse(singular, effort[..., 0], stiffness[..., 0], is_edge=True)
         for m in range(1, K):
             Q, sigma = effort[..., m], stiffness[..., m]
             if m > 1:
@@ -193,17 +189,12 @@ class VsaModel(ABC):
             deflection[..., 1, m] = (J[..., 0, 0] * sigma - J[..., 1, 0] * Q) / determinant
         return deflection
 
-    def check_reach(
-        self, effort: Array, stiffness: Array, is_known: Flags | np.bool_ | bool = False
-    ) -> None:
-        """Refuse what is outside of the reachable set, but for rounding, unless known to be in."""
-        if np.all(is_known):
-            return
+    def check_reach(self, effort: Array, stiffness: Array) -> None:
+        """Refuse what is outside of the reachable set, but for rounding."""
         lower, upper = self.stiffness_range(effort)
-        is_enough = stiffness >= lower * (1.0 - ROUNDING)
-        inside = np.asarray(is_known | (is_enough & (stiffness <= upper * (1.0 + ROUNDING))))
+        inside = (stiffness >= lower * (1.0 - ROUNDING)) & (stiffness <= upper * (1.0 + ROUNDING))
         if not np.all(inside):
-            self._refuse(~inside, effort, stiffness)
+            self._refuse(~np.asarray(inside), effort, stiffness)
 
     def _refuse(
         self, bad: Flags, effort: Array, stiffness: Array, is_edge: bool = False
@@ -237,6 +228,43 @@ class VsaModel(ABC):
             f'{reason}.',
             sample=sample,
         )
+
+
+class KnownModel(VsaModel):
+    """A model that the kernels know: deflections and their derivatives are computed there."""
+
+    @property
+    @abstractmethod
+    def block(self) -> Array:
+        """Kind and constants, see `kernels`."""
+
+    def deflections_for(self, effort: Array, stiffness: Array) -> Array:
+        """Deflections that give an effort and a stiffness; see `VsaModel.deflections_for`."""
+        series = np.broadcast_arrays(np.asarray(effort), np.asarray(stiffness))
+        return self.deflection_series(*(values[..., None] for values in series))[..., 0]
+
+    def deflection_series(self, effort: Array, stiffness: Array) -> Array:
+        """Deflections and their time derivatives; see `VsaModel.deflection_series`."""
+        K, N = effort.shape[-1], prod(effort.shape[:-1])
+        theta = np.empty((N * K, 2))
+        Q = np.ascontiguousarray(effort, dtype=np.float64).reshape(N * K, 1)
+        S = np.ascontiguousarray(stiffness, dtype=np.float64).reshape(N, K)
+        place, block = np.zeros((1, 3), dtype=np.int64), np.concatenate(([0.0, 0.0], self.block))
+
+        def run(of: slice, count: int) -> int:
+            rows = slice(of.start * K, of.stop * K)
+            found = theta[rows], np.empty((count * max(K - 2, 0), 2)), np.empty((count * K, 1))
+            still = np.zeros((count * K, 1))
+            return kernels.vary(count, place, block, still, Q[rows], S[of], *found)
+
+        status = run(slice(0, N), N) if N else 0
+        if status & kernels.OUT_OF_REACH:
+            self.check_reach(effort[..., 0], stiffness[..., 0])
+        if status & kernels.IRREGULAR:
+            each = (run(slice(i, i + 1), 1) & kernels.IRREGULAR for i in range(N))
+            irregular = np.array([bool(found) for found in each]).reshape(effort.shape[:-1])
+            self._refuse(irregular, effort[..., 0], stiffness[..., 0], is_edge=True)
+        return np.swapaxes(theta.reshape(*effort.shape, 2), -1, -2)
 
 
 @dataclass(frozen=True)
