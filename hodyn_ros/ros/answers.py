@@ -44,6 +44,7 @@ from hodyn_ros.ros.conversions import (
     effort_trajectory_message,
     flat,
     motion_from_message,
+    motion_samples_from_message,
     nanoseconds,
     state_from_message,
     violation_message,
@@ -343,16 +344,23 @@ def answer(
 def _requested(
     robot: Robot, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
-    has_trajectory = bool(request.trajectory.points or request.trajectory.joint_names)
-    has_motion = bool(request.motion)
-    if has_trajectory == has_motion:
+    samples = request.motion_trajectory
+    given = [
+        name
+        for name, parts in (
+            ('trajectory', (request.trajectory.points, request.trajectory.joint_names)),
+            ('motion', (request.motion,)),
+            ('motion_trajectory', (samples.joint_names, samples.time_from_start, samples.position)),
+        )
+        if any(map(len, parts))
+    ]
+    if len(given) != 1:
         raise RequestError(
-            'The request holds '
-            + ('both a trajectory and motion samples' if has_motion else 'no motion')
-            + '; fill exactly one of trajectory and motion.'
+            f'The request holds {" and ".join(given) or "no motion"}; fill exactly one of '
+            'trajectory, motion and motion_trajectory.'
         )
     plan = curve = None
-    if has_trajectory:
+    if given == ['trajectory']:
         plan = _requested_plan(robot.model, request, settings)
         curve = plan.motion
         times = _requested_times(request, curve, settings)
@@ -360,14 +368,18 @@ def _requested(
         stamp = nanoseconds(request.trajectory.header.stamp)
         source = JointEffort.SOURCE_JOINT_TRAJECTORY
     else:
-        given = [name for name in _OF_TRAJECTORIES if getattr(request, name)]
-        if given:
+        others = [name for name in _OF_TRAJECTORIES if getattr(request, name)]
+        if others:
             raise RequestError(
-                f'{listed(given)}: for a trajectory; motion samples are computed as they are, '
+                f'{listed(others)}: for a trajectory; motion samples are computed as they are, '
                 'leave it empty.'
             )
-        _check_count(len(request.motion), settings.max_samples)
-        times, motion, stamp = _motion_samples(robot.model, request.motion)
+        _check_count(len(request.motion or samples.time_from_start), settings.max_samples)
+        if request.motion:
+            times, motion, stamp = _motion_samples(robot.model, request.motion)
+        else:
+            times, motion = motion_samples_from_message(robot.model, samples)
+            stamp = nanoseconds(samples.header.stamp)
         source = JointEffort.SOURCE_JOINT_MOTION
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
     message = effort_trajectory(

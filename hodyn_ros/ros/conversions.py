@@ -18,6 +18,7 @@ from hodyn_msgs.msg import (
     JointEffort,
     JointEffortTrajectory,
     JointMotion,
+    JointMotionTrajectory,
     LimitViolation,
     MotionEstimate,
     WrenchMotion,
@@ -31,6 +32,7 @@ from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.estimator import Estimate
+from hodyn_ros.trajectory.piecewise import checked_times
 from hodyn_ros.trajectory.planning import Waypoints
 
 Array = NDArray[np.float64]
@@ -85,28 +87,7 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
     is empty or a value is not finite.
     """
     order = _order(tuple(message.joint_names), model.joint_names)
-    n = len(model.joint_names)
-    rows = []
-    empty = ''
-    for index, name in enumerate(MOTION_FIELDS):
-        values = getattr(message, name)
-        if len(values) == 0:
-            if index < _FEWEST_MOTION_FIELDS:
-                raise MotionError(
-                    f'JointMotion: {name} is empty, expected {n} values (only jerk and snap may '
-                    'be left empty).'
-                )
-            empty = empty or name
-            continue
-        if empty:
-            raise MotionError(
-                f'JointMotion: {name} is given but {empty} is empty; a derivative needs all lower '
-                'ones.'
-            )
-        if len(values) != n:
-            raise _wrong_length('JointMotion', name, len(values), n)
-        rows.append(values)
-    motion = np.array(rows)
+    motion = np.array(_motion_fields(message, 'JointMotion', len(model.joint_names)))
     if order is not None:
         motion = motion[:, order]
     if not np.isfinite(motion).all():
@@ -115,9 +96,61 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
     return motion
 
 
-def _wrong_length(what: str, name: str, given: int, expected: int) -> MotionError:
+def motion_samples_from_message(
+    model: RobotModel, message: JointMotionTrajectory
+) -> tuple[Array, Array]:
+    """Times (N,) [s] and motion (N, K, n) in model order, K from 3 to 5 as in the message.
+
+    HodynError as from `motion_from_message`, and if the times do not increase.
+    """
+    what = 'JointMotionTrajectory'
+    order = _order(tuple(message.joint_names), model.joint_names)
+    if not message.time_from_start:
+        raise MotionError(f'{what}: time_from_start is empty, expected the time of every sample.')
+    times = checked_times(message.time_from_start, 1, f'{what}: time_from_start')
+    n = len(model.joint_names)
+    fields = _motion_fields(message, what, n * len(times), ' at each of time_from_start')
+    motion = np.stack([np.reshape(values, (-1, n)) for values in fields], axis=1)
+    if order is not None:
+        motion = motion[:, :, order]
+    if where := first_not_finite(motion):
+        what, sample = f'{what}, sample {where[0]}', motion[where[0]]
+        raise MotionError(not_finite(what, MOTION_FIELDS, model.joint_names, sample))
+    return times, motion
+
+
+def _motion_fields(
+    message: JointMotion | JointMotionTrajectory, what: str, count: int, each: str = ''
+) -> list[Sequence[float]]:
+    """Positions to the highest derivative that a message holds, `count` values each."""
+    fields = []
+    empty = ''
+    for index, name in enumerate(MOTION_FIELDS):
+        values = getattr(message, name)
+        if len(values) == 0:
+            if index < _FEWEST_MOTION_FIELDS:
+                raise MotionError(
+                    f'{what}: {name} is empty, expected {count} values (only jerk and snap may '
+                    'be left empty).'
+                )
+            empty = empty or name
+            continue
+        if empty:
+            raise MotionError(
+                f'{what}: {name} is given but {empty} is empty; a derivative needs all lower ones.'
+            )
+        if len(values) != count:
+            raise _wrong_length(what, name, len(values), count, each)
+        fields.append(values)
+    return fields
+
+
+def _wrong_length(
+    what: str, name: str, given: int, expected: int, each: str = ''
+) -> MotionError:
     return MotionError(
-        f'{what}: {name} has {given} values, expected {expected}, one for each of joint_names.'
+        f'{what}: {name} has {given} values, expected {expected}, one for each of joint_names'
+        f'{each}.'
     )
 
 

@@ -312,25 +312,25 @@ def real_numbers(values: ArrayLike, name: str) -> Array:
     return array.astype(np.float64)
 
 
-def checked_times(times: ArrayLike, fewest: int) -> Array:
+def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
     """Return times (N,) of at least `fewest` waypoints: finite, strictly increasing, copied."""
-    array = real_numbers(times, 'times')
+    array = real_numbers(times, name)
     if array.ndim != 1:
-        raise TrajectoryError(f'times has shape {array.shape}, expected (N,).')
+        raise TrajectoryError(f'{name} has shape {array.shape}, expected (N,).')
     if len(array) < fewest:
         number = 'is one waypoint' if len(array) == 1 else 'are no waypoints'
         expected = 'one' if fewest == 1 else 'two'
         raise TrajectoryError(f'There {number}, expected at least {expected}.')
     if not np.all(np.isfinite(array)):
         index = int(np.argmin(np.isfinite(array)))
-        raise TrajectoryError(f'times[{index}] is {array[index]}; all times must be finite.')
+        raise TrajectoryError(f'{name}[{index}] is {array[index]}; all times must be finite.')
     increases = array[1:] > array[:-1]
     if not np.all(increases):
         index = int(np.argmin(increases))
         first, second = float(array[index]), float(array[index + 1])
         raise TrajectoryError(
-            f'times must increase strictly, but times[{index}] = {first!r} s is followed '
-            f'by times[{index + 1}] = {second!r} s; remove or move one of the waypoints.'
+            f'{name} must increase strictly, but {name}[{index}] = {first!r} s is followed '
+            f'by {name}[{index + 1}] = {second!r} s; remove or move one of them.'
         )
     return array
 

@@ -8,6 +8,7 @@ of the squared fifth derivative over the whole motion becomes least: the natural
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb, factorial, perm
 
@@ -64,6 +65,13 @@ _GAIN = np.array(
 _UNKNOWNS = 2 * ORDER
 # Every equation reaches this far to both sides of the diagonal.
 _BANDWIDTH = _UNKNOWNS - 1
+_WIDTH = 2 * _BANDWIDTH + 1
+# Waypoints whose equations are made together: their matrix fits into the cache.
+_TOGETHER = 256
+# In Taylor's theorem for the k-th derivative (row), the power of the duration and the factor that
+# the j-th derivative (column) has.
+_TAYLOR_POWERS = np.maximum(np.arange(ORDER) - np.arange(ORDER)[:, None], 0)
+_TAYLOR_FACTORS = np.triu(1.0 / np.array([1.0, 1.0, 2.0, 6.0, 24.0])[_TAYLOR_POWERS])
 
 # Difference of positions, relative to the largest one of the joint, up to which it is rounding.
 _LARGEST_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
@@ -177,11 +185,11 @@ def fit_spline(
         units = unit ** -np.arange(DEGREE + 1.0)[:, None]
         states, legendre = _smoothest(durations / unit, values / units[:ORDER], fixed)
         powers = (durations / unit)[:, None, None] ** np.arange(float(ORDER))[:, None]
-        sides = (
-            (states[:-1], _LEGENDRE_AT_START @ legendre / powers),
-            (states[1:], _LEGENDRE_AT_END @ legendre / powers),
-        )
-        expansions = np.stack([np.concatenate(side, axis=1) for side in sides], axis=1)
+        expansions = np.empty((len(durations), 2, 2 * ORDER, states.shape[-1]))
+        sides = (states[:-1], _LEGENDRE_AT_START), (states[1:], _LEGENDRE_AT_END)
+        for side, (known, at) in enumerate(sides):
+            expansions[:, side, :ORDER] = known
+            np.divide(at @ legendre, powers, out=expansions[:, side, ORDER:])
         expansions *= units
         states *= units[:ORDER]
     spline = MotionSpline(times, expansions, ORDER - 1, states, given)
@@ -335,80 +343,89 @@ def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Ar
     the free derivatives alone, this system only holds small powers of the durations, so waypoints
     of very different distances do no harm.
     """
-    h = durations[:, None]
-    k = np.arange(ORDER)
-    free = (~fixed).astype(np.float64)
-    N, _, n = values.shape
-
-    # matrix[i, r, d + _BANDWIDTH] is the entry of equation (i, r) at distance d from its diagonal.
-    matrix = np.zeros((N, _UNKNOWNS, 2 * _BANDWIDTH + 1))
-    right = np.zeros((N, _UNKNOWNS, n))
-    for row in range(ORDER):
-        # Columns of the segment before, of the own waypoint, and so on, as seen from this row.
-        before, own, behind = (slice(first - row, first - row + ORDER) for first in (4, 9, 14))
-        m = ORDER - 1 - row
-        matrix[1:, row, before] = free[1:, row, None] * _LEGENDRE_AT_END[m] / h**m
-        matrix[:-1, row, behind] = -free[:-1, row, None] * _LEGENDRE_AT_START[m] / h**m
-        matrix[:, row, _BANDWIDTH] = fixed[:, row]
-
-        taylor = h ** np.maximum(k - row, 0) / [factorial(max(j - row, 0)) for j in range(ORDER)]
-        taylor[:, :row] = 0.0
-        segment = ORDER + row
-        matrix[:-1, segment, before] = -taylor * free[:-1]
-        matrix[:-1, segment, own] = -_GAIN[row] * h ** (ORDER - row)
-        matrix[:-1, segment, _UNKNOWNS + 4] = free[1:, row]
-        # The difference comes first, since it is exact for values that are close together.
-        known = values[1:, row] - values[:-1, row]
-        for j in range(row + 1, ORDER):
-            known = known - taylor[:, j, None] * values[:-1, j]
-        right[:-1, segment] = -known
-
-    # There is no segment behind the last waypoint.
-    size = N * _UNKNOWNS - ORDER
-    solved = _solve_banded(
-        matrix.reshape(-1, matrix.shape[-1])[:size], right.reshape(-1, n)[:size]
-    )
-    solution = np.zeros_like(right)
-    solution.reshape(-1, n)[:size] = solved
-    return values + solution[:, :ORDER], solution[:-1, ORDER:]
-
-
-def _solve_banded(matrix: Array, right: Array) -> Array:
-    """Solve a banded system; `matrix[r, d + _BANDWIDTH]` is the entry in row r, column r + d.
-
-    Both arguments are overwritten.
-    """
     from scipy.linalg import lapack
 
-    scale = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))[:, None]
-    matrix /= scale
-    right /= scale
-    size, width = matrix.shape
-    # LAPACK stores diagonals as rows, and wants room for what pivoting fills in. Its arrays have
-    # their columns in one piece, so that nothing has to be copied.
-    band = np.zeros((width + _BANDWIDTH, size), order='F')
-    for d in range(-_BANDWIDTH, _BANDWIDTH + 1):
-        rows = slice(max(0, -d), size - max(0, d))
-        columns = slice(max(0, d), size - max(0, -d))
-        band[2 * _BANDWIDTH - d, columns] = matrix[rows, d + _BANDWIDTH]
+    N, _, n = values.shape
+    # There is no segment behind the last waypoint.
+    size = N * _UNKNOWNS - ORDER
+    # LAPACK wants columns in one piece, with room for what pivoting fills in. In a row of `rows`
+    # are the entries of an equation, by their distance from the diagonal.
+    width = 3 * _BANDWIDTH + 1
+    memory = np.zeros(N * _UNKNOWNS * width + 2 * _BANDWIDTH * width)
+    rows = np.lib.stride_tricks.as_strided(
+        memory, (N * _UNKNOWNS, _WIDTH), (8 * width, 8 * (width - 1))
+    )
+    first = _BANDWIDTH * (width - 3)
+    band = memory[first : first + size * width].reshape(size, width).T
+    residual = np.empty((size, n), order='F')
+    for part, matrix, right in _equations(durations, values, fixed):
+        rows[part], residual[part] = matrix, right
     factors, pivots, singular = lapack.dgbtrf(band, _BANDWIDTH, _BANDWIDTH, overwrite_ab=True)
+    padded = np.zeros((N * _UNKNOWNS + 2 * _BANDWIDTH, n), order='F')
+    windows = np.lib.stride_tricks.sliding_window_view(padded, _WIDTH, axis=0)
+    solution = padded[_BANDWIDTH : _BANDWIDTH + size]
     if singular:
-        return np.full_like(right, np.nan)
-
+        solution[:] = np.nan
     # Iterative refinement brings the error from that of the elimination down to what rounding of
     # the waypoints would cause: five digits and more where durations differ by a factor of 1e4.
-    padded = np.zeros((size + 2 * _BANDWIDTH, right.shape[1]))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0)
-    solution = padded[_BANDWIDTH : size + _BANDWIDTH]
-    residual = np.array(right, order='F')
-    for refinement in range(3):
-        # In blocks, since the product of all windows at once would copy each of them.
-        for start in range(0, size if refinement else 0, BLOCK):
-            rows = slice(start, start + BLOCK)
-            product = np.matmul(windows[rows], matrix[rows, :, None])[..., 0]
-            np.subtract(right[rows], product, out=residual[rows])
-        correction, _ = lapack.dgbtrs(
+    for refinement in range(0 if singular else 3):
+        # The equations are made once more, since the band has become its factors.
+        for part, matrix, right in _equations(durations, values, fixed) if refinement else ():
+            product = np.matmul(windows[part], matrix[:, :, None])[..., 0]
+            residual[part] = right - product
+        residual, _ = lapack.dgbtrs(
             factors, _BANDWIDTH, _BANDWIDTH, residual, pivots, overwrite_b=True
         )
-        solution += correction
-    return solution
+        solution += residual
+    unknowns = padded[_BANDWIDTH:-_BANDWIDTH].reshape(N, _UNKNOWNS, n)
+    return values + unknowns[:, :ORDER], unknowns[:-1, ORDER:]
+
+
+def _equations(
+    durations: Array, values: Array, fixed: Flags
+) -> Iterator[tuple[slice, Array, Array]]:
+    """Equations of the arguments of `_smoothest`, block by block, since all of them are large.
+
+    Which ones they are, their entries (M, 19) by the distance from the diagonal, and their right-hand
+    sides (M, n). The largest entry of each is one.
+    """
+    N, _, n = values.shape
+    size = N * _UNKNOWNS - ORDER
+    free = ~fixed
+    before, behind = free.copy(), free.copy()
+    before[0] = behind[-1] = False
+    # powers[i] are those of the duration before the waypoint i.
+    powers = np.vander(np.concatenate([[1.0], durations, [1.0]]), ORDER + 1, increasing=True)
+    matrix = np.zeros((min(N, _TOGETHER), _UNKNOWNS, _WIDTH))
+    right = np.zeros((len(matrix), _UNKNOWNS, n))
+    # Columns from the coefficients of the segment before on; what lies out of the band is not to
+    # be written.
+    columns = np.lib.stride_tricks.as_strided(
+        matrix[0, 0, _BANDWIDTH - ORDER :],
+        (len(matrix), _UNKNOWNS, 4 * ORDER),
+        (matrix.strides[0], matrix.strides[1] - 8, 8),
+    )
+    for first in range(0, N, _TOGETHER):
+        own = slice(first, min(first + _TOGETHER, N))
+        following = slice(own.start + 1, own.stop + 1)
+        h, ends = powers[following], values[following]
+        M, S = len(h), len(ends)
+        scale = before[own] / powers[own, ORDER - 1 :: -1]
+        columns[:M, :ORDER, :ORDER] = scale[..., None] * _LEGENDRE_AT_END[::-1]
+        scale = behind[own] / h[:, ORDER - 1 :: -1]
+        columns[:M, :ORDER, 2 * ORDER : 3 * ORDER] = scale[..., None] * -_LEGENDRE_AT_START[::-1]
+        matrix[:M, :ORDER, _BANDWIDTH] = fixed[own]
+
+        taylor = h[:, _TAYLOR_POWERS] * _TAYLOR_FACTORS
+        columns[:M, ORDER:, ORDER : 2 * ORDER] = -taylor * free[own, None]
+        columns[:M, ORDER:, 2 * ORDER : 3 * ORDER] = h[:, :0:-1, None] * -_GAIN
+        matrix[:S, ORDER:, _UNKNOWNS + ORDER - 1] = free[following]
+        # The difference is exact for values that are close together.
+        starts = values[own][:S]
+        right[:S, ORDER:] = (taylor[:S] - np.eye(ORDER)) @ starts - (ends - starts)
+
+        part = slice(first * _UNKNOWNS, min((first + M) * _UNKNOWNS, size))
+        equations = matrix.reshape(-1, _WIDTH)[: part.stop - part.start]
+        scale = 1.0 / (np.abs(equations) @ np.ones((_WIDTH, 1)))
+        sides = right.reshape(-1, n)[: part.stop - part.start]
+        yield part, equations * scale, sides * scale
