@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -115,6 +116,13 @@ class LimitCheck:
         return hits
 
 
+def _extremes(extreme: Callable[[Array], Array], motion: Array, effort: Array) -> Array:
+    """Extreme values in the order of `_ranges`, of as many quantities as there are."""
+    while motion.ndim > 2:
+        motion, effort = extreme(motion), extreme(effort)
+    return np.concatenate((motion[:3], effort[:1], motion[3:4], effort[1:2]))
+
+
 def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
     """Quantities with their lowest and highest values, by the orders that they need."""
     yield 'position', limits.lower, limits.upper
@@ -173,15 +181,41 @@ def find_violations(
     tuple of Violation
         Ordered by quantity, then by joint; empty where all limits are kept.
     """
-    motion, effort = np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64)
-    series = [*np.moveaxis(motion[:, :3], 1, 0), effort[:, 0]]
-    if motion.shape[1] > 3:
-        series += [motion[:, 3], effort[:, 1]]
-    return tuple(
-        violation
-        for (quantity, lower, upper), values in zip(_ranges(limits), series)
-        for violation in worst_violations(quantity, model.joint_names, values, lower, upper)
-    )
+    search = ViolationSearch(model, limits)
+    search.look(np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64))
+    return search.found()
+
+
+class ViolationSearch:
+    """Finds what `find_violations` does, in samples that come block by block."""
+
+    def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
+        self._names = model.joint_names
+        self._quantities, *bounds = zip(*_ranges(limits))
+        self._lower, self._upper = np.array(bounds)
+        self._largest = _slack(self._upper)  # excess of the worst sample so far
+        self._found: dict[tuple[int, int], Violation] = {}
+
+    def look(self, motion: Array, effort: Array, first: int = 0) -> None:
+        """Look at a motion (..., K, n) with efforts (..., K-2, n), of which one is the `first`."""
+        highest = _extremes(partial(np.max, axis=0, initial=-np.inf), motion, effort)
+        lowest = _extremes(partial(np.min, axis=0, initial=np.inf), motion, effort)
+        K = len(highest)
+        excess = np.maximum(highest - self._upper[:K], self._lower[:K] - lowest)
+        for k, j in np.argwhere(excess > self._largest[:K]).tolist():
+            is_above = highest[k, j] - self._upper[k, j] == excess[k, j]
+            value, limit = (highest, self._upper) if is_above else (lowest, self._lower)
+            rows = effort if k in (3, 5) else motion
+            series = rows[..., (0, 1, 2, 0, 3, 1)[k], j].ravel()
+            sample = first + int((series == value[k, j]).argmax())
+            self._largest[k, j] = excess[k, j]
+            self._found[k, j] = Violation(
+                self._quantities[k], self._names[j], float(value[k, j]), float(limit[k, j]), sample
+            )
+
+    def found(self) -> tuple[Violation, ...]:
+        """The worst samples so far, ordered by quantity, then by joint."""
+        return tuple(self._found[key] for key in sorted(self._found))
 
 
 def find_position_violations(

@@ -33,7 +33,7 @@ from hodyn_ros.errors import (
     TrajectoryError,
     WrenchError,
 )
-from hodyn_ros.model.limits import find_position_violations, find_violations
+from hodyn_ros.model.limits import ViolationSearch, find_position_violations
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import (
@@ -219,11 +219,12 @@ def effort_trajectory(
         in_motors = [violation_message(item, times[item.sample]) for item in found]
     elif stiffness:
         stiffness_from_message(stiffness[0], ())
+    search = ViolationSearch(robot.model, robot.limits)
+    search.look(motion, effort)
     if curve is not None:
-        times, motion, effort = _with_more_looks(robot, curve, times, motion, effort, wrenches)
-    violations = find_violations(robot.model, robot.limits, motion, effort)
+        times = np.append(times, _look_between(robot, curve, times, search, not wrenches))
     message.limit_violations = [
-        violation_message(violation, times[violation.sample]) for violation in violations
+        violation_message(violation, times[violation.sample]) for violation in search.found()
     ] + in_motors
     return message
 
@@ -294,33 +295,24 @@ def _describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robo
     ]
 
 
-def _with_more_looks(
-    robot: Robot,
-    curve: PiecewiseMotion,
-    times: Array,
-    motion: Array,
-    effort: Array,
-    wrenches: Sequence[Wrench],
-) -> tuple[Array, Array, Array]:
-    """Return times, motion and efforts with the worst of more samples in segments with few."""
+def _look_between(
+    robot: Robot, curve: PiecewiseMotion, times: Array, search: ViolationSearch, is_free: bool
+) -> Array:
+    """Look at further times of a motion, in segments with few; return these.
+
+    Wrenches are known at the `times` alone: the efforts are only looked at if it is free of them.
+    """
     knots = curve.times
     few = np.flatnonzero(np.diff(np.searchsorted(times, knots)) < _LOOKS)
     x = (np.arange(_LOOKS) + 0.5) / _LOOKS
-    found = [(times, motion, effort)]
-    for start in range(0, len(few), BLOCK // _LOOKS):
-        block = few[start : start + BLOCK // _LOOKS]
-        further = (knots[block, None] + x * (knots[block + 1] - knots[block])[:, None]).ravel()
-        motions = curve(further)
-        if wrenches:
-            # They are known at the samples alone; what has no effort exceeds no limit of one.
-            efforts = np.zeros((len(further), *effort.shape[1:]))
-        else:
-            efforts = inverse_dynamics(robot.model, motions)
-        violations = find_violations(robot.model, robot.limits, motions, efforts)
-        worst = sorted({violation.sample for violation in violations})
-        found.append((further[worst], motions[worst], efforts[worst]))
-    times, motion, effort = (np.concatenate(each) for each in zip(*found))
-    return times, motion, effort
+    step = BLOCK // _LOOKS
+    for start in range(0, len(few), step):
+        motion = curve.within(few[start : start + step], x)
+        # What has no effort exceeds no limit of one.
+        effort = inverse_dynamics(robot.model, motion) if is_free else np.zeros_like(motion)
+        search.look(motion, effort, len(times) + start * _LOOKS)
+    further: Array = knots[few, None] + x * (knots[few + 1] - knots[few])[:, None]
+    return further.ravel()
 
 
 def answer(

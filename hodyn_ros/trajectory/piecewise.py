@@ -152,20 +152,39 @@ class PiecewiseMotion(Immutable):
                 )
         return motion.reshape(*time.shape, *shape)
 
+    def within(self, segments: Indices, parts: Array) -> Array:
+        """Motion at the same parts (L,) of the durations of some segments (M,): (M, L, 5, n)."""
+        d, n = self.expansions.shape[2:]
+        durations = self.times[segments + 1] - self.times[segments]
+        scale = (durations[:, None] ** np.arange(float(d)))[..., None]
+        motion = np.empty((len(segments), len(parts), HIGHEST_DERIVATIVE + 1, n))
+        for side in (0, 1):
+            nearer = (parts > 0.5) == side
+            weights = _weights(parts[nearer] - side, motion.shape[2], d).reshape(-1, d)
+            expansions = self.expansions[segments, side] * scale
+            motion[:, nearer] = (weights @ expansions).reshape(len(segments), -1, *motion.shape[2:])
+        motion /= scale[:, None, : motion.shape[2]]
+        return motion
+
 
 def expanded(expansions: Array, segment: Indices, side: Indices, offset: Array, K: int) -> Array:
     """Compute derivatives 0 to K - 1, shape (M, K, n), at offsets (M,) from ends of segments.
 
     `side` is 0 for the start of the segment, 1 for its end.
     """
+    motion: Array = _weights(offset, K, expansions.shape[2]) @ expansions[segment, side]
+    return motion
+
+
+def _weights(offset: Array, K: int, size: int) -> Array:
+    """What `size` derivatives add to the first K ones at offsets (M,): shape (M, K, size)."""
     # powers[:, m] is offset^m / m!; the last column stays zero.
     powers = np.zeros((len(offset), DEGREE + 2))
     powers[:, 0] = 1.0
     np.divide(offset[:, None], _DIVISORS, out=powers[:, 1:-1])
     np.multiply.accumulate(powers[:, :-1], axis=1, out=powers[:, :-1])
-    taylor = _TAYLOR[:K, : expansions.shape[2]]
-    motion: Array = powers[:, taylor] @ expansions[segment, side]
-    return motion
+    weights: Array = powers[:, _TAYLOR[:K, :size]]
+    return weights
 
 
 def continuous_derivative(times: Array, expansions: Array) -> int:
