@@ -202,18 +202,18 @@ def _rows(
     points: Sequence[JointTrajectoryPoint], field: str, n_joints: int, required: bool
 ) -> Array:
     """One field of all points, shape (N, n); rows of NaN where it is empty."""
+    values = [getattr(point, field) for point in points]
+    counts = np.fromiter(map(len, values), dtype=np.intp, count=len(values))
+    given = counts == n_joints
+    unfit = ~given & (required | (counts > 0))
+    if unfit.any():
+        index = int(unfit.argmax())
+        raise TrajectoryError(
+            f'JointTrajectory: point {index} has {counts[index]} {field}, expected {n_joints}, '
+            'one for each of joint_names' + ('.' if required else ', or none.')
+        )
     rows = np.full((len(points), n_joints), np.nan)
-    given = np.zeros(len(points), dtype=bool)
-    for index, point in enumerate(points):
-        values = getattr(point, field)
-        if len(values) == n_joints:
-            rows[index] = values
-            given[index] = True
-        elif len(values) > 0 or required:
-            raise TrajectoryError(
-                f'JointTrajectory: point {index} has {len(values)} {field}, expected {n_joints}, '
-                'one for each of joint_names' + ('.' if required else ', or none.')
-            )
+    rows[given] = np.frombuffer(b''.join(values)).reshape(-1, n_joints)
     bad = given & ~np.isfinite(rows).all(axis=1)
     if bad.any():
         index = int(bad.argmax())

@@ -63,9 +63,9 @@ _GAIN = np.array(
 
 # Unknowns per waypoint: the state there and the Legendre coefficients of the segment behind it.
 _UNKNOWNS = 2 * ORDER
-# Every equation reaches this far to both sides of the diagonal.
-_BANDWIDTH = _UNKNOWNS - 1
-_WIDTH = 2 * _BANDWIDTH + 1
+# Every equation reaches this far to either side of the diagonal.
+_BELOW, _ABOVE = ORDER, 2 * ORDER - 1
+_WIDTH = _BELOW + 1 + _ABOVE
 # Waypoints whose equations are made together: their matrix fits into the cache.
 _TOGETHER = 256
 # In Taylor's theorem for the k-th derivative (row), the power of the duration and the factor that
@@ -183,7 +183,8 @@ def fit_spline(
     unit = 2.0 ** np.round(np.mean(np.log2(durations)))
     with np.errstate(all='ignore'):
         units = unit ** -np.arange(DEGREE + 1.0)[:, None]
-        states, legendre = _smoothest(durations / unit, values / units[:ORDER], fixed)
+        values /= units[:ORDER]
+        states, legendre = _smoothest(durations / unit, values, fixed)
         powers = (durations / unit)[:, None, None] ** np.arange(float(ORDER))[:, None]
         expansions = np.empty((len(durations), 2, 2 * ORDER, states.shape[-1]))
         sides = (states[:-1], _LEGENDRE_AT_START), (states[1:], _LEGENDRE_AT_END)
@@ -336,34 +337,34 @@ def _lowest_degree(times: Array, fixed: Flags) -> Flags:
 def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
     """States (N, 5, n) and Legendre coefficients e_l (N - 1, 5, n) of the fifth derivative.
 
-    From durations (N - 1,) and values (N, 5, n), zero where they are not `fixed`. The states at
-    both ends of a segment differ by what the fifth derivative between them adds (Taylor's theorem
-    with its remainder), and the motion is smoothest where, for every free k-th derivative, the
-    (9 - k)-th is continuous (at the ends of the motion: zero). Other than the normal equations of
-    the free derivatives alone, this system only holds small powers of the durations, so waypoints
-    of very different distances do no harm.
+    From durations (N - 1,) and values (N, 5, n), zero where they are not `fixed`, which become the
+    states. The states at both ends of a segment differ by what the fifth derivative between them
+    adds (Taylor's theorem with its remainder), and the motion is smoothest where, for every free
+    k-th derivative, the (9 - k)-th is continuous (at the ends of the motion: zero). Other than the
+    normal equations of the free derivatives alone, this system only holds small powers of the
+    durations, so waypoints of very different distances do no harm.
     """
     from scipy.linalg import lapack
 
     N, _, n = values.shape
     # There is no segment behind the last waypoint.
     size = N * _UNKNOWNS - ORDER
-    # LAPACK wants columns in one piece, with room for what pivoting fills in. In a row of `rows`
-    # are the entries of an equation, by their distance from the diagonal.
-    width = 3 * _BANDWIDTH + 1
-    memory = np.zeros(N * _UNKNOWNS * width + 2 * _BANDWIDTH * width)
+    # LAPACK wants columns in one piece, with room for what pivoting fills in. A row of `rows` are
+    # the entries of an equation, from the one farthest below the diagonal on.
+    room = _BELOW + _WIDTH
+    memory = np.zeros((N * _UNKNOWNS + _WIDTH) * room)
     rows = np.lib.stride_tricks.as_strided(
-        memory, (N * _UNKNOWNS, _WIDTH), (8 * width, 8 * (width - 1))
+        memory, (N * _UNKNOWNS, _WIDTH), (8 * room, 8 * (room - 1))
     )
-    first = _BANDWIDTH * (width - 3)
-    band = memory[first : first + size * width].reshape(size, width).T
+    first = _BELOW * room - (_BELOW + _WIDTH - 1)
+    band = memory[first : first + size * room].reshape(size, room).T
     residual = np.empty((size, n), order='F')
     for part, matrix, right in _equations(durations, values, fixed):
         rows[part], residual[part] = matrix, right
-    factors, pivots, singular = lapack.dgbtrf(band, _BANDWIDTH, _BANDWIDTH, overwrite_ab=True)
-    padded = np.zeros((N * _UNKNOWNS + 2 * _BANDWIDTH, n), order='F')
+    factors, pivots, singular = lapack.dgbtrf(band, _BELOW, _ABOVE, overwrite_ab=True)
+    padded = np.zeros((N * _UNKNOWNS + _WIDTH - 1, n), order='F')
     windows = np.lib.stride_tricks.sliding_window_view(padded, _WIDTH, axis=0)
-    solution = padded[_BANDWIDTH : _BANDWIDTH + size]
+    solution = padded[_BELOW : _BELOW + size]
     if singular:
         solution[:] = np.nan
     # Iterative refinement brings the error from that of the elimination down to what rounding of
@@ -373,12 +374,11 @@ def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Ar
         for part, matrix, right in _equations(durations, values, fixed) if refinement else ():
             product = np.matmul(windows[part], matrix[:, :, None])[..., 0]
             residual[part] = right - product
-        residual, _ = lapack.dgbtrs(
-            factors, _BANDWIDTH, _BANDWIDTH, residual, pivots, overwrite_b=True
-        )
+        residual, _ = lapack.dgbtrs(factors, _BELOW, _ABOVE, residual, pivots, overwrite_b=True)
         solution += residual
-    unknowns = padded[_BANDWIDTH:-_BANDWIDTH].reshape(N, _UNKNOWNS, n)
-    return values + unknowns[:, :ORDER], unknowns[:-1, ORDER:]
+    unknowns = padded[_BELOW:-_ABOVE].reshape(N, _UNKNOWNS, n)
+    values += unknowns[:, :ORDER]
+    return values, unknowns[:-1, ORDER:]
 
 
 def _equations(
@@ -386,40 +386,42 @@ def _equations(
 ) -> Iterator[tuple[slice, Array, Array]]:
     """Equations of the arguments of `_smoothest`, block by block, since all of them are large.
 
-    Which ones they are, their entries (M, 19) by the distance from the diagonal, and their right-hand
-    sides (M, n). The largest entry of each is one.
+    Which ones they are, their entries (M, 15) from the one farthest below the diagonal on, and their
+    right-hand sides (M, n). The magnitudes of the entries of each add up to one.
     """
     N, _, n = values.shape
     size = N * _UNKNOWNS - ORDER
     free = ~fixed
-    before, behind = free.copy(), free.copy()
+    before, behind = free[:, ::-1].copy(), free[:, ::-1].copy()
     before[0] = behind[-1] = False
     # powers[i] are those of the duration before the waypoint i.
     powers = np.vander(np.concatenate([[1.0], durations, [1.0]]), ORDER + 1, increasing=True)
     matrix = np.zeros((min(N, _TOGETHER), _UNKNOWNS, _WIDTH))
     right = np.zeros((len(matrix), _UNKNOWNS, n))
-    # Columns from the coefficients of the segment before on; what lies out of the band is not to
-    # be written.
+    # The same memory by columns: the coefficients of the segment before, the state, the
+    # coefficients of the segment behind, the next state. Zeros left of the band are also the end
+    # of the row above, and so are written first.
     columns = np.lib.stride_tricks.as_strided(
-        matrix[0, 0, _BANDWIDTH - ORDER :],
-        (len(matrix), _UNKNOWNS, 4 * ORDER),
-        (matrix.strides[0], matrix.strides[1] - 8, 8),
+        matrix, (len(matrix), _UNKNOWNS, 4 * ORDER), (8 * matrix[0].size, 8 * (_WIDTH - 1), 8)
     )
+    last, own_state, segment = (slice(k * ORDER, (k + 1) * ORDER) for k in range(3))
+    m = np.arange(ORDER)
     for first in range(0, N, _TOGETHER):
         own = slice(first, min(first + _TOGETHER, N))
         following = slice(own.start + 1, own.stop + 1)
         h, ends = powers[following], values[following]
         M, S = len(h), len(ends)
-        scale = before[own] / powers[own, ORDER - 1 :: -1]
-        columns[:M, :ORDER, :ORDER] = scale[..., None] * _LEGENDRE_AT_END[::-1]
-        scale = behind[own] / h[:, ORDER - 1 :: -1]
-        columns[:M, :ORDER, 2 * ORDER : 3 * ORDER] = scale[..., None] * -_LEGENDRE_AT_START[::-1]
-        matrix[:M, :ORDER, _BANDWIDTH] = fixed[own]
+        # By what m-th derivative of the fifth one is continuous, that of the free (4 - m)-th.
+        scale = before[own] / powers[own, :ORDER]
+        columns[:M, :ORDER, last] = scale[..., None] * _LEGENDRE_AT_END
+        scale = behind[own] / h[:, :ORDER]
+        columns[:M, :ORDER, segment] = scale[..., None] * -_LEGENDRE_AT_START
+        columns[:M, m, own_state.stop - 1 - m] = fixed[own, ::-1]
 
         taylor = h[:, _TAYLOR_POWERS] * _TAYLOR_FACTORS
-        columns[:M, ORDER:, ORDER : 2 * ORDER] = -taylor * free[own, None]
-        columns[:M, ORDER:, 2 * ORDER : 3 * ORDER] = h[:, :0:-1, None] * -_GAIN
-        matrix[:S, ORDER:, _UNKNOWNS + ORDER - 1] = free[following]
+        columns[:M, ORDER:, own_state] = -taylor * free[own, None]
+        columns[:M, ORDER:, segment] = h[:, :0:-1, None] * -_GAIN
+        columns[:S, ORDER + m, segment.stop + m] = free[following]
         # The difference is exact for values that are close together.
         starts = values[own][:S]
         right[:S, ORDER:] = (taylor[:S] - np.eye(ORDER)) @ starts - (ends - starts)
