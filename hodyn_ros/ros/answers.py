@@ -101,6 +101,7 @@ def plan_trajectory(
         raise TrajectoryError(f'The message cannot be unpacked: {error}') from error
     names, known = robot.model.joint_names, task.known
     waypoints = waypoints_from_message(message)
+    del message  # it takes more memory than all that is made of it
     start = None
     if known is not None:
         motion = known.motion
@@ -318,7 +319,10 @@ def _look_between(
 def answer(
     robot: Robot | None, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> ComputeInverseDynamics.Response:
-    """Return the response to a service request; bad requests are answered, never raised."""
+    """Return the response to a service request; bad requests are answered, never raised.
+
+    The waypoints are taken out of the request.
+    """
     try:
         robot = ready(robot)
         message, warnings = _requested(robot, request, settings)
@@ -336,16 +340,13 @@ def answer(
 def _requested(
     robot: Robot, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
-    samples = request.motion_trajectory
-    given = [
-        name
-        for name, parts in (
-            ('trajectory', (request.trajectory.points, request.trajectory.joint_names)),
-            ('motion', (request.motion,)),
-            ('motion_trajectory', (samples.joint_names, samples.time_from_start, samples.position)),
-        )
-        if any(map(len, parts))
-    ]
+    points, samples = request.trajectory, request.motion_trajectory
+    motions = {
+        'trajectory': len(points.joint_names) + len(points.points),
+        'motion': len(request.motion),
+        'motion_trajectory': len(samples.joint_names) + len(samples.time_from_start),
+    }
+    given = [name for name, size in motions.items() if size]
     if len(given) != 1:
         raise RequestError(
             f'The request holds {" and ".join(given) or "no motion"}; fill exactly one of '
@@ -396,8 +397,10 @@ def _requested_plan(
     if request.start_state:
         state = state_from_message(model, request.start_state[0])
         start = StartState(0.0, state, in_progress=True)
+    waypoints = waypoints_from_message(request.trajectory)
+    request.trajectory.points = []  # they take more memory than all that is made of them
     return plan_motion(
-        waypoints_from_message(request.trajectory),
+        waypoints,
         model.joint_names,
         start=start,
         interpolation=request.interpolation or settings.interpolation,

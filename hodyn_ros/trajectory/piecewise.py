@@ -154,16 +154,17 @@ class PiecewiseMotion(Immutable):
 
     def within(self, segments: Indices, parts: Array) -> Array:
         """Motion at the same parts (L,) of the durations of some segments (M,): (M, L, 5, n)."""
-        d, n = self.expansions.shape[2:]
+        size, n = self.expansions.shape[2:]
         durations = self.times[segments + 1] - self.times[segments]
-        scale = (durations[:, None] ** np.arange(float(d)))[..., None]
-        motion = np.empty((len(segments), len(parts), HIGHEST_DERIVATIVE + 1, n))
+        scale = (durations[:, None] ** np.arange(float(size)))[..., None]
+        M, K = len(segments), HIGHEST_DERIVATIVE + 1
+        motion = np.empty((M, len(parts), K, n))
         for side in (0, 1):
             nearer = (parts > 0.5) == side
-            weights = _weights(parts[nearer] - side, motion.shape[2], d).reshape(-1, d)
+            weights = _weights(parts[nearer] - side, K, size).reshape(-1, size)
             expansions = self.expansions[segments, side] * scale
-            motion[:, nearer] = (weights @ expansions).reshape(len(segments), -1, *motion.shape[2:])
-        motion /= scale[:, None, : motion.shape[2]]
+            motion[:, nearer] = (weights @ expansions).reshape(M, -1, K, n)
+        motion /= scale[:, None, :K]
         return motion
 
 

@@ -386,8 +386,8 @@ def _equations(
 ) -> Iterator[tuple[slice, Array, Array]]:
     """Equations of the arguments of `_smoothest`, block by block, since all of them are large.
 
-    Which ones they are, their entries (M, 15) from the one farthest below the diagonal on, and their
-    right-hand sides (M, n). The magnitudes of the entries of each add up to one.
+    Which ones they are, their entries (M, 15) from the one farthest below the diagonal on, and
+    their right-hand sides (M, n). The magnitudes of the entries of each add up to one.
     """
     N, _, n = values.shape
     size = N * _UNKNOWNS - ORDER
