@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -116,13 +115,6 @@ class LimitCheck:
         return hits
 
 
-def _extremes(extreme: Callable[[Array], Array], motion: Array, effort: Array) -> Array:
-    """Extreme values in the order of `_ranges`, of as many quantities as there are."""
-    while motion.ndim > 2:
-        motion, effort = extreme(motion), extreme(effort)
-    return np.concatenate((motion[:3], effort[:1], motion[3:4], effort[1:2]))
-
-
 def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
     """Quantities with their lowest and highest values, by the orders that they need."""
     yield 'position', limits.lower, limits.upper
@@ -181,41 +173,19 @@ def find_violations(
     tuple of Violation
         Ordered by quantity, then by joint; empty where all limits are kept.
     """
-    search = ViolationSearch(model, limits)
-    search.look(np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64))
-    return search.found()
+    motion, effort = np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64)
+    return find_violations_in_blocks(model, limits, [(motion, effort)])
 
 
-class ViolationSearch:
-    """Finds what `find_violations` does, in samples that come block by block."""
-
-    def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
-        self._names = model.joint_names
-        self._quantities, *bounds = zip(*_ranges(limits))
-        self._lower, self._upper = np.array(bounds)
-        self._largest = _slack(self._upper)  # excess of the worst sample so far
-        self._found: dict[tuple[int, int], Violation] = {}
-
-    def look(self, motion: Array, effort: Array, first: int = 0) -> None:
-        """Look at a motion (..., K, n) with efforts (..., K-2, n), of which one is the `first`."""
-        highest = _extremes(partial(np.max, axis=0, initial=-np.inf), motion, effort)
-        lowest = _extremes(partial(np.min, axis=0, initial=np.inf), motion, effort)
-        K = len(highest)
-        excess = np.maximum(highest - self._upper[:K], self._lower[:K] - lowest)
-        for k, j in np.argwhere(excess > self._largest[:K]).tolist():
-            is_above = highest[k, j] - self._upper[k, j] == excess[k, j]
-            value, limit = (highest, self._upper) if is_above else (lowest, self._lower)
-            rows = effort if k in (3, 5) else motion
-            series = rows[..., (0, 1, 2, 0, 3, 1)[k], j].ravel()
-            sample = first + int((series == value[k, j]).argmax())
-            self._largest[k, j] = excess[k, j]
-            self._found[k, j] = Violation(
-                self._quantities[k], self._names[j], float(value[k, j]), float(limit[k, j]), sample
-            )
-
-    def found(self) -> tuple[Violation, ...]:
-        """The worst samples so far, ordered by quantity, then by joint."""
-        return tuple(self._found[key] for key in sorted(self._found))
+def find_violations_in_blocks(
+    model: RobotModel, limits: MotionLimits, blocks: Iterable[tuple[Array, Array]]
+) -> tuple[Violation, ...]:
+    """Find the same in blocks of samples: motions (..., K, n) and efforts (..., K-2, n)."""
+    values = (
+        np.concatenate((q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:2, :]), axis=-2)
+        for q, Q in blocks
+    )
+    return _worst(model.joint_names, _ranges(limits), values)
 
 
 def find_position_violations(
@@ -223,21 +193,38 @@ def find_position_violations(
 ) -> tuple[Violation, ...]:
     """Worst of some positions (N, n), such as extreme ones, of every joint out of range."""
     values = np.asarray(positions, dtype=np.float64)
-    return tuple(
-        worst_violations('position', model.joint_names, values, limits.lower, limits.upper)
-    )
+    return worst_violations('position', model.joint_names, values, limits.lower, limits.upper)
 
 
 def worst_violations(
     quantity: str, names: Sequence[str], values: Array, lower: Array, upper: Array
-) -> Iterator[Violation]:
+) -> tuple[Violation, ...]:
     """Worst of the values (N, n) in every column that exceeds its limits, of shape (n,)."""
-    excess = np.maximum(values - upper, lower - values)
-    for j in np.flatnonzero((excess > _slack(upper)).any(axis=0)).tolist():
-        sample = int(excess[:, j].argmax())
-        value = float(values[sample, j])
-        limit = float(upper[j] if value > upper[j] else lower[j])
-        yield Violation(quantity, names[j], value, limit, sample)
+    return _worst(names, [(quantity, lower, upper)], [values[:, None]])
+
+
+def _worst(
+    names: Sequence[str], ranges: Iterable[tuple[str, Array, Array]], blocks: Iterable[Array]
+) -> tuple[Violation, ...]:
+    """Worst of the values (..., K, n) of the first K quantities, in all blocks together."""
+    quantities, *bounds = zip(*ranges)
+    lower, upper = np.array(bounds)
+    first, largest = 0, _slack(upper)  # excess of the worst sample so far
+    found = {}
+    for values in blocks:
+        highest = lowest = values
+        while highest.ndim > 2:
+            highest = highest.max(axis=0, initial=-np.inf)
+            lowest = lowest.min(axis=0, initial=np.inf)
+        K, n = highest.shape
+        excess = np.maximum(highest - upper[:K], lower[:K] - lowest)
+        for k, j in np.argwhere(excess > largest[:K]).tolist():
+            worst, limit = (highest, upper) if highest[k, j] > upper[k, j] else (lowest, lower)
+            value, largest[k, j] = float(worst[k, j]), excess[k, j]
+            sample = first + int((values[..., k, j].ravel() == value).argmax())
+            found[k, j] = Violation(quantities[k], names[j], value, float(limit[k, j]), sample)
+        first += values.size // (K * n)
+    return tuple(found[key] for key in sorted(found))
 
 
 def _slack(upper: Array) -> Array:

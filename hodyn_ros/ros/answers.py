@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +34,7 @@ from hodyn_ros.errors import (
     TrajectoryError,
     WrenchError,
 )
-from hodyn_ros.model.limits import ViolationSearch, find_position_violations
+from hodyn_ros.model.limits import find_position_violations, find_violations_in_blocks
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import (
@@ -59,7 +60,7 @@ from hodyn_ros.ros.motors import (
 )
 from hodyn_ros.ros.robot import Robot, ready
 from hodyn_ros.ros.trajectories import Plan, PlannedMotion, Task
-from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion
+from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion, checked_times
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ Array = NDArray[np.float64]
 
 Response = ComputeInverseDynamics.Response
 
-# Times in a segment between two waypoints at which at least a motion is compared with its limits.
-_LOOKS = 16
+# Parts of a segment between two waypoints at which a motion is compared with its limits too.
+_LOOKS = (np.arange(16) + 0.5) / 16
 
 # Longest step along which the deflection of a joint with a damper is followed [s].
 _DAMPER_STEP = 0.01
@@ -220,12 +221,14 @@ def effort_trajectory(
         in_motors = [violation_message(item, times[item.sample]) for item in found]
     elif stiffness:
         stiffness_from_message(stiffness[0], ())
-    search = ViolationSearch(robot.model, robot.limits)
-    search.look(motion, effort)
+    blocks: Iterable[tuple[Array, Array]] = [(motion, effort)]
     if curve is not None:
-        times = np.append(times, _look_between(robot, curve, times, search, not wrenches))
+        further = curve.times[:-1, None] + _LOOKS * np.diff(curve.times)[:, None]
+        times = np.append(times, further)
+        blocks = chain(blocks, _between_samples(robot, curve, not wrenches))
     message.limit_violations = [
-        violation_message(violation, times[violation.sample]) for violation in search.found()
+        violation_message(item, times[item.sample])
+        for item in find_violations_in_blocks(robot.model, robot.limits, blocks)
     ] + in_motors
     return message
 
@@ -296,24 +299,15 @@ def _describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robo
     ]
 
 
-def _look_between(
-    robot: Robot, curve: PiecewiseMotion, times: Array, search: ViolationSearch, is_free: bool
-) -> Array:
-    """Look at further times of a motion, in segments with few; return these.
-
-    Wrenches are known at the `times` alone: the efforts are only looked at if it is free of them.
-    """
-    knots = curve.times
-    few = np.flatnonzero(np.diff(np.searchsorted(times, knots)) < _LOOKS)
-    x = (np.arange(_LOOKS) + 0.5) / _LOOKS
-    step = BLOCK // _LOOKS
-    for start in range(0, len(few), step):
-        motion = curve.within(few[start : start + step], x)
+def _between_samples(
+    robot: Robot, curve: PiecewiseMotion, is_free: bool
+) -> Iterator[tuple[Array, Array]]:
+    """Motion and efforts at the `_LOOKS`; wrenches, if it is not free, are not known there."""
+    segments, step = np.arange(len(curve.times) - 1), BLOCK // len(_LOOKS)
+    for start in range(0, len(segments), step):
+        motion = curve.within(segments[start : start + step], _LOOKS)
         # What has no effort exceeds no limit of one.
-        effort = inverse_dynamics(robot.model, motion) if is_free else np.zeros_like(motion)
-        search.look(motion, effort, len(times) + start * _LOOKS)
-    further: Array = knots[few, None] + x * (knots[few + 1] - knots[few])[:, None]
-    return further.ravel()
+        yield motion, inverse_dynamics(robot.model, motion) if is_free else np.zeros_like(motion)
 
 
 def answer(
@@ -447,13 +441,8 @@ def _motion_samples(
                 f'{len(samples[0])}; all samples must hold the same.'
             )
     stamps = [nanoseconds(message.header.stamp) for message in messages]
-    times = np.array([(stamp - stamps[0]) / NANOSECONDS for stamp in stamps])
-    if np.any(behind := np.diff(times) <= 0.0):
-        index = int(behind.argmax()) + 1
-        raise MotionError(
-            f'The stamps of the motion samples do not increase: sample {index} lies '
-            f'{times[index] - times[index - 1]} s behind the one before.'
-        )
+    seconds = [(stamp - stamps[0]) / NANOSECONDS for stamp in stamps]
+    times = checked_times(seconds, 1, 'stamps of the motion samples')
     return times, np.array(samples), stamps[0]
 
 

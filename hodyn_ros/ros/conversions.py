@@ -86,52 +86,36 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
     HodynError if the names are not those of the model, a field has the wrong length, a needed one
     is empty or a value is not finite.
     """
-    order = _order(tuple(message.joint_names), model.joint_names)
-    motion = np.array(_motion_fields(message, 'JointMotion', len(model.joint_names)))
-    if order is not None:
-        motion = motion[:, order]
-    if not np.isfinite(motion).all():
-        names = model.joint_names
-        raise MotionError(not_finite('JointMotion', MOTION_FIELDS, names, motion))
+    motion: Array = _motion_samples(model, message, 'JointMotion', 1)[0]
     return motion
 
 
 def motion_samples_from_message(
     model: RobotModel, message: JointMotionTrajectory
 ) -> tuple[Array, Array]:
-    """Times (N,) [s] and motion (N, K, n) in model order, K from 3 to 5 as in the message.
-
-    HodynError as from `motion_from_message`, and if the times do not increase.
-    """
+    """Times (N,) [s] and motion (N, K, n) in model order; HodynError as from a single motion."""
     what = 'JointMotionTrajectory'
-    order = _order(tuple(message.joint_names), model.joint_names)
     if not message.time_from_start:
         raise MotionError(f'{what}: time_from_start is empty, expected the time of every sample.')
     times = checked_times(message.time_from_start, 1, f'{what}: time_from_start')
+    return times, _motion_samples(model, message, what, len(times))
+
+
+def _motion_samples(
+    model: RobotModel, message: JointMotion | JointMotionTrajectory, what: str, N: int
+) -> Array:
+    """Motion (N, K, n) from fields of N samples, one after the other."""
+    order = _order(tuple(message.joint_names), model.joint_names)
     n = len(model.joint_names)
-    fields = _motion_fields(message, what, n * len(times), ' at each of time_from_start')
-    motion = np.stack([np.reshape(values, (-1, n)) for values in fields], axis=1)
-    if order is not None:
-        motion = motion[:, :, order]
-    if where := first_not_finite(motion):
-        what, sample = f'{what}, sample {where[0]}', motion[where[0]]
-        raise MotionError(not_finite(what, MOTION_FIELDS, model.joint_names, sample))
-    return times, motion
-
-
-def _motion_fields(
-    message: JointMotion | JointMotionTrajectory, what: str, count: int, each: str = ''
-) -> list[Sequence[float]]:
-    """Positions to the highest derivative that a message holds, `count` values each."""
-    fields = []
+    rows = []
     empty = ''
     for index, name in enumerate(MOTION_FIELDS):
         values = getattr(message, name)
         if len(values) == 0:
             if index < _FEWEST_MOTION_FIELDS:
                 raise MotionError(
-                    f'{what}: {name} is empty, expected {count} values (only jerk and snap may '
-                    'be left empty).'
+                    f'{what}: {name} is empty, expected {N * n} values (only jerk and snap may be '
+                    'left empty).'
                 )
             empty = empty or name
             continue
@@ -139,18 +123,24 @@ def _motion_fields(
             raise MotionError(
                 f'{what}: {name} is given but {empty} is empty; a derivative needs all lower ones.'
             )
-        if len(values) != count:
-            raise _wrong_length(what, name, len(values), count, each)
-        fields.append(values)
-    return fields
+        if len(values) != N * n:
+            raise _wrong_length(what, name, len(values), n, N)
+        rows.append(values)
+    motion: Array = np.array(rows).reshape(-1, N, n).swapaxes(0, 1)
+    if order is not None:
+        motion = motion[:, :, order]
+    if not np.isfinite(motion).all():
+        sample = int(np.argmin(np.isfinite(motion).all(axis=(1, 2))))
+        what = what if N == 1 else f'{what}, sample {sample}'
+        raise MotionError(not_finite(what, MOTION_FIELDS, model.joint_names, motion[sample]))
+    return motion
 
 
-def _wrong_length(
-    what: str, name: str, given: int, expected: int, each: str = ''
-) -> MotionError:
+def _wrong_length(what: str, name: str, given: int, n: int, N: int = 1) -> MotionError:
+    samples = '' if N == 1 else f' in each of {N} samples'
     return MotionError(
-        f'{what}: {name} has {given} values, expected {expected}, one for each of joint_names'
-        f'{each}.'
+        f'{what}: {name} has {given} values, expected {N * n}, one for each of joint_names'
+        f'{samples}.'
     )
 
 

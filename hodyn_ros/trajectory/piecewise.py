@@ -141,15 +141,12 @@ class PiecewiseMotion(Immutable):
         offset = flat - np.where(from_end, behind, before)
         side = from_end.astype(np.intp)
         shape = (int(highest_derivative) + 1, self.expansions.shape[-1])
-        if len(flat) <= BLOCK:
-            motion = expanded(self.expansions, segment, side, offset, shape[0])
-        else:
-            motion = np.empty((len(flat), *shape))
-            for start in range(0, len(flat), BLOCK):
-                block = slice(start, start + BLOCK)
-                motion[block] = expanded(
-                    self.expansions, segment[block], side[block], offset[block], shape[0]
-                )
+        motion = np.empty((len(flat), *shape))
+        for start in range(0, len(flat), BLOCK):
+            block = slice(start, start + BLOCK)
+            motion[block] = expanded(
+                self.expansions, segment[block], side[block], offset[block], shape[0]
+            )
         return motion.reshape(*time.shape, *shape)
 
     def within(self, segments: Indices, parts: Array) -> Array:
@@ -161,7 +158,7 @@ class PiecewiseMotion(Immutable):
         motion = np.empty((M, len(parts), K, n))
         for side in (0, 1):
             nearer = (parts > 0.5) == side
-            weights = _weights(parts[nearer] - side, K, size).reshape(-1, size)
+            weights = taylor_weights(parts[nearer] - side, K, size).reshape(-1, size)
             expansions = self.expansions[segments, side] * scale
             motion[:, nearer] = (weights @ expansions).reshape(M, -1, K, n)
         motion /= scale[:, None, :K]
@@ -173,11 +170,11 @@ def expanded(expansions: Array, segment: Indices, side: Indices, offset: Array, 
 
     `side` is 0 for the start of the segment, 1 for its end.
     """
-    motion: Array = _weights(offset, K, expansions.shape[2]) @ expansions[segment, side]
+    motion: Array = taylor_weights(offset, K, expansions.shape[2]) @ expansions[segment, side]
     return motion
 
 
-def _weights(offset: Array, K: int, size: int) -> Array:
+def taylor_weights(offset: Array, K: int, size: int) -> Array:
     """What `size` derivatives add to the first K ones at offsets (M,): shape (M, K, size)."""
     # powers[:, m] is offset^m / m!; the last column stays zero.
     powers = np.zeros((len(offset), DEGREE + 2))
@@ -349,8 +346,8 @@ def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
         index = int(np.argmin(increases))
         first, second = float(array[index]), float(array[index + 1])
         raise TrajectoryError(
-            f'{name} must increase strictly, but {name}[{index}] = {first!r} s is followed '
-            f'by {name}[{index + 1}] = {second!r} s; remove or move one of them.'
+            f'{name} must increase strictly, but [{index}] = {first!r} s is followed by '
+            f'[{index + 1}] = {second!r} s; remove or move one of them.'
         )
     return array
 

@@ -26,6 +26,7 @@ from hodyn_ros.trajectory.piecewise import (
     checked_rows,
     checked_times,
     expanded,
+    taylor_weights,
 )
 
 Array = NDArray[np.float64]
@@ -68,10 +69,6 @@ _BELOW, _ABOVE = ORDER, 2 * ORDER - 1
 _WIDTH = _BELOW + 1 + _ABOVE
 # Waypoints whose equations are made together: their matrix fits into the cache.
 _TOGETHER = 256
-# In Taylor's theorem for the k-th derivative (row), the power of the duration and the factor that
-# the j-th derivative (column) has.
-_TAYLOR_POWERS = np.maximum(np.arange(ORDER) - np.arange(ORDER)[:, None], 0)
-_TAYLOR_FACTORS = np.triu(1.0 / np.array([1.0, 1.0, 2.0, 6.0, 24.0])[_TAYLOR_POWERS])
 
 # Difference of positions, relative to the largest one of the joint, up to which it is rounding.
 _LARGEST_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
@@ -418,7 +415,7 @@ def _equations(
         columns[:M, :ORDER, segment] = scale[..., None] * -_LEGENDRE_AT_START
         columns[:M, m, own_state.stop - 1 - m] = fixed[own, ::-1]
 
-        taylor = h[:, _TAYLOR_POWERS] * _TAYLOR_FACTORS
+        taylor = taylor_weights(h[:, 1], ORDER, ORDER)
         columns[:M, ORDER:, own_state] = -taylor * free[own, None]
         columns[:M, ORDER:, segment] = h[:, :0:-1, None] * -_GAIN
         columns[:S, ORDER + m, segment.stop + m] = free[following]
