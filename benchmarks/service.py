@@ -74,9 +74,10 @@ class Echo(Node):
         self, request: Request, response: ComputeInverseDynamics.Response
     ) -> ComputeInverseDynamics.Response:
         given, answer = request.motion_trajectory, response.effort_trajectory
-        answer.time_from_start, answer.position = given.time_from_start, given.position
+        answer.time_from_start = given.time_from_start
         answer.velocity, answer.acceleration = given.velocity, given.acceleration
-        answer.effort, answer.effort_dot, answer.effort_ddot = given.position, given.jerk, given.snap
+        answer.effort, answer.effort_dot = given.position, given.jerk
+        answer.effort_ddot = given.snap
         response.success = True
         return response
 

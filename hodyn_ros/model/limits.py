@@ -219,7 +219,8 @@ def _worst(
         K, n = highest.shape
         excess = np.maximum(highest - upper[:K], lower[:K] - lowest)
         for k, j in np.argwhere(excess > largest[:K]).tolist():
-            worst, limit = (highest, upper) if highest[k, j] > upper[k, j] else (lowest, lower)
+            is_above = highest[k, j] - upper[k, j] == excess[k, j]
+            worst, limit = (highest, upper) if is_above else (lowest, lower)
             value, largest[k, j] = float(worst[k, j]), excess[k, j]
             sample = first + int((values[..., k, j].ravel() == value).argmax())
             found[k, j] = Violation(quantities[k], names[j], value, float(limit[k, j]), sample)

@@ -442,7 +442,7 @@ def _motion_samples(
             )
     stamps = [nanoseconds(message.header.stamp) for message in messages]
     seconds = [(stamp - stamps[0]) / NANOSECONDS for stamp in stamps]
-    times = checked_times(seconds, 1, 'stamps of the motion samples')
+    times = checked_times(seconds, 1, 'stamps')
     return times, np.array(samples), stamps[0]
 
 

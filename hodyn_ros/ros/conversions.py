@@ -97,7 +97,7 @@ def motion_samples_from_message(
     what = 'JointMotionTrajectory'
     if not message.time_from_start:
         raise MotionError(f'{what}: time_from_start is empty, expected the time of every sample.')
-    times = checked_times(message.time_from_start, 1, f'{what}: time_from_start')
+    times = checked_times(message.time_from_start, 1, 'time_from_start')
     return times, _motion_samples(model, message, what, len(times))
 
 

@@ -346,8 +346,8 @@ def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
         index = int(np.argmin(increases))
         first, second = float(array[index]), float(array[index + 1])
         raise TrajectoryError(
-            f'{name} must increase strictly, but [{index}] = {first!r} s is followed by '
-            f'[{index + 1}] = {second!r} s; remove or move one of them.'
+            f'{name} must increase strictly, but {name}[{index}] = {first!r} s is followed by '
+            f'{name}[{index + 1}] = {second!r} s; remove or move one of them.'
         )
     return array
 
