@@ -237,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             caller = Caller(domain, namespace)
             try:
                 found = calls(caller, size)
-                answer = long_answer(caller, child(probe._processes['node']), size.waypoints)
+                answer = long_answer(caller, child(probe.processes['node']), size.waypoints)
             finally:
                 caller.close()
     text = tables(found, answer, size)
