@@ -401,7 +401,7 @@ def _equations(
     columns = np.lib.stride_tricks.as_strided(
         matrix, (len(matrix), _UNKNOWNS, 4 * ORDER), (8 * matrix[0].size, 8 * (_WIDTH - 1), 8)
     )
-    last, own_state, segment = (slice(k * ORDER, (k + 1) * ORDER) for k in range(3))
+    earlier, state, later = (slice(k * ORDER, (k + 1) * ORDER) for k in range(3))
     m = np.arange(ORDER)
     for first in range(0, N, _TOGETHER):
         own = slice(first, min(first + _TOGETHER, N))
@@ -410,15 +410,15 @@ def _equations(
         M, S = len(h), len(ends)
         # By what m-th derivative of the fifth one is continuous, that of the free (4 - m)-th.
         scale = before[own] / powers[own, :ORDER]
-        columns[:M, :ORDER, last] = scale[..., None] * _LEGENDRE_AT_END
+        columns[:M, :ORDER, earlier] = scale[..., None] * _LEGENDRE_AT_END
         scale = behind[own] / h[:, :ORDER]
-        columns[:M, :ORDER, segment] = scale[..., None] * -_LEGENDRE_AT_START
-        columns[:M, m, own_state.stop - 1 - m] = fixed[own, ::-1]
+        columns[:M, :ORDER, later] = scale[..., None] * -_LEGENDRE_AT_START
+        columns[:M, m, state.stop - 1 - m] = fixed[own, ::-1]
 
         taylor = taylor_weights(h[:, 1], ORDER, ORDER)
-        columns[:M, ORDER:, own_state] = -taylor * free[own, None]
-        columns[:M, ORDER:, segment] = h[:, :0:-1, None] * -_GAIN
-        columns[:S, ORDER + m, segment.stop + m] = free[following]
+        columns[:M, ORDER:, state] = -taylor * free[own, None]
+        columns[:M, ORDER:, later] = h[:, :0:-1, None] * -_GAIN
+        columns[:S, ORDER + m, later.stop + m] = free[following]
         # The difference is exact for values that are close together.
         starts = values[own][:S]
         right[:S, ORDER:] = (taylor[:S] - np.eye(ORDER)) @ starts - (ends - starts)
