@@ -171,7 +171,7 @@ class Probe:
     """The measuring client: one thread that sends and receives without an executor in between."""
 
     def __init__(self, domain: int, namespace: str, processes: dict[str, int]) -> None:
-        self._processes = processes
+        self.processes = processes
         self._status = f'{namespace}/hodyn_node: joint_motion'
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain)
@@ -219,7 +219,7 @@ class Probe:
         clock = time.perf_counter
         gc.collect()
         gc.disable()
-        cpu = cpu_time(self._processes[contestant])
+        cpu = cpu_time(self.processes[contestant])
         begin = latest = clock()
         # Answers come in order, and the newest sample is never left out.
         while np.isnan(arrived[-1]):
@@ -244,7 +244,7 @@ class Probe:
                 if number < samples and latest >= begin + number / rate:
                     break  # the next sample is due
         gc.enable()
-        cpu = cpu_time(self._processes[contestant]) - cpu
+        cpu = cpu_time(self.processes[contestant]) - cpu
         latencies = (arrived - sent)[np.isfinite(arrived)]
         reached = (samples - 1) / max(sent[-1] - begin, 1e-9)
         left_out, lateness = self._reports() if contestant == 'node' else (0, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -174,14 +174,18 @@ def find_violations(
         Ordered by quantity, then by joint; empty where all limits are kept.
     """
     motion, effort = np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64)
-    series = [*np.moveaxis(motion[:, :3], 1, 0), effort[:, 0]]
-    if motion.shape[1] > 3:
-        series += [motion[:, 3], effort[:, 1]]
-    return tuple(
-        violation
-        for (quantity, lower, upper), values in zip(_ranges(limits), series)
-        for violation in worst_violations(quantity, model.joint_names, values, lower, upper)
+    return find_violations_in_blocks(model, limits, [(motion, effort)])
+
+
+def find_violations_in_blocks(
+    model: RobotModel, limits: MotionLimits, blocks: Iterable[tuple[Array, Array]]
+) -> tuple[Violation, ...]:
+    """Find the same in blocks of samples: motions (..., K, n) and efforts (..., K-2, n)."""
+    values = (
+        np.concatenate((q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:2, :]), axis=-2)
+        for q, Q in blocks
     )
+    return _worst(model.joint_names, _ranges(limits), values)
 
 
 def find_position_violations(
@@ -189,21 +193,39 @@ def find_position_violations(
 ) -> tuple[Violation, ...]:
     """Worst of some positions (N, n), such as extreme ones, of every joint out of range."""
     values = np.asarray(positions, dtype=np.float64)
-    return tuple(
-        worst_violations('position', model.joint_names, values, limits.lower, limits.upper)
-    )
+    return worst_violations('position', model.joint_names, values, limits.lower, limits.upper)
 
 
 def worst_violations(
     quantity: str, names: Sequence[str], values: Array, lower: Array, upper: Array
-) -> Iterator[Violation]:
+) -> tuple[Violation, ...]:
     """Worst of the values (N, n) in every column that exceeds its limits, of shape (n,)."""
-    excess = np.maximum(values - upper, lower - values)
-    for j in np.flatnonzero((excess > _slack(upper)).any(axis=0)).tolist():
-        sample = int(excess[:, j].argmax())
-        value = float(values[sample, j])
-        limit = float(upper[j] if value > upper[j] else lower[j])
-        yield Violation(quantity, names[j], value, limit, sample)
+    return _worst(names, [(quantity, lower, upper)], [values[:, None]])
+
+
+def _worst(
+    names: Sequence[str], ranges: Iterable[tuple[str, Array, Array]], blocks: Iterable[Array]
+) -> tuple[Violation, ...]:
+    """Worst of the values (..., K, n) of the first K quantities, in all blocks together."""
+    quantities, *bounds = zip(*ranges)
+    lower, upper = np.array(bounds)
+    first, largest = 0, _slack(upper)  # excess of the worst sample so far
+    found = {}
+    for values in blocks:
+        highest = lowest = values
+        while highest.ndim > 2:
+            highest = highest.max(axis=0, initial=-np.inf)
+            lowest = lowest.min(axis=0, initial=np.inf)
+        K, n = highest.shape
+        excess = np.maximum(highest - upper[:K], lower[:K] - lowest)
+        for k, j in np.argwhere(excess > largest[:K]).tolist():
+            is_above = highest[k, j] - upper[k, j] == excess[k, j]
+            worst, limit = (highest, upper) if is_above else (lowest, lower)
+            value, largest[k, j] = float(worst[k, j]), excess[k, j]
+            sample = first + int((values[..., k, j].ravel() == value).argmax())
+            found[k, j] = Violation(quantities[k], names[j], value, float(limit[k, j]), sample)
+        first += values.size // (K * n)
+    return tuple(found[key] for key in sorted(found))
 
 
 def _slack(upper: Array) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +34,7 @@ from hodyn_ros.errors import (
     TrajectoryError,
     WrenchError,
 )
-from hodyn_ros.model.limits import find_position_violations, find_violations
+from hodyn_ros.model.limits import find_position_violations, find_violations_in_blocks
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import (
@@ -44,6 +45,7 @@ from hodyn_ros.ros.conversions import (
     effort_trajectory_message,
     flat,
     motion_from_message,
+    motion_samples_from_message,
     nanoseconds,
     state_from_message,
     violation_message,
@@ -58,7 +60,7 @@ from hodyn_ros.ros.motors import (
 )
 from hodyn_ros.ros.robot import Robot, ready
 from hodyn_ros.ros.trajectories import Plan, PlannedMotion, Task
-from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion
+from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion, checked_times
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
 
 if TYPE_CHECKING:
@@ -68,8 +70,8 @@ Array = NDArray[np.float64]
 
 Response = ComputeInverseDynamics.Response
 
-# Times in a segment between two waypoints at which at least a motion is compared with its limits.
-_LOOKS = 16
+# Parts of a segment between two waypoints at which a motion is compared with its limits too.
+_LOOKS = (np.arange(16) + 0.5) / 16
 
 # Longest step along which the deflection of a joint with a damper is followed [s].
 _DAMPER_STEP = 0.01
@@ -100,6 +102,7 @@ def plan_trajectory(
         raise TrajectoryError(f'The message cannot be unpacked: {error}') from error
     names, known = robot.model.joint_names, task.known
     waypoints = waypoints_from_message(message)
+    del message  # it takes more memory than all that is made of it
     start = None
     if known is not None:
         motion = known.motion
@@ -218,11 +221,14 @@ def effort_trajectory(
         in_motors = [violation_message(item, times[item.sample]) for item in found]
     elif stiffness:
         stiffness_from_message(stiffness[0], ())
+    blocks: Iterable[tuple[Array, Array]] = [(motion, effort)]
     if curve is not None:
-        times, motion, effort = _with_more_looks(robot, curve, times, motion, effort, wrenches)
-    violations = find_violations(robot.model, robot.limits, motion, effort)
+        further = curve.times[:-1, None] + _LOOKS * np.diff(curve.times)[:, None]
+        times = np.append(times, further)
+        blocks = chain(blocks, _between_samples(robot, curve, not wrenches))
     message.limit_violations = [
-        violation_message(violation, times[violation.sample]) for violation in violations
+        violation_message(item, times[item.sample])
+        for item in find_violations_in_blocks(robot.model, robot.limits, blocks)
     ] + in_motors
     return message
 
@@ -293,39 +299,24 @@ def _describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robo
     ]
 
 
-def _with_more_looks(
-    robot: Robot,
-    curve: PiecewiseMotion,
-    times: Array,
-    motion: Array,
-    effort: Array,
-    wrenches: Sequence[Wrench],
-) -> tuple[Array, Array, Array]:
-    """Return times, motion and efforts with the worst of more samples in segments with few."""
-    knots = curve.times
-    few = np.flatnonzero(np.diff(np.searchsorted(times, knots)) < _LOOKS)
-    x = (np.arange(_LOOKS) + 0.5) / _LOOKS
-    found = [(times, motion, effort)]
-    for start in range(0, len(few), BLOCK // _LOOKS):
-        block = few[start : start + BLOCK // _LOOKS]
-        further = (knots[block, None] + x * (knots[block + 1] - knots[block])[:, None]).ravel()
-        motions = curve(further)
-        if wrenches:
-            # They are known at the samples alone; what has no effort exceeds no limit of one.
-            efforts = np.zeros((len(further), *effort.shape[1:]))
-        else:
-            efforts = inverse_dynamics(robot.model, motions)
-        violations = find_violations(robot.model, robot.limits, motions, efforts)
-        worst = sorted({violation.sample for violation in violations})
-        found.append((further[worst], motions[worst], efforts[worst]))
-    times, motion, effort = (np.concatenate(each) for each in zip(*found))
-    return times, motion, effort
+def _between_samples(
+    robot: Robot, curve: PiecewiseMotion, is_free: bool
+) -> Iterator[tuple[Array, Array]]:
+    """Motion and efforts at the `_LOOKS`; wrenches, if it is not free, are not known there."""
+    segments, step = np.arange(len(curve.times) - 1), BLOCK // len(_LOOKS)
+    for start in range(0, len(segments), step):
+        motion = curve.within(segments[start : start + step], _LOOKS)
+        # What has no effort exceeds no limit of one.
+        yield motion, inverse_dynamics(robot.model, motion) if is_free else np.zeros_like(motion)
 
 
 def answer(
     robot: Robot | None, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> ComputeInverseDynamics.Response:
-    """Return the response to a service request; bad requests are answered, never raised."""
+    """Return the response to a service request; bad requests are answered, never raised.
+
+    The waypoints are taken out of the request.
+    """
     try:
         robot = ready(robot)
         message, warnings = _requested(robot, request, settings)
@@ -343,16 +334,20 @@ def answer(
 def _requested(
     robot: Robot, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
-    has_trajectory = bool(request.trajectory.points or request.trajectory.joint_names)
-    has_motion = bool(request.motion)
-    if has_trajectory == has_motion:
+    points, samples = request.trajectory, request.motion_trajectory
+    motions = {
+        'trajectory': len(points.joint_names) + len(points.points),
+        'motion': len(request.motion),
+        'motion_trajectory': len(samples.joint_names) + len(samples.time_from_start),
+    }
+    given = [name for name, size in motions.items() if size]
+    if len(given) != 1:
         raise RequestError(
-            'The request holds '
-            + ('both a trajectory and motion samples' if has_motion else 'no motion')
-            + '; fill exactly one of trajectory and motion.'
+            f'The request holds {" and ".join(given) or "no motion"}; fill exactly one of '
+            'trajectory, motion and motion_trajectory.'
         )
     plan = curve = None
-    if has_trajectory:
+    if given == ['trajectory']:
         plan = _requested_plan(robot.model, request, settings)
         curve = plan.motion
         times = _requested_times(request, curve, settings)
@@ -360,14 +355,18 @@ def _requested(
         stamp = nanoseconds(request.trajectory.header.stamp)
         source = JointEffort.SOURCE_JOINT_TRAJECTORY
     else:
-        given = [name for name in _OF_TRAJECTORIES if getattr(request, name)]
-        if given:
+        others = [name for name in _OF_TRAJECTORIES if getattr(request, name)]
+        if others:
             raise RequestError(
-                f'{listed(given)}: for a trajectory; motion samples are computed as they are, '
+                f'{listed(others)}: for a trajectory; motion samples are computed as they are, '
                 'leave it empty.'
             )
-        _check_count(len(request.motion), settings.max_samples)
-        times, motion, stamp = _motion_samples(robot.model, request.motion)
+        _check_count(len(request.motion or samples.time_from_start), settings.max_samples)
+        if request.motion:
+            times, motion, stamp = _motion_samples(robot.model, request.motion)
+        else:
+            times, motion = motion_samples_from_message(robot.model, samples)
+            stamp = nanoseconds(samples.header.stamp)
         source = JointEffort.SOURCE_JOINT_MOTION
     wrenches = _requested_wrenches(request.wrenches, times, motion.shape[1] - 2)
     message = effort_trajectory(
@@ -392,8 +391,10 @@ def _requested_plan(
     if request.start_state:
         state = state_from_message(model, request.start_state[0])
         start = StartState(0.0, state, in_progress=True)
+    waypoints = waypoints_from_message(request.trajectory)
+    request.trajectory.points = []  # they take more memory than all that is made of them
     return plan_motion(
-        waypoints_from_message(request.trajectory),
+        waypoints,
         model.joint_names,
         start=start,
         interpolation=request.interpolation or settings.interpolation,
@@ -440,13 +441,8 @@ def _motion_samples(
                 f'{len(samples[0])}; all samples must hold the same.'
             )
     stamps = [nanoseconds(message.header.stamp) for message in messages]
-    times = np.array([(stamp - stamps[0]) / NANOSECONDS for stamp in stamps])
-    if np.any(behind := np.diff(times) <= 0.0):
-        index = int(behind.argmax()) + 1
-        raise MotionError(
-            f'The stamps of the motion samples do not increase: sample {index} lies '
-            f'{times[index] - times[index - 1]} s behind the one before.'
-        )
+    seconds = [(stamp - stamps[0]) / NANOSECONDS for stamp in stamps]
+    times = checked_times(seconds, 1, 'stamps')
     return times, np.array(samples), stamps[0]
 
 

@@ -18,6 +18,7 @@ from hodyn_msgs.msg import (
     JointEffort,
     JointEffortTrajectory,
     JointMotion,
+    JointMotionTrajectory,
     LimitViolation,
     MotionEstimate,
     WrenchMotion,
@@ -31,6 +32,7 @@ from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.estimator import Estimate
+from hodyn_ros.trajectory.piecewise import checked_times
 from hodyn_ros.trajectory.planning import Waypoints
 
 Array = NDArray[np.float64]
@@ -84,6 +86,25 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
     HodynError if the names are not those of the model, a field has the wrong length, a needed one
     is empty or a value is not finite.
     """
+    motion: Array = _motion_samples(model, message, 'JointMotion', 1)[0]
+    return motion
+
+
+def motion_samples_from_message(
+    model: RobotModel, message: JointMotionTrajectory
+) -> tuple[Array, Array]:
+    """Times (N,) [s] and motion (N, K, n) in model order; HodynError as from a single motion."""
+    what = 'JointMotionTrajectory'
+    if not message.time_from_start:
+        raise MotionError(f'{what}: time_from_start is empty, expected the time of every sample.')
+    times = checked_times(message.time_from_start, 1, 'time_from_start')
+    return times, _motion_samples(model, message, what, len(times))
+
+
+def _motion_samples(
+    model: RobotModel, message: JointMotion | JointMotionTrajectory, what: str, N: int
+) -> Array:
+    """Motion (N, K, n) from fields of N samples, one after the other."""
     order = _order(tuple(message.joint_names), model.joint_names)
     n = len(model.joint_names)
     rows = []
@@ -93,31 +114,33 @@ def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
         if len(values) == 0:
             if index < _FEWEST_MOTION_FIELDS:
                 raise MotionError(
-                    f'JointMotion: {name} is empty, expected {n} values (only jerk and snap may '
-                    'be left empty).'
+                    f'{what}: {name} is empty, expected {N * n} values (only jerk and snap may be '
+                    'left empty).'
                 )
             empty = empty or name
             continue
         if empty:
             raise MotionError(
-                f'JointMotion: {name} is given but {empty} is empty; a derivative needs all lower '
-                'ones.'
+                f'{what}: {name} is given but {empty} is empty; a derivative needs all lower ones.'
             )
-        if len(values) != n:
-            raise _wrong_length('JointMotion', name, len(values), n)
+        if len(values) != N * n:
+            raise _wrong_length(what, name, len(values), n, N)
         rows.append(values)
-    motion = np.array(rows)
+    motion: Array = np.array(rows).reshape(-1, N, n).swapaxes(0, 1)
     if order is not None:
-        motion = motion[:, order]
+        motion = motion[:, :, order]
     if not np.isfinite(motion).all():
-        names = model.joint_names
-        raise MotionError(not_finite('JointMotion', MOTION_FIELDS, names, motion))
+        sample = int(np.argmin(np.isfinite(motion).all(axis=(1, 2))))
+        what = what if N == 1 else f'{what}, sample {sample}'
+        raise MotionError(not_finite(what, MOTION_FIELDS, model.joint_names, motion[sample]))
     return motion
 
 
-def _wrong_length(what: str, name: str, given: int, expected: int) -> MotionError:
+def _wrong_length(what: str, name: str, given: int, n: int, N: int = 1) -> MotionError:
+    samples = '' if N == 1 else f' in each of {N} samples'
     return MotionError(
-        f'{what}: {name} has {given} values, expected {expected}, one for each of joint_names.'
+        f'{what}: {name} has {given} values, expected {N * n}, one for each of joint_names'
+        f'{samples}.'
     )
 
 
@@ -169,18 +192,18 @@ def _rows(
     points: Sequence[JointTrajectoryPoint], field: str, n_joints: int, required: bool
 ) -> Array:
     """One field of all points, shape (N, n); rows of NaN where it is empty."""
+    values = [getattr(point, field) for point in points]
+    counts = np.fromiter(map(len, values), dtype=np.intp, count=len(values))
+    given = counts == n_joints
+    unfit = ~given & (required | (counts > 0))
+    if unfit.any():
+        index = int(unfit.argmax())
+        raise TrajectoryError(
+            f'JointTrajectory: point {index} has {counts[index]} {field}, expected {n_joints}, '
+            'one for each of joint_names' + ('.' if required else ', or none.')
+        )
     rows = np.full((len(points), n_joints), np.nan)
-    given = np.zeros(len(points), dtype=bool)
-    for index, point in enumerate(points):
-        values = getattr(point, field)
-        if len(values) == n_joints:
-            rows[index] = values
-            given[index] = True
-        elif len(values) > 0 or required:
-            raise TrajectoryError(
-                f'JointTrajectory: point {index} has {len(values)} {field}, expected {n_joints}, '
-                'one for each of joint_names' + ('.' if required else ', or none.')
-            )
+    rows[given] = np.frombuffer(b''.join(values)).reshape(-1, n_joints)
     bad = given & ~np.isfinite(rows).all(axis=1)
     if bad.any():
         index = int(bad.argmax())

@@ -141,16 +141,28 @@ class PiecewiseMotion(Immutable):
         offset = flat - np.where(from_end, behind, before)
         side = from_end.astype(np.intp)
         shape = (int(highest_derivative) + 1, self.expansions.shape[-1])
-        if len(flat) <= BLOCK:
-            motion = expanded(self.expansions, segment, side, offset, shape[0])
-        else:
-            motion = np.empty((len(flat), *shape))
-            for start in range(0, len(flat), BLOCK):
-                block = slice(start, start + BLOCK)
-                motion[block] = expanded(
-                    self.expansions, segment[block], side[block], offset[block], shape[0]
-                )
+        motion = np.empty((len(flat), *shape))
+        for start in range(0, len(flat), BLOCK):
+            block = slice(start, start + BLOCK)
+            motion[block] = expanded(
+                self.expansions, segment[block], side[block], offset[block], shape[0]
+            )
         return motion.reshape(*time.shape, *shape)
+
+    def within(self, segments: Indices, parts: Array) -> Array:
+        """Motion at the same parts (L,) of the durations of some segments (M,): (M, L, 5, n)."""
+        size, n = self.expansions.shape[2:]
+        durations = self.times[segments + 1] - self.times[segments]
+        scale = (durations[:, None] ** np.arange(float(size)))[..., None]
+        M, K = len(segments), HIGHEST_DERIVATIVE + 1
+        motion = np.empty((M, len(parts), K, n))
+        for side in (0, 1):
+            nearer = (parts > 0.5) == side
+            weights = taylor_weights(parts[nearer] - side, K, size).reshape(-1, size)
+            expansions = self.expansions[segments, side] * scale
+            motion[:, nearer] = (weights @ expansions).reshape(M, -1, K, n)
+        motion /= scale[:, None, :K]
+        return motion
 
 
 def expanded(expansions: Array, segment: Indices, side: Indices, offset: Array, K: int) -> Array:
@@ -158,14 +170,19 @@ def expanded(expansions: Array, segment: Indices, side: Indices, offset: Array, 
 
     `side` is 0 for the start of the segment, 1 for its end.
     """
+    motion: Array = taylor_weights(offset, K, expansions.shape[2]) @ expansions[segment, side]
+    return motion
+
+
+def taylor_weights(offset: Array, K: int, size: int) -> Array:
+    """What `size` derivatives add to the first K ones at offsets (M,): shape (M, K, size)."""
     # powers[:, m] is offset^m / m!; the last column stays zero.
     powers = np.zeros((len(offset), DEGREE + 2))
     powers[:, 0] = 1.0
     np.divide(offset[:, None], _DIVISORS, out=powers[:, 1:-1])
     np.multiply.accumulate(powers[:, :-1], axis=1, out=powers[:, :-1])
-    taylor = _TAYLOR[:K, : expansions.shape[2]]
-    motion: Array = powers[:, taylor] @ expansions[segment, side]
-    return motion
+    weights: Array = powers[:, _TAYLOR[:K, :size]]
+    return weights
 
 
 def continuous_derivative(times: Array, expansions: Array) -> int:
@@ -312,25 +329,25 @@ def real_numbers(values: ArrayLike, name: str) -> Array:
     return array.astype(np.float64)
 
 
-def checked_times(times: ArrayLike, fewest: int) -> Array:
+def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
     """Return times (N,) of at least `fewest` waypoints: finite, strictly increasing, copied."""
-    array = real_numbers(times, 'times')
+    array = real_numbers(times, name)
     if array.ndim != 1:
-        raise TrajectoryError(f'times has shape {array.shape}, expected (N,).')
+        raise TrajectoryError(f'{name} has shape {array.shape}, expected (N,).')
     if len(array) < fewest:
         number = 'is one waypoint' if len(array) == 1 else 'are no waypoints'
         expected = 'one' if fewest == 1 else 'two'
         raise TrajectoryError(f'There {number}, expected at least {expected}.')
     if not np.all(np.isfinite(array)):
         index = int(np.argmin(np.isfinite(array)))
-        raise TrajectoryError(f'times[{index}] is {array[index]}; all times must be finite.')
+        raise TrajectoryError(f'{name}[{index}] is {array[index]}; all times must be finite.')
     increases = array[1:] > array[:-1]
     if not np.all(increases):
         index = int(np.argmin(increases))
         first, second = float(array[index]), float(array[index + 1])
         raise TrajectoryError(
-            f'times must increase strictly, but times[{index}] = {first!r} s is followed '
-            f'by times[{index + 1}] = {second!r} s; remove or move one of the waypoints.'
+            f'{name} must increase strictly, but {name}[{index}] = {first!r} s is followed by '
+            f'{name}[{index + 1}] = {second!r} s; remove or move one of them.'
         )
     return array
 

@@ -8,6 +8,7 @@ of the squared fifth derivative over the whole motion becomes least: the natural
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb, factorial, perm
 
@@ -25,6 +26,7 @@ from hodyn_ros.trajectory.piecewise import (
     checked_rows,
     checked_times,
     expanded,
+    taylor_weights,
 )
 
 Array = NDArray[np.float64]
@@ -62,8 +64,11 @@ _GAIN = np.array(
 
 # Unknowns per waypoint: the state there and the Legendre coefficients of the segment behind it.
 _UNKNOWNS = 2 * ORDER
-# Every equation reaches this far to both sides of the diagonal.
-_BANDWIDTH = _UNKNOWNS - 1
+# Every equation reaches this far to either side of the diagonal.
+_BELOW, _ABOVE = ORDER, 2 * ORDER - 1
+_WIDTH = _BELOW + 1 + _ABOVE
+# Waypoints whose equations are made together: their matrix fits into the cache.
+_TOGETHER = 256
 
 # Difference of positions, relative to the largest one of the joint, up to which it is rounding.
 _LARGEST_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
@@ -175,13 +180,14 @@ def fit_spline(
     unit = 2.0 ** np.round(np.mean(np.log2(durations)))
     with np.errstate(all='ignore'):
         units = unit ** -np.arange(DEGREE + 1.0)[:, None]
-        states, legendre = _smoothest(durations / unit, values / units[:ORDER], fixed)
+        values /= units[:ORDER]
+        states, legendre = _smoothest(durations / unit, values, fixed)
         powers = (durations / unit)[:, None, None] ** np.arange(float(ORDER))[:, None]
-        sides = (
-            (states[:-1], _LEGENDRE_AT_START @ legendre / powers),
-            (states[1:], _LEGENDRE_AT_END @ legendre / powers),
-        )
-        expansions = np.stack([np.concatenate(side, axis=1) for side in sides], axis=1)
+        expansions = np.empty((len(durations), 2, 2 * ORDER, states.shape[-1]))
+        sides = (states[:-1], _LEGENDRE_AT_START), (states[1:], _LEGENDRE_AT_END)
+        for side, (known, at) in enumerate(sides):
+            expansions[:, side, :ORDER] = known
+            np.divide(at @ legendre, powers, out=expansions[:, side, ORDER:])
         expansions *= units
         states *= units[:ORDER]
     spline = MotionSpline(times, expansions, ORDER - 1, states, given)
@@ -328,87 +334,97 @@ def _lowest_degree(times: Array, fixed: Flags) -> Flags:
 def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
     """States (N, 5, n) and Legendre coefficients e_l (N - 1, 5, n) of the fifth derivative.
 
-    From durations (N - 1,) and values (N, 5, n), zero where they are not `fixed`. The states at
-    both ends of a segment differ by what the fifth derivative between them adds (Taylor's theorem
-    with its remainder), and the motion is smoothest where, for every free k-th derivative, the
-    (9 - k)-th is continuous (at the ends of the motion: zero). Other than the normal equations of
-    the free derivatives alone, this system only holds small powers of the durations, so waypoints
-    of very different distances do no harm.
-    """
-    h = durations[:, None]
-    k = np.arange(ORDER)
-    free = (~fixed).astype(np.float64)
-    N, _, n = values.shape
-
-    # matrix[i, r, d + _BANDWIDTH] is the entry of equation (i, r) at distance d from its diagonal.
-    matrix = np.zeros((N, _UNKNOWNS, 2 * _BANDWIDTH + 1))
-    right = np.zeros((N, _UNKNOWNS, n))
-    for row in range(ORDER):
-        # Columns of the segment before, of the own waypoint, and so on, as seen from this row.
-        before, own, behind = (slice(first - row, first - row + ORDER) for first in (4, 9, 14))
-        m = ORDER - 1 - row
-        matrix[1:, row, before] = free[1:, row, None] * _LEGENDRE_AT_END[m] / h**m
-        matrix[:-1, row, behind] = -free[:-1, row, None] * _LEGENDRE_AT_START[m] / h**m
-        matrix[:, row, _BANDWIDTH] = fixed[:, row]
-
-        taylor = h ** np.maximum(k - row, 0) / [factorial(max(j - row, 0)) for j in range(ORDER)]
-        taylor[:, :row] = 0.0
-        segment = ORDER + row
-        matrix[:-1, segment, before] = -taylor * free[:-1]
-        matrix[:-1, segment, own] = -_GAIN[row] * h ** (ORDER - row)
-        matrix[:-1, segment, _UNKNOWNS + 4] = free[1:, row]
-        # The difference comes first, since it is exact for values that are close together.
-        known = values[1:, row] - values[:-1, row]
-        for j in range(row + 1, ORDER):
-            known = known - taylor[:, j, None] * values[:-1, j]
-        right[:-1, segment] = -known
-
-    # There is no segment behind the last waypoint.
-    size = N * _UNKNOWNS - ORDER
-    solved = _solve_banded(
-        matrix.reshape(-1, matrix.shape[-1])[:size], right.reshape(-1, n)[:size]
-    )
-    solution = np.zeros_like(right)
-    solution.reshape(-1, n)[:size] = solved
-    return values + solution[:, :ORDER], solution[:-1, ORDER:]
-
-
-def _solve_banded(matrix: Array, right: Array) -> Array:
-    """Solve a banded system; `matrix[r, d + _BANDWIDTH]` is the entry in row r, column r + d.
-
-    Both arguments are overwritten.
+    From durations (N - 1,) and values (N, 5, n), zero where they are not `fixed`, which become the
+    states. The states at both ends of a segment differ by what the fifth derivative between them
+    adds (Taylor's theorem with its remainder), and the motion is smoothest where, for every free
+    k-th derivative, the (9 - k)-th is continuous (at the ends of the motion: zero). Other than the
+    normal equations of the free derivatives alone, this system only holds small powers of the
+    durations, so waypoints of very different distances do no harm.
     """
     from scipy.linalg import lapack
 
-    scale = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))[:, None]
-    matrix /= scale
-    right /= scale
-    size, width = matrix.shape
-    # LAPACK stores diagonals as rows, and wants room for what pivoting fills in. Its arrays have
-    # their columns in one piece, so that nothing has to be copied.
-    band = np.zeros((width + _BANDWIDTH, size), order='F')
-    for d in range(-_BANDWIDTH, _BANDWIDTH + 1):
-        rows = slice(max(0, -d), size - max(0, d))
-        columns = slice(max(0, d), size - max(0, -d))
-        band[2 * _BANDWIDTH - d, columns] = matrix[rows, d + _BANDWIDTH]
-    factors, pivots, singular = lapack.dgbtrf(band, _BANDWIDTH, _BANDWIDTH, overwrite_ab=True)
+    N, _, n = values.shape
+    # There is no segment behind the last waypoint.
+    size = N * _UNKNOWNS - ORDER
+    # LAPACK wants columns in one piece, with room for what pivoting fills in. A row of `rows` are
+    # the entries of an equation, from the one farthest below the diagonal on.
+    room = _BELOW + _WIDTH
+    memory = np.zeros((N * _UNKNOWNS + _WIDTH) * room)
+    rows = np.lib.stride_tricks.as_strided(
+        memory, (N * _UNKNOWNS, _WIDTH), (8 * room, 8 * (room - 1))
+    )
+    first = _BELOW * room - (_BELOW + _WIDTH - 1)
+    band = memory[first : first + size * room].reshape(size, room).T
+    residual = np.empty((size, n), order='F')
+    for part, matrix, right in _equations(durations, values, fixed):
+        rows[part], residual[part] = matrix, right
+    factors, pivots, singular = lapack.dgbtrf(band, _BELOW, _ABOVE, overwrite_ab=True)
+    padded = np.zeros((N * _UNKNOWNS + _WIDTH - 1, n), order='F')
+    windows = np.lib.stride_tricks.sliding_window_view(padded, _WIDTH, axis=0)
+    solution = padded[_BELOW : _BELOW + size]
     if singular:
-        return np.full_like(right, np.nan)
-
+        solution[:] = np.nan
     # Iterative refinement brings the error from that of the elimination down to what rounding of
     # the waypoints would cause: five digits and more where durations differ by a factor of 1e4.
-    padded = np.zeros((size + 2 * _BANDWIDTH, right.shape[1]))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0)
-    solution = padded[_BANDWIDTH : size + _BANDWIDTH]
-    residual = np.array(right, order='F')
-    for refinement in range(3):
-        # In blocks, since the product of all windows at once would copy each of them.
-        for start in range(0, size if refinement else 0, BLOCK):
-            rows = slice(start, start + BLOCK)
-            product = np.matmul(windows[rows], matrix[rows, :, None])[..., 0]
-            np.subtract(right[rows], product, out=residual[rows])
-        correction, _ = lapack.dgbtrs(
-            factors, _BANDWIDTH, _BANDWIDTH, residual, pivots, overwrite_b=True
-        )
-        solution += correction
-    return solution
+    for refinement in range(0 if singular else 3):
+        # The equations are made once more, since the band has become its factors.
+        for part, matrix, right in _equations(durations, values, fixed) if refinement else ():
+            product = np.matmul(windows[part], matrix[:, :, None])[..., 0]
+            residual[part] = right - product
+        residual, _ = lapack.dgbtrs(factors, _BELOW, _ABOVE, residual, pivots, overwrite_b=True)
+        solution += residual
+    unknowns = padded[_BELOW:-_ABOVE].reshape(N, _UNKNOWNS, n)
+    values += unknowns[:, :ORDER]
+    return values, unknowns[:-1, ORDER:]
+
+
+def _equations(
+    durations: Array, values: Array, fixed: Flags
+) -> Iterator[tuple[slice, Array, Array]]:
+    """Equations of the arguments of `_smoothest`, block by block, since all of them are large.
+
+    Which ones they are, their entries (M, 15) from the one farthest below the diagonal on, and
+    their right-hand sides (M, n). The magnitudes of the entries of each add up to one.
+    """
+    N, _, n = values.shape
+    size = N * _UNKNOWNS - ORDER
+    free = ~fixed
+    before, behind = free[:, ::-1].copy(), free[:, ::-1].copy()
+    before[0] = behind[-1] = False
+    # powers[i] are those of the duration before the waypoint i.
+    powers = np.vander(np.concatenate([[1.0], durations, [1.0]]), ORDER + 1, increasing=True)
+    matrix = np.zeros((min(N, _TOGETHER), _UNKNOWNS, _WIDTH))
+    right = np.zeros((len(matrix), _UNKNOWNS, n))
+    # The same memory by columns: the coefficients of the segment before, the state, the
+    # coefficients of the segment behind, the next state. Zeros left of the band are also the end
+    # of the row above, and so are written first.
+    columns = np.lib.stride_tricks.as_strided(
+        matrix, (len(matrix), _UNKNOWNS, 4 * ORDER), (8 * matrix[0].size, 8 * (_WIDTH - 1), 8)
+    )
+    earlier, state, later = (slice(k * ORDER, (k + 1) * ORDER) for k in range(3))
+    m = np.arange(ORDER)
+    for first in range(0, N, _TOGETHER):
+        own = slice(first, min(first + _TOGETHER, N))
+        following = slice(own.start + 1, own.stop + 1)
+        h, ends = powers[following], values[following]
+        M, S = len(h), len(ends)
+        # By what m-th derivative of the fifth one is continuous, that of the free (4 - m)-th.
+        scale = before[own] / powers[own, :ORDER]
+        columns[:M, :ORDER, earlier] = scale[..., None] * _LEGENDRE_AT_END
+        scale = behind[own] / h[:, :ORDER]
+        columns[:M, :ORDER, later] = scale[..., None] * -_LEGENDRE_AT_START
+        columns[:M, m, state.stop - 1 - m] = fixed[own, ::-1]
+
+        taylor = taylor_weights(h[:, 1], ORDER, ORDER)
+        columns[:M, ORDER:, state] = -taylor * free[own, None]
+        columns[:M, ORDER:, later] = h[:, :0:-1, None] * -_GAIN
+        columns[:S, ORDER + m, later.stop + m] = free[following]
+        # The difference is exact for values that are close together.
+        starts = values[own][:S]
+        right[:S, ORDER:] = (taylor[:S] - np.eye(ORDER)) @ starts - (ends - starts)
+
+        part = slice(first * _UNKNOWNS, min((first + M) * _UNKNOWNS, size))
+        equations = matrix.reshape(-1, _WIDTH)[: part.stop - part.start]
+        scale = 1.0 / (np.abs(equations) @ np.ones((_WIDTH, 1)))
+        sides = right.reshape(-1, n)[: part.stop - part.start]
+        yield part, equations * scale, sides * scale

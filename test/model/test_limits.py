@@ -8,7 +8,12 @@ from support import robots
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.limits import LimitCheck, find_violations, motion_limits
+from hodyn_ros.model.limits import (
+    LimitCheck,
+    find_violations,
+    find_violations_in_blocks,
+    motion_limits,
+)
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
 EXTRA = {'elbow': {'acceleration': 5.0, 'jerk': 7.0, 'effort_dot': 11.0}}
@@ -41,6 +46,47 @@ def test_worst_sample_of_the_motion_is_reported(quantity, order, limit, sign):
     assert found[1].value == sign * limit * 1.2
     assert found[1].limit == sign * limit
     assert found[1].sample == 2
+
+
+@pytest.mark.parametrize('signs', [(1.0, -1.0), (-1.0, 1.0)])
+def test_worst_sample_is_that_on_the_side_that_is_exceeded_by_more(signs):
+    motion = np.zeros((4, 5, 2))
+    motion[1:3, 1, 1] = 3.3 * signs[0], 3.6 * signs[1]
+    (found,) = violations(motion, np.zeros((4, 3, 2))).values()
+    assert (found.value, found.limit, found.sample) == (3.6 * signs[1], 3.0 * signs[1], 2)
+
+
+@pytest.mark.parametrize('K', [3, 4, 5])
+def test_violations_in_blocks_are_those_of_all_samples_together(K):
+    rng = np.random.default_rng(K)
+    motion, effort = 4.0 * rng.normal(size=(60, K, 2)), 40.0 * rng.normal(size=(60, K - 2, 2))
+    limits = motion_limits(MODEL, EXTRA)
+    blocks = [(motion[:7], effort[:7])]
+    blocks += [
+        (motion[part].reshape(-1, 4, K, 2), effort[part].reshape(-1, 4, K - 2, 2))
+        for part in (slice(7, 27), slice(27, 59))
+    ]
+    blocks.append((motion[59:], effort[59:]))
+    found = find_violations_in_blocks(MODEL, limits, blocks)
+    assert found == find_violations(MODEL, limits, motion, effort)
+    # What is found, and which is the worst, from the definition.
+    series = {
+        'position': motion[:, 0], 'velocity': motion[:, 1], 'acceleration': motion[:, 2],
+        'effort': effort[:, 0],
+    }  # fmt: skip
+    if K > 3:
+        series |= {'jerk': motion[:, 3], 'effort_dot': effort[:, 1]}
+    expected = []
+    for quantity, values in series.items():
+        bound = limits.upper if quantity == 'position' else getattr(limits, quantity)
+        for j in range(2):
+            worst = int(np.abs(values[:, j]).argmax())
+            if abs(values[worst, j]) > bound[j]:
+                limit = np.copysign(bound[j], values[worst, j])
+                name = MODEL.joint_names[j]
+                expected.append((quantity, name, values[worst, j], limit, worst))
+    assert len(expected) > 4
+    assert [tuple(item) for item in found] == expected
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Vector3, WrenchStamped
 from geometry_msgs.msg import Wrench as WrenchMessage
-from hodyn_msgs.msg import JointEffort, JointMotion, WrenchMotion
+from hodyn_msgs.msg import JointEffort, JointMotion, JointMotionTrajectory, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -32,6 +32,7 @@ from support.fault_tools import (
     joint_motion,
     joint_trajectory,
     motion_bytes,
+    motion_trajectory,
 )
 from support.oracles import taylor_rnea
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -132,6 +133,18 @@ def wrenches(draw):
 
 
 @st.composite
+def motion_trajectories(draw):
+    times = draw(st.sampled_from([[], [0.0], [0.0, 0.1]]) | st.lists(number, max_size=3))
+    message = JointMotionTrajectory(joint_names=draw(names), time_from_start=times)
+    size = 2 * len(times)
+    values = st.lists(number, min_size=size, max_size=size) | st.lists(number, max_size=4)
+    for field in FIELDS[: draw(st.integers(0, 5))]:
+        setattr(message, field, draw(values))
+    message.header.stamp = draw(stamps)
+    return message
+
+
+@st.composite
 def requests(draw):
     request = Request(
         sample_period=draw(st.just(0.0) | number),
@@ -144,6 +157,8 @@ def requests(draw):
         request.motion = draw(st.lists(motions(), max_size=3))
         for index, message in enumerate(request.motion):
             message.header.stamp = Time(sec=index)
+    if draw(st.booleans()):
+        request.motion_trajectory = draw(motion_trajectories())
     if draw(st.booleans()) and draw(st.booleans()):
         request.wrenches = draw(st.lists(wrenches(), max_size=3))
     if draw(st.booleans()) and draw(st.booleans()):
@@ -299,8 +314,19 @@ def test_measured_joint_states_of_any_content_do_no_harm(pair, message, stamp):
     assert not client.not_finite
 
 
+def samples_of(request):
+    """Samples of the flat arrays of a request."""
+    flat, samples = request.motion_trajectory, []
+    for index in range(len(flat.time_from_start)):
+        samples.append(JointMotion(joint_names=flat.joint_names))
+        for field in FIELDS:
+            setattr(samples[-1], field, getattr(flat, field)[2 * index : 2 * index + 2])
+    return samples
+
+
 @fuzz
 @given(request=requests())
+@example(Request(motion_trajectory=motion_trajectory([0.0, 1.0], [[[0.5, -0.5]] * 5] * 2)))
 @example(Request(motion=[joint_motion(np.full((5, 2), 1.7e308))]))
 def test_request_of_any_content_is_answered_rightly_or_refused_with_a_reason(pair, request):
     response = pair.client.call(request)
@@ -311,8 +337,8 @@ def test_request_of_any_content_is_answered_rightly_or_refused_with_a_reason(pai
         return
     whole = response.effort_trajectory
     assert fault_tools.is_finite(whole)
-    if request.motion and not request.wrenches:
-        for index, sample in enumerate(request.motion):
+    if (samples := request.motion or samples_of(request)) and not request.wrenches:
+        for index, sample in enumerate(samples):
             part = slice(2 * index, 2 * index + 2)
             message = JointEffort(valid_order=whole.valid_order)
             for field in fault_tools.EFFORTS:

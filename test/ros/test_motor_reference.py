@@ -9,6 +9,7 @@ from hodyn_msgs.msg import JointEffort, JointMotion, StiffnessMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.parameter import Parameter
 from support import robots
+from support.fault_tools import motion_trajectory
 from support.oracles import taylor_rnea
 from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -331,12 +332,18 @@ def test_motors_beyond_their_limits_are_reported_with_time(start):
         assert item.time_from_start == pytest.approx(motors.time_from_start[worst])
 
 
+@pytest.mark.parametrize(
+    'samples',
+    [
+        {'motion': [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]},
+        {'motion_trajectory': motion_trajectory([0.0, 0.1, 0.2], [MOTION] * 3)},
+    ],
+)
 @pytest.mark.parametrize('entries', [1, 3])
-def test_service_takes_stiffness_for_the_start_or_for_every_sample(nodes, entries):
+def test_service_takes_stiffness_for_the_start_or_for_every_sample(nodes, samples, entries):
     harness = nodes(MIXED)
-    samples = [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]
     asked = [stiffness_motion((100.0 + 10 * i, 5.0, 0.0)) for i in range(entries)]
-    response = harness.call(Request(motion=samples, stiffness=asked))
+    response = harness.call(Request(**samples, stiffness=asked))
     assert response.success, response.message
     theta = rows(response.effort_trajectory.motors, 'position')[:, 1:]
     found = (a * k * np.cosh(a * (MOTION[0, 1] - theta))).sum(axis=1)

@@ -21,6 +21,7 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from support import robots
+from support.fault_tools import motion_trajectory
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -699,6 +700,57 @@ def test_service_answers_motion_samples(harness, model):
     np.testing.assert_allclose(samples_of(whole), inverse_dynamics(model, motions), rtol=1e-9)
 
 
+def test_service_answers_a_motion_in_flat_arrays_like_its_samples(harness, model):
+    motions = np.random.default_rng(1).normal(size=(4, 5, 2))
+    times = [0.5, 0.6, 0.7, 0.9]
+    turned = motion_trajectory(times, motions[..., ::-1], NAMES[::-1], stamp=5 * 10**9)
+    response = harness.call(request(motion_trajectory=turned))
+    assert response.success, response.message
+    whole = response.effort_trajectory
+    assert whole.header.stamp == stamp(5 * 10**9)
+    assert list(whole.time_from_start) == times
+    assert whole.joint_names == list(NAMES)
+    assert np.array_equal(motion_samples_of(whole), motions)
+    np.testing.assert_allclose(samples_of(whole), inverse_dynamics(model, motions), rtol=1e-9)
+    listed = harness.call(request(motion=stamped_motions(times, motions))).effort_trajectory
+    assert np.array_equal(samples_of(whole), samples_of(listed))
+    assert (whole.source, whole.limit_violations) == (listed.source, [
+        type(item)(
+            quantity=item.quantity, joint_name=item.joint_name, value=item.value,
+            limit=item.limit, time_from_start=item.time_from_start + times[0],
+        )
+        for item in listed.limit_violations
+    ])  # fmt: skip
+
+
+def test_service_answers_flat_arrays_without_jerk_or_snap_up_to_the_known_order(harness, model):
+    motions = np.random.default_rng(3).normal(size=(3, 5, 2))
+    for K in (3, 4):
+        flat = motion_trajectory([0.0, 0.1, 0.2], motions[:, :K])
+        whole = harness.call(request(motion_trajectory=flat)).effort_trajectory
+        assert whole.valid_order == K - 3
+        assert [len(getattr(whole, name)) for name in EFFORTS] == [6] * (K - 2) + [0] * (5 - K)
+        expected = inverse_dynamics(model, motions[:, :K])
+        np.testing.assert_allclose(np.reshape(whole.effort, (3, 2)), expected[:, 0], rtol=1e-9)
+
+
+def test_service_takes_wrenches_with_flat_arrays_as_with_a_list(harness):
+    times = np.array([0.0, 0.1, 0.2])
+    motions = np.random.default_rng(4).normal(size=(3, 5, 2))
+    each = [wrench_motion(v, 'tool') for v in np.random.default_rng(2).normal(size=(3, 3, 6))]
+    start = wrench_motion(WRENCH, 'upper', WrenchMotion.HYBRID, WrenchMotion.ON_ROBOT)
+    flat, listed, free = (
+        samples_of(harness.call(asked).effort_trajectory)
+        for asked in (
+            request(motion_trajectory=motion_trajectory(times, motions), wrenches=[*each, start]),
+            request(motion=stamped_motions(times, motions), wrenches=[*each, start]),
+            request(motion_trajectory=motion_trajectory(times, motions)),
+        )
+    )
+    np.testing.assert_allclose(flat, listed, rtol=1e-12, atol=1e-12)
+    assert np.abs(flat - free).min() > 0.0
+
+
 def test_service_takes_wrenches_for_every_sample_and_for_the_start(harness, model):
     times = np.array([0.0, 0.1, 0.2])
     values = np.random.default_rng(2).normal(size=(3, 3, 6))
@@ -731,12 +783,37 @@ def test_service_returns_remarks_on_the_model(start):
     assert any('elbow' in warning for warning in response.warnings)
 
 
+FLAT = motion_trajectory([0.0, 0.1], [MOTION] * 2)
 BAD_REQUESTS = [
     (request(), Response.INVALID_REQUEST, 'no motion'),
     (
         request(trajectory=trajectory(), motion=[joint_motion()]),
         Response.INVALID_REQUEST,
-        'both',
+        'trajectory and motion;',
+    ),
+    *(
+        (request(motion_trajectory=flat, **others), code, reason)
+        for flat, others, code, reason in (
+            (FLAT, {'motion': [joint_motion()]}, Response.INVALID_REQUEST,
+             'holds motion and motion_trajectory;'),
+            (FLAT, {'sample_times': [0.1]}, Response.INVALID_REQUEST, 'leave it empty'),
+            (motion_trajectory([0.0], [MOTION], ('a', 'b')), {}, Response.INVALID_JOINTS,
+             'Joint names do not fit'),
+            (motion_trajectory([], [MOTION]), {}, Response.INVALID_MOTION,
+             'time_from_start is empty'),
+            (motion_trajectory([0.0, 0.1], [MOTION]), {}, Response.INVALID_MOTION,
+             'position has 2 values, expected 4, one for each of joint_names in each of 2'),
+            (motion_trajectory([0.0, 0.0], [MOTION] * 2), {}, Response.INVALID_MOTION,
+             'time_from_start[0] = 0.0 s is followed by time_from_start[1] = 0.0'),
+            (motion_trajectory([0.0, math.nan], [MOTION] * 2), {}, Response.INVALID_MOTION,
+             'time_from_start[1] is nan'),
+            (motion_trajectory([0.0], [MOTION[:2]]), {}, Response.INVALID_MOTION,
+             'acceleration is empty, expected 2 values'),
+            (motion_trajectory([0.0, 0.1], [MOTION, MOTION * [1.0, math.inf]]), {},
+             Response.INVALID_MOTION, "sample 1: position of joint 'elbow' is -inf"),
+            (FLAT, {'wrenches': [wrench_motion()] * 3}, Response.INVALID_WRENCH,
+             'one per sample'),
+        )
     ),
     (
         request(trajectory=trajectory(), sample_period=math.nan),
@@ -781,7 +858,7 @@ BAD_REQUESTS = [
     (
         request(motion=stamped_motions([0.0, 0.0])),
         Response.INVALID_MOTION,
-        'sample 1',
+        'stamps must increase strictly, but stamps[0] = 0.0 s',
     ),
     (
         request(motion=[joint_motion(), joint_motion(MOTION[:4])]),

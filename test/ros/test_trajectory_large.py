@@ -120,7 +120,7 @@ def test_memory_grows_in_proportion_to_the_waypoints_and_no_faster():
     large, spline = peak_memory(lambda: fitted(many))
     assert large < 5.5 * small
     # So many numbers per waypoint and joint, of which the result itself has 26.
-    assert large < 120 * 8 * N * JOINTS
+    assert large < 75 * 8 * N * JOINTS
     deviation, _ = peak_memory(lambda: deviation_from_jtc(spline, many))
     extremes, _ = peak_memory(lambda: position_extremes(spline))
     # Blocks of segments, whatever their number.

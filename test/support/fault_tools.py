@@ -26,7 +26,13 @@ import rclpy
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
-from hodyn_msgs.msg import JointEffort, JointEffortTrajectory, JointMotion, WrenchMotion
+from hodyn_msgs.msg import (
+    JointEffort,
+    JointEffortTrajectory,
+    JointMotion,
+    JointMotionTrajectory,
+    WrenchMotion,
+)
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -439,6 +445,15 @@ def joint_motion(motion=MOTION, names=NAMES, stamp: int = 0) -> JointMotion:
     message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
     for field, values in zip(FIELDS, motion):
         setattr(message, field, [float(value) for value in values])
+    return message
+
+
+def motion_trajectory(times, motions, names=NAMES, stamp: int = 0) -> JointMotionTrajectory:
+    """Samples (N, K, n) in flat arrays, with a stamp [ns]."""
+    message = JointMotionTrajectory(joint_names=list(names), time_from_start=list(times))
+    message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
+    for field, values in zip(FIELDS, np.moveaxis(np.asarray(motions), 1, 0)):
+        setattr(message, field, values.ravel().tolist())
     return message
 
 

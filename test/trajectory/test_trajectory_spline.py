@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import BPoly, make_interp_spline
 
 from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.trajectory.jtc import jtc_motion
 from hodyn_ros.trajectory.spline import fit_spline
 
 ORDER = 5
@@ -432,6 +433,20 @@ def test_many_times_give_the_same_as_each_alone():
 
 
 # Ends
+
+
+@pytest.mark.parametrize('fit', [fit_spline, jtc_motion])
+def test_motion_within_segments_is_the_motion_at_their_times(fit):
+    rng = np.random.default_rng(6)
+    times = np.cumsum(rng.uniform(0.1, 2.0, 30))
+    motion = fit(times, rng.normal(size=(30, 3)))
+    segments, parts = np.array([0, 3, 4, 28]), np.array([0.0, 0.1, 0.45, 0.5, 0.6, 1.0 - 1e-9])
+    found = motion.within(segments, parts)
+    assert found.shape == (4, 6, 5, 3)
+    at = times[segments, None] + parts * np.diff(times)[segments, None]
+    expected = motion(at)
+    size = np.abs(motion.expansions).max(axis=(0, 1, 3))[:5, None]
+    np.testing.assert_allclose(found / (size + 1e-9), expected / (size + 1e-9), atol=1e-12)
 
 
 def test_motion_rests_at_both_ends_unless_told_otherwise():
