@@ -32,10 +32,10 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.planning import Waypoints
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 
-NANOSECONDS = 1_000_000_000
 MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
 HIGHEST_EFFORT_ORDER = len(EFFORT_FIELDS) - 1

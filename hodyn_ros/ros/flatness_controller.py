@@ -18,28 +18,30 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.control.controller import Command, Controller, shifted, warm_up
+from hodyn_ros.control.guard import Guard
 from hodyn_ros.control.laws import make_controller
-from hodyn_ros.errors import ControlError, HodynError, StaleError, TrajectoryError
+from hodyn_ros.control.pairing import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs
+from hodyn_ros.control.references import References
+from hodyn_ros.errors import (
+    ControlError,
+    HodynError,
+    JointNameError,
+    MotionError,
+    StaleError,
+    TrajectoryError,
+)
 from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import exceeded_limits, plan_trajectory, refused_plan
 from hodyn_ros.ros.base import DESCRIPTION, RobotNode, main
-from hodyn_ros.ros.conversions import NANOSECONDS, flat
+from hodyn_ros.ros.conversions import MOTION_FIELDS, flat, motion_from_message, nanoseconds
 from hodyn_ros.ros.diagnostics import reason
-from hodyn_ros.ros.flatness_inputs import (
-    BEGIN_ANEW_AFTER,
-    HOLD,
-    LINKS,
-    MOTORS,
-    ControlSettings,
-    Guard,
-    Measured,
-    Pairs,
-    References,
-)
-from hodyn_ros.ros.joint_states import check_age
+from hodyn_ros.ros.flatness_settings import HOLD, ControlSettings
+from hodyn_ros.ros.joint_states import check_age, values_of
 from hodyn_ros.ros.robot import Drives, Robot, actuators_config, assemble, ready
-from hodyn_ros.ros.trajectories import Plan, PlannedMotion, State, Task, TrajectoryInput
+from hodyn_ros.ros.trajectories import Plan, Task, TrajectoryInput
+from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion, State
 
 Array = NDArray[np.float64]
 
@@ -58,6 +60,7 @@ class _Loop(NamedTuple):
     stopping: Controller  # stops the robot, whatever the other one has made of it
     guard: Guard
     pairs: Pairs
+    names: dict[str, tuple[str, ...]]  # in the measurements, by their topics
     command: JointState  # used again and again: making one costs more than the control law
 
 
@@ -137,11 +140,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def _use(self, robot: Robot) -> None:
         """Control a robot from now on; HodynError if there is no controller for it."""
         loop, before, names = self._made(robot, self.settings), self._loop, robot.model.joint_names
-        is_alike = (
-            before is not None
-            and before.command.name == loop.command.name
-            and before.robot.model.joint_names == names
-        )
+        is_alike = before is not None and before.names == loop.names
         if before is not None and is_alike:
             loop = loop._replace(pairs=before.pairs)
         self.parameters.declare_joints(names)
@@ -175,10 +174,18 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             )
         for warning in caught:
             self.get_logger().warning(str(warning.message))
-        motors = drives.actuators.motor_names
-        pairs = Pairs(model.joint_names, motors, self.diagnostics.dropped)
-        guard, command = Guard(robot, settings), JointState(name=list(motors))
-        return _Loop(robot, law, stopping, guard, pairs, command)
+        guard = Guard(
+            model,
+            robot.limits,
+            settings.of_joints('max_tracking_errors', 'max_tracking_error', model.joint_names),
+            position_margin=settings.position_margin,
+            velocity_margin=settings.velocity_margin,
+            stop_duration=settings.stop_duration,
+            allow_limit_violations=settings.allow_limit_violations,
+        )
+        names = {LINKS: model.joint_names, MOTORS: tuple(drives.actuators.motor_names)}
+        pairs, command = Pairs(self.diagnostics.dropped), JointState(name=list(names[MOTORS]))
+        return _Loop(robot, law, stopping, guard, pairs, names, command)
 
     def check_settings(self, settings: ControlSettings) -> None:
         """Refuse settings for which there is no controller."""
@@ -214,10 +221,19 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if self._stopped:
             hint = 'A trajectory ends that, also an empty one.'
             raise ControlError(f'The robot has been stopped: {self._stopped} {hint}')
+        given, orders = motion_from_message(loop.robot.model, message), loop.controller.orders
+        if len(given) < orders:
+            raise MotionError(
+                f'JointMotion: {MOTION_FIELDS[len(given)]} is empty, but the control law needs '
+                f'everything up to {MOTION_FIELDS[orders - 1]}.'
+            )
+        motion = np.zeros((5, given.shape[1]))
+        motion[: len(given)] = given
+        loop.guard.check_reference(motion)
         timeout = round(self.settings.reference_timeout * NANOSECONDS)
         oldest = 0 if self._measured is None else self._measured.stamp - timeout
-        orders = loop.controller.orders
-        self._references.take(message, loop.guard, orders, self._time(), oldest)
+        stamp = nanoseconds(message.header.stamp) or self._time()
+        self._references.take(stamp, motion, oldest)
 
     def _end_trajectories(self) -> None:
         if self._trajectories.clear('A stream of references has taken its place.'):
@@ -267,8 +283,14 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def _take(self, topic: str, message: JointState) -> None:
         if self._loop is None and self._wanted:
             return
-        pairs = self._ready().pairs
-        measured = pairs.take(topic, message)
+        loop = self._ready()
+        stamp, names, pairs = nanoseconds(message.header.stamp), loop.names[topic], loop.pairs
+        if not stamp:
+            raise MotionError(f'{topic}: there is no stamp, by which links and motors are paired.')
+        values = values_of(topic, message, ('position', 'velocity'), names)
+        if values is None:
+            raise JointNameError(f'{topic}: expected names {listed(names)}.')
+        measured = pairs.take(topic, stamp, values)
         if measured is not None:
             if measured.begins_anew:
                 self.get_logger().warning(

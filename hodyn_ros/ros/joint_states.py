@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -11,14 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 
-from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import JointNameError, MotionError, StaleError
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds, not_finite
-from hodyn_ros.ros.trajectories import State
+from hodyn_ros.ros.conversions import nanoseconds, not_finite
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
+from hodyn_ros.trajectory.timeline import NANOSECONDS, State
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import EstimatorSettings
@@ -174,38 +169,3 @@ def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -
             'clocks of sender and node must agree. For recorded or simulated data, set '
             f'use_sim_time and play the clock, or set {parameter} to 0.'
         )
-
-
-def effort_deviations(
-    model: RobotModel,
-    motion: Array,
-    effort: Array,
-    wrenches: Sequence[Wrench],
-    factor: Array | None = None,
-    wrench_deviations: Sequence[Array | None] = (),
-) -> Array | None:
-    """Carry standard deviations over to the efforts (K - 2, n) of a motion (K, n), to first order.
-
-    Every joint has a Cholesky factor of the covariance of its derivatives (n, >= K, >= K), every
-    wrench independent deviations of one standard deviation (S, K - 2, 6). None: it is exact.
-    Returns None if all is.
-    """
-    K, n = motion.shape
-    found = []
-    if factor is not None:
-        steps = np.zeros((n, K, K, n))  # joint, column of its factor, derivative, joint
-        joints = np.arange(n)
-        steps[joints, :, :, joints] = np.swapaxes(factor[:, :K, :K], 1, 2)
-        disturbed = motion + steps.reshape(n * K, K, n)
-        found.append(inverse_dynamics(model, disturbed, wrenches or None) - effort)
-    for index, deviations in enumerate(wrench_deviations):
-        if deviations is not None:
-            others = list(wrenches)
-            values = np.asarray(others[index].values) + deviations
-            others[index] = replace(others[index], values=values)
-            motions = np.broadcast_to(motion, (len(deviations), K, n))
-            found.append(inverse_dynamics(model, motions, others) - effort)
-    if not found:
-        return None
-    result: Array = np.sqrt(np.square(np.concatenate(found)).sum(axis=0))
-    return result

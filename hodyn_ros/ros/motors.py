@@ -16,7 +16,8 @@ from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, mo
 from hodyn_ros.dynamics.wrenches import ORDERS, continued
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import NANOSECONDS, flat, nanoseconds, not_finite
+from hodyn_ros.ros.conversions import flat, nanoseconds, not_finite
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
-from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
+from hodyn_ros.dynamics.inverse import chosen_algorithm, effort_deviations, inverse_dynamics
 from hodyn_ros.errors import HodynError, StaleError, TrajectoryError, WrenchError
 from hodyn_ros.model.limits import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.model.robot import RobotModel
@@ -37,7 +37,6 @@ from hodyn_ros.ros.base import RobotNode, main
 from hodyn_ros.ros.conversions import (
     EFFORT_FIELDS,
     HIGHEST_EFFORT_ORDER,
-    NANOSECONDS,
     EffortWriter,
     continuous_order,
     motion_estimate_message,
@@ -45,7 +44,7 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
 )
 from hodyn_ros.ros.diagnostics import MISSED
-from hodyn_ros.ros.joint_states import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.joint_states import MeasuredMotion
 from hodyn_ros.ros.motors import MotorStream, Stiffness
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.planning import PlanningClient
@@ -53,6 +52,7 @@ from hodyn_ros.ros.robot import Robot, RobotPreparation, ready
 from hodyn_ros.ros.trajectories import Plan, TrajectoryInput
 from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 
@@ -327,7 +327,7 @@ class HodynNode(RobotNode[NodeSettings]):
                 motion,
                 effort,
                 wrenches or (),
-                None if estimate is None else estimate.factor,
+                None if estimate is None else estimate.deviations(len(motion)),
                 () if acting is None else acting.deviations,
             )
             delay = 0.0 if estimate is None else estimate.delay

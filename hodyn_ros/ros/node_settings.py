@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.config import KEYS
+from hodyn_ros.dynamics.wrench_sources import Expiry
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
@@ -116,6 +117,11 @@ class WrenchSettings:
     def sensor_pose(self) -> NDArray[np.float64]:
         """Pose of the sensor in its link, shape (4, 4)."""
         return se3.pose(so3.from_rpy(self.sensor_rpy), self.sensor_xyz)
+
+    @cached_property
+    def expiry(self) -> Expiry:
+        """What becomes of a wrench without news."""
+        return Expiry(self.timeout, self.stale_policy, self.fade_time)
 
 
 @dataclass(frozen=True)

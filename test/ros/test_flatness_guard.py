@@ -24,10 +24,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from hodyn_ros import RobotModel  # noqa: E402
 from hodyn_ros.actuators import SeriesElastic  # noqa: E402
+from hodyn_ros.control.pairing import LINKS, MOTORS  # noqa: E402
 from hodyn_ros.errors import ControlError, MotionError  # noqa: E402
 from hodyn_ros.ros.conversions import MOTION_FIELDS, time_message  # noqa: E402
 from hodyn_ros.ros.flatness_controller import FlatnessControllerNode  # noqa: E402
-from hodyn_ros.ros.flatness_inputs import LINKS, MOTORS  # noqa: E402
 from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
 from hodyn_ros.simulation.sampling import SampledPlant  # noqa: E402
 

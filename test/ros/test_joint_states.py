@@ -12,10 +12,10 @@ from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import Harness, dict_of
 
-from hodyn_ros import RobotModel, Wrench, inverse_dynamics
+from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import in_nearest_turn
-from hodyn_ros.ros.joint_states import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.joint_states import MeasuredMotion
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import make_settings
 from hodyn_ros.trajectory.planning import Waypoints
@@ -364,35 +364,3 @@ def test_start_state_of_a_continuous_joint_is_in_the_turn_of_the_first_waypoint(
     near = in_nearest_turn(model, motion, waypoints)
     np.testing.assert_allclose(near[0], 13.0 - 4.0 * math.pi)
     np.testing.assert_array_equal(near[1:], motion[1:])
-
-
-def test_deviations_of_the_effort_are_those_of_random_motions():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    random = np.random.default_rng(3)
-    factor = 1e-4 * np.tril(random.standard_normal((2, 5, 5)))
-    motion = true_motion(0.7)
-    effort = inverse_dynamics(model, motion)
-    claimed = effort_deviations(model, motion, effort, [], factor)
-    disturbances = np.einsum('jkl,Njl->Nkj', factor, random.standard_normal((20_000, 2, 5)))
-    actual = inverse_dynamics(model, motion + disturbances).std(axis=0)
-    np.testing.assert_allclose(claimed, actual, rtol=0.03)
-
-
-def test_deviations_of_the_effort_are_those_of_random_wrenches_too():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    random = np.random.default_rng(5)
-    motion = true_motion(0.7)
-    values, other = random.standard_normal((2, 3, 6))
-    deviations = 0.1 * random.standard_normal((18, 3, 6))
-    exact = Wrench('tool', other, 'spatial')
-
-    def wrenches(values):
-        return [exact, Wrench('tool', values, 'body', 'on_robot')]
-
-    effort = inverse_dynamics(model, motion, wrenches(values))
-    claimed = effort_deviations(model, motion, effort, wrenches(values), None, [None, deviations])
-    draws = np.einsum('skx,Ns->Nkx', deviations, random.standard_normal((20_000, 18)))
-    motions = np.broadcast_to(motion, (20_000, 5, 2))
-    actual = inverse_dynamics(model, motions, wrenches(values + draws)).std(axis=0)
-    np.testing.assert_allclose(claimed, actual, rtol=0.03)
-    assert effort_deviations(model, motion, effort, wrenches(values)) is None

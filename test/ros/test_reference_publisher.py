@@ -14,9 +14,9 @@ from support.ros_harness import TIMEOUT, next_domain
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import NANOSECONDS
 from hodyn_ros.ros.reference_publisher import PAUSE, ReferencePublisher
 from hodyn_ros.trajectory.references import panda_sinusoids
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 
 @pytest.fixture
