@@ -38,6 +38,7 @@ from hodyn_ros.ros import qos
 from hodyn_ros.ros.diagnostics import (
     LOST,
     Diagnostics,
+    OutputHealth,
     publisher_names,
     refusal_kind,
     unheard_publishers,
@@ -62,6 +63,8 @@ _LARGEST_MESSAGE = 64 * 2**20  # bytes, of nodes without a parameter for it
 
 # Publishers whose latest number is known; of those that come and go, all are forgotten.
 _MOST_PUBLISHERS = 64
+
+_NO_COUNT = 2**31 - 1  # from here on, what the middleware says of lost messages is none
 
 _LOG_PERIOD = 1.0  # s
 _SWITCH_INTERVAL = 0.5e-3  # s
@@ -137,12 +140,12 @@ class _Input:
         self._is_sample, self._as_bytes, self._then = is_sample, as_bytes, then
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
         self._warned: set[str] = set()
-        self.health = health = node.diagnostics.input(topic)
+        self.health = node.diagnostics.input(topic)
         # Who counts what is lost watches publishers too: rclpy need not warn of those that do not
         # fit. (Every kind of event costs time with every message.)
         events = SubscriptionEventCallbacks(use_default_callbacks=False)
         if is_sample:
-            events.message_lost = lambda info: health.add(LOST, info.total_count_change)
+            events.message_lost = self.count_lost
         receive: Callable[..., None] = self.receive
         if not hasattr(Subscription, 'CallbackType'):  # ROS 2 Humble tells nothing of a message
             receive = partial(self.receive, info={})
@@ -188,6 +191,13 @@ class _Input:
                 self._then()
         except Exception as error:
             node.refuse(self.topic, error)
+
+    def count_lost(self, info: Any) -> None:
+        """Count what the middleware reports as lost on its way."""
+        # Fast DDS subtracts numbers without sign and cuts the difference at 2^31 - 1: so much is
+        # lost where a message does not come behind the one before, and the next sum overflows.
+        if info.total_count_change < _NO_COUNT:
+            self.health.add(LOST, info.total_count_change)
 
     def _left_out(self, info: Mapping[str, Any]) -> int:
         """Count the messages of a publisher that never came, since its last one that did."""
@@ -351,6 +361,11 @@ class RobotNode(Node, Generic[S]):
             self.get_logger().error(traceback.format_exc(), throttle_duration_sec=_LOG_PERIOD)
         self.diagnostics.refused(topic, str(error), refusal_kind(error))
         self.log_error(topic, f'{topic} refused: {error}', is_throttled)
+
+    def hold_back(self, what: str, why: object, health: OutputHealth | None = None) -> None:
+        """Note and log that something is not published; by default the first output."""
+        (health or self.diagnostics.output).stopped(str(why))
+        self.log_error(what, f'No {what} is published: {why}')
 
     def log_error(self, subject: str, text: str = '', is_throttled: bool = True) -> None:
         """Log an error; if it is throttled, of a subject one in a second, the others counted.

@@ -46,12 +46,12 @@ class MeasuredMotion:
     def reset(self) -> None:
         """Forget all measurements."""
         self._last_position = np.zeros(0)
-        self._last_stamp = self._last_believed = 0
+        self._last_stamp = 0
         self._estimator: DerivativeEstimator | None = None
         self.dropped = 0
         """Number of measurements that came too late to be used."""
-        self.gap = 0.0
-        """Time without measurements before the latest one, if it made the estimate start anew."""
+        self.is_behind_gap = False
+        """Whether the latest measurement made the estimate start anew."""
         if self._in_use is not None and self._in_use[0].enabled:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(
@@ -79,13 +79,10 @@ class MeasuredMotion:
         check_age('joint_states', stamp, now, timeout, 'input_timeout')
         gaps = estimator.gaps
         estimate = estimator.update(stamp, position)
-        is_gap, self.dropped = estimator.gaps > gaps, estimator.dropped
+        is_gap = self.is_behind_gap = estimator.gaps > gaps
+        self.dropped = estimator.dropped
         if is_gap or stamp > self._last_stamp:
             self._last_position, self._last_stamp = position, stamp
-        # The first one behind a gap is not believed before the second one.
-        self.gap = abs(stamp - self._last_believed) / NANOSECONDS if is_gap else 0.0
-        if is_gap or estimate is not None:
-            self._last_believed = stamp
         return estimate
 
     def state(self, now: int, timeout: float) -> State | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hodyn_ros.errors import MessageError, SizeError, TrajectoryError
 from hodyn_ros.ros.conversions import (
@@ -21,7 +21,10 @@ from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 
 if TYPE_CHECKING:
+    from hodyn_ros.ros.base import RobotNode
     from hodyn_ros.ros.node_settings import NodeSettings
+
+TRAJECTORY = 'joint_trajectory'
 
 # Trajectories that wait for the one before them; of a flood the oldest give way.
 MOST_WAITING = 16
@@ -56,6 +59,25 @@ class Plan(NamedTuple):
     error: str = ''  # why it is refused
     kind: str = 'invalid'  # of the refusal
     duration: float = 0.0  # how long planning has taken [s]
+
+
+def report_plan(node: RobotNode[Any], plan: Plan) -> None:
+    """Count and log what has become of a trajectory."""
+    logger, remarks = node.get_logger(), list(plan.remarks)
+    if plan.error:
+        node.diagnostics.refused(TRAJECTORY, plan.error, plan.kind)
+        node.log_error(TRAJECTORY, f'{TRAJECTORY} refused: {plan.error}', False)
+        return
+    node.diagnostics.received(TRAJECTORY)
+    if plan.planned is not None:
+        duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
+        logger.info(f'Trajectory taken: a motion of {duration:.3f} s.')
+    elif remarks:
+        logger.info(remarks.pop(0))
+    for remark in remarks:  # they come with the whole answer too
+        logger.debug(remark)
+    for text in plan.warnings:
+        logger.warning(text)
 
 
 class TrajectoryPlanner(Protocol):

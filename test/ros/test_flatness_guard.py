@@ -415,9 +415,10 @@ def test_an_error_of_ours_while_a_robot_is_made_refuses_it(start, monkeypatch):
     monkeypatch.setattr('hodyn_ros.ros.flatness_controller.make_controller', fails)
     before = loop.node._loop
     loop.node.describe(HEAVIER_TWO_LINK)
-    loop.spin_until(lambda: loop.node._error)
-    assert 'no law today' in loop.node._error
-    assert loop.node._loop is before and not loop.node._wanted
+    preparation = loop.node._preparation
+    loop.spin_until(lambda: preparation.error)
+    assert 'no law today' in preparation.error
+    assert loop.node._loop is before and not preparation.wanted
 
 
 def test_a_law_that_diverges_is_stopped_by_another_one(start):

@@ -52,7 +52,7 @@ def test_next_trajectory_is_sent_after_the_end_of_the_motion(nodes):
     )
     received = []
     planner.create_subscription(
-        JointTrajectory, 'joint_trajectory', received.append, qos.TRAJECTORY_INPUT
+        JointTrajectory, 'joint_trajectory', received.append, qos.INPUT
     )
     wait_for(lambda: received)
     last = received[0].points[-1].time_from_start
