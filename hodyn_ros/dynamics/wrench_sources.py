@@ -248,6 +248,4 @@ def measured_topic(frame_id: str) -> str:
 
 
 def _padded(values: Array) -> Array:
-    padded = np.zeros((ORDERS, 6))
-    padded[: len(values)] = values
-    return padded
+    return np.pad(values, ((0, ORDERS - len(values)), (0, 0)))

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -122,47 +123,46 @@ class Worker:
             del job, failed  # a large one would stay until the next one comes
 
 
+@dataclass(eq=False)
 class _Input:
     """A subscription that looks at a message before it unpacks it, see `RobotNode.listen`."""
 
-    def __init__(
-        self,
-        node: RobotNode[Any],
-        topic: str,
-        kind: type,
-        take: Callable[[Any], None],
-        profile: QoSProfile,
-        is_sample: bool,
-        as_bytes: bool,
-        then: Callable[[], None] | None,
-    ) -> None:
-        self.topic, self._node, self._kind, self._take = topic, node, kind, take
-        self._is_sample, self._as_bytes, self._then = is_sample, as_bytes, then
+    node: RobotNode[Any]
+    topic: str
+    kind: type
+    take: Callable[[Any], None]
+    profile: QoSProfile
+    is_sample: bool
+    as_bytes: bool
+    then: Callable[[], None] | None
+
+    def __post_init__(self) -> None:
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
         self._warned: set[str] = set()
+        node, topic = self.node, self.topic
         self.health = node.diagnostics.input(topic)
         # Who counts what is lost watches publishers too: rclpy need not warn of those that do not
         # fit. (Every kind of event costs time with every message.)
         events = SubscriptionEventCallbacks(use_default_callbacks=False)
-        if is_sample:
+        if self.is_sample:
             events.message_lost = self.count_lost
         receive: Callable[..., None] = self.receive
         if not hasattr(Subscription, 'CallbackType'):  # ROS 2 Humble tells nothing of a message
             receive = partial(self.receive, info={})
         self.subscription = qos.create_subscription(
-            node, kind, topic, receive, profile, raw=True, event_callbacks=events
+            node, self.kind, topic, receive, self.profile, raw=True, event_callbacks=events
         )
 
     def receive(self, data: bytes, info: Mapping[str, Any]) -> None:
         """Take a message and those that wait behind it: a turn each costs more than a message."""
-        node, health, waiting = self._node, self.health, self.subscription.handle
+        node, health, waiting = self.node, self.health, self.subscription.handle
         largest = getattr(node.settings, 'max_message_size', _LARGEST_MESSAGE)
         bound = 'max_message_size'
-        if self._is_sample and largest > LARGEST_SAMPLE:
+        if self.is_sample and largest > LARGEST_SAMPLE:
             largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
         for number in range(MOST_AT_ONCE):
             if number:
-                following = waiting.take_message(self._kind, True)
+                following = waiting.take_message(self.kind, True)
                 if following is None:
                     break
                 data, info = following
@@ -177,18 +177,18 @@ class _Input:
                         f'({largest}); send it in parts or with what is needed only.'
                     )
                 try:
-                    message = data if self._as_bytes else deserialize_message(data, self._kind)
+                    message = data if self.as_bytes else deserialize_message(data, self.kind)
                 except Exception as error:  # of many classes
                     raise MessageError(f'The message cannot be unpacked: {error}') from error
-                self._take(message)
+                self.take(message)
             except Exception as error:  # a fault of ours must not end the node
                 health.arrived(late, self._left_out(info), is_taken=False)
                 node.refuse(self.topic, error, self.topic != 'joint_trajectory')
             else:
-                health.arrived(late, self._left_out(info), self._is_sample)
+                health.arrived(late, self._left_out(info), self.is_sample)
         try:
-            if self._then is not None:
-                self._then()
+            if self.then is not None:
+                self.then()
         except Exception as error:
             node.refuse(self.topic, error)
 
@@ -213,7 +213,7 @@ class _Input:
 
     def watch_publishers(self) -> None:
         """Note who publishes, and warn of those who are not heard."""
-        node, health = self._node, self.health
+        node, health = self.node, self.health
         unheard = unheard_publishers(node, self.subscription)
         for why in set(unheard) - self._warned:
             node.get_logger().warning(why)

@@ -270,10 +270,10 @@ class HodynNode(RobotNode[NodeSettings]):
         self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
 
     def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
-        drives, dropped = self._preparation.ready().drives, self._stiffness.dropped
+        drives = self._preparation.ready().drives
         joints = () if drives is None else drives.stiffness
-        self._stiffness.take(message, joints, self.times_of_arrival()[0])
-        self.diagnostics.dropped('stiffness_motion', self._stiffness.dropped - dropped)
+        if not self._stiffness.take(message, joints, self.times_of_arrival()[0]):
+            self.diagnostics.dropped('stiffness_motion')
 
     def _publish_effort(
         self,

@@ -190,7 +190,7 @@ def test_single_messages_and_unwatched_inputs_are_never_stale(station):
     station.diagnostics.input('joint_motion').timeout = 0.5
     station.receive('joint_motion', 3, 0.01)
     station.receive('joint_trajectory', 50, 0.01)
-    station.diagnostics.watch('wrench_motion', 0.0)
+    station.diagnostics.input('wrench_motion').timeout = 0.0
     station.receive('wrench_motion', 50, 0.01)
     statuses = station.after(60.0)
     for topic in ('joint_motion', 'joint_trajectory', 'wrench_motion'):
