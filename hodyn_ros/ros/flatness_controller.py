@@ -18,9 +18,8 @@ from trajectory_msgs.msg import JointTrajectory
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.control.controller import Command, Controller, shifted, warm_up
 from hodyn_ros.control.guard import Guard
+from hodyn_ros.control.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs, References
 from hodyn_ros.control.laws import make_controller
-from hodyn_ros.control.pairing import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs
-from hodyn_ros.control.references import References
 from hodyn_ros.errors import (
     ControlError,
     HodynError,
@@ -116,13 +115,12 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def _use(self, xml: str, robot: Robot) -> Robot:
         """Control a robot from now on; HodynError if there is no controller for it."""
         loop, before, names = self._made(robot, self.settings), self._loop, robot.model.joint_names
-        is_alike = before is not None and before.names == loop.names
-        if before is not None and is_alike:
-            loop = loop._replace(pairs=before.pairs)
         self.parameters.declare_joints(names)
-        self._loop, self._command = loop, None
-        if not is_alike:
+        if before is not None and before.names == loop.names:
+            loop = loop._replace(pairs=before.pairs)
+        else:
             self._references.use_joints(names)
+        self._loop, self._command = loop, None
         return robot
 
     def _on_progress(self) -> None:

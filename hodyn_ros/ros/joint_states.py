@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 
 from hodyn_ros.errors import JointNameError, MotionError, StaleError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import nanoseconds, not_finite
+from hodyn_ros.ros.conversions import TURN, nanoseconds, not_finite
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.trajectory.timeline import NANOSECONDS, State
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_TURN = 2.0 * np.pi
 # A speed that is no larger than so many of its standard deviations is none.
 _STANDING = 3.0
 
@@ -113,8 +112,8 @@ class MeasuredMotion:
         """Positions of continuous joints without the turns after which encoders start anew."""
         if not (self._turns.any() and len(self._last_position)):
             return position
-        turns = np.round((self._last_position - position) / _TURN)
-        return np.where(self._turns, position + _TURN * turns, position)
+        turns = np.round((self._last_position - position) / TURN)
+        return np.where(self._turns, position + TURN * turns, position)
 
 
 def values_of(

@@ -42,12 +42,9 @@ SERIES_DEPTH = 1000
 OUTPUT = QoSProfile(depth=SERIES_DEPTH, reliability=ReliabilityPolicy.RELIABLE)
 """Efforts: a burst reaches those who want all of it; others choose a smaller depth."""
 
-EFFORT_TRAJECTORY = QoSProfile(
-    depth=1,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-"""The latest whole answer stays available."""
+EFFORT_TRAJECTORY = ROBOT_DESCRIPTION
+"""The latest whole answer stays available likewise."""
+
 
 def create_subscription(
     node: Node,

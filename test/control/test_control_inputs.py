@@ -1,9 +1,12 @@
-"""Measurements of links and motors in pairs, and stamps that go back."""
+"""Measurements of links and motors in pairs, stamps that go back, and references."""
 
 import numpy as np
 import pytest
 
-from hodyn_ros.control.pairing import LINKS, MOST_WAITING, MOTORS, Pairs
+from hodyn_ros.control.inputs import LINKS, MOST_WAITING, MOTORS, Pairs, References
+from hodyn_ros.errors import StaleError
+from hodyn_ros.trajectory import stop_motion
+from hodyn_ros.trajectory.timeline import PlannedMotion, Timeline
 
 HALVES = {LINKS: np.array([[0.1, 0.2], [0.3, 0.4]]), MOTORS: np.array([[0.5, 0.6], [0.7, 0.8]])}
 
@@ -105,3 +108,73 @@ def test_pairs_forget_what_waits_too_long():
     assert pairs.take(MOTORS, 2, HALVES[MOTORS]) is None  # its other half is gone
     assert pairs.take(MOTORS, 3, HALVES[MOTORS]).stamp == 3
     assert dropped == [LINKS, LINKS, MOTORS]
+
+
+SECOND = 10**9
+MOTION = np.array([[0.1, 0.2], [1.0, -1.0], [2.0, 3.0], [-4.0, 5.0], [6.0, -7.0]])
+
+
+@pytest.fixture
+def references():
+    timeline = Timeline()
+    made = References(timeline, timeline.clear)
+    made.use_joints(('a', 'b'))
+    return made
+
+
+def taylor(time):
+    """Motion of the stream, carried on by its derivatives."""
+    rows = np.zeros((5, 2))
+    for k in range(5):
+        for m in range(k, 5):
+            rows[k] += MOTION[m] * time ** (m - k) / np.prod(np.arange(1, m - k + 1))
+    return rows
+
+
+def test_a_stream_is_carried_on_by_its_derivatives_and_then_brought_to_rest(references):
+    references.take(SECOND, MOTION, 0)
+    for ahead in (-0.01, 0.0, 0.02, 0.05):
+        time = SECOND + round(ahead * SECOND)
+        np.testing.assert_allclose(references.at(time, np.zeros(2), 0.05, 0.5), taylor(ahead))
+    assert references.origin == 'stream'
+    behind = SECOND + round(0.050001 * SECOND)
+    np.testing.assert_allclose(
+        references.at(behind, np.zeros(2), 0.05, 0.5)[:2], taylor(0.05)[:2], atol=1e-4
+    )
+    assert references.origin == 'trajectory'
+    rest = references.at(3 * SECOND, np.zeros(2), 0.05, 0.5)
+    assert np.abs(rest[0]).max() > 0.1 and not rest[1:].any()
+
+
+def test_without_a_reference_the_robot_is_held_or_nothing_is_said(references):
+    with pytest.raises(StaleError, match='no reference'):
+        references.at(SECOND, np.array([0.3, 0.4]), 0.05, None)
+    for measured in ([0.3, 0.4], [0.5, 0.6]):  # where it was when it came to be held
+        held = references.at(SECOND, np.array(measured), 0.05, 0.5)
+        np.testing.assert_array_equal(held, [[0.3, 0.4], *np.zeros((4, 2))])
+
+
+def test_a_stream_ends_a_trajectory_and_what_is_too_old_is_refused():
+    timeline = Timeline()
+    references = References(timeline, timeline.clear)
+    references.use_joints(('a', 'b'))
+    planned = PlannedMotion(('a', 'b'), stop_motion(MOTION, 1.0), SECOND, 4)
+    timeline.add(planned)
+    np.testing.assert_allclose(references.at(SECOND, np.zeros(2), 0.05, None), MOTION, atol=1e-12)
+    references.take(2 * SECOND, MOTION, SECOND)
+    assert timeline
+    references.at(2 * SECOND, np.zeros(2), 0.05, None)
+    assert not timeline and references.origin == 'stream'
+    with pytest.raises(StaleError, match='older than the measurements'):
+        references.take(SECOND, MOTION, SECOND + 1)
+
+
+def test_a_stop_is_dragged_along_by_a_robot_that_does_not_follow(references):
+    references.stop(stop_motion(MOTION, 0.5), SECOND, np.array([0.05, 0.05]))
+    measured = MOTION[0]
+    for time in range(SECOND, 2 * SECOND, SECOND // 100):
+        wanted = references.at(time, measured, 0.05, 0.5)
+        assert (np.abs(wanted[0] - measured) <= 0.05 + 1e-12).all()
+    assert references.is_stopping and references.origin == 'stop'
+    references.end_stop()
+    np.testing.assert_allclose(references.at(3 * SECOND, measured, 0.05, None)[0], wanted[0])
