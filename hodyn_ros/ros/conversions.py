@@ -49,7 +49,6 @@ _EXPRESSIONS = {
 }
 _ACTINGS = {WrenchMotion.ON_ENVIRONMENT: 'on_environment', WrenchMotion.ON_ROBOT: 'on_robot'}
 
-
 # Beyond it a motion of any length would leave the range of time messages (the year 2038).
 _LATEST = (2**31 - 1 - 10**6) * NANOSECONDS
 

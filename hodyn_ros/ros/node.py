@@ -146,15 +146,12 @@ class HodynNode(RobotNode[NodeSettings]):
             self._preparation.update_robot()
             self._on_progress()
         else:
-            self._set_up_planning()
+            self._planning.set_up(self.robot, self._preparation.is_under_way)
 
     def _measure(self, model: RobotModel) -> list[str]:
         """Measure a robot as the settings say; return the links whose wrench has no place."""
         self._measured.use(self.settings.estimator, model.joint_names, model.joint_types)
         return self._wrenches.use(self.settings, model)
-
-    def _set_up_planning(self) -> None:
-        self._planning.set_up(self.robot, self._preparation.is_under_way)
 
     def _on_progress(self) -> None:
         """Follow what has become of robots: there is another one, or one is being made ready."""
@@ -169,7 +166,7 @@ class HodynNode(RobotNode[NodeSettings]):
                 self._motors = None if drives is None else MotorStream(drives.actuators)
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
             self.robot = robot
-        self._set_up_planning()
+        self._planning.set_up(self.robot, self._preparation.is_under_way)
         names = None if robot is None else robot.model.joint_names
         if self._trajectories.use_joints(names, self._preparation.is_under_way):
             text = 'The running trajectory is stopped: the new robot has other joints.'

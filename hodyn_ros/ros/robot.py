@@ -264,8 +264,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
         progressed: Callable[[], None],
         changed: Callable[[Compiled], None],
     ) -> None:
-        finish = lambda xml, made: self._robot_of(xml, made[0])  # noqa: E731
-        super().__init__(node, self._compilation, finish, progressed, changed)
+        super().__init__(node, self._compilation, self._robot_of, progressed, changed)
         self._wrenches = wrenches
         options = _model_settings(node.settings)
         self._assembled = lru_cache(REMEMBERED)(lambda xml: assemble(xml, *options))
@@ -274,7 +273,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
     def check(self, xml: str) -> None:
         """Raise HodynError against a description that cannot be used, and report it."""
         try:
-            self._robot_of(xml, self._assembled(xml))
+            self._robot_of(xml, (self._assembled(xml), ''))
         except HodynError as error:
             self.refuse(str(error))
             raise
@@ -290,7 +289,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
     def update_robot(self) -> None:
         """Take limits and actuators of the robot in use from the settings once more."""
         if self.robot is not None:
-            self.robot = self._robot_of(self.robot.description, self.robot.model)
+            self.robot = self._robot_of(self.robot.description, (self.robot.model, ''))
 
     def _compilation(self, xml: str) -> Callable[[], Compiled]:
         wrenches = self._wrenches()
@@ -303,9 +302,9 @@ class CompiledRobots(RobotPreparation[Compiled]):
 
         return make
 
-    def _robot_of(self, description: str, model: RobotModel) -> Robot:
-        self._node.parameters.declare_joints(model.joint_names)
-        return _robot(description, model, self._node.parameters.settings)
+    def _robot_of(self, description: str, made: Compiled) -> Robot:
+        self._node.parameters.declare_joints(made[0].joint_names)
+        return _robot(description, made[0], self._node.parameters.settings)
 
 
 def _compile(

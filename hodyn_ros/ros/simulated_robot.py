@@ -52,7 +52,6 @@ LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
 MOST_MADE_UP = 100  # samples at once
 SLOW = 0.5  # of real time
 
-
 # All parameters are given at the start and stay.
 _entry = partial(entry, read_only=True)
 _same = partial(same, NodeSettings, read_only=True)
