@@ -71,7 +71,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             self,
             lambda xml: partial(_built, xml, self.settings),
             self._use,
-            self._on_progress,
+            lambda: self._trajectories.follow(self._preparation, self.get_logger().error),
             self._on_robot,
         )
         self._measured: Measured | None = None
@@ -122,14 +122,6 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             self._references.use_joints(names)
         self._loop, self._command = loop, None
         return robot
-
-    def _on_progress(self) -> None:
-        """Have trajectories wait for a robot that is being made ready, or planned for it."""
-        robot = self._preparation.robot
-        names = None if robot is None else robot.model.joint_names
-        if self._trajectories.use_joints(names, self._preparation.is_under_way):
-            text = 'The running trajectory is stopped: the new robot has other joints.'
-            self.get_logger().error(text)
 
     def _on_robot(self, robot: Robot) -> None:
         law, joints = self.settings.controller, ', '.join(robot.model.joint_names)

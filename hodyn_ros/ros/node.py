@@ -167,10 +167,7 @@ class HodynNode(RobotNode[NodeSettings]):
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
             self.robot = robot
         self._planning.set_up(self.robot, self._preparation.is_under_way)
-        names = None if robot is None else robot.model.joint_names
-        if self._trajectories.use_joints(names, self._preparation.is_under_way):
-            text = 'The running trajectory is stopped: the new robot has other joints.'
-            self.get_logger().error(text)
+        self._trajectories.follow(self._preparation, self.get_logger().error)
 
     def _on_robot(self, made: Compiled) -> None:
         model, remark = made

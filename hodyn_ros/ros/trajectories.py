@@ -16,7 +16,7 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
     trajectory_head,
 )
-from hodyn_ros.ros.robot import ready
+from hodyn_ros.ros.robot import RobotPreparation, ready
 from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 
@@ -147,6 +147,13 @@ class TrajectoryInput:
         self._joint_names, self._is_held = names, is_held
         self._go_on()
         return was_stopped
+
+    def follow(self, preparation: RobotPreparation[Any], log: Callable[[str], object]) -> None:
+        """Plan for the robot in use; trajectories wait for the first one if it is under way."""
+        robot = preparation.robot
+        names = None if robot is None else robot.model.joint_names
+        if self.use_joints(names, preparation.is_under_way):
+            log('The running trajectory is stopped: the new robot has other joints.')
 
     def clear(self, reason: str) -> bool:
         """Drop everything; return whether a motion has been stopped."""
