@@ -28,8 +28,9 @@ from std_msgs.msg import String
 
 from hodyn_ros import RobotModel
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import MOTION_FIELDS, NANOSECONDS, flat, nanoseconds, time_message
+from hodyn_ros.ros.conversions import MOTION_FIELDS, flat, nanoseconds, time_message
 from hodyn_ros.simulation.tracking import Motion
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 START = 1.0  # s, of the simulated time
 AHEAD = 900  # samples by which the reference is ahead; the controller keeps a few more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -259,6 +260,37 @@ def inverse_dynamics_from_link_motion(
     kinematics = inverse_kinematics(model, link_motion, link, expressed_in, **options)
     effort = inverse_dynamics(model, kinematics.motion, wrench, algorithm)
     return LinkMotionEfforts(effort, kinematics.motion, kinematics)
+
+
+def effort_deviations(
+    model: RobotModel,
+    motion: Array,
+    effort: Array,
+    wrenches: Sequence[Wrench],
+    motion_deviations: Array | None = None,
+    wrench_deviations: Sequence[Array | None] = (),
+) -> Array | None:
+    """Carry standard deviations over to the efforts (K-2, n) of a motion (K, n), to first order.
+
+    The motion has independent deviations of one standard deviation (S, K, n), as
+    `Estimate.deviations` returns them, and so has every wrench (S, K-2, 6). None: it is exact.
+    Returns None if all is.
+    """
+    found = []
+    if motion_deviations is not None:
+        disturbed = inverse_dynamics(model, motion + motion_deviations, wrenches or None)
+        found.append(disturbed - effort)
+    for index, deviations in enumerate(wrench_deviations):
+        if deviations is not None:
+            others = list(wrenches)
+            values = np.asarray(others[index].values) + deviations
+            others[index] = replace(others[index], values=values)
+            motions = np.broadcast_to(motion, (len(deviations), *motion.shape))
+            found.append(inverse_dynamics(model, motions, others) - effort)
+    if not found:
+        return None
+    result: Array = np.sqrt(np.square(np.concatenate(found)).sum(axis=0))
+    return result
 
 
 def inter_body_wrenches(

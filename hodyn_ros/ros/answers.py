@@ -39,7 +39,6 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import (
     MOTION_FIELDS,
-    NANOSECONDS,
     TURN,
     continuous_order,
     effort_trajectory_message,
@@ -59,9 +58,10 @@ from hodyn_ros.ros.motors import (
     stiffness_from_message,
 )
 from hodyn_ros.ros.robot import Robot, ready
-from hodyn_ros.ros.trajectories import Plan, PlannedMotion, Task
+from hodyn_ros.ros.trajectories import Plan, Task
 from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion, checked_times
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
+from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -38,6 +39,7 @@ from hodyn_ros.ros import qos
 from hodyn_ros.ros.diagnostics import (
     LOST,
     Diagnostics,
+    OutputHealth,
     publisher_names,
     refusal_kind,
     unheard_publishers,
@@ -62,6 +64,8 @@ _LARGEST_MESSAGE = 64 * 2**20  # bytes, of nodes without a parameter for it
 
 # Publishers whose latest number is known; of those that come and go, all are forgotten.
 _MOST_PUBLISHERS = 64
+
+_NO_COUNT = 2**31 - 1  # from here on, what the middleware says of lost messages is none
 
 _LOG_PERIOD = 1.0  # s
 _SWITCH_INTERVAL = 0.5e-3  # s
@@ -119,47 +123,46 @@ class Worker:
             del job, failed  # a large one would stay until the next one comes
 
 
+@dataclass(eq=False)
 class _Input:
     """A subscription that looks at a message before it unpacks it, see `RobotNode.listen`."""
 
-    def __init__(
-        self,
-        node: RobotNode[Any],
-        topic: str,
-        kind: type,
-        take: Callable[[Any], None],
-        profile: QoSProfile,
-        is_sample: bool,
-        as_bytes: bool,
-        then: Callable[[], None] | None,
-    ) -> None:
-        self.topic, self._node, self._kind, self._take = topic, node, kind, take
-        self._is_sample, self._as_bytes, self._then = is_sample, as_bytes, then
+    node: RobotNode[Any]
+    topic: str
+    kind: type
+    take: Callable[[Any], None]
+    profile: QoSProfile
+    is_sample: bool
+    as_bytes: bool
+    then: Callable[[], None] | None
+
+    def __post_init__(self) -> None:
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
         self._warned: set[str] = set()
-        self.health = health = node.diagnostics.input(topic)
+        node, topic = self.node, self.topic
+        self.health = node.diagnostics.input(topic)
         # Who counts what is lost watches publishers too: rclpy need not warn of those that do not
         # fit. (Every kind of event costs time with every message.)
         events = SubscriptionEventCallbacks(use_default_callbacks=False)
-        if is_sample:
-            events.message_lost = lambda info: health.add(LOST, info.total_count_change)
+        if self.is_sample:
+            events.message_lost = self.count_lost
         receive: Callable[..., None] = self.receive
         if not hasattr(Subscription, 'CallbackType'):  # ROS 2 Humble tells nothing of a message
             receive = partial(self.receive, info={})
         self.subscription = qos.create_subscription(
-            node, kind, topic, receive, profile, raw=True, event_callbacks=events
+            node, self.kind, topic, receive, self.profile, raw=True, event_callbacks=events
         )
 
     def receive(self, data: bytes, info: Mapping[str, Any]) -> None:
         """Take a message and those that wait behind it: a turn each costs more than a message."""
-        node, health, waiting = self._node, self.health, self.subscription.handle
+        node, health, waiting = self.node, self.health, self.subscription.handle
         largest = getattr(node.settings, 'max_message_size', _LARGEST_MESSAGE)
         bound = 'max_message_size'
-        if self._is_sample and largest > LARGEST_SAMPLE:
+        if self.is_sample and largest > LARGEST_SAMPLE:
             largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
         for number in range(MOST_AT_ONCE):
             if number:
-                following = waiting.take_message(self._kind, True)
+                following = waiting.take_message(self.kind, True)
                 if following is None:
                     break
                 data, info = following
@@ -174,20 +177,27 @@ class _Input:
                         f'({largest}); send it in parts or with what is needed only.'
                     )
                 try:
-                    message = data if self._as_bytes else deserialize_message(data, self._kind)
+                    message = data if self.as_bytes else deserialize_message(data, self.kind)
                 except Exception as error:  # of many classes
                     raise MessageError(f'The message cannot be unpacked: {error}') from error
-                self._take(message)
+                self.take(message)
             except Exception as error:  # a fault of ours must not end the node
                 health.arrived(late, self._left_out(info), is_taken=False)
                 node.refuse(self.topic, error, self.topic != 'joint_trajectory')
             else:
-                health.arrived(late, self._left_out(info), self._is_sample)
+                health.arrived(late, self._left_out(info), self.is_sample)
         try:
-            if self._then is not None:
-                self._then()
+            if self.then is not None:
+                self.then()
         except Exception as error:
             node.refuse(self.topic, error)
+
+    def count_lost(self, info: Any) -> None:
+        """Count what the middleware reports as lost on its way."""
+        # Fast DDS subtracts numbers without sign and cuts the difference at 2^31 - 1: so much is
+        # lost where a message does not come behind the one before, and the next sum overflows.
+        if info.total_count_change < _NO_COUNT:
+            self.health.add(LOST, info.total_count_change)
 
     def _left_out(self, info: Mapping[str, Any]) -> int:
         """Count the messages of a publisher that never came, since its last one that did."""
@@ -203,7 +213,7 @@ class _Input:
 
     def watch_publishers(self) -> None:
         """Note who publishes, and warn of those who are not heard."""
-        node, health = self._node, self.health
+        node, health = self.node, self.health
         unheard = unheard_publishers(node, self.subscription)
         for why in set(unheard) - self._warned:
             node.get_logger().warning(why)
@@ -351,6 +361,11 @@ class RobotNode(Node, Generic[S]):
             self.get_logger().error(traceback.format_exc(), throttle_duration_sec=_LOG_PERIOD)
         self.diagnostics.refused(topic, str(error), refusal_kind(error))
         self.log_error(topic, f'{topic} refused: {error}', is_throttled)
+
+    def hold_back(self, what: str, why: object, health: OutputHealth | None = None) -> None:
+        """Note and log that something is not published; by default the first output."""
+        (health or self.diagnostics.output).stopped(str(why))
+        self.log_error(what, f'No {what} is published: {why}')
 
     def log_error(self, subject: str, text: str = '', is_throttled: bool = True) -> None:
         """Log an error; if it is throttled, of a subject one in a second, the others counted.

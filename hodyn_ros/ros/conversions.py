@@ -34,10 +34,10 @@ from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.piecewise import checked_times
 from hodyn_ros.trajectory.planning import Waypoints
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 
-NANOSECONDS = 1_000_000_000
 MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
 HIGHEST_EFFORT_ORDER = len(EFFORT_FIELDS) - 1
@@ -50,7 +50,6 @@ _EXPRESSIONS = {
     WrenchMotion.HYBRID: 'hybrid',
 }
 _ACTINGS = {WrenchMotion.ON_ENVIRONMENT: 'on_environment', WrenchMotion.ON_ROBOT: 'on_robot'}
-
 
 # Beyond it a motion of any length would leave the range of time messages (the year 2038).
 _LATEST = (2**31 - 1 - 10**6) * NANOSECONDS

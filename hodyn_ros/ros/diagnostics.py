@@ -319,10 +319,6 @@ class Diagnostics:
             self._inputs[topic] = InputHealth(self._now)
         return self._inputs[topic]
 
-    def watch(self, topic: str, timeout: float) -> None:
-        """Expect an input that has a rate never to be silent for longer [s]; 0: it may be."""
-        self.input(topic).timeout = timeout
-
     def received(self, topic: str) -> None:
         """Count an input that was taken."""
         self.input(topic).sign_of_life(is_taken=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import traceback
 import warnings
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,32 +17,32 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.control.controller import Command, Controller, shifted, warm_up
+from hodyn_ros.control.guard import Guard
+from hodyn_ros.control.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs, References
 from hodyn_ros.control.laws import make_controller
-from hodyn_ros.errors import ControlError, HodynError, StaleError, TrajectoryError
+from hodyn_ros.errors import (
+    ControlError,
+    HodynError,
+    JointNameError,
+    MotionError,
+    StaleError,
+    TrajectoryError,
+)
 from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import exceeded_limits, plan_trajectory, refused_plan
-from hodyn_ros.ros.base import DESCRIPTION, RobotNode, main
-from hodyn_ros.ros.conversions import NANOSECONDS, flat
-from hodyn_ros.ros.diagnostics import reason
-from hodyn_ros.ros.flatness_inputs import (
-    BEGIN_ANEW_AFTER,
-    HOLD,
-    LINKS,
-    MOTORS,
-    ControlSettings,
-    Guard,
-    Measured,
-    Pairs,
-    References,
-)
-from hodyn_ros.ros.joint_states import check_age
-from hodyn_ros.ros.robot import Drives, Robot, actuators_config, assemble, ready
-from hodyn_ros.ros.trajectories import Plan, PlannedMotion, State, Task, TrajectoryInput
+from hodyn_ros.ros.base import RobotNode, main
+from hodyn_ros.ros.conversions import MOTION_FIELDS, flat, motion_from_message, nanoseconds
+from hodyn_ros.ros.flatness_settings import HOLD, ControlSettings
+from hodyn_ros.ros.joint_states import check_age, values_of
+from hodyn_ros.ros.robot import Drives, Robot, RobotPreparation, actuators_config, assemble
+from hodyn_ros.ros.trajectories import TRAJECTORY, Plan, Task, TrajectoryInput, report_plan
+from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion, State
 
 Array = NDArray[np.float64]
 
-REFERENCE, TRAJECTORY = '~/reference', 'joint_trajectory'
+REFERENCE = '~/reference'
 
 # The law that stops the robot needs no measurement of the links and no exact model; where a delay
 # or another law asks for more than this bandwidth, it stays robust.
@@ -58,6 +57,7 @@ class _Loop(NamedTuple):
     stopping: Controller  # stops the robot, whatever the other one has made of it
     guard: Guard
     pairs: Pairs
+    names: dict[str, tuple[str, ...]]  # in the measurements, by their topics
     command: JointState  # used again and again: making one costs more than the control law
 
 
@@ -67,7 +67,13 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def __init__(self, **node_options: Any) -> None:
         super().__init__('flatness_controller', ControlSettings, **node_options)
         self._loop: _Loop | None = None
-        self._wanted = self._error = ''  # description in preparation; why the latest was refused
+        self._preparation = RobotPreparation(
+            self,
+            lambda xml: partial(_built, xml, self.settings),
+            self._use,
+            lambda: self._trajectories.follow(self._preparation, self.get_logger().error),
+            self._on_robot,
+        )
         self._measured: Measured | None = None
         self._newest: Measured | None = None  # to be answered
         self._command: Command | None = None  # the latest, unless there was none for a measurement
@@ -85,7 +91,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             self.listen(topic, JointState, take, qos.SENSOR_INPUT, then=self._control_newest)
         # References may come ahead of their time: none takes the place of another.
         self.listen(REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST))
-        whole, profile = self._take_trajectory, qos.TRAJECTORY_INPUT
+        whole, profile = self._take_trajectory, qos.INPUT
         self.listen(TRAJECTORY, JointTrajectory, whole, profile, is_sample=False, as_bytes=True)
         self.open()
 
@@ -96,7 +102,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         return self.now()
 
     def _ready(self) -> _Loop:
-        ready(self._loop and self._loop.robot, bool(self._wanted))
+        self._preparation.ready()
         assert self._loop is not None
         return self._loop
 
@@ -104,61 +110,22 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def describe(self, xml: str) -> None:
         """Have a robot made ready; whether it can be used is reported later."""
-        in_use = '' if self._loop is None else self._loop.robot.description
-        if xml != (self._wanted or in_use):
-            self._wanted = xml
-            settings = self.settings
-            self.worker.put(
-                lambda: self.soon(self._on_built, xml, _built(xml, settings), ''),
-                lambda error: self.soon(self._on_built, xml, None, reason(error)),
-            )
-            if self._loop is None:
-                self._trajectories.use_joints(None, True)  # they wait for the robot
+        self._preparation.request(xml)
 
-    def _on_built(self, xml: str, robot: Robot | None, error: str) -> None:
-        if xml != self._wanted:
-            return  # overtaken by a later one
-        self._wanted, self._error = '', error
-        if robot is not None:
-            try:
-                self._use(robot)
-            except Exception as failure:  # also a fault of ours: trajectories wait for the outcome
-                if not isinstance(failure, HodynError):
-                    self.get_logger().error(traceback.format_exc())
-                self._error = reason(failure)
-        if self._error:
-            remark = ' The robot before stays in use.'
-            if self._loop is None:
-                remark = ''
-                self._trajectories.use_joints(None, False)
-            self.diagnostics.refused(DESCRIPTION, self._error)
-            self.get_logger().error(f'Robot description refused: {self._error}{remark}')
-
-    def _use(self, robot: Robot) -> None:
+    def _use(self, xml: str, robot: Robot) -> Robot:
         """Control a robot from now on; HodynError if there is no controller for it."""
         loop, before, names = self._made(robot, self.settings), self._loop, robot.model.joint_names
-        is_alike = (
-            before is not None
-            and before.command.name == loop.command.name
-            and before.robot.model.joint_names == names
-        )
-        if before is not None and is_alike:
-            loop = loop._replace(pairs=before.pairs)
         self.parameters.declare_joints(names)
-        self._loop, self._command = loop, None
-        if not is_alike:
+        if before is not None and before.names == loop.names:
+            loop = loop._replace(pairs=before.pairs)
+        else:
             self._references.use_joints(names)
-        if self._trajectories.use_joints(names, False):
-            self.get_logger().error(
-                'The running trajectory is stopped: the new robot has other joints.'
-            )
-        self.diagnostics.received(DESCRIPTION)
-        for warning in robot.model.warnings:
-            self.get_logger().warning(warning)
-        law = self.settings.controller
-        self.get_logger().info(
-            f'Controlling {robot.model.name!r} by {law}: joints {", ".join(names)}.'
-        )
+        self._loop, self._command = loop, None
+        return robot
+
+    def _on_robot(self, robot: Robot) -> None:
+        law, joints = self.settings.controller, ', '.join(robot.model.joint_names)
+        self.get_logger().info(f'Controlling {robot.model.name!r} by {law}: joints {joints}.')
 
     def _made(self, robot: Robot, settings: ControlSettings) -> _Loop:
         """Make what controls a robot; HodynError if there is no controller for it."""
@@ -175,10 +142,18 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             )
         for warning in caught:
             self.get_logger().warning(str(warning.message))
-        motors = drives.actuators.motor_names
-        pairs = Pairs(model.joint_names, motors, self.diagnostics.dropped)
-        guard, command = Guard(robot, settings), JointState(name=list(motors))
-        return _Loop(robot, law, stopping, guard, pairs, command)
+        guard = Guard(
+            model,
+            robot.limits,
+            settings.of_joints('max_tracking_errors', 'max_tracking_error', model.joint_names),
+            position_margin=settings.position_margin,
+            velocity_margin=settings.velocity_margin,
+            stop_duration=settings.stop_duration,
+            allow_limit_violations=settings.allow_limit_violations,
+        )
+        names = {LINKS: model.joint_names, MOTORS: tuple(drives.actuators.motor_names)}
+        pairs, command = Pairs(self.diagnostics.dropped), JointState(name=list(names[MOTORS]))
+        return _Loop(robot, law, stopping, guard, pairs, names, command)
 
     def check_settings(self, settings: ControlSettings) -> None:
         """Refuse settings for which there is no controller."""
@@ -195,7 +170,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def plan(self, task: Task) -> None:
         """Plan a trajectory in the thread beside."""
-        robot, settings = self._loop and self._loop.robot, self.settings
+        robot, settings = self._preparation.robot, self.settings
         self.worker.put(
             lambda: self.soon(self._trajectories.on_plan, _planned(robot, task, settings)),
             lambda error: self.soon(self._trajectories.on_plan, refused_plan(task, error)),
@@ -214,10 +189,19 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if self._stopped:
             hint = 'A trajectory ends that, also an empty one.'
             raise ControlError(f'The robot has been stopped: {self._stopped} {hint}')
+        given, orders = motion_from_message(loop.robot.model, message), loop.controller.orders
+        if len(given) < orders:
+            raise MotionError(
+                f'JointMotion: {MOTION_FIELDS[len(given)]} is empty, but the control law needs '
+                f'everything up to {MOTION_FIELDS[orders - 1]}.'
+            )
+        motion = np.zeros((5, given.shape[1]))
+        motion[: len(given)] = given
+        loop.guard.check_reference(motion)
         timeout = round(self.settings.reference_timeout * NANOSECONDS)
         oldest = 0 if self._measured is None else self._measured.stamp - timeout
-        orders = loop.controller.orders
-        self._references.take(message, loop.guard, orders, self._time(), oldest)
+        stamp = nanoseconds(message.header.stamp) or self._time()
+        self._references.take(stamp, motion, oldest)
 
     def _end_trajectories(self) -> None:
         if self._trajectories.clear('A stream of references has taken its place.'):
@@ -250,25 +234,23 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         return state
 
     def _on_planned(self, plan: Plan) -> None:
-        if plan.error:
-            self.diagnostics.refused(TRAJECTORY, plan.error, plan.kind)
-            self.log_error(TRAJECTORY, f'{TRAJECTORY} refused: {plan.error}')
-            return
-        self.diagnostics.received(TRAJECTORY)
         if plan.planned is not None:
             self._references.end_stream()
-            duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
-            self.get_logger().info(f'Trajectory taken: a motion of {duration:.3f} s.')
-        for text in plan.warnings:
-            self.get_logger().warning(text)
+        report_plan(self, plan)
 
     # Control
 
     def _take(self, topic: str, message: JointState) -> None:
-        if self._loop is None and self._wanted:
+        if self._loop is None and self._preparation.is_under_way:
             return
-        pairs = self._ready().pairs
-        measured = pairs.take(topic, message)
+        loop = self._ready()
+        stamp, names, pairs = nanoseconds(message.header.stamp), loop.names[topic], loop.pairs
+        if not stamp:
+            raise MotionError(f'{topic}: there is no stamp, by which links and motors are paired.')
+        values = values_of(topic, message, ('position', 'velocity'), names)
+        if values is None:
+            raise JointNameError(f'{topic}: expected names {listed(names)}.')
+        measured = pairs.take(topic, stamp, values)
         if measured is not None:
             if measured.begins_anew:
                 self.get_logger().warning(
@@ -282,7 +264,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
                     self.diagnostics.dropped(name)
             self._newest = measured
         elif pairs.behind:
-            self._hold_back(
+            self.hold_back(
+                'command',
                 f'The stamps of the measurements lie {pairs.behind:.3f} s behind one that was '
                 f'answered. If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control '
                 'begins anew.'
@@ -301,7 +284,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             command, error = self._answer(loop, measured)
         except HodynError as refusal:
             self._command = None
-            self._hold_back(str(refusal))
+            self.hold_back('command', refusal)
             return
         self._command = command
         message, stamp = loop.command, measured.stamp
@@ -367,15 +350,11 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     # Health
 
-    def _hold_back(self, text: str) -> None:
-        self.diagnostics.output.stopped(text)
-        self.log_error('command', f'No command is published: {text}')
-
     def statuses(self) -> list[DiagnosticStatus]:
         """Health as that of the hodyn node, with commands for an output."""
         for topic in (LINKS, MOTORS):
-            self.diagnostics.watch(topic, self.settings.measurement_timeout)
-        self.diagnostics.watch(REFERENCE, self.settings.reference_timeout)
+            self.diagnostics.input(topic).timeout = self.settings.measurement_timeout
+        self.diagnostics.input(REFERENCE).timeout = self.settings.reference_timeout
         values = {
             'controller': self.settings.controller,
             'reference': self._references.origin,
@@ -386,8 +365,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             'measurements beyond a bound': str(self._beyond),
         }
         self._largest_tracking = 0.0
-        robot = None if self._loop is None else self._loop.robot
-        statuses = self.diagnostics.report(robot, self._error, bool(self._wanted), {})
+        statuses = self.diagnostics.report(*self._preparation.state, {})
         output = next(item for item in statuses if item.name.endswith(': joint_effort'))
         output.name = output.name.replace(': joint_effort', ': motor_command')
         more = [KeyValue(key=key, value=value) for key, value in values.items()]

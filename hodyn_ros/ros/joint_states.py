@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -11,21 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 
-from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import JointNameError, MotionError, StaleError
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import NANOSECONDS, nanoseconds, not_finite
-from hodyn_ros.ros.trajectories import State
+from hodyn_ros.ros.conversions import TURN, nanoseconds, not_finite
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
+from hodyn_ros.trajectory.timeline import NANOSECONDS, State
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import EstimatorSettings
 
 Array = NDArray[np.float64]
 
-_TURN = 2.0 * np.pi
 # A speed that is no larger than so many of its standard deviations is none.
 _STANDING = 3.0
 
@@ -51,12 +45,12 @@ class MeasuredMotion:
     def reset(self) -> None:
         """Forget all measurements."""
         self._last_position = np.zeros(0)
-        self._last_stamp = self._last_believed = 0
+        self._last_stamp = 0
         self._estimator: DerivativeEstimator | None = None
         self.dropped = 0
         """Number of measurements that came too late to be used."""
-        self.gap = 0.0
-        """Time without measurements before the latest one, if it made the estimate start anew."""
+        self.is_behind_gap = False
+        """Whether the latest measurement made the estimate start anew."""
         if self._in_use is not None and self._in_use[0].enabled:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(
@@ -84,13 +78,10 @@ class MeasuredMotion:
         check_age('joint_states', stamp, now, timeout, 'input_timeout')
         gaps = estimator.gaps
         estimate = estimator.update(stamp, position)
-        is_gap, self.dropped = estimator.gaps > gaps, estimator.dropped
+        is_gap = self.is_behind_gap = estimator.gaps > gaps
+        self.dropped = estimator.dropped
         if is_gap or stamp > self._last_stamp:
             self._last_position, self._last_stamp = position, stamp
-        # The first one behind a gap is not believed before the second one.
-        self.gap = abs(stamp - self._last_believed) / NANOSECONDS if is_gap else 0.0
-        if is_gap or estimate is not None:
-            self._last_believed = stamp
         return estimate
 
     def state(self, now: int, timeout: float) -> State | None:
@@ -121,8 +112,8 @@ class MeasuredMotion:
         """Positions of continuous joints without the turns after which encoders start anew."""
         if not (self._turns.any() and len(self._last_position)):
             return position
-        turns = np.round((self._last_position - position) / _TURN)
-        return np.where(self._turns, position + _TURN * turns, position)
+        turns = np.round((self._last_position - position) / TURN)
+        return np.where(self._turns, position + TURN * turns, position)
 
 
 def values_of(
@@ -174,38 +165,3 @@ def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -
             'clocks of sender and node must agree. For recorded or simulated data, set '
             f'use_sim_time and play the clock, or set {parameter} to 0.'
         )
-
-
-def effort_deviations(
-    model: RobotModel,
-    motion: Array,
-    effort: Array,
-    wrenches: Sequence[Wrench],
-    factor: Array | None = None,
-    wrench_deviations: Sequence[Array | None] = (),
-) -> Array | None:
-    """Carry standard deviations over to the efforts (K - 2, n) of a motion (K, n), to first order.
-
-    Every joint has a Cholesky factor of the covariance of its derivatives (n, >= K, >= K), every
-    wrench independent deviations of one standard deviation (S, K - 2, 6). None: it is exact.
-    Returns None if all is.
-    """
-    K, n = motion.shape
-    found = []
-    if factor is not None:
-        steps = np.zeros((n, K, K, n))  # joint, column of its factor, derivative, joint
-        joints = np.arange(n)
-        steps[joints, :, :, joints] = np.swapaxes(factor[:, :K, :K], 1, 2)
-        disturbed = motion + steps.reshape(n * K, K, n)
-        found.append(inverse_dynamics(model, disturbed, wrenches or None) - effort)
-    for index, deviations in enumerate(wrench_deviations):
-        if deviations is not None:
-            others = list(wrenches)
-            values = np.asarray(others[index].values) + deviations
-            others[index] = replace(others[index], values=values)
-            motions = np.broadcast_to(motion, (len(deviations), K, n))
-            found.append(inverse_dynamics(model, motions, others) - effort)
-    if not found:
-        return None
-    result: Array = np.sqrt(np.square(np.concatenate(found)).sum(axis=0))
-    return result

@@ -16,7 +16,8 @@ from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, mo
 from hodyn_ros.dynamics.wrenches import ORDERS, continued
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import NANOSECONDS, flat, nanoseconds, not_finite
+from hodyn_ros.ros.conversions import flat, nanoseconds, not_finite
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 
@@ -180,18 +181,19 @@ class Stiffness:
 
     def __init__(self) -> None:
         self._wanted: dict[str, tuple[int, Array]] = {}  # stamps and series (3, 1)
-        self.dropped = 0
-        """Number of messages left out since they came after newer ones."""
 
-    def take(self, message: StiffnessMotion, joints: Iterable[str], now: int) -> None:
-        """Take a wish for joints whose stiffness can be chosen; a stamp of zero means now [ns]."""
+    def take(self, message: StiffnessMotion, joints: Iterable[str], now: int) -> bool:
+        """Take a wish for joints whose stiffness can be chosen; a stamp of zero means now [ns].
+
+        Returns whether it is taken, instead of a newer one that has come before.
+        """
         values = stiffness_from_message(message, joints)
         stamp = nanoseconds(message.header.stamp) or now
         if any(name in self._wanted and self._wanted[name][0] > stamp for name in values):
-            self.dropped += 1
-            return
+            return False
         for name, series in values.items():
             self._wanted[name] = stamp, series[:, None]
+        return True
 
     def at(
         self, stamp: int, timeout: float, rest_time: float, joints: Iterable[str]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
-from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
+from hodyn_ros.dynamics.inverse import chosen_algorithm, effort_deviations, inverse_dynamics
 from hodyn_ros.errors import HodynError, StaleError, TrajectoryError, WrenchError
 from hodyn_ros.model.limits import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.model.robot import RobotModel
@@ -37,7 +38,6 @@ from hodyn_ros.ros.base import RobotNode, main
 from hodyn_ros.ros.conversions import (
     EFFORT_FIELDS,
     HIGHEST_EFFORT_ORDER,
-    NANOSECONDS,
     EffortWriter,
     continuous_order,
     motion_estimate_message,
@@ -45,18 +45,17 @@ from hodyn_ros.ros.conversions import (
     nanoseconds,
 )
 from hodyn_ros.ros.diagnostics import MISSED
-from hodyn_ros.ros.joint_states import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.joint_states import MeasuredMotion, check_age
 from hodyn_ros.ros.motors import MotorStream, Stiffness
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.planning import PlanningClient
-from hodyn_ros.ros.robot import Robot, RobotPreparation, ready
-from hodyn_ros.ros.trajectories import Plan, TrajectoryInput
+from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of
+from hodyn_ros.ros.trajectories import TRAJECTORY, Plan, TrajectoryInput, report_plan
 from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
-
-TRAJECTORY, MOTORS = 'joint_trajectory', 'motor_reference'
 
 
 class HodynNode(RobotNode[NodeSettings]):
@@ -83,18 +82,14 @@ class HodynNode(RobotNode[NodeSettings]):
             for order in range(len(EFFORT_FIELDS) if settings.mirror_efforts else 0)
         ]
         self._estimate_publisher = publish(self, MotionEstimate, '~/motion_estimate', qos.OUTPUT)
-        self._motor_publisher = publish(self, MotorReference, f'~/{MOTORS}', qos.OUTPUT)
+        self._motor_publisher = publish(self, MotorReference, '~/motor_reference', qos.OUTPUT)
         # It runs as long as there is a motion.
         period = 1.0 / settings.publish_rate
         self._stream_timer = self.create_timer(period, self._on_stream_timer)
         self._stream_timer.cancel()
 
-        self._preparation = RobotPreparation(
-            self,
-            self._wrenches.latest,
-            self._on_robot,
-            self._on_refused_description,
-            self._on_progress,
+        self._preparation = CompiledRobots(
+            self, self._wrenches.latest, self._on_progress, self._on_robot
         )
         self._planning = PlanningClient(self, lambda plan: self._trajectories.on_plan(plan))
         self.closing.append(self._planning.close)
@@ -105,9 +100,10 @@ class HodynNode(RobotNode[NodeSettings]):
             lambda now: self._measured.state(now, self.settings.input_timeout),
             self._on_planned,
         )
+        take_motion = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
         for topic, kind, take, profile in (
             ('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
-            ('wrench_motion', WrenchMotion, self._take_wrench_motion, qos.INPUT),
+            ('wrench_motion', WrenchMotion, take_motion, qos.INPUT),
             ('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
             ('stiffness_motion', StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
         ):
@@ -116,7 +112,7 @@ class HodynNode(RobotNode[NodeSettings]):
         profile = qos.as_series(qos.SENSOR_INPUT) if settings.answer_all else qos.SENSOR_INPUT
         answer, states = self._answer_joint_states, self._take_joint_states
         self.listen('joint_states', JointState, states, profile, then=answer)
-        whole, profile = self._trajectories.take, qos.TRAJECTORY_INPUT
+        whole, profile = self._trajectories.take, qos.INPUT
         self.listen(TRAJECTORY, JointTrajectory, whole, profile, is_sample=False, as_bytes=True)
         self.open()
 
@@ -124,9 +120,7 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def describe(self, xml: str) -> None:
         """Have a robot made ready; until it is, the one in use stays in use."""
-        # One that is in use already takes back what was said of a refused one.
-        if self._preparation.error or not self._preparation.is_latest(xml):
-            self._preparation.request(xml)
+        self._preparation.request(xml)
 
     def check_description(self, xml: str) -> None:
         """Refuse a parameter that is no description of a robot."""
@@ -138,7 +132,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if self.robot is not None:
             if settings.wrench.link:
                 self.robot.model.link(settings.wrench.link)
-            settings.drives_of(self.robot.model)
+            drives_of(self.robot.model, settings.actuators)
 
     def on_settings(self, before: NodeSettings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
@@ -152,20 +146,16 @@ class HodynNode(RobotNode[NodeSettings]):
             self._preparation.update_robot()
             self._on_progress()
         else:
-            self._set_up_planning()
+            self._planning.set_up(self.robot, self._preparation.is_under_way)
 
     def _measure(self, model: RobotModel) -> list[str]:
         """Measure a robot as the settings say; return the links whose wrench has no place."""
         self._measured.use(self.settings.estimator, model.joint_names, model.joint_types)
         return self._wrenches.use(self.settings, model)
 
-    def _set_up_planning(self) -> None:
-        self._planning.set_up(self.robot, self._preparation.wanted is not None)
-
     def _on_progress(self) -> None:
         """Follow what has become of robots: there is another one, or one is being made ready."""
         robot = self._preparation.robot
-        is_coming = self._preparation.wanted is not None
         self.settings = self.parameters.settings  # with the limits of its joints
         if robot is not None and robot is not self.robot:
             self._note_limit_hits()
@@ -176,21 +166,16 @@ class HodynNode(RobotNode[NodeSettings]):
                 self._motors = None if drives is None else MotorStream(drives.actuators)
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
             self.robot = robot
-        self._set_up_planning()
-        names = None if robot is None else robot.model.joint_names
-        if self._trajectories.use_joints(names, is_coming):
-            text = 'The running trajectory is stopped: the new robot has other joints.'
-            self.get_logger().error(text)
+        self._planning.set_up(self.robot, self._preparation.is_under_way)
+        self._trajectories.follow(self._preparation, self.get_logger().error)
 
-    def _on_robot(self, remark: str) -> None:
-        model = self._ready().model
-        self.diagnostics.received('robot_description')
+    def _on_robot(self, made: Compiled) -> None:
+        model, remark = made
         warnings = [
             f'The wrench on {link!r} is dropped: the new robot has no place for it.'
             for link in self._measure(model)
         ]
         self._preparation.request_wrenches()
-        warnings += model.warnings
         joints = listed(model.joint_names)
         warnings += [
             f'Parameter {name} limits nothing: expected limits.<joint>.<quantity> with one of '
@@ -206,31 +191,18 @@ class HodynNode(RobotNode[NodeSettings]):
         joints = ', '.join(model.joint_names)
         self.get_logger().info(f'Model {model.name!r} is ready: joints {joints}.')
 
-    def _on_refused_description(self, reason: str) -> None:
-        self.diagnostics.refused('robot_description', reason)
-        more = '' if self.robot is None else ' The model before stays in use.'
-        self.get_logger().error(f'Robot description refused: {reason}{more}')
-
-    def _ready(self) -> Robot:
-        return self.robot or ready(None, self._preparation.wanted is not None)
-
     def _awaits_robot(self) -> bool:
         """Whether there is nothing yet to measure, but soon will be."""
-        return self.robot is None and self._preparation.wanted is not None
+        return self.robot is None and self._preparation.is_under_way
 
     # Single motions and measurements
 
     def _take_joint_motion(self, message: JointMotion) -> None:
-        robot = self.robot or self._ready()
+        robot = self.robot or self._preparation.ready()
         motion = motion_from_message(robot.model, message)
         stamp, arrival = self._times(message)
-        age, timeout = (arrival - stamp) / NANOSECONDS, self.settings.input_timeout
-        if timeout and age > timeout:
-            raise StaleError(
-                f'The stamp lay {age:.3f} s in the past when the message arrived, more than '
-                f'input_timeout ({timeout} s). The clocks of sender and node must agree. For '
-                'recorded data, set use_sim_time and play the clock, or set input_timeout to 0.'
-            )
+        if stamp < arrival:  # one that is ahead is answered
+            check_age('joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout')
         source = JointEffort.SOURCE_JOINT_MOTION
         self._publish_effort(robot, motion, stamp, source, HIGHEST_EFFORT_ORDER)
 
@@ -254,13 +226,13 @@ class HodynNode(RobotNode[NodeSettings]):
     def _take_joint_states(self, message: JointState) -> None:
         if not self.settings.estimator.enabled or self._awaits_robot():
             return
-        self._ready()
+        self._preparation.ready()
         measured = self._measured
         dropped = measured.dropped
         _, arrival = self._times(message)
         estimate = measured.update(message, arrival, self.settings.input_timeout)
         self.diagnostics.dropped('joint_states', measured.dropped - dropped)
-        if measured.gap:
+        if measured.is_behind_gap:
             self.diagnostics.input('joint_states').add('gaps')
         if estimate is not None:
             self._estimate = estimate
@@ -279,9 +251,6 @@ class HodynNode(RobotNode[NodeSettings]):
             kind = JointEffort.SOURCE_JOINT_STATES, HIGHEST_EFFORT_ORDER
             self._publish_effort(robot, estimate.motion, estimate.time, *kind, estimate)
 
-    def _take_wrench_motion(self, message: WrenchMotion) -> None:
-        self._take_acting('wrench_motion', self._wrenches.take_motion, message)
-
     def _take_wrench(self, message: WrenchStamped) -> None:
         if not self._awaits_robot():
             self._take_acting('wrench', self._wrenches.take_stamped, message)
@@ -290,15 +259,15 @@ class HodynNode(RobotNode[NodeSettings]):
         self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
     ) -> None:
         dropped = self._wrenches.dropped
-        if take(message, self._ready().model, self.times_of_arrival()[0]):
+        if take(message, self._preparation.ready().model, self.times_of_arrival()[0]):
             self._preparation.request_wrenches()
         self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
 
     def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
-        drives, dropped = self._ready().drives, self._stiffness.dropped
+        drives = self._preparation.ready().drives
         joints = () if drives is None else drives.stiffness
-        self._stiffness.take(message, joints, self.times_of_arrival()[0])
-        self.diagnostics.dropped('stiffness_motion', self._stiffness.dropped - dropped)
+        if not self._stiffness.take(message, joints, self.times_of_arrival()[0]):
+            self.diagnostics.dropped('stiffness_motion')
 
     def _publish_effort(
         self,
@@ -316,7 +285,7 @@ class HodynNode(RobotNode[NodeSettings]):
             try:
                 acting = self._wrenches.at(stamp, motion, robot.model)
             except WrenchError as error:
-                self._hold_back(error)
+                self.hold_back('effort', error)
                 return
             motion, wrenches = motion[: acting.order + 3], acting.wrenches or None
         effort = inverse_dynamics(robot.model, motion, wrenches)
@@ -327,7 +296,7 @@ class HodynNode(RobotNode[NodeSettings]):
                 motion,
                 effort,
                 wrenches or (),
-                None if estimate is None else estimate.factor,
+                None if estimate is None else estimate.deviations(len(motion)),
                 () if acting is None else acting.deviations,
             )
             delay = 0.0 if estimate is None else estimate.delay
@@ -356,16 +325,11 @@ class HodynNode(RobotNode[NodeSettings]):
         try:
             motors = stream.motors(motion, effort, stamp, source, stiffness)
         except HodynError as error:
-            health.stopped(str(error))
-            self.log_error(MOTORS, f'No motor reference is published: {error}')
+            self.hold_back('motor reference', error, health)
             return
         self._motor_publisher.publish(stream.message(motors, stamp, source))
         violations = find_motor_violations(drives.actuators, drives.limits, motors)
         health.published(0.0, [f'{item.quantity} of {item.joint_name}' for item in violations])
-
-    def _hold_back(self, error: HodynError) -> None:
-        self.diagnostics.output.stopped(str(error))
-        self.log_error('joint_effort', f'No effort is published: {error}')
 
     # Trajectories
 
@@ -394,26 +358,12 @@ class HodynNode(RobotNode[NodeSettings]):
                 raise TrajectoryError('The trajectory is for a robot that has been replaced.')
             self._publish_effort(robot, planned.at(stamp), stamp, source, continuous)
         except HodynError as error:
-            self._hold_back(error)
+            self.hold_back('effort', error)
 
     def _on_planned(self, plan: Plan) -> None:
-        if plan.error:
-            self.diagnostics.refused(TRAJECTORY, plan.error, plan.kind)
-            self.log_error(TRAJECTORY, f'{TRAJECTORY} refused: {plan.error}', False)
-            return
-        self.diagnostics.received(TRAJECTORY)
-        remarks = list(plan.remarks)
-        if plan.planned is not None:
-            if self._stream_timer.is_canceled():
-                self._stream_timer.reset()
-            duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
-            self.get_logger().info(f'Trajectory taken: a motion of {duration:.3f} s.')
-        elif remarks:
-            self.get_logger().info(remarks.pop(0))
-        for remark in remarks:  # they come with the whole answer too
-            self.get_logger().debug(remark)
-        for text in plan.warnings:
-            self.get_logger().warning(text)
+        if plan.planned is not None and self._stream_timer.is_canceled():
+            self._stream_timer.reset()
+        report_plan(self, plan)
 
     def on_time_jump(self, why: str) -> None:
         """Forget all but the robot."""
@@ -433,16 +383,12 @@ class HodynNode(RobotNode[NodeSettings]):
         settings, diagnostics = self.settings, self.diagnostics
         self._note_limit_hits()
         for topic in ('joint_motion', 'joint_states'):
-            diagnostics.watch(topic, settings.input_timeout)
+            diagnostics.input(topic).timeout = settings.input_timeout
         for topic in ('wrench_motion', 'wrench'):
-            diagnostics.watch(topic, settings.wrench.timeout)
+            diagnostics.input(topic).timeout = settings.wrench.timeout
         diagnostics.wrenches = self._wrenches.report(self.now())
-        return diagnostics.report(
-            self.robot,
-            self._preparation.error,
-            self._preparation.wanted is not None,
-            {} if self.robot is None else self._algorithms(self.robot.model),
-        )
+        algorithms = {} if self.robot is None else self._algorithms(self.robot.model)
+        return diagnostics.report(*self._preparation.state, algorithms)
 
     def _note_limit_hits(self) -> None:
         if self._limit_check is not None:

@@ -40,7 +40,8 @@ from hodyn_ros.ros.base import RobotNode, Worker
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.diagnostics import reason
 from hodyn_ros.ros.robot import Robot, robot_of
-from hodyn_ros.ros.trajectories import Plan, PlannedMotion, Task
+from hodyn_ros.ros.trajectories import Plan, Task
+from hodyn_ros.trajectory.timeline import PlannedMotion
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings

@@ -30,10 +30,8 @@ NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 """Motions of one instant: while the node is busy, a newer one takes the place of an older one."""
 
 INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.RELIABLE)
-"""Given for one instant, but in several messages, such as the wrenches on several links."""
-
-TRAJECTORY_INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.RELIABLE)
-"""Trajectories: the middleware keeps the memory of as many large messages as may wait."""
+"""Given in several messages, such as the wrenches on several links, and trajectories: the
+middleware keeps the memory of as many large messages as may wait."""
 
 SENSOR_INPUT = QoSProfile(depth=16, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Measurements: who asks for best effort is served by reliable publishers and by sensors."""
@@ -44,12 +42,9 @@ SERIES_DEPTH = 1000
 OUTPUT = QoSProfile(depth=SERIES_DEPTH, reliability=ReliabilityPolicy.RELIABLE)
 """Efforts: a burst reaches those who want all of it; others choose a smaller depth."""
 
-EFFORT_TRAJECTORY = QoSProfile(
-    depth=1,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-"""The latest whole answer stays available."""
+EFFORT_TRAJECTORY = ROBOT_DESCRIPTION
+"""The latest whole answer stays available likewise."""
+
 
 def create_subscription(
     node: Node,

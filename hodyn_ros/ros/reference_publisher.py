@@ -16,10 +16,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.base import RobotNode, main
-from hodyn_ros.ros.conversions import NANOSECONDS, flat
+from hodyn_ros.ros.conversions import flat
 from hodyn_ros.ros.diagnostics import OK
 from hodyn_ros.ros.parameters import entry
 from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 JOINT_NAMES = tuple(f'panda_joint{number}' for number in range(1, 8))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from hodyn_ros.errors import ActuatorError, HodynError, ModelError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.model.urdf import parse_urdf
+from hodyn_ros.ros.base import DESCRIPTION
 from hodyn_ros.ros.diagnostics import reason
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings
 
 Array = NDArray[np.float64]
+M = TypeVar('M')
+
+Compiled = tuple[RobotModel, str]
+"""A model, and why its kernels are slower than they could be, if they are."""
 
 EFFORT_ORDERS = range(3)  # derivatives of the efforts in messages
 REMEMBERED = 8  # robots that are taken up again at once, with and without what a gripper holds
@@ -100,8 +106,12 @@ def robot_of(description: str, settings: NodeSettings) -> Robot | None:
     """Robot of a description that the node uses, with kernels; the latest models are kept."""
     if not description:
         return None
-    model = _warm(description, *_model_settings(settings))
-    return Robot(model, settings.limits_of(model), description, settings.drives_of(model))
+    return _robot(description, _warm(description, *_model_settings(settings)), settings)
+
+
+def _robot(description: str, model: RobotModel, settings: NodeSettings) -> Robot:
+    drives = drives_of(model, settings.actuators)
+    return Robot(model, settings.limits_of(model), description, drives)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -156,56 +166,117 @@ def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Driv
     return Drives(actuators, motor_limits_from_config(actuators, config), stiffness)
 
 
-class RobotPreparation:
+class RobotPreparation(Generic[M]):
     """Holds the robot in use and the description that is to follow it.
 
-    All methods belong to the thread of the executor; robots are made ready in the worker of the
-    node. `changed` is called with a remark after each change of the robot, `refused` with the
-    reason, `progressed` whenever a robot is asked for or an outcome is there.
+    All methods belong to the thread of the executor. `begin` takes a description there and returns
+    what the worker of the node does; `finish` takes its result and returns the robot. What they
+    raise refuses the description. `progressed` is called whenever a robot is asked for or an
+    outcome is there, and then `changed`, if it is another robot, with what the worker has made.
     """
 
     def __init__(
         self,
-        node: RobotNode[NodeSettings],
-        wrenches: Callable[[], Sequence[Wrench]],
-        changed: Callable[[str], None],
-        refused: Callable[[str], None],
+        node: RobotNode[Any],
+        begin: Callable[[str], Callable[[], M]],
+        finish: Callable[[str, M], Robot],
         progressed: Callable[[], None],
+        changed: Callable[[M], None],
     ) -> None:
         self.robot: Robot | None = None
         self.error = ''  # why the latest description was refused
         self.wanted: str | None = None  # description that is being made ready
-        self._node, self._wrenches = node, wrenches
-        self._changed, self._refused, self._progressed = changed, refused, progressed
-        options = _model_settings(node.settings)
-        self._assembled = lru_cache(REMEMBERED)(lambda xml: assemble(xml, *options))
-        node.worker.put(_import_compiler)
+        self._node, self._begin, self._finish = node, begin, finish
+        self._progressed, self._changed = progressed, changed
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a robot is being made ready."""
+        return self.wanted is not None
+
+    @property
+    def state(self) -> tuple[Robot | None, str, bool]:
+        """Robot in use, why the latest description was refused, whether one is under way."""
+        return self.robot, self.error, self.is_under_way
+
+    def ready(self) -> Robot:
+        """Return the robot in use; ModelError says what is to be done if there is none."""
+        return self.robot or ready(None, self.is_under_way)
 
     def is_latest(self, xml: str) -> bool:
         """Whether a description is the one in use or the one that follows it."""
         in_use = None if self.robot is None else self.robot.description
         return xml == (in_use if self.wanted is None else self.wanted)
 
-    def check(self, xml: str) -> None:
-        """Raise HodynError against a description that cannot be used, and report it."""
-        try:
-            self._robot_of(xml, self._assembled(xml))
-        except HodynError as error:
-            self._refuse(str(error))
-            raise
-
     def request(self, xml: str) -> None:
         """Have a robot made ready; until it is, the one in use stays in use."""
+        # One that is in use already takes back what was said of a refused one.
+        if self.is_latest(xml) and not self.error:
+            return
         if self.robot is not None and xml == self.robot.description:
             self.wanted, self.error = None, ''
         elif xml != self.wanted:
             self.wanted = xml
-            wrenches = tuple(self._wrenches())
+            job, soon = self._begin(xml), self._node.soon
             self._node.worker.put(
-                lambda: self._make(xml, wrenches),
-                lambda error: self._node.soon(self._on_outcome, xml, None, reason(error)),
+                # Unless another one has taken its place.
+                lambda: soon(self._on_outcome, xml, job(), '') if self.wanted == xml else None,
+                lambda error: soon(self._on_outcome, xml, None, reason(error)),
             )
         self._progressed()
+
+    def refuse(self, why: str) -> None:
+        """Report that the latest description cannot be used."""
+        self.error = why
+        self._node.diagnostics.refused(DESCRIPTION, why)
+        more = '' if self.robot is None else ' The robot before stays in use.'
+        self._node.get_logger().error(f'Robot description refused: {why}{more}')
+
+    def _on_outcome(self, xml: str, made: M | None, why: str) -> None:
+        if self.wanted is None:
+            return  # the robot in use has been described once more in the meantime
+        if xml == self.wanted:
+            self.wanted = None
+        try:
+            if made is None:
+                raise ModelError(why)
+            self.robot, self.error = self._finish(xml, made), ''
+        except Exception as error:  # also a fault of ours: others wait for the outcome
+            if not isinstance(error, HodynError):
+                self._node.get_logger().error(traceback.format_exc())
+            self.refuse(reason(error))
+            made = None
+        self._progressed()
+        if made is not None:
+            self._node.diagnostics.received(DESCRIPTION)
+            for warning in self.robot.model.warnings if self.robot else ():
+                self._node.get_logger().warning(warning)
+            self._changed(made)
+
+
+class CompiledRobots(RobotPreparation[Compiled]):
+    """Robots with kernels for the wrenches that act, if they can be compiled."""
+
+    def __init__(
+        self,
+        node: RobotNode[NodeSettings],
+        wrenches: Callable[[], Sequence[Wrench]],
+        progressed: Callable[[], None],
+        changed: Callable[[Compiled], None],
+    ) -> None:
+        super().__init__(node, self._compilation, self._robot_of, progressed, changed)
+        self._wrenches = wrenches
+        options = _model_settings(node.settings)
+        self._assembled = lru_cache(REMEMBERED)(lambda xml: assemble(xml, *options))
+        node.worker.put(_import_compiler)
+
+    def check(self, xml: str) -> None:
+        """Raise HodynError against a description that cannot be used, and report it."""
+        try:
+            self._robot_of(xml, (self._assembled(xml), ''))
+        except HodynError as error:
+            self.refuse(str(error))
+            raise
 
     def request_wrenches(self) -> None:
         """Have the robot in use compiled for the wrenches that act, unless it is already."""
@@ -218,46 +289,22 @@ class RobotPreparation:
     def update_robot(self) -> None:
         """Take limits and actuators of the robot in use from the settings once more."""
         if self.robot is not None:
-            self.robot = self._robot_of(self.robot.description, self.robot.model)
+            self.robot = self._robot_of(self.robot.description, (self.robot.model, ''))
 
-    def _make(self, xml: str, wrenches: Sequence[Wrench]) -> None:
-        """Assemble a model and compile its dynamics, in the thread of the worker."""
-        if self.wanted != xml:
-            return  # another one has taken its place
-        model = self._assembled(xml)
-        present = [wrench for wrench in wrenches if wrench.link in model.links]
-        remark = _compile(
-            self._node, model, _missing(model, ()) + _missing(model, present)
-        )
-        self._node.soon(self._on_outcome, xml, model, remark or '')
+    def _compilation(self, xml: str) -> Callable[[], Compiled]:
+        wrenches = self._wrenches()
 
-    def _on_outcome(self, xml: str, model: RobotModel | None, remark: str) -> None:
-        """Use a model; None if the description cannot be used. The remark says why."""
-        if self.wanted is None:
-            return  # the robot in use has been described once more in the meantime
-        if xml == self.wanted:
-            self.wanted = None
-        robot = None
-        try:
-            if model is None:
-                raise ModelError(remark)
-            robot = self._robot_of(xml, model)
-        except HodynError as error:
-            self._refuse(str(error))
-        if robot is not None:
-            self.robot, self.error = robot, ''
-        self._progressed()
-        if robot is not None:
-            self._changed(remark)
+        def make() -> Compiled:
+            model = self._assembled(xml)
+            present = [wrench for wrench in wrenches if wrench.link in model.links]
+            wanted = _missing(model, ()) + _missing(model, present)
+            return model, _compile(self._node, model, wanted) or ''
 
-    def _robot_of(self, description: str, model: RobotModel) -> Robot:
-        self._node.parameters.declare_joints(model.joint_names)
-        settings = self._node.parameters.settings
-        return Robot(model, settings.limits_of(model), description, settings.drives_of(model))
+        return make
 
-    def _refuse(self, why: str) -> None:
-        self.error = why
-        self._refused(why)
+    def _robot_of(self, description: str, made: Compiled) -> Robot:
+        self._node.parameters.declare_joints(made[0].joint_names)
+        return _robot(description, made[0], self._node.parameters.settings)
 
 
 def _compile(

@@ -26,7 +26,7 @@ from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.base import DESCRIPTION, RobotNode, main
-from hodyn_ros.ros.conversions import NANOSECONDS, flat, nanoseconds, time_message
+from hodyn_ros.ros.conversions import flat, nanoseconds, time_message
 from hodyn_ros.ros.diagnostics import publisher_names
 from hodyn_ros.ros.joint_states import values_of
 from hodyn_ros.ros.node_settings import NodeSettings
@@ -43,6 +43,7 @@ from hodyn_ros.ros.robot import actuators_config
 from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 
@@ -50,7 +51,6 @@ COMMAND, POSITION, STIFFNESS = 'motor_command', 'initial_position', 'initial_sti
 LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
 MOST_MADE_UP = 100  # samples at once
 SLOW = 0.5  # of real time
-
 
 # All parameters are given at the start and stay.
 _entry = partial(entry, read_only=True)

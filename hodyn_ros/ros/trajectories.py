@@ -7,30 +7,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hodyn_ros.errors import MessageError, SizeError, TrajectoryError
 from hodyn_ros.ros.conversions import (
     MOST_NAMES,
-    NANOSECONDS,
     TrajectoryHead,
     nanoseconds,
     trajectory_head,
 )
-from hodyn_ros.ros.robot import ready
-from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.ros.robot import RobotPreparation, ready
 from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 
 if TYPE_CHECKING:
+    from hodyn_ros.ros.base import RobotNode
     from hodyn_ros.ros.node_settings import NodeSettings
 
-Array = NDArray[np.float64]
-
-# Motions that may wait for the time at which they start.
-MOST_PENDING = 64
+TRAJECTORY = 'joint_trajectory'
 
 # Trajectories that wait for the one before them; of a flood the oldest give way.
 MOST_WAITING = 16
@@ -42,42 +36,6 @@ _TIME_PER_BYTE = 1e-6
 # What remains of it with every plan that takes less.
 _FORGETTING = 0.7
 _MOST_TRIES = 4
-
-
-class PlannedMotion(NamedTuple):
-    """A motion that is placed in time."""
-
-    joint_names: tuple[str, ...]  # order of the joints in the motion
-    motion: PiecewiseMotion
-    start: int  # time at which the time of the motion is zero [ns]
-    continuous_derivative: int  # highest one of the positions that is continuous, from the join on
-    cut: int | None = None  # time at which it ends, though it is not over [ns]
-
-    @property
-    def first(self) -> int:
-        """Time of the first sample [ns]."""
-        return self.start + round(self.motion.start_time * NANOSECONDS)
-
-    @property
-    def last(self) -> int:
-        """Time of the last sample [ns]."""
-        end = self.start + round(self.motion.end_time * NANOSECONDS)
-        return end if self.cut is None else min(end, self.cut)
-
-    def at(self, time: int) -> Array:
-        """Motion (5, n) at a time in nanoseconds; the ends are kept."""
-        seconds = (time - self.start) / NANOSECONDS
-        motion = self.motion
-        return motion(min(max(seconds, motion.start_time), motion.end_time))
-
-
-class State(NamedTuple):
-    """State of the motions at an instant."""
-
-    motion: Array  # (5, n)
-    in_progress: bool  # otherwise the joints rest, as far as is known
-    time: int  # when this was so [ns]
-    origin: str  # where it is known from
 
 
 class Task(NamedTuple):
@@ -103,87 +61,23 @@ class Plan(NamedTuple):
     duration: float = 0.0  # how long planning has taken [s]
 
 
-class Timeline:
-    """The motion in progress and those that follow it at their times."""
-
-    def __init__(self) -> None:
-        self._motions: list[PlannedMotion] = []
-        self._ended: PlannedMotion | None = None
-
-    def __bool__(self) -> bool:
-        """Whether there is a motion that has not ended."""
-        return bool(self._motions)
-
-    def add(self, planned: PlannedMotion) -> int:
-        """Let a motion replace all that others would do from its first sample on.
-
-        Returns how many motions will not even begin; TrajectoryError if too many wait already.
-        """
-        kept = [motion for motion in self._motions if motion.first < planned.first]
-        if len(kept) > MOST_PENDING:
-            raise TrajectoryError(
-                f'{MOST_PENDING} trajectories wait already for the time at which they start; send '
-                'this one later, or an empty one to drop them.'
-            )
-        dropped = len(self._motions) - len(kept)
-        self._motions = [*kept, planned]
-        return dropped
-
-    def under_way(self, time: int) -> PlannedMotion | None:
-        """Motion that is in progress at a time [ns]."""
-        begun = (item for item in reversed(self._motions) if item.first <= time < item.last)
-        return next(begun, None)
-
-    def drop_behind(self, time: int) -> None:
-        """Drop all motions that would begin after a time [ns]."""
-        self._motions = [motion for motion in self._motions if motion.first <= time]
-
-    def cut(self, time: int) -> None:
-        """End the motion under way at a time [ns], and drop those that would begin later."""
-        self._motions = [
-            motion._replace(cut=time) if motion.last > time else motion
-            for motion in self._motions
-            if motion.first < time
-        ]
-
-    def clear(self) -> bool:
-        """Drop all motions; return whether there was one."""
-        was_active = bool(self._motions)
-        self._motions.clear()
-        self._ended = None
-        return was_active
-
-    def state(self, time: int) -> State | None:
-        """State at a time [ns]; None if no motion has begun by then."""
-        begun = [planned for planned in self._motions if planned.first <= time]
-        if begun and time < begun[-1].last:
-            return State(begun[-1].at(time), True, time, 'of the motion in progress')
-        ended = begun[-1] if begun else self._ended
-        if ended is None:
-            return None
-        motion = np.zeros((5, len(ended.joint_names)))
-        motion[0] = ended.at(ended.last)[0]
-        return State(motion, False, ended.last, 'where the last motion has ended')
-
-    def moves_between(self, begin: int, end: int) -> bool:
-        """Whether a motion is under way at some time between two [ns]."""
-        return any(planned.first < end and planned.last > begin for planned in self._motions)
-
-    def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
-        """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
-        motions = self._motions
-        while len(motions) > 1 and now >= motions[1].first:
-            replaced = motions.pop(0)
-            if replaced.last < motions[0].first:  # it was over before
-                self._ended = replaced
-                return replaced, replaced.last
-        if not motions or now < motions[0].first:
-            return None
-        planned = motions[0]
-        if now >= planned.last:
-            self._ended = motions.pop(0)
-            return planned, planned.last
-        return planned, now
+def report_plan(node: RobotNode[Any], plan: Plan) -> None:
+    """Count and log what has become of a trajectory."""
+    logger, remarks = node.get_logger(), list(plan.remarks)
+    if plan.error:
+        node.diagnostics.refused(TRAJECTORY, plan.error, plan.kind)
+        node.log_error(TRAJECTORY, f'{TRAJECTORY} refused: {plan.error}', False)
+        return
+    node.diagnostics.received(TRAJECTORY)
+    if plan.planned is not None:
+        duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
+        logger.info(f'Trajectory taken: a motion of {duration:.3f} s.')
+    elif remarks:
+        logger.info(remarks.pop(0))
+    for remark in remarks:  # they come with the whole answer too
+        logger.debug(remark)
+    for text in plan.warnings:
+        logger.warning(text)
 
 
 class TrajectoryPlanner(Protocol):
@@ -253,6 +147,13 @@ class TrajectoryInput:
         self._joint_names, self._is_held = names, is_held
         self._go_on()
         return was_stopped
+
+    def follow(self, preparation: RobotPreparation[Any], log: Callable[[str], object]) -> None:
+        """Plan for the robot in use; trajectories wait for the first one if it is under way."""
+        robot = preparation.robot
+        names = None if robot is None else robot.model.joint_names
+        if self.use_joints(names, preparation.is_under_way):
+            log('The running trajectory is stopped: the new robot has other joints.')
 
     def clear(self, reason: str) -> bool:
         """Drop everything; return whether a motion has been stopped."""

@@ -73,6 +73,14 @@ class Estimate(NamedTuple):
     noise: Array
     """Standard deviations of the measurement noise, given or identified, shape (n,) [unit]."""
 
+    def deviations(self, orders: int) -> Array:
+        """Independent deviations of one standard deviation, shape (n * orders, orders, n)."""
+        n = self.factor.shape[0]
+        steps = np.zeros((n, orders, orders, n))  # component, column, derivative, component
+        each = np.arange(n)
+        steps[each, :, :, each] = np.swapaxes(self.factor[:, :orders, :orders], 1, 2)
+        return steps.reshape(n * orders, orders, n)
+
 
 class DerivativeEstimator:
     """Values and time derivatives of a stream of measurements.

@@ -144,7 +144,7 @@ def test_level_is_that_of_the_causes_and_falls_only_after_a_quiet_time(steps):
 
 
 def stream(station, rate=100.0, count=50, timeout=0.5):
-    station.diagnostics.watch('joint_motion', timeout)
+    station.diagnostics.input('joint_motion').timeout = timeout
     station.receive('joint_motion', count, 1.0 / rate)
 
 
@@ -179,7 +179,7 @@ def test_slow_input_is_not_stale_between_two_messages(station):
 
 
 def test_pauses_that_are_usual_are_not_silence(station):
-    station.diagnostics.watch('joint_motion', 0.1)
+    station.diagnostics.input('joint_motion').timeout = 0.1
     for _ in range(10):
         station.receive('joint_motion', 4, 0.001)
         station.receive('joint_motion', 1, 1.0)
@@ -187,10 +187,10 @@ def test_pauses_that_are_usual_are_not_silence(station):
 
 
 def test_single_messages_and_unwatched_inputs_are_never_stale(station):
-    station.diagnostics.watch('joint_motion', 0.5)
+    station.diagnostics.input('joint_motion').timeout = 0.5
     station.receive('joint_motion', 3, 0.01)
     station.receive('joint_trajectory', 50, 0.01)
-    station.diagnostics.watch('wrench_motion', 0.0)
+    station.diagnostics.input('wrench_motion').timeout = 0.0
     station.receive('wrench_motion', 50, 0.01)
     statuses = station.after(60.0)
     for topic in ('joint_motion', 'joint_trajectory', 'wrench_motion'):

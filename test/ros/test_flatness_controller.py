@@ -24,11 +24,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import FeedForwardController, FlatnessController, motor_gains
-from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.control.inputs import LINKS, MOTORS
 from hodyn_ros.ros import flatness_controller, qos
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
-from hodyn_ros.ros.flatness_inputs import LINKS, MOST_WAITING, MOTORS, Pairs
 
 # The laws warn of what the tests want.
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
@@ -368,89 +367,6 @@ def test_time_that_jumps_back_begins_anew(start):
     np.testing.assert_allclose(second, flatness().command(reference, *moved), rtol=1e-9)
 
 
-def both(pairs, stamp, value=0.0, topics=(LINKS, MOTORS)):
-    """What the second half of a pair gives."""
-    message = JointState(name=list(NAMES), position=[value, 0.0], velocity=[0.0, 0.0])
-    message.header.stamp = time_message(stamp)
-    return [pairs.take(topic, message) for topic in topics][-1]
-
-
-class Steady:
-    """A clock that stands still until it is told."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def answered():
-    """Pairs, one of which, at 5 s, has been answered; and their clock."""
-    steady = Steady()
-    pairs = Pairs(NAMES, NAMES, lambda topic: None, steady)
-    pairs.answer(both(pairs, 5 * 10**9).stamp)
-    return pairs, steady
-
-
-def test_pairs_begin_anew_after_some_of_the_past_and_nothing_newer(answered):
-    pairs, steady = answered
-    found = []
-    for i in range(20):
-        steady.now = 0.1 * i
-        found.append(both(pairs, 10**9 + i, topics=(LINKS, MOTORS) if i % 2 else (MOTORS, LINKS)))
-        assert (pairs.behind > 3.9) == (0 < i < 10)
-        if found[-1] is not None:
-            pairs.answer(found[-1].stamp)
-    assert found[:10] == [None] * 10
-    assert found[10].begins_anew and found[10].stamp == 10**9 + 10
-    assert not any(measured.begins_anew for measured in found[11:])
-
-
-def test_the_same_sample_again_and_again_is_answered_again(answered):
-    pairs, steady = answered  # as of a simulation that waits for an answer that was lost
-    found = []
-    for steady.now in (0.0, 0.7, 1.4):
-        found.append(both(pairs, 5 * 10**9))
-    assert [measured is not None for measured in found] == [False, False, True]
-
-
-def test_late_pairs_between_newer_ones_do_not_begin_anew(answered):
-    pairs, steady = answered
-    for i in range(50):
-        steady.now = 0.1 * i
-        assert both(pairs, 10**9 + i) is None
-        newer = both(pairs, 6 * 10**9 + i)
-        assert not newer.begins_anew
-        pairs.answer(newer.stamp)
-
-
-@pytest.mark.parametrize('topic', [LINKS, MOTORS])
-def test_halves_of_the_past_do_not_begin_anew(answered, topic):
-    pairs, steady = answered
-    for i in range(50):
-        steady.now = 0.1 * i
-        assert both(pairs, 10**9 + i, topics=(topic,)) is None
-    # Nor do pairs as long as one of the inputs goes on.
-    for i in range(50, 100):
-        steady.now = 0.1 * i
-        assert both(pairs, 10**9 + i) is None
-        both(pairs, 6 * 10**9 + i, topics=(topic,))
-
-
-def test_time_that_goes_back_twice_is_waited_for_twice(answered):
-    pairs, steady = answered
-    for i in range(9):
-        steady.now = 0.1 * i
-        assert both(pairs, 2 * 10**9 + i) is None
-    for i in range(9, 19):
-        steady.now = 0.1 * i
-        assert both(pairs, 10**9 + i) is None
-    steady.now = 2.0
-    assert both(pairs, 10**9 + 20).begins_anew
-
-
 @pytest.mark.parametrize('wrong', [10**18, 8 * 10**9])
 def test_stamps_that_go_back_begin_anew_where_they_are_the_time(start, wrong):
     harness = start(without_reference='hold')
@@ -482,7 +398,7 @@ def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed():
         status = harness.status('joint_trajectory', lambda s: dict_of(s)['refused'] == '1')
         assert 'There is no robot model yet' in dict_of(status)['last error']
         harness.publishers['robot_description'].publish(String(data=TWO_LINK))
-        harness.wait(lambda: harness.node._wanted or harness.node._loop, 'preparation')
+        harness.wait(lambda: harness.node._preparation.wanted or harness.node._loop, 'wanted')
         harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5], *[[0.6, 0.2]] * 9))
         harness.wait(lambda: harness.node._trajectories.timeline, 'planned')
         harness.answer(harness.node.get_clock().now().nanoseconds, STATE)
@@ -539,6 +455,7 @@ def test_the_law_and_its_gains_can_be_changed_while_it_runs(start):
         ('velocity', [], 'velocity has 0 values, expected 2'),
         ('name', ['shoulder', 'wrist'], 'missing: elbow'),
         ('name', ['shoulder', 'elbow', 'elbow'], 'repeated: elbow'),
+        ('name', ['hip', 'knee'], 'expected names shoulder, elbow'),
         ('stamp', 0, 'there is no stamp'),
     ],
 )
@@ -626,26 +543,6 @@ def test_unusable_robots_and_actuators_are_refused(parameters, message):
         assert not harness.commands
     finally:
         harness.close()
-
-
-def test_pairs_forget_what_waits_too_long():
-    dropped = []
-    pairs = Pairs(NAMES, NAMES, dropped.append)
-    message = JointState(name=list(NAMES), position=[0.0, 0.0], velocity=[0.0, 0.0])
-    for stamp in range(1, MOST_WAITING + 3):
-        message.header.stamp = time_message(stamp)
-        assert pairs.take(LINKS, message) is None
-    assert dropped == [LINKS, LINKS]
-    message.header.stamp = time_message(2)
-    assert pairs.take(MOTORS, message) is None  # its other half is gone
-    message.header.stamp = time_message(3)
-    assert pairs.take(MOTORS, message).stamp == 3
-    assert dropped == [LINKS, LINKS, MOTORS]
-    for error, names in ((JointNameError, []), (MotionError, list(NAMES))):
-        message = JointState(name=names)
-        message.header.stamp = time_message(10**9)
-        with pytest.raises(error):
-            pairs.take(LINKS, message)
 
 
 def test_entries_are_declared_with_descriptions_and_ranges(start):

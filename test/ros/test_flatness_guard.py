@@ -24,10 +24,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from hodyn_ros import RobotModel  # noqa: E402
 from hodyn_ros.actuators import SeriesElastic  # noqa: E402
+from hodyn_ros.control.inputs import LINKS, MOTORS  # noqa: E402
 from hodyn_ros.errors import ControlError, MotionError  # noqa: E402
 from hodyn_ros.ros.conversions import MOTION_FIELDS, time_message  # noqa: E402
 from hodyn_ros.ros.flatness_controller import FlatnessControllerNode  # noqa: E402
-from hodyn_ros.ros.flatness_inputs import LINKS, MOTORS  # noqa: E402
 from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
 from hodyn_ros.simulation.sampling import SampledPlant  # noqa: E402
 
@@ -362,35 +362,6 @@ def test_a_stop_that_saturates_drags_its_reference_along(start):
     assert abs(loop.q).max() < LIMIT
 
 
-def test_a_stop_uses_the_room_there_is_and_no_impossible_velocity(start):
-    guard = start().node._loop.guard
-    for q, speed, duration in ((1.0, 2.5, 0.5), (1.8, 2.5, 0.16), (-1.8, -2.5, 0.16)):
-        motion = guard.stopping(np.array([[q, 0.0], [speed, 0.0]]))
-        assert motion.duration == pytest.approx(duration)
-        assert abs(motion(motion.end_time)[0, 0]) <= LIMIT + 1e-12
-    beyond = guard.stopping(np.array([[LIMIT + 0.1, 0.0], [1.0, 0.0]]))
-    assert beyond.duration == pytest.approx(0.05)  # a tenth of stop_duration
-    glitch = guard.stopping(np.array([[0.0, 0.0], [1e4, -1.0]]))
-    np.testing.assert_allclose(glitch(0.0)[1], [SPEED, -1.0])
-
-
-def test_a_joint_at_rest_at_its_limit_does_not_hurry_the_others(start):
-    guard = start().node._loop.guard
-    state = np.array([[0.0, LIMIT + 1e-6], [1.0, 1e-4]])
-    alone = guard.stopping(np.array([[0.0, 0.0], [1.0, 0.0]])).end_time
-    assert guard.stopping(state).end_time == alone
-
-
-def test_what_is_not_a_number_is_beyond_every_bound(start):
-    guard = start().node._loop.guard
-    state, error = np.zeros((2, 2)), np.zeros(2)
-    assert guard.violation(state, error) == guard.unrest(state) == ''
-    assert 'tracking error of elbow is nan' in guard.violation(state, np.array([0.0, np.nan]))
-    state[1, 0] = np.nan
-    assert 'velocity of shoulder is nan' in guard.violation(state, error)
-    assert 'shoulder still moves at nan' in guard.unrest(state)
-
-
 def test_of_the_pairs_that_wait_the_newest_is_answered(start):
     loop = start()
     node, sent = loop.node, []
@@ -415,9 +386,10 @@ def test_an_error_of_ours_while_a_robot_is_made_refuses_it(start, monkeypatch):
     monkeypatch.setattr('hodyn_ros.ros.flatness_controller.make_controller', fails)
     before = loop.node._loop
     loop.node.describe(HEAVIER_TWO_LINK)
-    loop.spin_until(lambda: loop.node._error)
-    assert 'no law today' in loop.node._error
-    assert loop.node._loop is before and not loop.node._wanted
+    preparation = loop.node._preparation
+    loop.spin_until(lambda: preparation.error)
+    assert 'no law today' in preparation.error
+    assert loop.node._loop is before and not preparation.wanted
 
 
 def test_a_law_that_diverges_is_stopped_by_another_one(start):

@@ -12,10 +12,10 @@ from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import Harness, dict_of
 
-from hodyn_ros import RobotModel, Wrench, inverse_dynamics
+from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import in_nearest_turn
-from hodyn_ros.ros.joint_states import MeasuredMotion, effort_deviations
+from hodyn_ros.ros.joint_states import MeasuredMotion
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import make_settings
 from hodyn_ros.trajectory.planning import Waypoints
@@ -315,7 +315,7 @@ def test_revolute_joint_does_not_wrap_around():
     assert min(estimate.valid_order for estimate in found[300:] if estimate) == 0
 
 
-def test_length_of_a_gap_is_from_the_last_measurement_to_the_next_one():
+def test_a_gap_is_told_once_when_the_estimate_starts_anew():
     motion = measured()
     gaps = []
     for number in range(400):
@@ -323,10 +323,9 @@ def test_length_of_a_gap_is_from_the_last_measurement_to_the_next_one():
         message = JointState(name=NAMES, position=[0.1, 0.3 + 1e-5 * number])
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
         motion.update(message, stamp, 0.0)
-        if motion.gap:
-            gaps.append(motion.gap)
-    (gap,) = gaps
-    assert 1.0 < gap < 1.02
+        if motion.is_behind_gap:
+            gaps.append(number)
+    assert gaps == [201]  # when a second one has followed
 
 
 def test_motions_start_where_the_robot_is_and_not_where_it_was():
@@ -364,35 +363,3 @@ def test_start_state_of_a_continuous_joint_is_in_the_turn_of_the_first_waypoint(
     near = in_nearest_turn(model, motion, waypoints)
     np.testing.assert_allclose(near[0], 13.0 - 4.0 * math.pi)
     np.testing.assert_array_equal(near[1:], motion[1:])
-
-
-def test_deviations_of_the_effort_are_those_of_random_motions():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    random = np.random.default_rng(3)
-    factor = 1e-4 * np.tril(random.standard_normal((2, 5, 5)))
-    motion = true_motion(0.7)
-    effort = inverse_dynamics(model, motion)
-    claimed = effort_deviations(model, motion, effort, [], factor)
-    disturbances = np.einsum('jkl,Njl->Nkj', factor, random.standard_normal((20_000, 2, 5)))
-    actual = inverse_dynamics(model, motion + disturbances).std(axis=0)
-    np.testing.assert_allclose(claimed, actual, rtol=0.03)
-
-
-def test_deviations_of_the_effort_are_those_of_random_wrenches_too():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    random = np.random.default_rng(5)
-    motion = true_motion(0.7)
-    values, other = random.standard_normal((2, 3, 6))
-    deviations = 0.1 * random.standard_normal((18, 3, 6))
-    exact = Wrench('tool', other, 'spatial')
-
-    def wrenches(values):
-        return [exact, Wrench('tool', values, 'body', 'on_robot')]
-
-    effort = inverse_dynamics(model, motion, wrenches(values))
-    claimed = effort_deviations(model, motion, effort, wrenches(values), None, [None, deviations])
-    draws = np.einsum('skx,Ns->Nkx', deviations, random.standard_normal((20_000, 18)))
-    motions = np.broadcast_to(motion, (20_000, 5, 2))
-    actual = inverse_dynamics(model, motions, wrenches(values + draws)).std(axis=0)
-    np.testing.assert_allclose(claimed, actual, rtol=0.03)
-    assert effort_deviations(model, motion, effort, wrenches(values)) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros import qos
+from hodyn_ros.ros.diagnostics import LOST
 
 BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -108,6 +110,20 @@ def test_inputs_of_one_instant_are_shallow_unless_a_series_is_wanted(hodyn_node)
         topics = ('/joint_motion', '/joint_states', '/wrench_motion')
         assert tuple(found[topic] for topic in topics) == depths
     assert qos.NEWEST.depth == 1
+
+
+@pytest.mark.parametrize('change', [2**31 - 1, 2**32 - 1, 2**32 - 2, 2**64 - 2])
+def test_what_cannot_be_a_number_of_lost_messages_is_not_counted(hodyn_node, change):
+    name = 'qos_overrides./joint_motion.subscription.reliability'
+    node = hodyn_node(parameter_overrides=[parameter(name, 'best_effort')])
+    (subscription,) = (
+        item for item in node.subscriptions if item.topic_name == '/joint_motion'
+    )
+    assert subscription.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    (handler,) = subscription.event_handlers
+    for lost in (3, change, 4):
+        handler.callback(SimpleNamespace(total_count=lost, total_count_change=lost))
+    assert node.diagnostics.input('joint_motion').total[LOST] == 7
 
 
 def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node):

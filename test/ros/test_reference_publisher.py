@@ -14,9 +14,9 @@ from support.ros_harness import TIMEOUT, next_domain
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import NANOSECONDS
 from hodyn_ros.ros.reference_publisher import PAUSE, ReferencePublisher
 from hodyn_ros.trajectory.references import panda_sinusoids
+from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_next_trajectory_is_sent_after_the_end_of_the_motion(nodes):
     )
     received = []
     planner.create_subscription(
-        JointTrajectory, 'joint_trajectory', received.append, qos.TRAJECTORY_INPUT
+        JointTrajectory, 'joint_trajectory', received.append, qos.INPUT
     )
     wait_for(lambda: received)
     last = received[0].points[-1].time_from_start

@@ -10,16 +10,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros import HodynError
 from hodyn_ros.ros import trajectories
 from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.trajectories import (
-    MOST_PENDING,
-    Plan,
-    PlannedMotion,
-    State,
-    Timeline,
-    TrajectoryInput,
-)
+from hodyn_ros.ros.trajectories import Plan, TrajectoryInput
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.planning import StartState, Waypoints, plan_motion
+from hodyn_ros.trajectory.timeline import MOST_PENDING, PlannedMotion, State, Timeline
 
 SECOND = 10**9
 NAMES = ('a', 'b')

@@ -132,15 +132,21 @@ def test_the_preparation_refuses_what_fails_and_goes_on(monkeypatch, error):
         worker=worker,
         settings=settings,
         parameters=SimpleNamespace(declare_joints=lambda names: None, settings=settings),
+        diagnostics=SimpleNamespace(
+            refused=lambda topic, why: refused.append(why), received=lambda topic: None
+        ),
+        get_logger=lambda: SimpleNamespace(error=lambda text: None),
     )
-    made = robot.RobotPreparation(node, tuple, changed.append, refused.append, lambda: None)
+    made = robot.CompiledRobots(node, tuple, lambda: None, changed.append)
     try:
         for _ in range(2):
             made.request(TWO_LINK)
             call, *arguments = calls.get(timeout=TIMEOUT)
             call(*arguments)
         assert refused == [f'Internal error: {error!r}']
-        assert made.robot.model.joint_names == ('shoulder', 'elbow')
+        ((model, _),) = changed
+        assert made.robot.model is model
+        assert model.joint_names == ('shoulder', 'elbow')
     finally:
         worker.close()
 

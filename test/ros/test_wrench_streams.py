@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,10 +16,12 @@ from support.random_trees import random_motion
 from support.tool_cases import CENTER, GRAVITY, MASS, PANDA, PinPoses, derivatives_at_zero, moved
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
+from hodyn_ros.dynamics.wrench_sources import LEVER
 from hodyn_ros.errors import WrenchError
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import make_settings
-from hodyn_ros.ros.wrenches import LEVER, Wrenches
+from hodyn_ros.ros.wrenches import Wrenches
+from hodyn_ros.trajectory import Estimate
 
 START = 1_000_000_000_000
 MS = 1_000_000
@@ -31,14 +32,12 @@ XYZ, RPY = (0.02, -0.03, 0.08), (0.3, -0.5, 1.9)
 MOTION = random_motion(8, 7, 5)
 
 
-class Answer(NamedTuple):
-    motion: np.ndarray
-
-    @property
-    def factor(self):
-        """Of values that are off by a hundredth of a newton, and by more in each derivative."""
-        K = len(self.motion)
-        return np.broadcast_to(np.diag(0.01 * 10.0 ** np.arange(K)), (6, K, K))
+def answer_of(motion):
+    """Estimate whose values are off by a hundredth of a newton, and by more in each derivative."""
+    K = len(motion)
+    factor = np.broadcast_to(np.diag(0.01 * 10.0 ** np.arange(K)), (6, K, K))
+    std = np.linalg.norm(factor, axis=2).T
+    return Estimate(START, motion, std, factor, K - 1, 0.0, std[0])
 
 
 class KnownSignal:
@@ -58,7 +57,7 @@ class KnownSignal:
         if len(self.samples) < self.ready_after:
             return None
         forces = polynomial(self.values, (time_ns - START) / 1e9) / AS_FORCES
-        return Answer(forces[: self.orders])
+        return answer_of(forces[: self.orders])
 
 
 def polynomial(values, t):
@@ -531,7 +530,7 @@ class NearSignal(KnownSignal):
         if ahead > 20 * MS:
             return None
         answer = super().at(time_ns)
-        return answer if ahead <= 10 * MS else Answer(answer.motion[:2])
+        return answer if ahead <= 10 * MS else answer_of(answer.motion[:2])
 
 
 @pytest.mark.parametrize('tool_mass', [0.0, MASS])

@@ -1,0 +1,110 @@
+"""What must hold while a robot is controlled: bounds of references and of the measured state."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.errors import MotionError
+from hodyn_ros.model.limits import LimitCheck, MotionLimits, find_violations
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.spline import stop_motion
+
+Array = NDArray[np.float64]
+
+_QUANTITIES = ('position', 'velocity', 'tracking error')
+_PARAMETERS = ('position_margin', 'velocity_margin', 'max_tracking_error')
+
+# A stop takes at least this share of stop_duration, however little room there is.
+_SHORTEST_STOP = 0.1
+# Speed up to which a joint that is stopped is at rest [rad/s, m/s].
+_AT_REST = 0.05
+
+
+class Guard:
+    """Bounds of references and of the measured state, and the motion that stops the robot.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    max_tracking_error : ndarray, shape (n,)
+        Largest distance from the reference [rad] or [m].
+    position_margin : float
+        How far beyond a limit of its position a joint may be [rad, m].
+    velocity_margin : float
+        Share of its limit by which the speed of a joint may exceed it.
+    stop_duration : float
+        Longest time in which the robot is stopped [s].
+    allow_limit_violations : bool
+        References may exceed the limits.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        limits: MotionLimits,
+        max_tracking_error: Array,
+        *,
+        position_margin: float,
+        velocity_margin: float,
+        stop_duration: float,
+        allow_limit_violations: bool = False,
+    ) -> None:
+        self.model, self._limits, self.max_error = model, limits, max_tracking_error
+        self._check = None if allow_limit_violations else LimitCheck(model, limits)
+        self._stop_duration = stop_duration
+        speed = (1.0 + velocity_margin) * limits.velocity
+        self._lowest = np.vstack((limits.lower - position_margin, -speed, -max_tracking_error))
+        self._highest = np.vstack((limits.upper + position_margin, speed, max_tracking_error))
+
+    def check_reference(self, motion: Array) -> None:
+        """Raise MotionError if a reference (5, n) exceeds limits, unless it may."""
+        if self._check is None:
+            return
+        motion, model = motion[:3], self.model
+        effort = inverse_dynamics(model, motion)
+        if self._check.look(motion, effort):
+            first = find_violations(model, self._limits, motion[None], effort[None])[0]
+            raise MotionError(
+                f'The reference exceeds a limit: {first.quantity} of {first.joint_name} is '
+                f'{first.value:.6g}, its limit {first.limit:.6g}. allow_limit_violations has it '
+                'executed all the same.'
+            )
+
+    def violation(self, state: Array, error: Array) -> str:
+        """Say which bound positions and velocities (2, n) or errors (n,) exceed, if any."""
+        values = np.vstack((state, error))
+        outside = ~((values >= self._lowest) & (values <= self._highest))  # NaN is outside
+        if not outside.any():
+            return ''
+        row, j = np.argwhere(outside)[0]
+        return (
+            f'The {_QUANTITIES[row]} of {self.model.joint_names[j]} is '
+            f'{values[row, j]:.6g}, expected {self._lowest[row, j]:.6g} to '
+            f'{self._highest[row, j]:.6g} ({_PARAMETERS[row]}).'
+        )
+
+    def unrest(self, state: Array) -> str:
+        """Say why a robot that has been stopped must not move on yet; empty if it may."""
+        speed = np.abs(state[1])
+        if not (speed <= _AT_REST).all():
+            j = int(speed.argmax())
+            return f'{self.model.joint_names[j]} still moves at {state[1, j]:.3g}.'
+        return self.violation(state, np.zeros_like(speed))
+
+    def stopping(self, state: Array) -> PiecewiseMotion:
+        """Motion from a measured state (2, n) to rest, within the limits if there is room."""
+        q, limits = state[0], self._limits
+        # A velocity out of all proportion is a fault of the measurement.
+        qd = np.clip(state[1], -limits.velocity, limits.velocity)
+        room = np.where(qd > 0.0, limits.upper - q, q - limits.lower)
+        # The way to rest is half of what it would be at constant speed.
+        # One that hardly moves, such as a joint at its limit, does not hurry the others.
+        moves = abs(qd) > _AT_REST
+        times = np.divide(2.0 * room, abs(qd), out=np.full_like(q, np.inf), where=moves)
+        longest = self._stop_duration
+        duration = float(np.clip(times.min(), _SHORTEST_STOP * longest, longest))
+        return stop_motion(np.vstack((q, qd, np.zeros((3, len(q))))), duration)

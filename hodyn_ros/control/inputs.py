@@ -1,0 +1,270 @@
+"""What a control loop takes: measurements of links and motors in pairs, and the reference.
+
+The time of stamps may begin anew; the reference is of trajectories, a stream, or of rest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.control.controller import shifted
+from hodyn_ros.errors import StaleError
+from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion, State, Timeline
+
+Array = NDArray[np.float64]
+
+LINKS, MOTORS = 'joint_states', 'motor_states'
+
+MOST_WAITING = 64  # measurements without their other half
+
+# Stamps behind those that were answered are of messages that came late, unless nothing else has
+# come for this time, and so many pairs of them: then time has begun anew.
+BEGIN_ANEW_AFTER = 1.0  # s
+BEGIN_ANEW_PAIRS = 3
+
+STREAM, STOP = 'stream', 'stop'
+
+_MOST_AHEAD = 1000  # motions of a stream
+_SHORTEST_REST = 1e-3  # s, behind a stop
+
+
+class Measured(NamedTuple):
+    """State of links and motors at one instant."""
+
+    stamp: int  # [ns]
+    state: Array  # (4, n): positions and velocities of the links, then those of the motors
+    begins_anew: bool = False  # the time of the stamps has gone back, nothing of before is true
+
+
+class Pairs:
+    """Brings measurements of links and motors with equal stamps together.
+
+    `drop` is called with the topic of every measurement that stays without its other half, or
+    comes after later ones were answered; `steady_time` never goes back [s].
+    """
+
+    def __init__(
+        self,
+        drop: Callable[[str], object],
+        steady_time: Callable[[], float] = monotonic,
+    ) -> None:
+        self._drop, self._steady_time = drop, steady_time
+        self._waiting: dict[str, dict[int, Array]] = {LINKS: {}, MOTORS: {}}
+        self._answered = 0
+        # Pairs older than those that were answered, with nothing newer in between.
+        self._past_count = self._past_stamp = 0
+        self._past_since = 0.0
+        self.behind = 0.0
+        """How much older pairs that come are than an answered one [s]; of a single one, zero."""
+
+    def take(self, topic: str, stamp: int, values: Array) -> Measured | None:
+        """Take positions and velocities (2, n) of the `LINKS` or the `MOTORS`, with a stamp [ns].
+
+        Returns None if the other half is not there yet, or if it is too late.
+        """
+        self.behind, answered = 0.0, self._answered
+        if stamp <= answered:
+            self._drop(topic)
+        else:
+            self._past_count = 0
+            self._forget(answered)  # halves of the past that was none
+        own, other = self._waiting[topic], self._waiting[MOTORS if topic == LINKS else LINKS]
+        own[stamp] = values
+        if stamp not in other:
+            if len(own) > MOST_WAITING:
+                self._forget(min(own))
+            return None
+        halves = (values, other[stamp]) if topic == LINKS else (other[stamp], values)
+        del own[stamp], other[stamp]
+        self._forget(stamp)  # measurements up to a pair are of no use without their other half
+        measured = Measured(stamp, np.concatenate(halves))
+        return measured if stamp > answered else self._of_the_past(measured)
+
+    def _forget(self, stamp: int) -> None:
+        """Drop what has waited up to a stamp; halves of the past have been counted before."""
+        for topic, waiting in self._waiting.items():
+            for key in [key for key in waiting if key <= stamp]:
+                del waiting[key]
+                if key > self._answered:
+                    self._drop(topic)
+
+    def _of_the_past(self, measured: Measured) -> Measured | None:
+        """Take a pair that is late, or of a time that has begun anew."""
+        now = self._steady_time()
+        if not self._past_count or measured.stamp < self._past_stamp:
+            self._past_count, self._past_since = 0, now
+        self._past_count, self._past_stamp = self._past_count + 1, measured.stamp
+        if self._past_count > 1:
+            self.behind = (self._answered - measured.stamp) / NANOSECONDS
+        if self._past_count < BEGIN_ANEW_PAIRS or now - self._past_since < BEGIN_ANEW_AFTER:
+            return None
+        self.clear()
+        return measured._replace(begins_anew=True)
+
+    def answer(self, stamp: int) -> None:
+        """Note that a pair is answered: it is not returned again, nor is an older one [ns]."""
+        self._answered = stamp
+
+    def clear(self) -> None:
+        """Forget everything: time has jumped."""
+        self._answered = self._past_count = 0
+        self.behind = 0.0
+        for waiting in self._waiting.values():
+            waiting.clear()
+
+
+class _Sample(NamedTuple):
+    """A motion of the stream."""
+
+    stamp: int  # [ns]
+    motion: Array  # (5, n)
+
+
+class References:
+    """Gives the reference at any time: of trajectories, of a stream of motions, or of rest.
+
+    `end_trajectories` is called when a stream takes their place, and clears the timeline.
+    """
+
+    def __init__(self, timeline: Timeline, end_trajectories: Callable[[], object]) -> None:
+        self._timeline, self._end_trajectories = timeline, end_trajectories
+        self._joint_names: tuple[str, ...] = ()
+        self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
+        self._latest: _Sample | None = None
+        self._held: Array | None = None  # where a robot is that has never had a reference
+        self._slip: Array | None = None  # how far the motion of a stop has been dragged along
+        self._most_ahead = np.zeros(0)
+        self.origin = ''
+        """Where the latest reference has come from."""
+
+    def use_joints(self, names: tuple[str, ...]) -> None:
+        """Forget everything and take references for these joints."""
+        self._joint_names = names
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all but the timeline, which is cleared by its owner."""
+        self.end_stream()
+        self._latest = self._held = self._slip = None
+
+    def end_stream(self) -> None:
+        """Forget the stream: a trajectory takes its place."""
+        self._stream.clear()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the robot is stopped, or has been and is held where it rests."""
+        return self._slip is not None
+
+    def stop(self, motion: PiecewiseMotion, time: int, most_ahead: Array) -> None:
+        """Bring the robot to rest from a time on [ns], whatever it was to do.
+
+        The motion may be no farther from the measured positions than `most_ahead` (n,): a robot
+        that cannot follow drags it along, instead of being pulled back to it.
+        """
+        self.clear()
+        self._move(motion, time)
+        self._slip, self._most_ahead = np.zeros_like(most_ahead), most_ahead
+
+    def has_stopped(self, time: int) -> bool:
+        """Whether the motion to rest is over at a time [ns]."""
+        state = self._timeline.state(time)
+        return state is not None and not state.in_progress
+
+    def end_stop(self) -> None:
+        """Hold the robot where it rests, as behind a trajectory, until there is a reference."""
+        assert self._latest is not None
+        self._slip, rest = None, _at_rest(self._latest.motion[0])
+        self._move(stop_motion(rest, _SHORTEST_REST), self._latest.stamp)
+
+    def take(self, stamp: int, motion: Array, oldest: int) -> None:
+        """Take a motion (5, n) of a stream; StaleError if it is for before `oldest` [ns]."""
+        if stamp < oldest:
+            raise StaleError(
+                'The reference is older than the measurements by more than reference_timeout: '
+                f'{(oldest - stamp) / NANOSECONDS:.3f} s.'
+            )
+        # Also a stream that has begun anew has rising stamps.
+        while self._stream and self._stream[-1].stamp >= stamp:
+            self._stream.pop()
+        self._stream.append(_Sample(stamp, motion))
+
+    def at(self, time: int, measured: Array, timeout: float, rest: float | None) -> Array:
+        """Give the reference (5, n) at a time [ns].
+
+        A robot that has never had one is held at the measured positions (n,). A motion of the
+        stream is continued over `timeout` at most [s]; where the stream ends, the robot is brought
+        to rest in a time [s]. With `rest` None it is not held without a reference: StaleError.
+        """
+        streamed = self._streamed(time, timeout, rest) if self._stream else None
+        if streamed is not None:
+            if self._timeline or self.origin != STREAM:
+                self._end_trajectories()
+            return self._used(STREAM, time, streamed)
+        self._timeline.sample(time)  # drops what is over
+        state = self._timeline.state(time)
+        if state is None:
+            if rest is None:
+                raise StaleError(
+                    'There is no reference: publish a trajectory or a stream of motions, or set '
+                    'without_reference to hold.'
+                )
+            self._held = measured if self._held is None else self._held
+            state = State(_at_rest(self._held), False, time, 'held')
+        motion, origin = state.motion, 'trajectory' if state.in_progress else 'rest'
+        if self._slip is not None:
+            origin = STOP
+            ahead = motion[0] + self._slip - measured
+            kept = np.clip(ahead, -self._most_ahead, self._most_ahead)
+            self._slip += kept - ahead
+            motion[0] = measured + kept
+        return self._used(origin, time, motion)
+
+    def state(self, time: int) -> State | None:
+        """Where a trajectory starts that no other one precedes: at the latest reference."""
+        latest = self._latest
+        return latest and State(latest.motion, False, time, 'of the reference')
+
+    def _streamed(self, time: int, timeout: float, rest: float | None) -> Array | None:
+        """Motion of the stream; where that has ended, have the robot brought to rest."""
+        stream = self._stream
+        while len(stream) > 1 and stream[1].stamp <= time:
+            stream.popleft()
+        around = (stream[0], stream[min(1, len(stream) - 1)])
+        nearest = min(around, key=lambda sample: abs(time - sample.stamp))
+        ahead = (time - nearest.stamp) / NANOSECONDS
+        if abs(ahead) <= timeout:
+            return shifted(nearest.motion, ahead)
+        if time > stream[-1].stamp:
+            last = stream[-1]
+            stream.clear()
+            if rest is None:
+                raise StaleError(
+                    f'The stream of references has ended: for more than {timeout:.6g} s '
+                    '(reference_timeout) there was no other one.'
+                )
+            begin = last.stamp + round(timeout * NANOSECONDS)
+            self._move(stop_motion(shifted(last.motion, timeout), rest), begin)
+        return None
+
+    def _move(self, motion: PiecewiseMotion, begin: int) -> None:
+        self._timeline.add(PlannedMotion(self._joint_names, motion, begin, 4))
+
+    def _used(self, origin: str, time: int, motion: Array) -> Array:
+        self.origin = origin
+        self._latest = _Sample(time, motion)
+        return motion
+
+
+def _at_rest(position: Array) -> Array:
+    motion = np.zeros((5, len(position)))
+    motion[0] = position
+    return motion

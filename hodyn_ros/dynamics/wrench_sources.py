@@ -1,0 +1,251 @@
+"""Where wrenches come from: given with derivatives, or measured in a frame of the robot.
+
+Measured ones are estimated in the frame of the sensor, brought to the link when a motion needs
+them, and freed of the weight of the tool. Without news they are held or come to rest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.dynamics.wrenches import (
+    ORDERS,
+    brought_to_rest,
+    continued,
+    tool_weight,
+    wrench_from_frame,
+)
+from hodyn_ros.errors import WrenchError
+from hodyn_ros.kinematics.forward import forward_kinematics
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
+from hodyn_ros.trajectory.timeline import NANOSECONDS
+
+Array = NDArray[np.float64]
+
+_KEPT = NANOSECONDS  # for how long messages are kept
+_MOST_KEPT = 1000
+
+SMALLEST_FORCE = 1.0  # N, of an oscillation whose derivatives are of interest
+LEVER = 0.1  # m
+# What an estimator sees: moments as forces at the end of a lever, so that one size [N] says for
+# all six components what is small.
+_AS_FORCES = np.array([1.0 / LEVER] * 3 + [1.0] * 3)
+
+
+class Mounting(NamedTuple):
+    """How the coordinates in a message become those of a wrench on a link."""
+
+    link: str  # on which the wrench acts
+    expressed_in: str  # body or spatial
+    frame: Array | None  # its pose in the link (in the base), in which the values come; None: same
+    acting: str  # on_robot or on_environment: what the sensor reads
+    tool_mass: float  # whose weight the sensor reads too [kg]
+    center_of_mass: Array  # of the tool, in the link frame [m]
+
+
+class Expiry(NamedTuple):
+    """What becomes of a wrench without news, as the parameters of these names say."""
+
+    wrench_timeout: float  # [s]
+    wrench_stale_policy: str  # stop, hold or fade
+    wrench_fade_time: float  # [s]
+
+    def stale(self, values: Array, time: float) -> Array:
+        """Values (3, 6) some time after those at the time-out [s]."""
+        to_zero = self.wrench_stale_policy == 'fade'
+        return brought_to_rest(values, time, self.wrench_fade_time, to_zero)
+
+
+class Query(NamedTuple):
+    """What a wrench is wanted for."""
+
+    time: int  # [ns]
+    motion: Array  # (K, n)
+    model: RobotModel
+    expiry: Expiry
+
+    def since_timeout(self, stamp: int, link: str, is_known: bool = False) -> float | None:
+        """Seconds since the time-out, None if nothing is left; refuses what is too far away."""
+        age, (timeout, policy, fade_time) = (self.time - stamp) / NANOSECONDS, self.expiry
+        if (age < -timeout and not is_known) or (age > timeout and policy == 'stop'):
+            raise WrenchError(
+                f'The wrench on {link!r} is {age:.3f} s away from the motion, more than '
+                f'wrench_timeout ({timeout} s); the output stops. Publish it without gaps, end it '
+                'by a wrench_motion of zeros, or set wrench_stale_policy to hold or fade.'
+            )
+        return None if policy == 'fade' and age - timeout >= fade_time else age - timeout
+
+
+class Acting(NamedTuple):
+    """Coordinates of a wrench at an instant."""
+
+    expressed_in: str
+    acting: str
+    values: Array  # at least as many orders as the motion and `order` permit
+    order: int  # highest derivative that may be relied on
+    deviations: Array | None = None
+    """Independent deviations of one standard deviation, shape (S, K, 6); None if not known."""
+
+
+class GivenWrench:
+    """A wrench that comes with its derivatives; messages are kept for motions that lag."""
+
+    topic = 'wrench_motion'
+
+    def __init__(self, link: str) -> None:
+        self.link = link
+        self._messages: deque[tuple[int, Acting]] = deque(maxlen=_MOST_KEPT)
+
+    def update(self, stamp: int, acting: Acting) -> None:
+        """Take a message; their stamps do not decrease."""
+        self._messages.append((stamp, acting))
+        while len(self._messages) > 1 and stamp - self._messages[1][0] > _KEPT:
+            self._messages.popleft()
+
+    @property
+    def stamp(self) -> int:
+        """Of the newest message [ns]."""
+        return self._messages[-1][0]
+
+    @property
+    def expressed_in(self) -> str:
+        """Of the newest message."""
+        return self._messages[-1][1].expressed_in
+
+    def at(self, query: Query) -> Acting | None:
+        """Coordinates at an instant; None if nothing is left of them."""
+        before = (item for item in reversed(self._messages) if item[0] <= query.time)
+        stamp, acting = next(before, self._messages[0])
+        stale = query.since_timeout(stamp, self.link)
+        if stale is None:
+            return None
+        age = min((query.time - stamp) / NANOSECONDS, query.expiry.wrench_timeout)
+        values = continued(acting.values, np.array([age]))[0]
+        if stale > 0.0:
+            values = query.expiry.stale(values, stale)
+        return acting._replace(values=values)
+
+
+class _Last(NamedTuple):
+    """Contact wrench as it was used last."""
+
+    stamp: int  # of the newest sample then [ns]
+    time: int
+    values: Array  # (3, 6), on the link; zero where nothing is known
+    order: int  # highest derivative that the estimator knew
+
+    def rested(self, time: int, expiry: Expiry) -> Array:
+        """Values (3, 6) at a later time [ns], as it has been coming to rest."""
+        seconds = (time - self.time) / NANOSECONDS
+        return brought_to_rest(self.values, seconds, expiry.wrench_fade_time, False)
+
+
+class MeasuredWrench:
+    """A stream of measured wrenches in one frame."""
+
+    def __init__(self, frame_id: str, place: Mounting, estimator: DerivativeEstimator) -> None:
+        self.frame_id, self.topic = frame_id, measured_topic(frame_id)
+        self.expressed_in = place.expressed_in
+        self.stamp = 0
+        self._sample = np.zeros(6)
+        self._estimator = estimator
+        self.mount(place)
+
+    def mount(self, place: Mounting, estimator: DerivativeEstimator | None = None) -> None:
+        """Have the coordinates come from another place, or be estimated anew, from now on."""
+        self._place = place
+        self._last: _Last | None = None
+        self._estimator = estimator or self._estimator
+
+    def update(self, stamp: int, values: Array) -> None:
+        """Take a sample."""
+        self._estimator.update(stamp, values * _AS_FORCES)
+        self.stamp, self._sample = stamp, values
+
+    def at(self, query: Query) -> Acting | None:
+        """Coordinates at an instant; None if nothing is left of them."""
+        place, timeout = self._place, query.expiry.wrench_timeout
+        is_stale = (query.time - self.stamp) / NANOSECONDS - timeout > 0.0
+        # A motion of before the newest sample has its wrench as long as it can be estimated.
+        estimate = None if is_stale else self._estimator.at(query.time)
+        stale = query.since_timeout(self.stamp, place.link, estimate is not None)
+        if stale is None:
+            return None
+        deviations = None if estimate is None else self._deviations(estimate)
+        if is_stale:
+            at_timeout, order = self._contact_at_timeout(query)
+            values = query.expiry.stale(at_timeout, stale)
+        else:
+            values, order = self._contact(query, query.time, estimate)
+        return Acting(place.expressed_in, place.acting, values, order, deviations)
+
+    def _contact(self, query: Query, time: int, estimate: Estimate | None) -> tuple[Array, int]:
+        """Wrench on the link without the weight of the tool, and its highest valid order.
+
+        Where nothing is known any more, the one that was used last since the newest sample comes
+        to rest; without one, the sample stands. Neither has derivatives to publish.
+        """
+        last = self._last
+        if last is not None and last.stamp != self.stamp:
+            last = None
+        if estimate is not None:
+            measured = np.asarray(estimate.motion, dtype=np.float64)[:ORDERS] / _AS_FORCES
+        elif last is not None and last.time <= time:
+            return last.rested(time, query.expiry), 0
+        else:
+            measured = self._sample[None]
+        order, values = len(measured) - 1, self._on_link(measured)
+        if self._place.tool_mass > 0.0:
+            values = values[: len(query.motion) - 2]
+            values = values + self._weight_correction(query, len(values))
+        if estimate is not None and (last is None or last.time <= time):
+            self._last = _Last(self.stamp, time, _padded(values), order)
+        return values, order
+
+    def _contact_at_timeout(self, query: Query) -> tuple[Array, int]:
+        """Wrench (3, 6) from which the stale one goes on, and its highest valid order."""
+        end = self.stamp + round(query.expiry.wrench_timeout * NANOSECONDS)
+        estimate, last = self._estimator.at(end), self._last
+        has_tool = self._place.tool_mass > 0.0
+        if has_tool and last is not None and abs(last.time - self.stamp) <= end - self.stamp:
+            # The weight at the time-out follows from the motion then, which is not known any
+            # more; so the wrench that was used last goes on until then.
+            if estimate is None and last.time < end:
+                return last.rested(end, query.expiry), 0
+            seconds = (end - last.time) / NANOSECONDS
+            return continued(last.values, np.array([seconds]))[0], last.order
+        values, order = self._contact(query, end, estimate)
+        values = _padded(values)
+        if has_tool:  # no motion has used it before: the link is taken to have been where it is
+            self._last = _Last(self.stamp, end, values, order)
+        return values, order
+
+    def _deviations(self, estimate: Estimate) -> Array:
+        deviations = estimate.deviations(min(len(estimate.motion), ORDERS)) / _AS_FORCES
+        return self._on_link(deviations)
+
+    def _on_link(self, measured: Array) -> Array:
+        frame = self._place.frame
+        return measured if frame is None else wrench_from_frame(measured, frame)
+
+    def _weight_correction(self, query: Query, orders: int) -> Array:
+        """Wrench (orders, 6) to add to the measured one, of which the weight is a part."""
+        place, gravity = self._place, query.model.gravity
+        pose, twist = forward_kinematics(query.model, query.motion[:orders], place.link)
+        tool = place.tool_mass, place.center_of_mass
+        weight = tool_weight(pose, twist, gravity, *tool, place.expressed_in)
+        return weight if place.acting == 'on_environment' else -weight
+
+
+def measured_topic(frame_id: str) -> str:
+    """Name of a source of measured wrenches: topic and frame."""
+    return f'wrench (frame_id {frame_id!r})'
+
+
+def _padded(values: Array) -> Array:
+    return np.pad(values, ((0, ORDERS - len(values)), (0, 0)))

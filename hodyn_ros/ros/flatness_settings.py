@@ -1,0 +1,107 @@
+"""What `flatness_controller` can be told, see `hodyn_ros.ros.parameters`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.control.laws import CONTROLLERS
+from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.parameters import Triple, Values, entry, joint_values, per_joint, same
+
+Array = NDArray[np.float64]
+
+HOLD = 'hold'
+
+_same = partial(same, NodeSettings, read_only=True)
+
+
+@dataclass(frozen=True)
+class ControlSettings:
+    """Parameters of the flatness controller."""
+
+    base_link: str = _same('base_link')
+    tip_link: str = _same('tip_link')
+    gravity: Triple = _same('gravity')
+    diagnostics_period: float = _same('diagnostics_period')
+    max_trajectory_points: int = _same('max_trajectory_points')
+    max_message_size: int = _same('max_message_size')
+    allow_partial_joints: bool = _same('allow_partial_joints')
+    controller: str = entry(
+        'feed_forward_2', 'Control law: feed_forward_0 to 2 (with the joint torque and that many '
+        'of its derivatives), flatness (exact linearisation), rigid_computed_torque, or '
+        'pd_gravity.', choices=CONTROLLERS,
+    )
+    bandwidth: float = entry(
+        20.0, 'Where the poles of the error dynamics lie in the left half plane [rad/s], for '
+        'joints without a bandwidths.<joint>.', 1e-2, 1e4,
+    )
+    lead: float = entry(
+        0.0005, 'How much later than the measurement the torque acts, in the mean: half of the '
+        'period of the measurements [s]. Delays are no part of it.', 0.0, 0.1,
+    )
+    limit_torques: bool = entry(
+        True, 'Torques are cut at the limits of the motors, max_motor_torque of the actuators, or '
+        'else at the efforts of the robot description.',
+    )
+    measurement_timeout: float = entry(
+        0.1, 'A measurement whose stamp is farther from now than this is not answered [s]; 0: any '
+        'stamp is taken, and the stamps are the time.', 0.0, 1e6,
+    )
+    reference_timeout: float = entry(
+        0.05, 'A reference is continued by its derivatives for this time at most [s].', 1e-6, 10.0
+    )
+    without_reference: str = entry(
+        'stop', 'What happens without a reference, or when the stream of references ends: stop '
+        '(no command is sent) or hold (the robot is brought to rest and held).',
+        choices=('stop', HOLD),
+    )
+    stop_duration: float = entry(
+        0.5, 'Time in which the motion is brought to rest by an empty trajectory, or by '
+        'without_reference: hold [s].', 0.01, 60.0,
+    )
+    allow_limit_violations: bool = entry(
+        False, 'Trajectories and references that exceed limits of the robot description are '
+        'executed all the same.',
+    )
+    max_tracking_error: float = entry(
+        0.2, 'The robot is stopped if a joint is farther than this from its reference [rad, m], '
+        'for joints without a max_tracking_errors.<joint>.', 1e-6, 1e6,
+    )
+    velocity_margin: float = entry(
+        0.2, 'The robot is stopped if a joint is faster than its limit by more than this share of '
+        'it.', 0.0, 1e6,
+    )
+    position_margin: float = entry(
+        0.05, 'The robot is stopped if a joint is beyond a limit of its position by more than '
+        'this [rad, m].', 0.0, 1e6,
+    )
+    violation_samples: int = entry(
+        3, 'How many measurements one after the other must exceed a bound until the robot is '
+        'stopped; during those before, the torque stays as it is.', 1, 20,
+    )
+    bandwidths: Values = per_joint(
+        'bandwidths', 'bandwidth of joint {joint}; 0: that of all.', 1e-2, 1e4
+    )
+    max_tracking_errors: Values = per_joint(
+        'max_tracking_errors', 'max_tracking_error of joint {joint}; 0: that of all.', 1e-6, 1e6
+    )
+    actuators: Values = _same('actuators')
+
+    def of_joints(self, start: str, of_all: str, joint_names: Sequence[str]) -> Array:
+        """Values (n,) of a family of parameters, and of the parameter of all."""
+        own = joint_values(start, getattr(self, start), joint_names)
+        return np.array([own.get(name, getattr(self, of_all)) for name in joint_names])
+
+    @cached_property
+    def planning(self) -> NodeSettings:
+        """Settings for planning trajectories."""
+        return NodeSettings(
+            max_trajectory_points=self.max_trajectory_points,
+            allow_partial_joints=self.allow_partial_joints,
+            stop_duration=self.stop_duration,
+        )

@@ -1,0 +1,136 @@
+"""Motions in time: the one in progress and those that follow it, by integer nanoseconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+
+Array = NDArray[np.float64]
+
+NANOSECONDS = 1_000_000_000  # in a second
+
+MOST_PENDING = 64  # motions that may wait for the time at which they start
+
+
+class PlannedMotion(NamedTuple):
+    """A motion that is placed in time."""
+
+    joint_names: tuple[str, ...]  # order of the joints in the motion
+    motion: PiecewiseMotion
+    start: int  # time at which the time of the motion is zero [ns]
+    continuous_derivative: int  # highest one of the positions that is continuous, from the join on
+    cut: int | None = None  # time at which it ends, though it is not over [ns]
+
+    @property
+    def first(self) -> int:
+        """Time of the first sample [ns]."""
+        return self.start + round(self.motion.start_time * NANOSECONDS)
+
+    @property
+    def last(self) -> int:
+        """Time of the last sample [ns]."""
+        end = self.start + round(self.motion.end_time * NANOSECONDS)
+        return end if self.cut is None else min(end, self.cut)
+
+    def at(self, time: int) -> Array:
+        """Motion (5, n) at a time in nanoseconds; the ends are kept."""
+        seconds = (time - self.start) / NANOSECONDS
+        motion = self.motion
+        return motion(min(max(seconds, motion.start_time), motion.end_time))
+
+
+class State(NamedTuple):
+    """State of the motions at an instant."""
+
+    motion: Array  # (5, n)
+    in_progress: bool  # otherwise the joints rest, as far as is known
+    time: int  # when this was so [ns]
+    origin: str  # where it is known from
+
+
+class Timeline:
+    """The motion in progress and those that follow it at their times."""
+
+    def __init__(self) -> None:
+        self._motions: list[PlannedMotion] = []
+        self._ended: PlannedMotion | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is a motion that has not ended."""
+        return bool(self._motions)
+
+    def add(self, planned: PlannedMotion) -> int:
+        """Let a motion replace all that others would do from its first sample on.
+
+        Returns how many motions will not even begin; TrajectoryError if too many wait already.
+        """
+        kept = [motion for motion in self._motions if motion.first < planned.first]
+        if len(kept) > MOST_PENDING:
+            raise TrajectoryError(
+                f'{MOST_PENDING} trajectories wait already for the time at which they start; send '
+                'this one later, or an empty one to drop them.'
+            )
+        dropped = len(self._motions) - len(kept)
+        self._motions = [*kept, planned]
+        return dropped
+
+    def under_way(self, time: int) -> PlannedMotion | None:
+        """Motion that is in progress at a time [ns]."""
+        begun = (item for item in reversed(self._motions) if item.first <= time < item.last)
+        return next(begun, None)
+
+    def drop_behind(self, time: int) -> None:
+        """Drop all motions that would begin after a time [ns]."""
+        self._motions = [motion for motion in self._motions if motion.first <= time]
+
+    def cut(self, time: int) -> None:
+        """End the motion under way at a time [ns], and drop those that would begin later."""
+        self._motions = [
+            motion._replace(cut=time) if motion.last > time else motion
+            for motion in self._motions
+            if motion.first < time
+        ]
+
+    def clear(self) -> bool:
+        """Drop all motions; return whether there was one."""
+        was_active = bool(self._motions)
+        self._motions.clear()
+        self._ended = None
+        return was_active
+
+    def state(self, time: int) -> State | None:
+        """State at a time [ns]; None if no motion has begun by then."""
+        begun = [planned for planned in self._motions if planned.first <= time]
+        if begun and time < begun[-1].last:
+            return State(begun[-1].at(time), True, time, 'of the motion in progress')
+        ended = begun[-1] if begun else self._ended
+        if ended is None:
+            return None
+        motion = np.zeros((5, len(ended.joint_names)))
+        motion[0] = ended.at(ended.last)[0]
+        return State(motion, False, ended.last, 'where the last motion has ended')
+
+    def moves_between(self, begin: int, end: int) -> bool:
+        """Whether a motion is under way at some time between two [ns]."""
+        return any(planned.first < end and planned.last > begin for planned in self._motions)
+
+    def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
+        """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
+        motions = self._motions
+        while len(motions) > 1 and now >= motions[1].first:
+            replaced = motions.pop(0)
+            if replaced.last < motions[0].first:  # it was over before
+                self._ended = replaced
+                return replaced, replaced.last
+        if not motions or now < motions[0].first:
+            return None
+        planned = motions[0]
+        if now >= planned.last:
+            self._ended = motions.pop(0)
+            return planned, planned.last
+        return planned, now

@@ -1,0 +1,72 @@
+"""The guard of a control loop: bounds of what is measured and wanted, and the motion to rest."""
+
+import numpy as np
+import pytest
+from support.robots import TWO_LINK
+
+from hodyn_ros import RobotModel
+from hodyn_ros.control.guard import Guard
+from hodyn_ros.errors import MotionError
+
+LIMIT, SPEED = 2.0, 3.0  # of the robot description
+
+
+def made(**options):
+    model = RobotModel.from_urdf(TWO_LINK)
+    bounds = {'position_margin': 0.05, 'velocity_margin': 0.2, 'stop_duration': 0.5}
+    return Guard(model, model.limits, np.array([0.2, 0.1]), **bounds, **options)
+
+
+@pytest.fixture
+def guard():
+    return made()
+
+
+def test_a_stop_uses_the_room_there_is_and_no_impossible_velocity(guard):
+    for q, speed, duration in ((1.0, 2.5, 0.5), (1.8, 2.5, 0.16), (-1.8, -2.5, 0.16)):
+        motion = guard.stopping(np.array([[q, 0.0], [speed, 0.0]]))
+        assert motion.duration == pytest.approx(duration)
+        assert abs(motion(motion.end_time)[0, 0]) <= LIMIT + 1e-12
+    beyond = guard.stopping(np.array([[LIMIT + 0.1, 0.0], [1.0, 0.0]]))
+    assert beyond.duration == pytest.approx(0.05)  # a tenth of stop_duration
+    glitch = guard.stopping(np.array([[0.0, 0.0], [1e4, -1.0]]))
+    np.testing.assert_allclose(glitch(0.0)[1], [SPEED, -1.0])
+
+
+def test_a_joint_at_rest_at_its_limit_does_not_hurry_the_others(guard):
+    state = np.array([[0.0, LIMIT + 1e-6], [1.0, 1e-4]])
+    alone = guard.stopping(np.array([[0.0, 0.0], [1.0, 0.0]])).end_time
+    assert guard.stopping(state).end_time == alone
+
+
+def test_what_is_not_a_number_is_beyond_every_bound(guard):
+    state, error = np.zeros((2, 2)), np.zeros(2)
+    assert guard.violation(state, error) == guard.unrest(state) == ''
+    assert 'tracking error of elbow is nan' in guard.violation(state, np.array([0.0, np.nan]))
+    state[1, 0] = np.nan
+    assert 'velocity of shoulder is nan' in guard.violation(state, error)
+    assert 'shoulder still moves at nan' in guard.unrest(state)
+
+
+@pytest.mark.parametrize(
+    ('place', 'bound', 'text'),
+    [
+        ((0, 1), LIMIT + 0.05, 'position of elbow is 2.06, expected -2.05 to 2.05 (position'),
+        ((1, 0), 1.2 * SPEED, 'velocity of shoulder is 3.61, expected -3.6 to 3.6 (velocity'),
+        ((2, 1), 0.1, 'tracking error of elbow is 0.11, expected -0.1 to 0.1 (max_tracking'),
+    ],
+)
+def test_a_bound_may_be_reached_and_not_exceeded(guard, place, bound, text):
+    values = np.zeros((3, 2))
+    values[place] = bound
+    assert guard.violation(values[:2], values[2]) == ''
+    values[place] += 0.01
+    assert text in guard.violation(values[:2], values[2])
+
+
+def test_references_beyond_a_limit_are_refused_unless_they_may(guard):
+    motion = np.zeros((5, 2))
+    motion[1, 1] = SPEED + 0.1
+    with pytest.raises(MotionError, match='velocity of elbow is 3.1, its limit 3'):
+        guard.check_reference(motion)
+    made(allow_limit_violations=True).check_reference(motion)
