@@ -23,7 +23,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock, ClockChange, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
@@ -42,6 +42,7 @@ from hodyn_ros.ros.diagnostics import (
     refusal_kind,
     unheard_publishers,
 )
+from hodyn_ros.ros.executor import StreamExecutor
 from hodyn_ros.ros.parameters import Parameters
 
 try:
@@ -489,7 +490,7 @@ def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> in
         logger.fatal(f'The node cannot start: {error}')
         rclpy.try_shutdown()
         return 1
-    executor = SingleThreadedExecutor()
+    executor = StreamExecutor()
     executor.add_node(node)
 
     def spin() -> None:
