@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -91,19 +92,14 @@ class LimitCheck:
         self._quantities, *bounds = zip(*_ranges(limits))
         lower, upper = np.array(bounds)
         slack = _slack(upper)
-        self._lower, self._upper = lower - slack, upper + slack
         self._names = model.joint_names
         self._hits = np.zeros(upper.shape, dtype=np.int64)
+        self._bounds = lower - slack, upper + slack, self._hits
+        self._count = compiled_count()
 
     def look(self, motion: Array, effort: Array) -> bool:
         """Count what a motion (K, n) with efforts (K-2, n) exceeds; return whether that is any."""
-        values = np.concatenate((motion[:3], effort[:1], motion[3:4], effort[1:2]))
-        K = len(values)
-        is_outside = (values < self._lower[:K]) | (values > self._upper[:K])
-        if not is_outside.any():
-            return False
-        self._hits[:K] += is_outside
-        return True
+        return self._count(motion, effort, *self._bounds)
 
     def take_hits(self) -> dict[str, int]:
         """How many samples have exceeded each limit since the last call, in words."""
@@ -113,6 +109,44 @@ class LimitCheck:
         }
         self._hits[:] = 0
         return hits
+
+
+@cache
+def compiled_count() -> Callable[..., bool]:
+    """Machine code of `_count_hits`, or itself without a compiler; takes long the first time."""
+    try:
+        import numba
+
+        given, bounds, counts = (
+            numba.types.Array(numba.float64, 2, 'A', readonly=True),
+            numba.types.Array(numba.float64, 2, 'C'),
+            numba.types.Array(numba.int64, 2, 'C'),
+        )
+        signature = numba.boolean(given, given, bounds, bounds, counts)
+        try:
+            compiled: Callable[..., bool] = numba.njit(signature, cache=True)(_count_hits)
+        except RuntimeError:  # there is no place for a cache
+            compiled = numba.njit(signature)(_count_hits)
+    except Exception:  # a broken installation raises all sorts
+        return _count_hits
+    return compiled
+
+
+def _count_hits(
+    motion: Array, effort: Array, lower: Array, upper: Array, hits: NDArray[np.int64]
+) -> bool:
+    """Count in `hits` (6, n) which values lie outside of their bounds; say whether any do."""
+    is_any = False
+    for row in range(4 if len(motion) == 3 else 6):
+        for joint in range(motion.shape[1]):
+            if row == 3 or row == 5:
+                value = effort[row // 5, joint]
+            else:
+                value = motion[min(row, 3), joint]
+            if value < lower[row, joint] or value > upper[row, joint]:
+                hits[row, joint] += 1
+                is_any = True
+    return is_any
 
 
 def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:

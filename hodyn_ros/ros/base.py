@@ -311,11 +311,10 @@ class RobotNode(Node, Generic[S]):
 
     def times_of_arrival(self) -> tuple[int, int]:
         """When the message that is being taken has arrived, and now, by the node's clock [ns]."""
-        clock = self.get_clock()
-        now: int = clock.now().nanoseconds
         # The middleware tells the time of the system; what a simulation showed then is not known.
-        is_known = self.received > 0 and not clock.ros_time_is_active
-        return (min(self.received, now) if is_known else now), now
+        is_simulated = self.get_clock().ros_time_is_active
+        now = self.now() if is_simulated else time.time_ns()
+        return (now if is_simulated else min(self.received or now, now)), now
 
     def listen(
         self,
