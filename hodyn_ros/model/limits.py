@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -92,8 +93,7 @@ class LimitCheck:
         self._quantities, *bounds = zip(*_ranges(limits))
         lower, upper = np.array(bounds)
         slack = _slack(upper)
-        self._names = model.joint_names
-        self._hits = np.zeros(upper.shape, dtype=np.int64)
+        self._names, self._hits = model.joint_names, np.zeros(upper.shape, dtype=np.int64)
         self._bounds = lower - slack, upper + slack, self._hits
         self._count = compiled_count()
 
@@ -114,39 +114,31 @@ class LimitCheck:
 @cache
 def compiled_count() -> Callable[..., bool]:
     """Machine code of `_count_hits`, or itself without a compiler; takes long the first time."""
-    try:
-        import numba
+    given, bounds = 'Array(float64, 2, "A", True)', 'float64[:, ::1]'
+    signature = f'boolean({given}, {given}, {bounds}, {bounds}, int64[:, ::1])'
+    compiled: Callable[..., bool] = _count_hits
+    with suppress(Exception):  # a broken installation raises all sorts
+        from numba import njit
 
-        given, bounds, counts = (
-            numba.types.Array(numba.float64, 2, 'A', readonly=True),
-            numba.types.Array(numba.float64, 2, 'C'),
-            numba.types.Array(numba.int64, 2, 'C'),
-        )
-        signature = numba.boolean(given, given, bounds, bounds, counts)
         try:
-            compiled: Callable[..., bool] = numba.njit(signature, cache=True)(_count_hits)
+            compiled = njit(signature, cache=True)(_count_hits)
         except RuntimeError:  # there is no place for a cache
-            compiled = numba.njit(signature)(_count_hits)
-    except Exception:  # a broken installation raises all sorts
-        return _count_hits
+            compiled = njit(signature)(_count_hits)
     return compiled
 
 
 def _count_hits(
     motion: Array, effort: Array, lower: Array, upper: Array, hits: NDArray[np.int64]
 ) -> bool:
-    """Count in `hits` (6, n) which values lie outside of their bounds; say whether any do."""
-    is_any = False
-    for row in range(4 if len(motion) == 3 else 6):
-        for joint in range(motion.shape[1]):
-            if row == 3 or row == 5:
-                value = effort[row // 5, joint]
-            else:
-                value = motion[min(row, 3), joint]
-            if value < lower[row, joint] or value > upper[row, joint]:
-                hits[row, joint] += 1
-                is_any = True
-    return is_any
+    """Count values outside of bounds (6, n), rows as of `_ranges`; return whether any are."""
+    found = False
+    for k in range(4 if len(motion) == 3 else 6):
+        values = effort[k // 5] if k == 3 or k == 5 else motion[min(k, 3)]
+        for j in range(len(values)):
+            if values[j] < lower[k, j] or values[j] > upper[k, j]:
+                hits[k, j] += 1
+                found = True
+    return found
 
 
 def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:

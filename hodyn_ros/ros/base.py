@@ -66,6 +66,7 @@ _MOST_PUBLISHERS = 64
 
 _LOG_PERIOD = 1.0  # s
 _SWITCH_INTERVAL = 0.5e-3  # s
+_LONGEST_WAIT = 0.1  # s, until it is seen that the process is to end
 _PAUSE = 0.01  # s, after a failure, so that one that lasts does not take the whole processor
 
 
@@ -470,14 +471,11 @@ def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> in
     exit code is 0 after SIGINT or SIGTERM, at whatever moment and however often they come; 1 if
     the node cannot start. A callback that fails is logged and the node goes on.
     """
-    stop = threading.Event()
-    # The handlers put something here: an event whose wait or set they interrupt would wait for its
-    # own lock for ever.
-    ends: queue.SimpleQueue[None] = queue.SimpleQueue()
+    ends: list[int] = []
     # The handlers of rclpy invalidate everything under the feet of running callbacks. These only
     # ask for the end, so that it happens in order.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ends.put(None))
+        signal.signal(number, lambda number, _: ends.append(number))
     # While the worker compiles, the stream waits for the interpreter no longer than this.
     sys.setswitchinterval(_SWITCH_INTERVAL)
     logger = rclpy.logging.get_logger('hodyn_ros')
@@ -491,29 +489,18 @@ def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> in
         return 1
     executor = StreamExecutor()
     executor.add_node(node)
-
-    def spin() -> None:
-        while rclpy.ok() and not stop.is_set():
-            try:
-                executor.spin_once()
-            except ExternalShutdownException:
-                break
-            except Exception:
-                # Such as a request to one of rclpy's own services whose text is not UTF-8.
-                logger.error(
-                    f'A callback has failed; the node goes on.\n{traceback.format_exc()}',
-                    throttle_duration_sec=_LOG_PERIOD,
-                )
-                stop.wait(_PAUSE)
-        ends.put(None)
-
-    spinning = threading.Thread(target=spin)
-    spinning.start()
-    ends.get()
-    stop.set()
-    # Ends the wait under way or the next one; shutting down the executor might miss it.
-    executor.create_task(lambda: None)
-    spinning.join()
+    while rclpy.ok() and not ends:
+        try:
+            executor.spin_once(_LONGEST_WAIT)
+        except ExternalShutdownException:
+            break
+        except Exception:
+            # Such as a request to one of rclpy's own services whose text is not UTF-8.
+            logger.error(
+                f'A callback has failed; the node goes on.\n{traceback.format_exc()}',
+                throttle_duration_sec=_LOG_PERIOD,
+            )
+            time.sleep(_PAUSE)
     executor.shutdown()
     node.destroy_node()
     rclpy.try_shutdown()

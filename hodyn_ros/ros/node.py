@@ -40,7 +40,7 @@ from hodyn_ros.ros.conversions import (
     NANOSECONDS,
     EffortWriter,
     continuous_order,
-    joint_effort_mirror,
+    effort_mirror,
     motion_estimate_message,
     motion_from_message,
     nanoseconds,
@@ -335,7 +335,7 @@ class HodynNode(RobotNode[NodeSettings]):
         data = self._writer.write(effort, stamp, source, continuous, deviations, delay)
         self._effort_publisher.publish(data)
         for values, publisher in zip(effort, self._mirrors):
-            publisher.publish(joint_effort_mirror(robot.model, stamp, values))
+            publisher.publish(effort_mirror(robot.model, stamp, values))
         self.diagnostics.output.published(time.perf_counter() - begin)
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
