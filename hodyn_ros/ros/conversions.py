@@ -231,7 +231,7 @@ class EffortWriter:
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
-        self._kinds: dict[tuple[int, ...], tuple[NDArray[np.uint8], NDArray[np.intp]]] = {}
+        self._kinds: dict[tuple[int, ...], tuple[bytearray, Array, Array, int]] = {}
 
     def write(
         self,
@@ -243,40 +243,42 @@ class EffortWriter:
         delay: float = 0.0,
     ) -> bytes:
         """Serialized JointEffort of efforts and deviations (orders, n), with times [ns, s]."""
-        kind = len(effort), 0 if deviations is None else len(deviations), source, continuous
-        if kind not in self._kinds:
-            self._kinds[kind] = self._kind(*kind)
-        data, places = self._kinds[kind]
-        std = b'' if deviations is None else deviations.tobytes()
-        time = struct.pack('iI', *divmod(stamp, NANOSECONDS))
-        values = b''.join((time, effort.tobytes(), std, struct.pack('d', delay)))
-        data[places] = np.frombuffer(values, np.uint8)
-        return data.tobytes()
+        kind = len(effort), 0 if deviations is None else len(effort), source, continuous
+        known = self._kinds.get(kind)
+        if known is None:
+            known = self._kinds[kind] = self._kind(*kind)
+        data, efforts, stds, delay_at = known
+        struct.pack_into('iI', data, _ENCAPSULATION, *divmod(stamp, NANOSECONDS))
+        efforts[:] = effort
+        if deviations is not None:
+            stds[:] = deviations
+        struct.pack_into('d', data, delay_at, delay)
+        return bytes(data)
 
     def _kind(
         self, orders: int, with_std: int, source: int, continuous: int
-    ) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-        """Serialized message, and where the bytes of its stamp and numbers are, in this order."""
-        written = []
-        for bits in (8 * b'\x00', 8 * b'\xff'):  # so they differ there, and there alone
-            message = JointEffort(joint_names=list(self._model.joint_names), source=source)
-            message.header.frame_id = self._model.base_link
-            time = message.header.stamp
-            time.sec, time.nanosec = struct.unpack('iI', bits)
-            numbers = array.array('d', self._model.n_joints * bits)
-            for field in EFFORT_FIELDS[:orders]:
-                setattr(message, field, numbers)
-            for field in EFFORT_FIELDS[:with_std]:
-                setattr(message, f'{field}_std', numbers)
-            message.valid_order = orders - 1
-            message.continuous_order = min(continuous, orders - 1)
-            (message.delay,) = struct.unpack('d', bits)
-            written.append(np.array(bytearray(serialize_message(message))))
-        return written[0], np.flatnonzero(written[0] != written[1])
+    ) -> tuple[bytearray, Array, Array, int]:
+        """Message of zeros, where its efforts and their deviations are, and its delay."""
+        names, n = self._model.joint_names, self._model.n_joints
+        message = JointEffort(joint_names=list(names), valid_order=orders - 1, source=source)
+        message.header.frame_id = self._model.base_link
+        message.continuous_order = min(continuous, orders - 1)
+        for count, suffix in ((orders, ''), (with_std, '_std')):
+            for field in EFFORT_FIELDS[:count]:
+                setattr(message, field + suffix, [0.0] * n)
+        data, views = bytearray(serialize_message(message)), []
+        _, position = _behind_strings(data, '=', _behind_string(data, '=', _ENCAPSULATION + 8))
+        for count in (orders, with_std):
+            begin = _aligned(position + 4, 8)
+            views.append(np.ndarray((count, n), buffer=data, offset=begin, strides=(8 * n + 8, 8)))
+            for _ in EFFORT_FIELDS:
+                values, position = _count(data, '=', position)
+                position = _aligned(position, 8) + 8 * values if values else position
+        return data, *views, _aligned(position + 2, 8)
 
 
 def effort_mirror(model: RobotModel, stamp: int, effort: Array) -> JointState:
-    """Message that other tools know, of efforts (n,) or a derivative of them [ns]."""
+    """Message that other tools know, of efforts (n,) or one of their derivatives [ns]."""
     mirror = JointState(name=list(model.joint_names), effort=flat(effort))
     mirror.header.stamp, mirror.header.frame_id = time_message(stamp), model.base_link
     return mirror
@@ -357,23 +359,33 @@ def trajectory_head(data: bytes) -> TrajectoryHead:
         sec, nanosec = struct.unpack_from(order + 'iI', data, _ENCAPSULATION)
         stamp = Time(sec=sec, nanosec=nanosec)
         position = _behind_string(data, order, _ENCAPSULATION + 8)
-        n_names, position = _count(data, order, position)
+        n_names, position = _behind_strings(data, order, position)
         if n_names > MOST_NAMES:
             return TrajectoryHead(stamp, n_names, None)
-        for _ in range(n_names):
-            position = _behind_string(data, order, position)
         n_points, _ = _count(data, order, position)
     except struct.error as error:
         raise ValueError('the message is cut off') from error
     return TrajectoryHead(stamp, n_names, n_points)
 
 
-def _count(data: bytes, order: str, position: int) -> tuple[int, int]:
+def _aligned(position: int, size: int) -> int:
+    return position + -(position - _ENCAPSULATION) % size
+
+
+def _count(data: bytes | bytearray, order: str, position: int) -> tuple[int, int]:
     """Aligned 32-bit number and the position behind it."""
-    position += -(position - _ENCAPSULATION) % 4
+    position = _aligned(position, 4)
     return struct.unpack_from(order + 'I', data, position)[0], position + 4
 
 
-def _behind_string(data: bytes, order: str, position: int) -> int:
+def _behind_string(data: bytes | bytearray, order: str, position: int) -> int:
     length, position = _count(data, order, position)
     return position + length
+
+
+def _behind_strings(data: bytes | bytearray, order: str, position: int) -> tuple[int, int]:
+    """Number of strings and the position behind them, unless there are too many to look."""
+    count, position = _count(data, order, position)
+    for _ in range(count if count <= MOST_NAMES else 0):
+        position = _behind_string(data, order, position)
+    return count, position
