@@ -55,7 +55,7 @@ def own_domain() -> Iterator[Context]:
     context = Context()
     rclpy.init(context=context, domain_id=next_domain())
     yield context
-    rclpy.shutdown(context=context)
+    rclpy.try_shutdown(context=context)
 
 
 @contextmanager
