@@ -82,6 +82,7 @@ class StreamExecutor(SingleThreadedExecutor):
         except InvalidHandle:  # an event has been destroyed
             self._wait_set = None
             return
+        self._cb_iter = None  # rclpy is to look at its tasks again: this may hear of them first
         wait_set.wait(nanoseconds)
         if not self._context.ok():
             raise ExternalShutdownException
@@ -106,6 +107,9 @@ class StreamExecutor(SingleThreadedExecutor):
                 except InvalidHandle:  # it has been destroyed
                     continue
                 present.append((kind, entity))
+                if kind == 'guard' and entity._executor_triggered:  # rclpy has not come to it
+                    entity._executor_triggered = False
+                    entity.trigger()
             kinds = [kind for kind, _ in present]
             self._waitables = [entity for kind, entity in present if kind == 'waitable']
             count = NumberOfEntities(*map(kinds.count, _KINDS))

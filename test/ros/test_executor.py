@@ -167,19 +167,19 @@ def test_changes_and_calls_from_other_threads_wake_the_executor(spun):
     guard = spun.node.create_guard_condition(lambda: spun.called.append('guard'))
     thread.start()
     try:
-        for number in range(50):
+        for number in range(200):
             spun.executor.create_task(spun.called.append, number)
             subscription = spun.node.create_subscription(String, f'other{number}', print, 10)
             guard.trigger()
             spun.node.destroy_subscription(subscription)
         deadline = time.monotonic() + TIMEOUT
-        while not {*range(50), 'guard'} <= set(spun.called) and time.monotonic() < deadline:
+        while not {*range(200), 'guard'} <= set(spun.called) and time.monotonic() < deadline:
             time.sleep(0.001)
     finally:
         spun.executor.shutdown()
         thread.join(TIMEOUT)
     assert not thread.is_alive()
-    assert {*range(50), 'guard'} <= set(spun.called)
+    assert {*range(200), 'guard'} <= set(spun.called)
 
 
 def test_a_callback_that_fails_is_reported_and_the_others_are_called(spun):
