@@ -6,10 +6,10 @@
     python -m benchmarks.latency_peers loop
 
 The relay receives a JointMotion and publishes a JointEffort of the same size, with no computation,
-in a SingleThreadedExecutor: what rclpy and the middleware take by themselves. A caller calls the service again and again, and
-prints how long each call took [s]; it finds the service in the namespace that the environment
-variable LATENCY_NAMESPACE names. The loop has nothing to do with ROS and never pauses. All run
-until they are terminated.
+in a SingleThreadedExecutor: what rclpy and the middleware take by themselves. A caller calls the
+service again and again, and prints how long each call took [s]; it finds the service in the
+namespace that the environment variable LATENCY_NAMESPACE names. The loop has nothing to do with
+ROS and never pauses. All run until they are terminated.
 """
 
 from __future__ import annotations
