@@ -266,7 +266,8 @@ class EffortWriter:
         for count, suffix in ((orders, ''), (with_std, '_std')):
             for field in EFFORT_FIELDS[:count]:
                 setattr(message, field + suffix, [0.0] * n)
-        data, views = bytearray(serialize_message(message)), []
+        data = bytearray(serialize_message(message))
+        views: list[Array] = []
         _, position = _behind_strings(data, '=', _behind_string(data, '=', _ENCAPSULATION + 8))
         for count in (orders, with_std):
             begin = _aligned(position + 4, 8)
@@ -274,7 +275,7 @@ class EffortWriter:
             for _ in EFFORT_FIELDS:
                 values, position = _count(data, '=', position)
                 position = _aligned(position, 8) + 8 * values if values else position
-        return data, *views, _aligned(position + 2, 8)
+        return data, views[0], views[1], _aligned(position + 2, 8)
 
 
 def effort_mirror(model: RobotModel, stamp: int, effort: Array) -> JointState:
