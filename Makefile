@@ -80,6 +80,8 @@ examples: $(VENV)/plot.stamp ## Set up, recompute examples of the papers and dra
 bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BENCH=full: longer)
 	$(VENV)/bin/pip install --quiet '.[bench]'
 	$(VENV)/bin/python -m benchmarks --size $(BENCH)
+	if $(VENV)/bin/python -c 'import hodyn_msgs, rclpy' 2>/dev/null; then \
+	  $(VENV)/bin/python -m benchmarks.latency --size short; fi
 
 .PHONY: bench-batch
 bench-batch: venv ## Set up and time data sets of many motions into build/bench (BENCH=full: 1 GB)

@@ -5,11 +5,11 @@
     python -m benchmarks.latency_peers trajectory 10000
     python -m benchmarks.latency_peers loop
 
-The relay receives a JointMotion and publishes a JointEffort of the same size, with no computation:
-what rclpy and the middleware take by themselves. A caller calls the service again and again, and
-prints how long each call took [s]; it finds the service in the namespace that the environment
-variable LATENCY_NAMESPACE names. The loop has nothing to do with ROS and never pauses. All run
-until they are terminated.
+The relay receives a JointMotion and publishes a JointEffort of the same size, with no computation,
+in a SingleThreadedExecutor: what rclpy and the middleware take by themselves. A caller calls the
+service again and again, and prints how long each call took [s]; it finds the service in the
+namespace that the environment variable LATENCY_NAMESPACE names. The loop has nothing to do with
+ROS and never pauses. All run until they are terminated.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ import numpy as np
 import rclpy
 from hodyn_msgs.msg import JointEffort, JointMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.base import main as run
+from hodyn_ros.ros.base import bound_memory
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.reference_publisher import JOINT_NAMES
 from hodyn_ros.trajectory.references import panda_sinusoids
@@ -37,20 +38,33 @@ DURATION = 10.0  # s
 
 
 class Relay(Node):
-    """Answers at once."""
+    """Answers at once, with the fewest operations that rclpy needs."""
 
     def __init__(self) -> None:
         super().__init__('relay')
         self._publisher = self.create_publisher(JointEffort, '~/joint_effort', qos.OUTPUT)
         self.create_subscription(JointMotion, '~/joint_motion', self._on_motion, qos.NEWEST)
+        self._effort = JointEffort(valid_order=2)
 
     def _on_motion(self, motion: JointMotion) -> None:
-        effort = JointEffort(header=motion.header, joint_names=motion.joint_names)
+        effort = self._effort
+        effort.header, effort.joint_names = motion.header, motion.joint_names
         effort.effort = motion.position
         effort.effort_dot = motion.velocity
         effort.effort_ddot = motion.acceleration
-        effort.valid_order = 2
         self._publisher.publish(effort)
+
+
+def relay(arguments: Sequence[str]) -> None:
+    """Run the relay as most nodes of rclpy are run, until the process is terminated."""
+    rclpy.init(args=arguments)
+    bound_memory()
+    executor = SingleThreadedExecutor()
+    executor.add_node(Relay())
+    try:
+        executor.spin()
+    except ExternalShutdownException:
+        pass
 
 
 def joint_motion(values: np.ndarray) -> JointMotion:
@@ -105,7 +119,8 @@ def call(request: ComputeInverseDynamics.Request) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for."""
     if arguments[0] == 'relay':
-        return run(Relay, arguments[1:])
+        relay(arguments[1:])
+        return 0
     if arguments[0] == 'loop':
         print('running', flush=True)
         while True:

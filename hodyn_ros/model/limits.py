@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -91,19 +93,13 @@ class LimitCheck:
         self._quantities, *bounds = zip(*_ranges(limits))
         lower, upper = np.array(bounds)
         slack = _slack(upper)
-        self._lower, self._upper = lower - slack, upper + slack
-        self._names = model.joint_names
-        self._hits = np.zeros(upper.shape, dtype=np.int64)
+        self._names, self._hits = model.joint_names, np.zeros(upper.shape, dtype=np.int64)
+        self._bounds = lower - slack, upper + slack, self._hits
+        self._count = compiled_count()
 
     def look(self, motion: Array, effort: Array) -> bool:
         """Count what a motion (K, n) with efforts (K-2, n) exceeds; return whether that is any."""
-        values = np.concatenate((motion[:3], effort[:1], motion[3:4], effort[1:2]))
-        K = len(values)
-        is_outside = (values < self._lower[:K]) | (values > self._upper[:K])
-        if not is_outside.any():
-            return False
-        self._hits[:K] += is_outside
-        return True
+        return self._count(motion, effort, *self._bounds)
 
     def take_hits(self) -> dict[str, int]:
         """How many samples have exceeded each limit since the last call, in words."""
@@ -113,6 +109,36 @@ class LimitCheck:
         }
         self._hits[:] = 0
         return hits
+
+
+@cache
+def compiled_count() -> Callable[..., bool]:
+    """Machine code of `_count_hits`, or itself without a compiler; takes long the first time."""
+    given, bounds = 'Array(float64, 2, "A", True)', 'float64[:, ::1]'
+    signature = f'boolean({given}, {given}, {bounds}, {bounds}, int64[:, ::1])'
+    compiled: Callable[..., bool] = _count_hits
+    with suppress(Exception):  # a broken installation raises all sorts
+        from numba import njit
+
+        try:
+            compiled = njit(signature, cache=True)(_count_hits)
+        except RuntimeError:  # there is no place for a cache
+            compiled = njit(signature)(_count_hits)
+    return compiled
+
+
+def _count_hits(
+    motion: Array, effort: Array, lower: Array, upper: Array, hits: NDArray[np.int64]
+) -> bool:
+    """Count values outside of bounds (6, n), rows as of `_ranges`; return whether any are."""
+    found = False
+    for k in range(4 if len(motion) == 3 else 6):
+        values = effort[k // 5] if k == 3 or k == 5 else motion[min(k, 3)]
+        for j in range(len(values)):
+            if values[j] < lower[k, j] or values[j] > upper[k, j]:
+                hits[k, j] += 1
+                found = True
+    return found
 
 
 def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:

@@ -24,7 +24,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock, ClockChange, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
@@ -44,6 +44,7 @@ from hodyn_ros.ros.diagnostics import (
     refusal_kind,
     unheard_publishers,
 )
+from hodyn_ros.ros.executor import StreamExecutor
 from hodyn_ros.ros.parameters import Parameters
 
 try:
@@ -69,6 +70,7 @@ _NO_COUNT = 2**31 - 1  # from here on, what the middleware says of lost messages
 
 _LOG_PERIOD = 1.0  # s
 _SWITCH_INTERVAL = 0.5e-3  # s
+_LONGEST_WAIT = 0.1  # s, until it is seen that the process is to end
 _PAUSE = 0.01  # s, after a failure, so that one that lasts does not take the whole processor
 
 
@@ -320,11 +322,10 @@ class RobotNode(Node, Generic[S]):
 
     def times_of_arrival(self) -> tuple[int, int]:
         """When the message that is being taken has arrived, and now, by the node's clock [ns]."""
-        clock = self.get_clock()
-        now: int = clock.now().nanoseconds
         # The middleware tells the time of the system; what a simulation showed then is not known.
-        is_known = self.received > 0 and not clock.ros_time_is_active
-        return (min(self.received, now) if is_known else now), now
+        is_simulated = self.get_clock().ros_time_is_active
+        now = self.now() if is_simulated else time.time_ns()
+        return (now if is_simulated else min(self.received or now, now)), now
 
     def listen(
         self,
@@ -485,14 +486,11 @@ def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> in
     exit code is 0 after SIGINT or SIGTERM, at whatever moment and however often they come; 1 if
     the node cannot start. A callback that fails is logged and the node goes on.
     """
-    stop = threading.Event()
-    # The handlers put something here: an event whose wait or set they interrupt would wait for its
-    # own lock for ever.
-    ends: queue.SimpleQueue[None] = queue.SimpleQueue()
+    ends: list[int] = []
     # The handlers of rclpy invalidate everything under the feet of running callbacks. These only
     # ask for the end, so that it happens in order.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ends.put(None))
+        signal.signal(number, lambda number, _: ends.append(number))
     # While the worker compiles, the stream waits for the interpreter no longer than this.
     sys.setswitchinterval(_SWITCH_INTERVAL)
     logger = rclpy.logging.get_logger('hodyn_ros')
@@ -504,31 +502,20 @@ def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> in
         logger.fatal(f'The node cannot start: {error}')
         rclpy.try_shutdown()
         return 1
-    executor = SingleThreadedExecutor()
+    executor = StreamExecutor()
     executor.add_node(node)
-
-    def spin() -> None:
-        while rclpy.ok() and not stop.is_set():
-            try:
-                executor.spin_once()
-            except ExternalShutdownException:
-                break
-            except Exception:
-                # Such as a request to one of rclpy's own services whose text is not UTF-8.
-                logger.error(
-                    f'A callback has failed; the node goes on.\n{traceback.format_exc()}',
-                    throttle_duration_sec=_LOG_PERIOD,
-                )
-                stop.wait(_PAUSE)
-        ends.put(None)
-
-    spinning = threading.Thread(target=spin)
-    spinning.start()
-    ends.get()
-    stop.set()
-    # Ends the wait under way or the next one; shutting down the executor might miss it.
-    executor.create_task(lambda: None)
-    spinning.join()
+    while rclpy.ok() and not ends:
+        try:
+            executor.spin_once(_LONGEST_WAIT)
+        except ExternalShutdownException:
+            break
+        except Exception:
+            # Such as a request to one of rclpy's own services whose text is not UTF-8.
+            logger.error(
+                f'A callback has failed; the node goes on.\n{traceback.format_exc()}',
+                throttle_duration_sec=_LOG_PERIOD,
+            )
+            time.sleep(_PAUSE)
     executor.shutdown()
     node.destroy_node()
     rclpy.try_shutdown()

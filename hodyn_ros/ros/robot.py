@@ -22,7 +22,7 @@ from hodyn_ros.dynamics.wrenches import ORDERS, Wrench
 from hodyn_ros.engine.engine import Efforts, engine_of, unavailable
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import ActuatorError, HodynError, ModelError
-from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.limits import MotionLimits, compiled_count
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.ros.base import DESCRIPTION
@@ -340,6 +340,7 @@ def _import_compiler() -> None:
             from hodyn_ros.engine.kernels import single_call
 
             single_call(2, efforts=True)
+            compiled_count()
     except Exception:  # will be reported when it is needed
         pass
     # The compiler has more objects than all else together. If every full garbage collection

@@ -42,9 +42,12 @@ def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, monkeyp
     size = latency.SIZES['tiny']
     values = json.loads((tmp_path / 'bench' / 'latency.json').read_text())
     both = ('relay', 'node')
+    everyone = (*both, latency.BEYOND)
     assert {(v['contestant'], v['rate']) for v in values['idle']} == {
-        (name, rate) for name in both for rate in size.rates
+        (name, rate) for name in everyone for rate in size.rates
     }
+    assert set(values['resting']) == set(both)
+    assert all(0.0 <= share < 1.0 for share in values['resting'].values())
     assert {(v['contestant'], v['beside'], v['rate']) for v in values['busy']} == {
         (name, beside, rate)
         for name in both
@@ -60,7 +63,7 @@ def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, monkeyp
     assert all(v['rate'] in (0, 1000, 2000) and v['end'] for v in values['sustained'])
     for v in values['idle'] + values['busy']:
         # What the client misses is what the node says that it has left out.
-        assert v['left_out'] == (v['lost'] if v['contestant'] == 'node' else 0)
+        assert v['left_out'] == (0 if v['contestant'] == 'relay' else v['lost'])
         assert np.isnan(v['late50']) == (v['contestant'] == 'relay')
         assert not v['late50'] > v['late99']
     assert [v['beside'] for v in values['calls']] == [
@@ -72,12 +75,13 @@ def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, monkeyp
     assert text == (tmp_path / 'bench' / 'latency.rst').read_text()
     assert text in capsys.readouterr().out
     rows = rows_of(text)
-    assert [line[:2] for line in rows[1:7]] == [
-        [f'{rate} Hz', name] for rate in size.rates for name in (*both, 'ratio')
+    ratios = [f'{name} / relay' for name in everyone[1:]]
+    assert [line[:2] for line in rows[1:11]] == [
+        [f'{rate} Hz', name] for rate in size.rates for name in (*everyone, *ratios)
     ]
-    assert [line[0] for line in rows[8:10]] == list(both)
+    assert [line[0] for line in rows[12:14]] == list(both)
     busy = 2 * len(latency.LOADS) * len(size.busy_rates)
-    assert len(rows) == 1 + 3 * len(size.rates) + 1 + 2 + 1 + busy
+    assert len(rows) == 1 + 5 * len(size.rates) + 1 + 2 + 1 + busy
 
 
 def test_processes_find_the_modules_that_the_benchmark_finds(latency, tmp_path, monkeypatch):

@@ -36,6 +36,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros import qos
+from hodyn_ros.ros.executor import StreamExecutor
 from hodyn_ros.ros.node import HodynNode
 
 TIMEOUT = 20.0  # s, only ever reached by a failing test
@@ -54,7 +55,7 @@ def own_domain() -> Iterator[Context]:
     context = Context()
     rclpy.init(context=context, domain_id=next_domain())
     yield context
-    rclpy.shutdown(context=context)
+    rclpy.try_shutdown(context=context)
 
 
 @contextmanager
@@ -122,7 +123,7 @@ class Harness:
         )
         self._executors = [
             SingleThreadedExecutor(context=self.context),
-            SingleThreadedExecutor(context=self.context),
+            StreamExecutor(context=self.context),
         ]
         self._threads = []
         for executor, node in zip(self._executors, (self.client, self.node)):

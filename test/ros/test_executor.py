@@ -1,0 +1,285 @@
+"""The executor of the nodes does what that of rclpy does, but for the wait set that it keeps."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from rcl_interfaces.srv import GetParameters
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.task import Future
+from rclpy.timer import TimerInfo
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import String
+from support.ros_harness import TIMEOUT, own_domain
+
+from hodyn_ros.ros import executor as module
+from hodyn_ros.ros.executor import StreamExecutor
+
+
+class Spun:
+    """A node that talks to itself, and what has been called."""
+
+    def __init__(self, context):
+        self.context = context
+        self.node = Node('spun', context=context)
+        self.executor = StreamExecutor(context=context)
+        self.executor.add_node(self.node)
+        self.called = []
+        self.publisher = self.node.create_publisher(String, 'topic', 100)
+
+    def subscribe(self, callback=None, **options):
+        found = self.publisher.get_subscription_count() + 1
+        taken = callback or (lambda message: self.called.append(message.data))
+        subscription = self.node.create_subscription(String, 'topic', taken, 100, **options)
+        self.until(lambda: self.publisher.get_subscription_count() == found)
+        return subscription
+
+    def until(self, condition):
+        deadline = time.monotonic() + TIMEOUT
+        while not condition():
+            self.executor.spin_once(0.05)
+            assert time.monotonic() < deadline, self.called
+
+    def publish(self, *texts):
+        for text in texts:
+            self.publisher.publish(String(data=text))
+
+    def rest(self):
+        """Spin until nothing comes any more."""
+        for _ in range(20):
+            self.executor.spin_once(0.005)
+
+
+@pytest.fixture
+def spun():
+    with own_domain() as context:
+        made = Spun(context)
+        yield made
+        made.executor.shutdown()
+        made.node.destroy_node()
+
+
+def calls_everything(spun):
+    """Make entities of all kinds, and wait until they have been called."""
+    node, called = spun.node, spun.called
+    spun.subscribe()
+    spun.subscribe(lambda data, info: called.append(info['source_timestamp'] > 0), raw=True)
+    node.create_timer(0.01, lambda: called.append('timer'))
+
+    def told(info: TimerInfo):
+        called.append(info.actual_call_time >= info.expected_call_time)
+
+    node.create_timer(0.01, told)
+    node.create_guard_condition(lambda: called.append('guard')).trigger()
+    spun.executor.create_task(lambda: called.append('task'))
+
+    async def later(future):
+        called.append(await future)
+
+    future = Future(executor=spun.executor)
+    spun.executor.create_task(later, future)
+    client = node.create_client(GetParameters, 'spun/get_parameters')
+    client.wait_for_service(TIMEOUT)
+    answer = client.call_async(GetParameters.Request(names=['use_sim_time']))
+    spun.publish('message')
+    future.set_result('awaited')
+    wanted = {'message', True, 'timer', 'guard', 'task', 'awaited'}
+    spun.until(lambda: wanted <= set(called) and answer.done())
+    assert answer.result().values[0].bool_value is False
+
+
+def test_entities_of_all_kinds_are_called(spun):
+    calls_everything(spun)
+
+
+def test_another_rclpy_calls_everything_itself(spun, monkeypatch):
+    def other(*sizes):
+        raise TypeError('WaitSet(): incompatible constructor arguments')
+
+    monkeypatch.setattr(module, 'rclpy_implementation', type('Other', (), {'WaitSet': other}))
+    calls_everything(spun)
+    assert spun.executor._is_plain
+
+
+def test_messages_and_timers_need_no_new_wait_set(spun, monkeypatch):
+    spun.subscribe()
+    spun.node.create_timer(0.001, lambda: spun.called.append('timer'))
+    spun.rest()
+    made = []
+    gather = spun.executor._gather
+    monkeypatch.setattr(spun.executor, '_gather', lambda: made.append(gather()))
+    for number in range(20):
+        spun.publish(f'{number}')
+        spun.until(lambda text=f'{number}': text in spun.called)
+    spun.until(lambda: spun.called.count('timer') > 20)
+    assert made == []
+
+
+def test_entities_come_and_go_while_others_are_called(spun):
+    events = SubscriptionEventCallbacks(message_lost=lambda info: None)
+    first = spun.subscribe(event_callbacks=events)
+    spun.publish('first')
+    spun.until(lambda: spun.called == ['first'])
+    second = []
+
+    def exchange():
+        timer.cancel()
+        spun.node.destroy_subscription(first)
+        second.append(
+            spun.node.create_subscription(
+                String, 'topic', lambda message: spun.called.append(f'second {message.data}'), 10
+            )
+        )
+
+    timer = spun.node.create_timer(0.001, exchange)
+    spun.until(lambda: second)
+    with pytest.raises(module.InvalidHandle):
+        first.handle.__enter__()
+    spun.until(lambda: spun.publisher.get_subscription_count() == 1)
+    spun.publish('message')
+    spun.until(lambda: len(spun.called) == 2)
+    assert spun.called == ['first', 'second message']
+
+
+def test_what_is_destroyed_by_the_callback_before_is_not_called(spun):
+    subscriptions = []
+
+    def destroy_all(message):
+        spun.called.append(message.data)
+        for subscription in subscriptions:
+            spun.node.destroy_subscription(subscription)
+
+    subscriptions += [spun.subscribe(destroy_all), spun.subscribe(destroy_all)]
+    spun.rest()
+    spun.publish('message')
+    spun.until(lambda: spun.called)
+    spun.rest()
+    assert spun.called == ['message']
+
+
+def test_changes_and_calls_from_other_threads_wake_the_executor(spun):
+    thread = threading.Thread(target=spun.executor.spin)
+    guard = spun.node.create_guard_condition(lambda: spun.called.append('guard'))
+    thread.start()
+    try:
+        for number in range(200):
+            spun.executor.create_task(spun.called.append, number)
+            subscription = spun.node.create_subscription(String, f'other{number}', print, 10)
+            guard.trigger()
+            spun.node.destroy_subscription(subscription)
+        deadline = time.monotonic() + TIMEOUT
+        while not {*range(200), 'guard'} <= set(spun.called) and time.monotonic() < deadline:
+            time.sleep(0.001)
+    finally:
+        spun.executor.shutdown()
+        thread.join(TIMEOUT)
+    assert not thread.is_alive()
+    assert {*range(200), 'guard'} <= set(spun.called)
+
+
+def test_a_callback_that_fails_is_reported_and_the_others_are_called(spun):
+    def fail(message):
+        raise ZeroDivisionError(message.data)
+
+    spun.subscribe(fail)
+    spun.subscribe()
+    guard = spun.node.create_guard_condition(lambda: spun.called.append('guard'))
+    spun.rest()
+    spun.publish('message')
+    guard.trigger()
+    failed = []
+    for _ in range(100):
+        try:
+            spun.executor.spin_once(0.02)
+        except ZeroDivisionError as error:
+            failed.append(str(error))
+    assert failed == ['message']
+    assert sorted(spun.called) == ['guard', 'message']
+
+
+def test_nobody_enters_the_callback_group_of_a_coroutine_that_waits(spun):
+    future = Future(executor=spun.executor)
+
+    async def begin(message):
+        spun.called.append(f'begin {message.data}')
+        await future
+        spun.called.append('end')
+
+    spun.subscribe(begin)
+    spun.publish('message')
+    spun.until(lambda: spun.called)
+    spun.node.create_timer(0.001, lambda: spun.called.append('timer'))
+    spun.rest()
+    assert spun.called == ['begin message']
+    future.set_result(None)
+    spun.until(lambda: 'timer' in spun.called)
+    assert spun.called[:3] == ['begin message', 'end', 'timer']
+
+
+def test_waiting_for_a_future_calls_everything_too(spun):
+    future = Future(executor=spun.executor)
+    spun.subscribe(lambda message: future.set_result(message.data))
+    spun.rest()
+    spun.publish('message')
+    spun.executor.spin_until_future_complete(future, TIMEOUT)
+    assert future.result() == 'message'
+
+
+def test_timers_follow_simulated_time(spun):
+    node = spun.node
+    node.set_parameters([Parameter('use_sim_time', value=True)])
+    clock = node.create_publisher(Clock, '/clock', 10)
+    node.create_timer(1.0, lambda: spun.called.append(node.get_clock().now().nanoseconds))
+    spun.until(lambda: clock.get_subscription_count() == 1)
+
+    def at(seconds):
+        message = Clock()
+        message.clock.sec = seconds
+        clock.publish(message)
+        spun.until(lambda: node.get_clock().now().nanoseconds == seconds * 10**9)
+        spun.rest()
+
+    at(100)
+    spun.called.clear()
+    spun.rest()
+    assert spun.called == [], 'time stands still'
+    at(101)
+    at(102)
+    assert spun.called == [101 * 10**9, 102 * 10**9]
+    node.set_parameters([Parameter('use_sim_time', value=False)])
+    spun.until(lambda: clock.get_subscription_count() == 0)
+
+
+def test_the_end_of_the_context_ends_the_spinning(spun):
+    ended = []
+
+    def spin():
+        try:
+            while True:
+                spun.executor.spin_once()
+        except ExternalShutdownException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    spun.context.try_shutdown()
+    thread.join(TIMEOUT)
+    assert ended
+
+
+def test_after_the_shutdown_nothing_is_in_use(spun):
+    subscription = spun.subscribe()
+    spun.executor.shutdown()
+    spun.publish('message')
+    spun.executor.spin_once(0.1)
+    assert spun.called == []
+    spun.node.destroy_subscription(subscription)
+    deadline = time.monotonic() + TIMEOUT
+    while spun.publisher.get_subscription_count() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert spun.publisher.get_subscription_count() == 0
