@@ -252,12 +252,12 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
 
 def columns_of(results: Results) -> tuple[list[str], Array]:
     """Titles and values, shape (N, columns), of the table of some results."""
-    titles, parts = [TIME], [results.times[:, None]]
+    titles, parts = [TIME], [results.times[None]]
 
     def add(values: Array, names: Sequence[str], quantities: Sequence[str]) -> None:
         orders = min(values.shape[1], len(quantities))
         titles.extend(f'{name}.{what}' for what in quantities[:orders] for name in names)
-        parts.append(values[:, :orders].reshape(len(values), -1))
+        parts.append(values[:, :orders].reshape(len(values), -1).T)
 
     add(results.motion, results.joint_names, MOTION)
     add(results.effort, results.joint_names, EFFORT)
@@ -269,7 +269,7 @@ def columns_of(results: Results) -> tuple[list[str], Array]:
         add(position, results.motor_names, MOTOR_MOTION)
         add(torque, results.motor_names, MOTOR_TORQUE)
         add(deflection, results.joint_names, DEFLECTION[:3])
-    return titles, np.concatenate(parts, axis=1)
+    return titles, np.concatenate(parts).T  # each column in one piece
 
 
 def metadata_of(results: Results) -> dict[str, str]:

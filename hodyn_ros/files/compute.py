@@ -141,7 +141,8 @@ def _with_efforts(
         )
     effort = np.full((len(motion), E, model.n_joints), np.nan)
     groups = [(e, np.flatnonzero(known == e)) for e in range(1, E + 1) if np.any(known == e)]
-    for e, rows in groups:
+    for e, places in groups:
+        rows: Any = slice(None) if len(places) == len(motion) else places
         wrenches = [replace(wrench, values=v[rows, :e]) for wrench, v in completed.wrenches]
         effort[rows, :e] = inverse_dynamics(
             model,

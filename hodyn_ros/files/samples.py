@@ -266,7 +266,10 @@ def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 def known_orders(values: Array) -> NDArray[np.intp]:
     """Count the leading orders, along axis 1 of (N, K, n), that are known at each sample, (N,)."""
-    known = ~np.isnan(values).any(axis=2)
+    gaps = np.isnan(values)
+    if not gaps.any():
+        return np.full(len(values), values.shape[1], dtype=np.intp)
+    known = ~gaps.any(axis=2)
     return np.asarray(np.logical_and.accumulate(known, axis=1).sum(axis=1), dtype=np.intp)
 
 
