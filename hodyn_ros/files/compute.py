@@ -144,12 +144,13 @@ def _with_efforts(
     for e, places in groups:
         rows: Any = slice(None) if len(places) == len(motion) else places
         wrenches = [replace(wrench, values=v[rows, :e]) for wrench, v in completed.wrenches]
-        effort[rows, :e] = inverse_dynamics(
-            model,
-            np.ascontiguousarray(motion[rows, : e + 2]),
-            wrenches or None,
-            num_threads=num_threads,
+        found = inverse_dynamics(
+            model, motion[rows, : e + 2], wrenches or None, num_threads=num_threads
         )
+        if found.shape == effort.shape:
+            effort = found
+        else:
+            effort[rows, :e] = found
     # Estimates of wrenches have gaps, which no wrench may have.
     applied = () if is_measured else completed.wrenches
     wrenches = [replace(wrench, values=values) for wrench, values in applied]

@@ -10,7 +10,7 @@ import csv
 import math
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from io import BytesIO
 from itertools import islice
@@ -128,12 +128,13 @@ class CsvWriter:
         csv.writer(self._file, lineterminator='\n').writerow(titles)
         self._file.flush()
 
-    def write(self, values: Array) -> None:
-        """Append rows, shape (N, columns); every number can be read back exactly."""
+    def write(self, columns: Sequence[Array]) -> None:
+        """Append columns (N,); every number can be read back exactly."""
         if (library := self._library) is None:
-            self._file.writelines(','.join(map(repr, row)) + '\n' for row in values.tolist())
+            rows = zip(*(column.tolist() for column in columns))
+            self._file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
             return
-        table = _arrow_table([str(i) for i in range(values.shape[1])], values)
+        table = _arrow_table(map(str, range(len(columns))), columns)
         library.write_csv(table, self._file.buffer, library.WriteOptions(include_header=False))
 
     def close(self) -> None:
@@ -150,11 +151,11 @@ def _arrow_csv() -> Any:
     return pyarrow.csv
 
 
-def _arrow_table(titles: Sequence[str], values: Array, **more: Any) -> Any:
-    """Columns of values (N, columns) as a table of pyarrow."""
+def _arrow_table(titles: Iterable[str], columns: Sequence[Array], **more: Any) -> Any:
+    """Table of pyarrow."""
     import pyarrow
 
-    return pyarrow.table(dict(zip(titles, np.ascontiguousarray(values.T))), **more)
+    return pyarrow.table(dict(zip(titles, columns)), **more)
 
 
 def _opened(path: Path) -> TextIO:
@@ -225,9 +226,9 @@ class ParquetWriter:
         self._metadata = {f'{_PREFIX}{key}': value for key, value in lines.items()}
         self._writer: Any = None
 
-    def write(self, values: Array, ids: Any = None) -> None:
-        """Append rows, shape (N, columns), and the motion ids of each of them, if there are."""
-        table = _arrow_table(self._titles, values, metadata=self._metadata)
+    def write(self, columns: Sequence[Array], ids: Any = None) -> None:
+        """Append columns (N,), and the motion ids of the rows, if there are."""
+        table = _arrow_table(self._titles, columns, metadata=self._metadata)
         if self._ids is not None:
             table = table.add_column(0, self._ids, [ids])
         if self._writer is None:
