@@ -136,7 +136,7 @@ def _write_states(path: Path, count: int, names: tuple[str, ...]) -> None:
                 }
                 batch = encode(JOINT_STATE, stamps, 'panda_link0', fields)
                 for stamp, data in zip(stamps.tolist(), batch):
-                    writer.write(connection, stamp, data)
+                    writer.write(connection, stamp, data.tobytes())
         (bag / 'bag.mcap').replace(path)
 
 

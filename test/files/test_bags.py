@@ -245,7 +245,7 @@ def test_messages_as_ros_serializes_them_are_read(tmp_path):
 def test_both_byte_orders_are_read(little):
     fields = {'name': ('a', 'b'), 'position': np.array([[1.0, 2.0], [3.0, 4.0]])}
     stamps = np.array([5, 10**18 + 1], dtype=np.int64)
-    batch = encode(STATE, stamps, 'f', fields)
+    batch = [row.tobytes() for row in encode(STATE, stamps, 'f', fields)]
     if not little:
         batch = [
             bytes(
