@@ -253,7 +253,7 @@ class BagWriter:
             raise FileError(f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.')
         self._folder, self._library = folder, _library(folder)
         self._channels = np.zeros(len(_TOPICS), dtype=np.int64)  # of those that are there
-        plugin = getattr(self._library.StoragePlugin, storage.upper())
+        plugin = getattr(self._library.rosbag2.StoragePlugin, storage.upper())
         self._writer = self._library.Writer(folder, version=_VERSION, storage_plugin=plugin)
         self._writer.open()
         self.storage_file = folder / (folder.name + STORAGES[storage])
@@ -267,11 +267,8 @@ class BagWriter:
                 f'{results.times.max():g} s cannot be stamps of messages, which are seconds since '
                 '1970; shift them.'
             )
-        in_order = np.argsort(stamps, kind='stable')
-        rank = np.empty_like(in_order)
-        rank[in_order] = np.arange(len(stamps))
-        parts: list[tuple[int, NDArray[np.intp], NDArray[np.uint8]]] = []
         lengths = np.zeros((len(stamps), len(_TOPICS)), dtype=np.int64)
+        parts = []
         for place, rows, fields in _contents(results):
             if not self._channels[place]:
                 connection = self._writer.add_connection(*_TOPICS[place], typestore=typestore())
@@ -279,8 +276,8 @@ class BagWriter:
             frame, before = results.base_link if place else '', self._library.BEFORE
             records = encode(_TOPICS[place][1], stamps[rows], frame, fields, before)
             self._library.put_record_heads(records, int(self._channels[place]), stamps[rows])
-            lengths[rank[rows], place] = records.shape[1]
-            parts.append((place, rank[rows], records))
+            lengths[rows, place] = records.shape[1]
+            parts.append((place, rows, records))
         ends = lengths.cumsum().reshape(lengths.shape)
         whole = np.empty(lengths.sum(), dtype=np.uint8)
         for place, rows, records in parts:
@@ -289,7 +286,7 @@ class BagWriter:
             windows[ends[rows, place] - length] = records
         rows, places = np.nonzero(lengths)
         self._writer.write_records(
-            self._channels[places], stamps[in_order][rows], ends[rows, places], whole
+            self._channels[places], stamps[rows], ends[rows, places], whole
         )
 
     def close(self) -> None:

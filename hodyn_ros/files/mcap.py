@@ -1,14 +1,14 @@
-"""Storage of bags in MCAP, read and written many messages at a time; the rest is that of rosbags.
+"""Bags in MCAP, many messages at a time: rosbags with other ways to go through its chunks.
 
-Source: MCAP, Format Specification, version 0 (https://mcap.dev/spec). Needs rosbags.
+Source: MCAP, Format Specification, version 0 (https://mcap.dev/spec).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Generator
+from io import BytesIO
 from operator import itemgetter
-from pathlib import Path
 from struct import Struct, pack
 from typing import Any
 from zlib import crc32
@@ -16,36 +16,34 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 from rosbags import rosbag2
-from rosbags.rosbag2 import StoragePlugin
+from rosbags.interfaces import Connection
 from rosbags.rosbag2.reader import DirectoryReader
-from rosbags.rosbag2.storage_mcap import DECOMPRESSORS, McapReader
+from rosbags.rosbag2.storage_mcap import DECOMPRESSORS, McapReader, McapWriter
 
 BEFORE = 31
 """Bytes of a record before the message itself."""
 
-_MAGIC = b'\x89MCAP0\r\n'
-_FILE_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX, _CHUNK_INDEX = range(1, 9)
-_STATISTICS, _METADATA, _METADATA_INDEX, _SUMMARY_OFFSET, _DATA_END = range(11, 16)
+_MESSAGE, _CHUNK, _MESSAGE_INDEX = 5, 6, 7
 _RECORD = Struct('<BQ')  # opcode and length
 _MESSAGE_HEAD = Struct('<H4xQ')  # channel and log time
-_CHUNK_SIZE = 1 << 20
+_CHUNK_SIZE = 1 << 20  # bytes, about
+_FEW = 1 << 16  # bytes that are no chunk of their own
 
-Message = tuple[Any, int, bytes]
-"""Connection of rosbags, log time [ns] and content."""
+Message = tuple[Connection, int, bytes]
+"""With its log time [ns]."""
 
 
-class _Chunks(McapReader):
-    """Reader of a file, whose chunks are gone through without an object for each message."""
+class _ChunkReader(McapReader):
+    """Reader of a file."""
 
     def messages(
-        self, connections: Iterable[Any], start: int | None = None, stop: int | None = None
-    ) -> Iterator[Message]:  # type: ignore[override]
+        self, connections: Collection[Connection], start: int | None = None,
+        stop: int | None = None,
+    ) -> Generator[Message, None, None]:  # fmt: skip
         """Messages in the order of their log times."""
         if start is not None or stop is not None or not self.chunks:
-            return super().messages(connections, start, stop)  # type: ignore[arg-type]
-        return self._in_order(list(connections))
-
-    def _in_order(self, connections: list[Any]) -> Iterator[Message]:
+            yield from super().messages(connections, start, stop)
+            return
         known = {
             own.id: wanted
             for own in self.connections
@@ -64,169 +62,83 @@ class _Chunks(McapReader):
             yield from waiting[:count]
             del waiting[:count]
 
-    def _contents(self, chunk: Any, known: dict[int, Any]) -> list[Message]:
+    def _contents(self, chunk: Any, known: dict[int, Connection]) -> list[Message]:
         """Messages of a chunk."""
         assert self.bio is not None
         self.bio.seek(chunk.chunk_start_offset + _RECORD.size + 24)  # behind times and size
         crc = int.from_bytes(self.bio.read(4), 'little')
         self.bio.seek(12 + len(chunk.compression), 1)
-        data = DECOMPRESSORS[chunk.compression](
-            self.bio.read(chunk.compressed_size), chunk.uncompressed_size
-        )
+        data = self.bio.read(chunk.compressed_size)
+        data = DECOMPRESSORS[chunk.compression](data, chunk.uncompressed_size)
         if len(data) != chunk.uncompressed_size or crc not in (0, crc32(data)):
-            raise rosbag2.ReaderError('A chunk is cut off or differs from its checksum')
-        found = []
-        place, end = 0, len(data)
-        while place < end:
+            raise ValueError('a chunk is cut off or differs from its checksum')
+        found, place = [], 0
+        while place < len(data):
             code, length = _RECORD.unpack_from(data, place)
             first, place = place, place + _RECORD.size + length
             if code == _MESSAGE:
                 channel, logged = _MESSAGE_HEAD.unpack_from(data, first + _RECORD.size)
                 if channel in known:
                     found.append((known[channel], logged, data[first + BEFORE : place]))
-        if place != end:
-            raise rosbag2.ReaderError('The last record of a chunk is cut off')
+        if place != len(data):
+            raise ValueError('the last record of a chunk is cut off')
         return found
 
 
-class _Folder(DirectoryReader):
-    STORAGE_PLUGINS = {**DirectoryReader.STORAGE_PLUGINS, 'mcap': _Chunks}
+class _FolderReader(DirectoryReader):
+    STORAGE_PLUGINS = {**DirectoryReader.STORAGE_PLUGINS, 'mcap': _ChunkReader}
 
 
 class Reader(rosbag2.Reader):
-    """Reader of rosbags, faster for MCAP."""
+    """Reader of bags and storage files."""
 
-    STORAGE_PLUGINS = {**rosbag2.Reader.STORAGE_PLUGINS, 'dir': _Folder, '.mcap': _Chunks}
-
-
-def put_record_heads(records: NDArray[np.uint8], channel: int, stamps: NDArray[np.int64]) -> None:
-    """Fill the first `BEFORE` bytes of records (N, bytes), each with a message behind them."""
-    head = pack('<BQHIQQ', _MESSAGE, records.shape[1] - _RECORD.size, channel, 0, 0, 0)
-    records[:, :BEFORE] = np.frombuffer(head, dtype=np.uint8)
-    times = np.stack([stamps, stamps], axis=1).astype('<u8')  # of the log, and of the sender
-    records[:, BEFORE - 16 : BEFORE] = times.view(np.uint8)
+    STORAGE_PLUGINS = {
+        **rosbag2.Reader.STORAGE_PLUGINS, 'dir': _FolderReader, '.mcap': _ChunkReader,
+    }  # fmt: skip
 
 
-class _Storage:
-    """Writer of a file, as rosbags calls it, for records that are there already."""
+class _ChunkWriter(McapWriter):
+    """Writer of a file."""
 
-    def __init__(self, path: Path, compression: Any) -> None:
-        self.path = path / f'{path.name}.mcap'
-        self._file = self.path.open('xb')
-        self._file.write(_MAGIC)
-        self._put(_FILE_HEADER, _text('ros2') + _text('hodyn_ros'))
-        self._summary: dict[int, list[bytes]] = {_SCHEMA: [], _CHANNEL: [], _CHUNK_INDEX: []}
-        self._schemas: dict[str, int] = {}
-        self._counts: dict[int, int] = {}
-        self._range = 2**63 - 1, 0
-        # Of the next chunk: its records, and for each message channel, log time and place.
-        self._size, self._records = 0, list[Any]()
-        self._index = list[NDArray[np.int64]]()
-
-    def _put(self, code: int, *content: Any) -> int:
+    def _put(self, code: int, *content: bytes) -> int:
         """Write a record and tell its place."""
-        place = self._file.tell()
-        self._file.writelines([_RECORD.pack(code, sum(map(len, content))), *content])
+        place = self.bio.tell()
+        self.bio.writelines([_RECORD.pack(code, sum(map(len, content))), *content])
         return place
 
-    def _declare(self, code: int, content: bytes) -> None:
-        self._summary[code].append(content)
-        self._records += [_RECORD.pack(code, len(content)), content]
-        self._size += _RECORD.size + len(content)
-
-    def add_msgtype(self, connection: Any) -> None:
-        """Add the definition of a type."""
-        number = self._schemas[connection.msgtype] = len(self._schemas) + 1
-        texts = connection.msgtype, 'ros2msg', connection.msgdef.data
-        self._declare(_SCHEMA, pack('<H', number) + b''.join(map(_text, texts)))
-
-    def add_connection(self, connection: Any, offered_qos_profiles: str) -> None:
-        """Add a topic."""
-        self._counts[connection.id] = 0
-        more = _text('offered_qos_profiles') + _text(offered_qos_profiles)
-        numbers = pack('<HH', connection.id, self._schemas[connection.msgtype])
-        self._declare(_CHANNEL, numbers + _text(connection.topic) + _text('cdr') + _sized(more))
-
-    def write_records(
-        self, channels: NDArray[np.int64], stamps: NDArray[np.int64], ends: NDArray[np.int64],
-        records: NDArray[np.uint8],
+    def write_chunk(
+        self, channels: NDArray[np.int64], stamps: NDArray[np.int64], starts: NDArray[np.int64],
+        records: bytes,
     ) -> None:  # fmt: skip
-        """Append records; `channels`, `stamps` and `ends` say what stands where in the bytes."""
-        cuts = np.searchsorted(ends, np.arange(_CHUNK_SIZE, len(records), _CHUNK_SIZE))
-        starts = np.concatenate([[0], ends[:-1]])
-        for rows in np.split(np.arange(len(ends)), cuts):
-            if not len(rows):
-                continue
-            first, last = int(starts[rows[0]]), int(ends[rows[-1]])
-            places = starts[rows] + (self._size - first)
-            self._index.append(np.stack([channels[rows], stamps[rows], places]))
-            self._records.append(records[first:last])
-            self._size += last - first
-            if self._size >= _CHUNK_SIZE // 2:
-                self._put_chunk()
-            else:
-                self._records[-1] = self._records[-1].copy()
-
-    def _put_chunk(self) -> None:
-        data = b''.join(self._records)
-        channels, stamps, places = np.concatenate(self._index, axis=1)
-        times = int(stamps.min()), int(stamps.max())
-        self._range = min(self._range[0], times[0]), max(self._range[1], times[1])
-        head = pack('<QQQI', *times, len(data), crc32(data)) + _text('')
-        start = self._put(_CHUNK, head, pack('<Q', len(data)), data)
-        end = self._file.tell()
-        offsets = []
+        """Write records of messages that start at some places."""
+        if self.chunk.msgs:
+            self.close_chunk()
+        declared, self.chunk.bio = self.chunk.bio.getvalue(), BytesIO()  # types and topics
+        data, times = declared + records, (int(stamps.min()), int(stamps.max()))
+        self.message_start_time = min(self.message_start_time, times[0])
+        self.message_end_time = max(self.message_end_time, times[1])
+        head = pack('<QQQIIQ', *times, len(data), crc32(data), 0, len(data))
+        place, offsets = self._put(_CHUNK, head, data), []
+        end = self.bio.tell()
+        index = np.stack([stamps, starts + len(declared)], axis=1).astype('<u8')
         for channel in np.unique(channels).tolist():
-            mine = channels == channel
-            self._counts[channel] += np.count_nonzero(mine)
-            entries = np.stack([stamps[mine], places[mine]], axis=1).astype('<u8').tobytes()
-            content = pack('<H', channel) + _sized(entries)
-            offsets.append(pack('<HQ', channel, self._put(_MESSAGE_INDEX, content)))
-        self._summary[_CHUNK_INDEX].append(
-            pack('<QQQQ', *times, start, end - start) + _sized(b''.join(offsets))
-            + pack('<Q', self._file.tell() - end) + _text('')
-            + pack('<QQ', len(data), len(data))
-        )  # fmt: skip
-        self._size, self._records, self._index = 0, [], []
-
-    def close(self, version: int, metadata: str) -> None:
-        """Write what is left, and the summary."""
-        if self._index:
-            self._put_chunk()
-        more = _text('serialized_metadata') + _text(metadata)
-        place = self._put(_METADATA, _text('rosbag2') + _sized(more))
-        index = pack('<QQ', place, self._file.tell() - place) + _text('rosbag2')
-        self._put(_DATA_END, pack('<I', 0))
-        schemas, channels, chunks = map(len, self._summary.values())
-        counts = b''.join(pack('<HQ', *item) for item in self._counts.items())
-        total = sum(self._counts.values())
-        statistics = pack('<QHIIIIQQ', total, schemas, channels, 0, 1, chunks, *self._range)
-        self._summary[_METADATA_INDEX] = [index]
-        self._summary[_STATISTICS] = [statistics + _sized(counts)]
-        summary = self._file.tell()
-        groups = []
-        for code, contents in self._summary.items():
-            first = self._file.tell()
-            for content in contents:
-                self._put(code, content)
-            if contents:
-                groups.append(pack('<BQQ', code, first, self._file.tell() - first))
-        offsets = self._file.tell()
-        for group in groups:
-            self._put(_SUMMARY_OFFSET, group)
-        self._put(_FOOTER, pack('<QQI', summary, offsets, 0))
-        self._file.write(_MAGIC)
-        self._file.close()
-
-    def abort(self) -> None:
-        """Close a file that is not complete."""
-        self._file.close()
+            entries = index[channels == channel]
+            self.channel_stats[channel] += len(entries)
+            content = pack('<HI', channel, entries.nbytes), entries.tobytes()
+            offsets.append(pack('<HQ', channel, self._put(_MESSAGE_INDEX, *content)))
+        record = BytesIO()
+        record.write(pack('<QQQQI', *times, place, end - place, 10 * len(offsets)))
+        record.write(b''.join(offsets))
+        record.write(pack('<QIQQ', self.bio.tell() - end, 0, len(data), len(data)))
+        self.chunks.append(record)
 
 
 class Writer(rosbag2.Writer):
-    """Writer of rosbags that takes many messages at a time."""
+    """Writer of bags."""
 
-    STORAGE_PLUGINS = {**rosbag2.Writer.STORAGE_PLUGINS, StoragePlugin.MCAP: _Storage}
+    STORAGE_PLUGINS = {
+        **rosbag2.Writer.STORAGE_PLUGINS, rosbag2.StoragePlugin.MCAP: _ChunkWriter,
+    }  # fmt: skip
 
     def write_records(
         self, channels: NDArray[np.int64], stamps: NDArray[np.int64], ends: NDArray[np.int64],
@@ -236,25 +148,27 @@ class Writer(rosbag2.Writer):
 
         `records` are their bytes, one message after the other, each behind the head of its record.
         """
-        if not isinstance(self.storage, _Storage):
-            known, data, start = {c.id: c for c in self.connections}, records.tobytes(), BEFORE
-            for channel, stamp, end in zip(channels.tolist(), stamps.tolist(), ends.tolist()):
-                self.write(known[channel], stamp, data[start:end])
-                start = end + BEFORE
+        starts = np.concatenate([[0], ends])[:-1]
+        if not isinstance(self.storage, _ChunkWriter) or len(records) < _FEW:
+            known, data = {c.id: c for c in self.connections}, records.tobytes()
+            for item in np.stack([channels, stamps, starts + BEFORE, ends], axis=1).tolist():
+                self.write(known[item[0]], item[1], data[slice(*item[2:])])
             return
-        if not len(ends):
-            return
-        for channel, count in enumerate(np.bincount(channels).tolist()):
-            if count:
-                self.counts[channel] += count
         self.min_timestamp = min(self.min_timestamp, int(stamps.min()))
         self.max_timestamp = max(self.max_timestamp, int(stamps.max()))
-        self.storage.write_records(channels, stamps, ends, records)
+        for channel in self.counts:
+            self.counts[channel] += int(np.count_nonzero(channels == channel))
+        cuts = np.searchsorted(ends, np.arange(_CHUNK_SIZE, len(records), _CHUNK_SIZE))
+        for rows in np.split(np.arange(len(ends)), cuts):
+            if len(rows):
+                part = records[starts[rows[0]] : ends[rows[-1]]].tobytes()
+                places = starts[rows] - starts[rows[0]]
+                self.storage.write_chunk(channels[rows], stamps[rows], places, part)
 
 
-def _text(text: str) -> bytes:
-    return _sized(text.encode())
-
-
-def _sized(content: bytes) -> bytes:
-    return pack('<I', len(content)) + content
+def put_record_heads(records: NDArray[np.uint8], channel: int, stamps: NDArray[np.int64]) -> None:
+    """Fill the first `BEFORE` bytes of records (N, bytes), each with a message behind them."""
+    head = pack('<BQHIQQ', _MESSAGE, records.shape[1] - _RECORD.size, channel, 0, 0, 0)
+    records[:, :BEFORE] = np.frombuffer(head, dtype=np.uint8)
+    times = np.stack([stamps, stamps], axis=1).astype('<u8')  # of the log, and of the sender
+    records[:, BEFORE - 16 : BEFORE] = times.view(np.uint8)

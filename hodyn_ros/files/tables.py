@@ -10,7 +10,7 @@ import csv
 import math
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from io import BytesIO
 from itertools import islice
@@ -134,7 +134,8 @@ class CsvWriter:
             rows = zip(*(column.tolist() for column in columns))
             self._file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
             return
-        table = _arrow_table(map(str, range(len(columns))), columns)
+        names = [str(i) for i in range(len(columns))]
+        table = arrow('pyarrow', Path()).table(dict(zip(names, columns)))
         library.write_csv(table, self._file.buffer, library.WriteOptions(include_header=False))
 
     def close(self) -> None:
@@ -145,17 +146,9 @@ class CsvWriter:
 def _arrow_csv() -> Any:
     """CSV of pyarrow; None where it is not installed."""
     try:
-        import pyarrow.csv
-    except ImportError:
+        return arrow('pyarrow.csv', Path())
+    except FileError:
         return None
-    return pyarrow.csv
-
-
-def _arrow_table(titles: Iterable[str], columns: Sequence[Array], **more: Any) -> Any:
-    """Table of pyarrow."""
-    import pyarrow
-
-    return pyarrow.table(dict(zip(titles, columns)), **more)
 
 
 def _opened(path: Path) -> TextIO:
@@ -221,6 +214,7 @@ class ParquetWriter:
     def __init__(
         self, path: Path, titles: Sequence[str], lines: Mapping[str, str], ids: str | None = None
     ) -> None:
+        self._table: Any = arrow('pyarrow', path).table
         self._make: Any = arrow('pyarrow.parquet', path).ParquetWriter
         self._path, self._titles, self._ids = path, titles, ids
         self._metadata = {f'{_PREFIX}{key}': value for key, value in lines.items()}
@@ -228,7 +222,7 @@ class ParquetWriter:
 
     def write(self, columns: Sequence[Array], ids: Any = None) -> None:
         """Append columns (N,), and the motion ids of the rows, if there are."""
-        table = _arrow_table(self._titles, columns, metadata=self._metadata)
+        table = self._table(dict(zip(self._titles, columns)), metadata=self._metadata)
         if self._ids is not None:
             table = table.add_column(0, self._ids, [ids])
         if self._writer is None:
