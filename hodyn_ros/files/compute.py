@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion
 
 _HIGHEST_ORDER = len(MOTION) - 3
+_KEPT = 31 << 20  # bytes
 
 _Groups = Sequence[tuple[int, NDArray[np.intp]]]
 """Rows with as many known orders of the efforts, at least one."""
@@ -103,6 +104,9 @@ def compute_stream(
             f'orders is {orders!r}, expected 0 to {_HIGHEST_ORDER}: the highest derivative of the '
             'efforts.'
         )
+    # Once something as large was freed, glibc keeps the memory of a part for the next one; else the
+    # system has to give it, page by page, for each of them.
+    np.empty(_KEPT, dtype=np.uint8)
     how = How(derivatives, int(orders) + 3, interpolation, rate, dict(estimator or {}))
     motors = None if actuators is None else _MotorStream(model, actuators)
     for completed in how.complete(model, parts):
