@@ -104,8 +104,8 @@ def compute_stream(
             f'orders is {orders!r}, expected 0 to {_HIGHEST_ORDER}: the highest derivative of the '
             'efforts.'
         )
-    # Once something as large was freed, glibc keeps the memory of a part for the next one; else the
-    # system has to give it, page by page, for each of them.
+    # Once something as large was freed, glibc keeps the memory of a part for the next one; else
+    # the system has to give it, page by page, for each of them.
     np.empty(_KEPT, dtype=np.uint8)
     how = How(derivatives, int(orders) + 3, interpolation, rate, dict(estimator or {}))
     motors = None if actuators is None else _MotorStream(model, actuators)

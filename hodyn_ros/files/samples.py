@@ -77,8 +77,9 @@ class Samples:
                 f'{self.name}: motion has shape {motion.shape}, expected ({N}, K, '
                 f'{len(names)}): samples, orders from the position on, joints.'
             )
-        is_unknown = np.isinf(motion)
-        is_unknown[:, 0] |= np.isnan(motion[:, 0])
+        is_unknown = ~np.isfinite(motion)
+        if is_unknown.any():
+            is_unknown[:, 1:] &= ~np.isnan(motion[:, 1:])
         for where, values in ((~np.isfinite(times), times), (is_unknown, motion)):
             if (place := first_true(where)) is None:
                 continue

@@ -166,9 +166,9 @@ class ParquetTable:
     """A table in Parquet; its head is read at once, its rows when asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._footer = path, None
         with self.opened() as file:
-            schema = file.schema_arrow
+            schema, self._footer = file.schema_arrow, file.metadata
         self.titles, self._types = list(schema.names), list(schema.types)
         self.lines = {
             key.decode()[len(_PREFIX) :]: value.decode()
@@ -179,7 +179,9 @@ class ParquetTable:
     def opened(self) -> Any:
         """Open the file with pyarrow, page by page, since a row group may be as large as it is."""
         parquet: Any = arrow('pyarrow.parquet', self._path)
-        return parquet.ParquetFile(self._path, buffer_size=_BUFFER, pre_buffer=False)
+        return parquet.ParquetFile(
+            self._path, metadata=self._footer, buffer_size=_BUFFER, pre_buffer=False
+        )
 
     def blocks(
         self, columns: Sequence[int], chunk: int, row_groups: Sequence[int] | None = None
