@@ -58,7 +58,7 @@ class Size(NamedTuple):
 
 SIZES = {
     'tiny': Size(6, 300, 1000, (1,)),
-    'quick': Size(12, 20_000, 20_000),
+    'quick': Size(12, 20_000, 40_000),
     'full': Size(36, 100_000, 40_000),
 }
 

@@ -95,7 +95,6 @@ class CsvTable:
                 ) from None
         return np.array(rows).reshape(len(lines), len(columns))
 
-
     def _numbers(self, lines: list[str], columns: Sequence[int]) -> Array:
         """Values of lines that hold nothing but numbers; otherwise ValueError."""
         if (library := _arrow_csv()) is None:
@@ -166,9 +165,9 @@ class ParquetTable:
     """A table in Parquet; its head is read at once, its rows when asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._footer = path, None
+        self._path = path
         with self.opened() as file:
-            schema, self._footer = file.schema_arrow, file.metadata
+            schema = file.schema_arrow
         self.titles, self._types = list(schema.names), list(schema.types)
         self.lines = {
             key.decode()[len(_PREFIX) :]: value.decode()
@@ -179,9 +178,7 @@ class ParquetTable:
     def opened(self) -> Any:
         """Open the file with pyarrow, page by page, since a row group may be as large as it is."""
         parquet: Any = arrow('pyarrow.parquet', self._path)
-        return parquet.ParquetFile(
-            self._path, metadata=self._footer, buffer_size=_BUFFER, pre_buffer=False
-        )
+        return parquet.ParquetFile(self._path, buffer_size=_BUFFER, pre_buffer=False)
 
     def blocks(
         self, columns: Sequence[int], chunk: int, row_groups: Sequence[int] | None = None
