@@ -12,6 +12,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -73,8 +74,27 @@ class CsvTable:
         """Values of lines with their numbers."""
         separators = len(self.titles) - 1
         if all(line.count(self._delimiter) == separators for _, line in lines):
+            texts = [line for _, line in lines]
             try:
-                return self._numbers([line for _, line in lines], columns)
+                if (library := _arrow_csv()) is None:
+                    return np.loadtxt(
+                        texts, delimiter=self._delimiter, usecols=columns, ndmin=2, comments=None
+                    )
+                names = [str(i) for i in range(len(self.titles))]
+                table = library.read_csv(
+                    BytesIO(''.join(texts).encode()),
+                    library.ReadOptions(use_threads=False, column_names=names),
+                    library.ParseOptions(delimiter=self._delimiter, quote_char=False),
+                    library.ConvertOptions(
+                        column_types=dict.fromkeys(names, 'float64'),
+                        include_columns=[names[column] for column in columns],
+                        null_values=[''],
+                    ),
+                )
+                values = np.empty((len(lines), len(columns)), order='F')
+                for place, column in enumerate(table.columns):
+                    values[:, place] = column
+                return values
             except ValueError:
                 pass  # Quoted cells, or something that is to be named.
         rows = []
@@ -95,28 +115,6 @@ class CsvTable:
                 ) from None
         return np.array(rows).reshape(len(lines), len(columns))
 
-    def _numbers(self, lines: list[str], columns: Sequence[int]) -> Array:
-        """Values of lines that hold nothing but numbers; otherwise ValueError."""
-        if (library := _arrow_csv()) is None:
-            return np.loadtxt(
-                lines, delimiter=self._delimiter, usecols=columns, ndmin=2, comments=None
-            )
-        names = [str(i) for i in range(len(self.titles))]
-        table = library.read_csv(
-            BytesIO(''.join(lines).encode()),
-            library.ReadOptions(use_threads=False, column_names=names),
-            library.ParseOptions(delimiter=self._delimiter, quote_char=False),
-            library.ConvertOptions(
-                column_types=dict.fromkeys(names, 'float64'),
-                include_columns=[names[column] for column in columns],
-                null_values=[''],
-            ),
-        )
-        values = np.empty((len(lines), len(columns)), order='F')
-        for place, column in enumerate(table.columns):
-            values[:, place] = column
-        return values
-
 
 class CsvWriter:
     """Writes a table of comma-separated values block by block."""
@@ -134,7 +132,7 @@ class CsvWriter:
             self._file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
             return
         names = [str(i) for i in range(len(columns))]
-        table = arrow('pyarrow', Path()).table(dict(zip(names, columns)))
+        table = import_module('pyarrow').table(dict(zip(names, columns)))
         library.write_csv(table, self._file.buffer, library.WriteOptions(include_header=False))
 
     def close(self) -> None:
@@ -145,8 +143,8 @@ class CsvWriter:
 def _arrow_csv() -> Any:
     """CSV of pyarrow; None where it is not installed."""
     try:
-        return arrow('pyarrow.csv', Path())
-    except FileError:
+        return import_module('pyarrow.csv')
+    except ImportError:
         return None
 
 
