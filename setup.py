@@ -64,7 +64,7 @@ setup(
         ],
         # Tables in Parquet; bags of ROS 2, read and written without a ROS installation.
         'tables': ['pyarrow>=10.0'],
-        'bags': ['rosbags>=0.11'],
+        'bags': ['rosbags>=0.11,<0.12'],
         'plot': ['matplotlib>=3.5'],
         'report': ['Jinja2>=3.0', 'plotly>=5.0'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
@@ -94,6 +94,7 @@ setup(
             'hypothesis>=6.0',
             'Jinja2>=3.0',
             'matplotlib>=3.5',
+            'mcap>=1.6',
             'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',
@@ -101,7 +102,7 @@ setup(
             'pyarrow>=10.0',
             'pytest>=7.0',
             'pytest-xdist>=3.0',
-            'rosbags>=0.11',
+            'rosbags>=0.11,<0.12',
             'ruff>=0.5',
             'sphinx>=5.0',
             'sphinx-rtd-theme>=1.2',

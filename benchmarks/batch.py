@@ -4,7 +4,8 @@
 
 Motions of the Franka Panda in Parquet files, position to snap of each joint: 36 numbers a sample.
 Efforts with two derivatives are computed with one and two worker processes: of files with one
-motion each, and of a single file with as many motions in a column. One run is killed (SIGKILL)
+motion each, of a single file with as many motions in a column, and of files with noisy positions
+alone, whose derivatives are estimated. One run is killed (SIGKILL)
 half-way and run again; its results must be, byte for byte, those of the run that was left alone.
 """
 
@@ -38,8 +39,10 @@ Array = NDArray[np.float64]
 
 ORDERS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 RATE = 1000.0  # Hz
+NOISE = 1e-5  # rad
 MB = 1e6
 COLUMN = 'motion'
+ESTIMATED = 'measured positions, estimated'
 
 
 class Size(NamedTuple):
@@ -48,13 +51,15 @@ class Size(NamedTuple):
     files: int
     samples: int
     """In each file."""
+    measured: int
+    """Noisy positions in each file of them."""
     workers: tuple[int, ...] = (1, 2)
 
 
 SIZES = {
-    'tiny': Size(6, 300, (1,)),
-    'quick': Size(12, 20_000),
-    'full': Size(36, 100_000),
+    'tiny': Size(6, 300, 1000, (1,)),
+    'quick': Size(12, 20_000, 40_000),
+    'full': Size(36, 100_000, 40_000),
 }
 
 
@@ -87,14 +92,15 @@ def motion(n: int, samples: int, seed: int) -> tuple[Array, Array]:
     return t, 0.8 * w**k * np.sin(w * t[:, None, None] + phase + 0.5 * np.pi * k)
 
 
-def write_data(folder: Path, model: RobotModel, size: Size) -> tuple[Path, Path]:
-    """Write the same motions as a folder of files and as one file; returns both."""
+def write_data(folder: Path, model: RobotModel, size: Size) -> tuple[Path, Path, Path]:
+    """Write the same motions as a folder of files and as one file, and noisy ones; returns all."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     files, single = folder / 'files', folder / 'single' / 'motions.parquet'
-    files.mkdir()
-    single.parent.mkdir()
+    noisy = folder / 'noisy'
+    for place in (files, single.parent, noisy):
+        place.mkdir()
     titles = ['time', *(f'{name}.{order}' for order in ORDERS for name in model.joint_names)]
     plain = {'use_dictionary': False, 'compression': 'none'}
     schema = pa.schema([(COLUMN, pa.int64()), *((title, pa.float64()) for title in titles)])
@@ -107,7 +113,12 @@ def write_data(folder: Path, model: RobotModel, size: Size) -> tuple[Path, Path]
             pq.write_table(table, files / f'motion{seed:03d}.parquet', **plain)
             ids = pa.array(np.full(size.samples, seed))
             writer.write_table(pa.table([ids, *columns], schema=schema))
-    return files, single
+            times, values = motion(model.n_joints, size.measured, seed)
+            positions = values[:, 0].T.copy()
+            positions += NOISE * np.random.default_rng(seed).normal(size=positions.shape)
+            table = pa.table([times, *positions], names=titles[: 1 + model.n_joints])
+            pq.write_table(table, noisy / f'motion{seed:03d}.parquet', **plain)
+    return files, single, noisy
 
 
 def run_once(arguments: dict[str, Any]) -> None:
@@ -119,6 +130,7 @@ def run_once(arguments: dict[str, Any]) -> None:
         arguments['output'],
         workers=arguments['workers'],
         motion_column=arguments['column'],
+        derivatives=arguments['derivatives'],
         progress=lambda progress: print(progress.done, flush=True),
     )
     assert not summary.failed, summary
@@ -142,10 +154,12 @@ def run(
     workers: int,
     column: str | None = None,
     kill_at: int | None = None,
+    derivatives: str = 'auto',
 ) -> Row | None:
     """Process a data set in a process of its own, which is killed after some tasks or not."""
     arguments = {
         'inputs': str(inputs), 'output': str(output), 'workers': workers, 'column': column,
+        'derivatives': derivatives,
     }
     process = subprocess.Popen(
         [sys.executable, '-m', 'benchmarks.batch', '--run', json.dumps(arguments)],
@@ -183,7 +197,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], object] = print) -> l
     """Measure all runs in a folder, which has room for six times the data set."""
     model = RobotModel.from_urdf(share_file('urdf/panda.urdf'))
     say('writing the data set')
-    files, single = write_data(folder, model, size)
+    files, single, noisy = write_data(folder, model, size)
     rows = []
     whole = folder / 'whole'
     for workers in size.workers:
@@ -195,6 +209,11 @@ def measure(size: Size, folder: Path, say: Callable[[str], object] = print) -> l
         parts = folder / 'parts'
         rows.append(run('all motions in one file', single, parts, workers, COLUMN))
         shutil.rmtree(parts)
+    for workers in size.workers:
+        say(f'{workers} workers, estimates')
+        row = run(ESTIMATED, noisy, folder / 'out', workers, derivatives='estimate')
+        rows.append(row)
+        shutil.rmtree(folder / 'out')
     say('killed and run again')
     broken = folder / 'broken'
     run('', files, broken, size.workers[-1], kill_at=size.files // 2)
@@ -207,9 +226,10 @@ def measure(size: Size, folder: Path, say: Callable[[str], object] = print) -> l
 
 def text(rows: Sequence[Row]) -> str:
     """Table of the runs."""
+    alone = {row.what: row.seconds for row in rows if row.workers == 1}
     lines = [
         [
-            'data set', 'workers', 'tasks', 'kept', 'seconds', 'samples/s', 'MB/s read',
+            'data set', 'workers', 'tasks', 'kept', 'seconds', 'faster', 'samples/s', 'MB/s read',
             'processor time', 'memory of a worker', 'of the caller',
         ]
     ]
@@ -221,6 +241,7 @@ def text(rows: Sequence[Row]) -> str:
                 str(row.tasks),
                 str(row.kept),
                 f'{row.seconds:.1f}',
+                f'{alone[row.what] / row.seconds:.2f}' if row.what in alone else '',
                 f'{row.samples / row.seconds:,.0f}',
                 f'{row.read / MB / row.seconds:.0f}',
                 f'{row.processor:.1f} s',

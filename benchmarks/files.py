@@ -1,10 +1,15 @@
 """Throughput and memory of computing efforts from large files, part by part.
 
     python -m benchmarks.files [--size full] [-o doc/benchmarks/files.inc]
+    python -m benchmarks.files --peers [-o doc/benchmarks/files_peers.inc]
 
 A motion of the Panda with all its derivatives is written to files of some hundred megabytes. Then
 every file is read, computed and written to another one by a process of its own, which says how
 much memory it had at most. Recorded joint states are estimated on the way.
+
+The peers read the same file and write the same columns or messages, without computing them:
+pyarrow, one thread and the same settings, and rosbags, message by message as bytes. They and
+hodyn_ros take turns in one process; the ratios are those of the medians of processor time.
 """
 
 from __future__ import annotations
@@ -12,12 +17,14 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,7 +143,7 @@ def _write_states(path: Path, count: int, names: tuple[str, ...]) -> None:
                 }
                 batch = encode(JOINT_STATE, stamps, 'panda_link0', fields)
                 for stamp, data in zip(stamps.tolist(), batch):
-                    writer.write(connection, stamp, data)
+                    writer.write(connection, stamp, data.tobytes())
         (bag / 'bag.mcap').replace(path)
 
 
@@ -167,6 +174,110 @@ def convert(source: Path, target: Path | None) -> dict[str, float]:
         'size': source.stat().st_size / 1e6,
         'written': 0.0 if target is None else target.stat().st_size / 1e6,
     }
+
+
+def _csv_peer(source: Path, target: Path) -> Callable[[Path], object]:
+    import pyarrow.csv
+
+    def comments(path: Path) -> Any:
+        with path.open() as file:
+            count = sum(line.startswith('#') for line in file)
+        return pyarrow.csv.ReadOptions(use_threads=False, skip_rows=count)
+
+    result, options = pyarrow.csv.read_csv(target, comments(target)), comments(source)
+
+    def copy(path: Path) -> None:
+        pyarrow.csv.read_csv(source, options)
+        pyarrow.csv.write_csv(result, path)
+
+    return copy
+
+
+def _parquet_peer(source: Path, target: Path) -> Callable[[Path], object]:
+    import pyarrow.parquet
+
+    result = pyarrow.parquet.read_table(target)
+    group = pyarrow.parquet.read_metadata(target).row_group(0)
+    column = group.column(0)
+
+    def copy(path: Path) -> None:
+        pyarrow.parquet.read_table(source, use_threads=False)
+        pyarrow.parquet.write_table(
+            result, path, row_group_size=group.num_rows, compression=column.compression,
+            use_dictionary=False,
+            use_byte_stream_split='BYTE_STREAM_SPLIT' in column.encodings,
+        )  # fmt: skip
+
+    return copy
+
+
+def _mcap_peer(source: Path, target: Path) -> Callable[[Path], object]:
+    from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+
+    with Reader(target) as reader:
+        connections = list(reader.connections)
+        messages = [(c.id, stamp, bytes(data)) for c, stamp, data in reader.messages()]
+
+    def copy(path: Path) -> None:
+        with Reader(source) as reader:
+            for _ in reader.messages():
+                pass
+        with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+            added = {
+                c.id: writer.add_connection(c.topic, c.msgtype, typestore=typestore())
+                for c in connections
+            }
+            for number, stamp, data in messages:
+                writer.write(added[number], stamp, data)
+
+    return copy
+
+
+PEERS = {
+    '.csv': ('pyarrow', _csv_peer),
+    '.mcap': ('rosbags', _mcap_peer),
+    '.parquet': ('pyarrow', _parquet_peer),
+}
+
+
+def measure_peers(suffix: str, samples: int, rounds: int, folder: Path) -> tuple[float, float]:
+    """Median processor time of hodyn_ros and of its peer [s a sample]."""
+    model = panda()
+    model.warm_up()
+    source, target, copied = (folder / f'{name}{suffix}' for name in ('source', 'target', 'copy'))
+    _write(source, samples, model.joint_names, suffix)
+
+    def ours(path: Path) -> None:
+        with ResultsWriter(path) as writer:
+            for results in compute_stream(model, iterate_motion(source)):
+                writer.write(results)
+
+    ours(target)
+    peer = PEERS[suffix][1](source, target)
+    times: tuple[list[float], list[float]] = [], []
+    for _ in range(rounds):
+        for found, run in zip(times, (ours, peer)):
+            begin = time.process_time()
+            run(copied)
+            found.append((time.process_time() - begin) / samples)
+            if copied.is_dir():
+                shutil.rmtree(copied)
+            else:
+                copied.unlink()
+    return median(times[0]), median(times[1])
+
+
+def table_of_peers(samples: int, rounds: int, folder: Path | None) -> str:
+    """Table of hodyn_ros and its peers."""
+    rows = [['files', 'peer', 'hodyn_ros', 'peer alone', 'ratio']]
+    for suffix, (name, _) in PEERS.items():
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            ours, peer = measure_peers(suffix, samples, rounds, Path(place))
+        titles = [case.title for case in CASES.values() if case[:2] == (suffix, suffix)]
+        row = [titles[0], name, f'{1e6 * ours:.2f} µs', f'{1e6 * peer:.2f} µs']
+        rows.append([*row, f'{ours / peer:.2f}'])
+        print(*rows[-1], sep='  ', flush=True)
+    return grid(rows)
 
 
 def peak_memory() -> float:
@@ -205,7 +316,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--convert', nargs='+', type=Path, help=argparse.SUPPRESS)
     parser.add_argument('--folder', type=Path, help='where to put the files meanwhile')
     parser.add_argument('-o', '--output', type=Path, help='file for the table')
+    parser.add_argument('--peers', action='store_true', help='beside pyarrow and rosbags')
     options = parser.parse_args(arguments)
+    if options.peers:
+        tiny = options.size == 'tiny'
+        text = table_of_peers(2000 if tiny else 40_000, 3 if tiny else 11, options.folder)
+        _finish(text, options.output)
+        return 0
     if options.convert:
         target = options.convert[1] if len(options.convert) > 1 else None
         print(json.dumps(convert(options.convert[0], target)))
@@ -219,8 +336,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 CASES[name].title,
                 f'{found["size"]:.0f}',
                 f'{1e-6 * found["samples"]:.3g}',
-                f'{found["seconds"]:.0f}',
-                f'{found["cpu"]:.0f}',
+                f'{found["seconds"]:.1f}',
+                f'{found["cpu"]:.1f}',
                 f'{found["size"] / found["seconds"]:.3g}',
                 f'{1e-3 * found["samples"] / found["seconds"]:.3g}',
                 f'{found["before"]:.0f}',
@@ -231,11 +348,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     header = ['files', 'MB', '10^6 samples', 's', 'CPU s', 'MB/s', '10^3 samples/s']
     header += ['MB before', 'MB at most']
     text = grid([header, *rows])
-    print('\n' + text)
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(text, encoding='utf-8')
+    _finish(text, options.output)
     return 0
+
+
+def _finish(text: str, output: Path | None) -> None:
+    print('\n' + text)
+    if output:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding='utf-8')
 
 
 if __name__ == '__main__':

@@ -504,6 +504,11 @@ def _results(job: BatchJob, tasks: Sequence[BatchTask], workers: int, scheduler:
             f'The robot or its actuators cannot be sent to other processes ({error}); define '
             'classes and functions that they use in a module, or compute with workers=1.'
         ) from error
+    if scheduler is None and _HAS_FORKSERVER:
+        # One process imports what all need; without, each worker takes a second or two to do so.
+        multiprocessing.set_forkserver_preload(_PRELOADED)
+        with _interruptions_held():
+            pass  # It has begun, and imports while this one does.
     need = 'Worker processes need dask.distributed'
     library = optional_import_module('distributed', need, 'cluster', BatchError)
     with _client(library, scheduler, workers) as client:
@@ -612,9 +617,7 @@ def _local_cluster(library: Any, workers: int) -> Iterator[Any]:
     optional_import_module('cryptography', need, 'cluster', BatchError)
     settings = dict(_SETTINGS)
     if _HAS_FORKSERVER:
-        # One process imports what all need; without, each worker takes a second or two to do so.
         settings['distributed.worker.multiprocessing-method'] = 'forkserver'
-        multiprocessing.set_forkserver_preload(_PRELOADED)
     with dask.config.set(settings):
         with _interruptions_held():
             cluster = _started(library, workers)
@@ -631,7 +634,9 @@ def _started(library: Any, workers: int) -> Any:
                 n_workers=workers,
                 threads_per_worker=1,
                 host='127.0.0.1',
-                dashboard_address=None,
+                # Without an address it would be a port that another run may have.
+                dashboard_address='127.0.0.1:0',
+                scheduler_kwargs={'dashboard': False},
                 memory_limit=0,
                 security=True,
                 silence_logs=logging.CRITICAL,

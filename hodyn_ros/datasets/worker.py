@@ -202,7 +202,7 @@ def _compute_motions(job: BatchJob, task: BatchTask, path: Path, result: TaskRes
     lengths = [length for _, length in task.motions]
     rows = guarded(piecewise_rows(table, columns.columns, task.first_row, lengths), source)
     titles: list[str] = []
-    done: list[tuple[Any, Array]] = []  # short motions share a row group
+    done: list[tuple[Any, list[Array]]] = []  # short motions share a row group
     with ExitStack() as stack:
         for (identity, length), values in zip(task.motions, rows):
             try:
@@ -213,9 +213,9 @@ def _compute_motions(job: BatchJob, task: BatchTask, path: Path, result: TaskRes
                     samples = samples.in_order(names)[0]
                 results = compute(job.model, samples, actuators=job.actuators, **job.computing)
                 found, computed = columns_of(results)
-                if len(computed) != length:
+                if len(results) != length:
                     raise BatchError(
-                        f'{results.name}: {len(computed)} results for {length} rows; read such '
+                        f'{results.name}: {len(results)} results for {length} rows; read such '
                         'motions from files of their own.'
                     )
                 if not titles:
@@ -240,9 +240,9 @@ def _compute_motions(job: BatchJob, task: BatchTask, path: Path, result: TaskRes
             _write(writer, done)
 
 
-def _write(writer: ParquetWriter, done: list[tuple[Any, Array]]) -> None:
-    ids, values = zip(*done)
-    writer.write(np.concatenate(values), np.concatenate(ids))
+def _write(writer: ParquetWriter, done: list[tuple[Any, list[Array]]]) -> None:
+    ids, motions = zip(*done)
+    writer.write([np.concatenate(column) for column in zip(*motions)], np.concatenate(ids))
     done.clear()
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def read_bag(
             f'{path} is a folder without metadata.yaml, so it is no bag; it holds {found}. '
             'Give a bag, or a file: the storage file of a bag (.mcap, .db3) or a table.'
         )
-    reader = rosbags('rosbag2', path).Reader(path)
+    reader = _library(path).Reader(path)
     reader.open()
     with closing(reader):
         topic, kind = _chosen(path, reader.connections, topic)
@@ -77,6 +76,14 @@ def read_bag(
             raise FileError(f'{path}: {topic!r} holds samples, not trajectories; leave index out.')
         else:
             yield from _samples(where, kind, messages, joint_names, chunk)
+
+
+def _library(path: Path) -> Any:
+    """Readers and writers of bags, which need rosbags."""
+    rosbags('rosbag2', path)
+    from hodyn_ros.files import mcap
+
+    return mcap
 
 
 def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[str, str]:
@@ -244,11 +251,10 @@ class BagWriter:
     def __init__(self, folder: Path, storage: str) -> None:
         if storage not in STORAGES:
             raise FileError(f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.')
-        library = rosbags('rosbag2', folder)
-        self._folder, self._types = folder, typestore()
-        self._connections: dict[int, Any] = {}
-        plugin = getattr(library.StoragePlugin, storage.upper())
-        self._writer = library.Writer(folder, version=_VERSION, storage_plugin=plugin)
+        self._folder, self._library = folder, _library(folder)
+        self._channels = np.zeros(len(_TOPICS), dtype=np.int64)  # of those that are there
+        plugin = getattr(self._library.rosbag2.StoragePlugin, storage.upper())
+        self._writer = self._library.Writer(folder, version=_VERSION, storage_plugin=plugin)
         self._writer.open()
         self.storage_file = folder / (folder.name + STORAGES[storage])
 
@@ -261,18 +267,27 @@ class BagWriter:
                 f'{results.times.max():g} s cannot be stamps of messages, which are seconds since '
                 '1970; shift them.'
             )
-        messages: list[tuple[int, int, bytes]] = []
+        lengths = np.zeros((len(stamps), len(_TOPICS)), dtype=np.int64)
+        parts = []
         for place, rows, fields in _contents(results):
-            frame = results.base_link if place else ''
-            data = encode(_TOPICS[place][1], stamps[rows], frame, fields)
-            messages += [(stamp, place, item) for stamp, item in zip(stamps[rows].tolist(), data)]
-        messages.sort(key=itemgetter(0, 1))
-        for stamp, place, item in messages:
-            if place not in self._connections:
-                self._connections[place] = self._writer.add_connection(
-                    *_TOPICS[place], typestore=self._types
-                )
-            self._writer.write(self._connections[place], stamp, item)
+            if not self._channels[place]:
+                connection = self._writer.add_connection(*_TOPICS[place], typestore=typestore())
+                self._channels[place] = connection.id
+            frame, before = results.base_link if place else '', self._library.BEFORE
+            records = encode(_TOPICS[place][1], stamps[rows], frame, fields, before)
+            self._library.put_record_heads(records, int(self._channels[place]), stamps[rows])
+            lengths[rows, place] = records.shape[1]
+            parts.append((place, rows, records))
+        ends = lengths.cumsum().reshape(lengths.shape)
+        whole = np.empty(lengths.sum(), dtype=np.uint8)
+        for place, rows, records in parts:
+            length = records.shape[1]
+            windows = np.lib.stride_tricks.sliding_window_view(whole, length, writeable=True)
+            windows[ends[rows, place] - length] = records
+        rows, places = np.nonzero(lengths)
+        self._writer.write_records(
+            self._channels[places], stamps[rows], ends[rows, places], whole
+        )
 
     def close(self) -> None:
         """Finish the bag."""

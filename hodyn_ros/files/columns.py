@@ -250,14 +250,14 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     )  # fmt: skip
 
 
-def columns_of(results: Results) -> tuple[list[str], Array]:
-    """Titles and values, shape (N, columns), of the table of some results."""
-    titles, parts = [TIME], [results.times[:, None]]
+def columns_of(results: Results) -> tuple[list[str], list[Array]]:
+    """Titles and columns, each of shape (N,), of the table of some results."""
+    titles, columns = [TIME], [results.times]
 
     def add(values: Array, names: Sequence[str], quantities: Sequence[str]) -> None:
         orders = min(values.shape[1], len(quantities))
         titles.extend(f'{name}.{what}' for what in quantities[:orders] for name in names)
-        parts.append(values[:, :orders].reshape(len(values), -1))
+        columns.extend(np.ascontiguousarray(values[:, :orders].reshape(len(values), -1).T))
 
     add(results.motion, results.joint_names, MOTION)
     add(results.effort, results.joint_names, EFFORT)
@@ -269,7 +269,7 @@ def columns_of(results: Results) -> tuple[list[str], Array]:
         add(position, results.motor_names, MOTOR_MOTION)
         add(torque, results.motor_names, MOTOR_TORQUE)
         add(deflection, results.joint_names, DEFLECTION[:3])
-    return titles, np.concatenate(parts, axis=1)
+    return titles, columns
 
 
 def metadata_of(results: Results) -> dict[str, str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion
 
 _HIGHEST_ORDER = len(MOTION) - 3
+_KEPT = 31 << 20  # bytes
 
 _Groups = Sequence[tuple[int, NDArray[np.intp]]]
 """Rows with as many known orders of the efforts, at least one."""
@@ -103,6 +104,9 @@ def compute_stream(
             f'orders is {orders!r}, expected 0 to {_HIGHEST_ORDER}: the highest derivative of the '
             'efforts.'
         )
+    # Once something as large was freed, glibc keeps the memory of a part for the next one; else
+    # the system has to give it, page by page, for each of them.
+    np.empty(_KEPT, dtype=np.uint8)
     how = How(derivatives, int(orders) + 3, interpolation, rate, dict(estimator or {}))
     motors = None if actuators is None else _MotorStream(model, actuators)
     for completed in how.complete(model, parts):
@@ -141,14 +145,16 @@ def _with_efforts(
         )
     effort = np.full((len(motion), E, model.n_joints), np.nan)
     groups = [(e, np.flatnonzero(known == e)) for e in range(1, E + 1) if np.any(known == e)]
-    for e, rows in groups:
+    for e, places in groups:
+        rows: Any = slice(None) if len(places) == len(motion) else places
         wrenches = [replace(wrench, values=v[rows, :e]) for wrench, v in completed.wrenches]
-        effort[rows, :e] = inverse_dynamics(
-            model,
-            np.ascontiguousarray(motion[rows, : e + 2]),
-            wrenches or None,
-            num_threads=num_threads,
+        found = inverse_dynamics(
+            model, motion[rows, : e + 2], wrenches or None, num_threads=num_threads
         )
+        if found.shape == effort.shape:
+            effort = found
+        else:
+            effort[rows, :e] = found
     # Estimates of wrenches have gaps, which no wrench may have.
     applied = () if is_measured else completed.wrenches
     wrenches = [replace(wrench, values=values) for wrench, values in applied]

@@ -336,7 +336,7 @@ class _RowsWriter:
         self._writer: CsvWriter | ParquetWriter | None = None
 
     def write(self, results: Results) -> None:
-        titles, values = columns_of(results)
+        titles, columns = columns_of(results)
         if self._writer is None:
             self._titles = titles
             self._writer = self._make(self._path, titles, metadata_of(results))
@@ -347,7 +347,7 @@ class _RowsWriter:
                 f'{self._path}: a part of the results lacks {listed(missing)} and adds '
                 f'{listed(more)}; expected the same columns in all parts.'
             )
-        self._writer.write(values)
+        self._writer.write(columns)
 
     def close(self) -> None:
         if self._writer is not None:

@@ -227,12 +227,12 @@ def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessa
 
 
 def encode(
-    kind: str, stamps: NDArray[np.int64], frame_id: str, fields: dict[str, Any]
-) -> list[bytes]:
-    """Serialize messages of the same layout, with stamps (N,) [ns].
+    kind: str, stamps: NDArray[np.int64], frame_id: str, fields: dict[str, Any], before: int = 0
+) -> NDArray[np.uint8]:
+    """Serialize messages of the same layout, with stamps (N,) [ns]; shape (N, bytes).
 
     Fields are names, arrays of shape (N, elements), or numbers that are the same in all messages;
-    arrays that are left out are empty.
+    arrays that are left out are empty. So many bytes `before` each message are left open.
     """
     store = typestore()
     content: dict[str, Any] = {}
@@ -245,15 +245,15 @@ def encode(
     content['header'] = store.types['std_msgs/msg/Header'](stamp=time, frame_id=frame_id)
     template = bytes(store.serialize_cdr(store.types[kind](**content), kind))
     _, places, _ = _layout(template, fields_of(store.fielddefs, kind))
-    data = np.empty((len(stamps), len(template)), dtype=np.uint8)
+    records = np.empty((len(stamps), before + len(template)), dtype=np.uint8)
+    data = records[:, before:]
     data[:] = np.frombuffer(template, dtype=np.uint8)
     data[:, _STAMP] = np.stack(np.divmod(stamps, _SECOND), axis=1).astype('<u4').view(np.uint8)
     for name, (place, count) in places.items():
         if count:
             raw = np.ascontiguousarray(fields[name], dtype='<f8').view(np.uint8)
             data[:, place : place + 8 * count] = raw
-    whole, length = data.tobytes(), len(template)
-    return [whole[i : i + length] for i in range(0, len(whole), length)]
+    return records
 
 
 def _layout(

@@ -77,8 +77,9 @@ class Samples:
                 f'{self.name}: motion has shape {motion.shape}, expected ({N}, K, '
                 f'{len(names)}): samples, orders from the position on, joints.'
             )
-        is_unknown = np.isinf(motion)
-        is_unknown[:, 0] |= np.isnan(motion[:, 0])
+        is_unknown = ~np.isfinite(motion)
+        if is_unknown.any():
+            is_unknown[:, 1:] &= ~np.isnan(motion[:, 1:])
         for where, values in ((~np.isfinite(times), times), (is_unknown, motion)):
             if (place := first_true(where)) is None:
                 continue
@@ -266,7 +267,10 @@ def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:
 
 def known_orders(values: Array) -> NDArray[np.intp]:
     """Count the leading orders, along axis 1 of (N, K, n), that are known at each sample, (N,)."""
-    known = ~np.isnan(values).any(axis=2)
+    gaps = np.isnan(values)
+    if not gaps.any():
+        return np.full(len(values), values.shape[1], dtype=np.intp)
+    known = ~gaps.any(axis=2)
     return np.asarray(np.logical_and.accumulate(known, axis=1).sum(axis=1), dtype=np.intp)
 
 

@@ -12,6 +12,8 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -72,13 +74,29 @@ class CsvTable:
         """Values of lines with their numbers."""
         separators = len(self.titles) - 1
         if all(line.count(self._delimiter) == separators for _, line in lines):
+            texts = [line for _, line in lines]
             try:
-                return np.loadtxt(
-                    [line for _, line in lines],
-                    delimiter=self._delimiter, usecols=columns, ndmin=2, comments=None,
-                )  # fmt: skip
+                if (library := _arrow_csv()) is None:
+                    return np.loadtxt(
+                        texts, delimiter=self._delimiter, usecols=columns, ndmin=2, comments=None
+                    )
+                names = [str(i) for i in range(len(self.titles))]
+                table = library.read_csv(
+                    BytesIO(''.join(texts).encode()),
+                    library.ReadOptions(use_threads=False, column_names=names),
+                    library.ParseOptions(delimiter=self._delimiter, quote_char=False),
+                    library.ConvertOptions(
+                        column_types=dict.fromkeys(names, 'float64'),
+                        include_columns=[names[column] for column in columns],
+                        null_values=[''],
+                    ),
+                )
+                values = np.empty((len(lines), len(columns)), order='F')
+                for place, column in enumerate(table.columns):
+                    values[:, place] = column
+                return values
             except ValueError:
-                pass  # Empty or quoted cells, or something that is to be named.
+                pass  # Quoted cells, or something that is to be named.
         rows = []
         for number, line in lines:
             cells = next(csv.reader([line], delimiter=self._delimiter))
@@ -102,17 +120,32 @@ class CsvWriter:
     """Writes a table of comma-separated values block by block."""
 
     def __init__(self, path: Path, titles: Sequence[str], lines: Mapping[str, str]) -> None:
-        self._file = path.open('w', encoding='utf-8', newline='')
+        self._file, self._library = path.open('w', encoding='utf-8', newline=''), _arrow_csv()
         self._file.writelines(f'# {key}: {value}\n' for key, value in lines.items())
         csv.writer(self._file, lineterminator='\n').writerow(titles)
+        self._file.flush()
 
-    def write(self, values: Array) -> None:
-        """Append rows, shape (N, columns); every number can be read back exactly."""
-        self._file.writelines(','.join(map(repr, row)) + '\n' for row in values.tolist())
+    def write(self, columns: Sequence[Array]) -> None:
+        """Append columns (N,); every number can be read back exactly."""
+        if (library := self._library) is None:
+            rows = zip(*(column.tolist() for column in columns))
+            self._file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
+            return
+        names = [str(i) for i in range(len(columns))]
+        table = import_module('pyarrow').table(dict(zip(names, columns)))
+        library.write_csv(table, self._file.buffer, library.WriteOptions(include_header=False))
 
     def close(self) -> None:
         """Finish the file."""
         self._file.close()
+
+
+def _arrow_csv() -> Any:
+    """CSV of pyarrow; None where it is not installed."""
+    try:
+        return import_module('pyarrow.csv')
+    except ImportError:
+        return None
 
 
 def _opened(path: Path) -> TextIO:
@@ -162,7 +195,7 @@ class ParquetTable:
             for batch in file.iter_batches(
                 batch_size=chunk, row_groups=row_groups, columns=titles, use_threads=False
             ):
-                values = np.empty((batch.num_rows, len(titles)))
+                values = np.empty((batch.num_rows, len(titles)), order='F')
                 for i, title in enumerate(titles):
                     values[:, i] = batch.column(title).to_numpy(zero_copy_only=False)
                 if len(values):
@@ -178,27 +211,25 @@ class ParquetWriter:
     def __init__(
         self, path: Path, titles: Sequence[str], lines: Mapping[str, str], ids: str | None = None
     ) -> None:
-        self._arrow: Any = arrow('pyarrow', path)
+        self._table: Any = arrow('pyarrow', path).table
         self._make: Any = arrow('pyarrow.parquet', path).ParquetWriter
         self._path, self._titles, self._ids = path, titles, ids
         self._metadata = {f'{_PREFIX}{key}': value for key, value in lines.items()}
         self._writer: Any = None
 
-    def write(self, values: Array, ids: Any = None) -> None:
-        """Append rows, shape (N, columns), and the motion ids of each of them, if there are."""
-        columns = {
-            title: self._arrow.array(np.ascontiguousarray(column))
-            for title, column in zip(self._titles, values.T)
-        }
+    def write(self, columns: Sequence[Array], ids: Any = None) -> None:
+        """Append columns (N,), and the motion ids of the rows, if there are."""
+        table = self._table(dict(zip(self._titles, columns)), metadata=self._metadata)
         if self._ids is not None:
-            columns = {self._ids: self._arrow.array(ids), **columns}
-        table = self._arrow.table(columns, metadata=self._metadata)
+            table = table.add_column(0, self._ids, [ids])
         if self._writer is None:
-            # Floating-point numbers hardly ever repeat, which is what a dictionary is for.
+            # Floating-point numbers hardly ever repeat, which is what a dictionary is for. Their
+            # bytes apart, signs and exponents first, are what can be compressed of them.
             self._writer = self._make(
                 self._path,
                 table.schema,
                 use_dictionary=False if self._ids is None else [self._ids],
+                use_byte_stream_split=list(self._titles),
                 compression='zstd',
             )
         self._writer.write_table(table)

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import sys
 
 import numpy as np
@@ -66,6 +67,21 @@ def test_processes_compute_what_one_process_computes(model, tmp_path):
     assert seen[-1].samples == summary.samples == 300
     assert seen[-1].bytes_read == summary.bytes_read
     assert multiprocessing.active_children() == []
+
+
+def test_runs_side_by_side_want_no_port_of_each_other(model, tmp_path, recwarn):
+    make_folder(tmp_path / 'in', model, 2)
+    with socket.socket() as other:
+        try:
+            other.bind(('127.0.0.1', 8787))  # where Dask would listen
+            other.listen()
+        except OSError:
+            pass  # It is taken already.
+        summary = process_files(
+            tmp_path / 'in', model, tmp_path / 'out', workers=2, suffix='.npz'
+        )
+    assert summary.computed == 2
+    assert not [item for item in recwarn if 'Port' in str(item.message)]
 
 
 def test_second_run_keeps_what_is_done_and_adds_what_is_new(model, tmp_path):

@@ -14,6 +14,7 @@ from support.io_cases import START, model, results, samples, swing
 
 from hodyn_ros.errors import FileError, JointNameError
 from hodyn_ros.files import (
+    ResultsWriter,
     Samples,
     compute,
     compute_stream,
@@ -25,6 +26,7 @@ from hodyn_ros.files import (
 from hodyn_ros.files.messages import HODYN_MESSAGES, decode, definition, encode, typestore
 
 rosbag2 = pytest.importorskip('rosbags.rosbag2')
+mcap = importlib.import_module('hodyn_ros.files.mcap')
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = model()
@@ -102,6 +104,15 @@ def contents(path):
         for connection, stamp, data in reader.messages():
             message = reader.deserialize(data, connection.msgtype)
             found.setdefault(connection.topic, []).append((stamp, message))
+    return found
+
+
+def bytes_in(path):
+    """Messages of a bag by topic, as rosbags finds them."""
+    found = {}
+    with rosbag2.Reader(path) as reader:
+        for connection, stamp, data in reader.messages():
+            found.setdefault((connection.topic, connection.msgtype), []).append((stamp, data))
     return found
 
 
@@ -193,6 +204,74 @@ def test_others_read_what_is_written(tmp_path, storage):
     np.testing.assert_array_equal(mirrored.effort, written.motors.torque[9, 0])
 
 
+def test_the_library_of_mcap_reads_what_is_written(tmp_path):
+    library = pytest.importorskip('mcap.reader')
+    written = results(3000, wrenches=False)
+    written.effort[5, 2] = np.nan
+    write_results(tmp_path / 'bag', written)
+    expected, found = bytes_in(tmp_path / 'bag'), {}
+    with open(tmp_path / 'bag' / 'bag.mcap', 'rb') as file:
+        reader = library.SeekingReader(file, validate_crcs=True)
+        summary = reader.get_summary()
+        for schema, channel, message in reader.iter_messages():
+            assert schema.data.decode() == STORE.generate_msgdef(schema.name, ros_version=2)[0]
+            item = message.log_time, message.data
+            found.setdefault((channel.topic, schema.name), []).append(item)
+        begin = found['/joint_motion', MOTION][2000][0]
+        later = reader.iter_messages('/joint_motion', starting_at=begin)
+        assert sum(1 for _ in later) == 1000
+        assert [item.name for item in reader.iter_metadata()] == ['rosbag2']
+    assert found == expected
+    assert len(summary.chunk_indexes) > 3
+    counts = summary.statistics.channel_message_counts.values()
+    assert sorted(counts) == sorted(map(len, expected.values()))
+
+
+def test_parts_of_any_size_make_the_same_messages(bag):
+    whole = results(400, wrenches=False)
+    whole.effort[7] = np.nan
+    write_results(bag.with_stem('whole'), whole)
+    with ResultsWriter(bag) as writer:
+        for rows in np.split(np.arange(400), [1, 2, 5, 300, 303]):
+            motors = type(whole.motors)(*(array[rows] for array in whole.motors))
+            times, motion, effort = (a[rows] for a in (whole.times, whole.motion, whole.effort))
+            writer.write(
+                replace(whole, times=times, motion=motion, effort=effort, motors=motors)
+            )
+    assert bytes_in(bag) == bytes_in(bag.with_stem('whole'))
+
+
+@pytest.mark.parametrize('compression', [None, 'MESSAGE', 'FILE', 'STORAGE'])
+def test_messages_come_as_rosbags_gives_them_though_chunks_overlap(tmp_path, compression):
+    random = np.random.default_rng(3)
+    stamps = START + np.cumsum(random.integers(0, 3, 6000)) + random.integers(0, 900, 6000)
+    names = [f'joint_{i}_with_a_long_name' for i in range(20)]
+    messages = [
+        (f'/t{i % 2}', STATE, stamp, state(stamp, names, np.full(20, float(i))))
+        for i, stamp in enumerate(stamps.tolist())
+    ]
+    mode = compression and getattr(rosbag2.CompressionMode, compression)
+    path = record(tmp_path / 'bag', *messages, compression=mode)
+    orders = []
+    for library in (mcap.Reader, rosbag2.Reader):
+        with library(path) as reader:
+            used = [c for c in reader.connections if c.topic == '/t1']
+            orders.append([(stamp, bytes(data)) for _, stamp, data in reader.messages(used)])
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert [stamp for stamp, _ in orders[0]] == [stamp for stamp, _ in orders[1]]
+    assert len(orders[0]) == 3000
+
+
+def test_a_chunk_that_differs_from_its_checksum_is_refused(tmp_path):
+    path = tmp_path / 'x.mcap'
+    write_results(path, results(3000, wrenches=False))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FileError, match='x.mcap .*a chunk .* differs from its checksum'):
+        read_motion(path)
+
+
 def test_ros_itself_reads_what_is_written(tmp_path):
     serialization = pytest.importorskip('rclpy.serialization')
     pytest.importorskip('hodyn_msgs.msg')
@@ -245,7 +324,7 @@ def test_messages_as_ros_serializes_them_are_read(tmp_path):
 def test_both_byte_orders_are_read(little):
     fields = {'name': ('a', 'b'), 'position': np.array([[1.0, 2.0], [3.0, 4.0]])}
     stamps = np.array([5, 10**18 + 1], dtype=np.int64)
-    batch = encode(STATE, stamps, 'f', fields)
+    batch = [row.tobytes() for row in encode(STATE, stamps, 'f', fields)]
     if not little:
         batch = [
             bytes(

@@ -219,7 +219,8 @@ def test_damaged_messages_are_taken_apart_or_refused(kind):
     }  # fmt: skip
     others = {field: 1 for field, what in fields.items() if '[' not in what}
     stamps = np.arange(3, dtype=np.int64)
-    batch = encode(kind, stamps, 'base', {**names, **values, **others})
+    records = encode(kind, stamps, 'base', {**names, **values, **others})
+    batch = [row.tobytes() for row in records]
     (whole,) = decode(kind, batch)
     for field, expected in values.items():
         np.testing.assert_array_equal(whole.values[field], expected)
@@ -246,7 +247,7 @@ def test_damaged_messages_are_taken_apart_or_refused(kind):
 
 def test_numbers_of_elements_beyond_the_message_ask_for_no_memory():
     data = bytearray(
-        encode('sensor_msgs/msg/JointState', np.zeros(1, dtype=np.int64), '', {'name': ('a',)})[0]
+        encode('sensor_msgs/msg/JointState', np.zeros(1, dtype=np.int64), '', {'name': ('a',)})
     )
     place = len(data) - 4
     data[place:] = struct.pack('<I', 0xFFFFFFFF)

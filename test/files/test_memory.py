@@ -94,6 +94,23 @@ def test_benchmark_of_files_writes_its_table(monkeypatch, tmp_path, capsys):
     assert [item.name for item in tmp_path.iterdir()] == ['files.inc']
 
 
+def test_benchmark_of_files_measures_peers_beside(monkeypatch, tmp_path, capsys):
+    pytest.importorskip('pyarrow')
+    pytest.importorskip('rosbags')
+    monkeypatch.syspath_prepend(str(ROOT))
+    files = importlib.import_module('benchmarks.files')
+    monkeypatch.setattr(files, 'panda', model)
+    path = tmp_path / 'peers.inc'
+    options = ['--peers', '--size', 'tiny', '--folder', str(tmp_path), '-o', str(path)]
+    assert files.main(options) == 0
+    text = path.read_text()
+    assert text in capsys.readouterr().out
+    assert [line.split('  ')[0] for line in text.splitlines()[3:-1]] == [
+        'CSV to CSV', 'joint_motion in MCAP to MCAP', 'Parquet to Parquet',
+    ]  # fmt: skip
+    assert [item.name for item in tmp_path.iterdir()] == ['peers.inc']
+
+
 class _Done:
     def __init__(self, convert, source, target=None):
         self.stdout = json.dumps(convert(source, target))

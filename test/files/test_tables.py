@@ -1,6 +1,7 @@
 """Tables and trajectories: what is written comes back, and what is wrong is said."""
 
 import csv
+import sys
 import zipfile
 from dataclasses import replace
 
@@ -143,6 +144,68 @@ def test_parquet_can_be_read_by_others(tmp_path):
     np.testing.assert_array_equal(
         columns.column('tool.wrench_dot.force.z').to_numpy(), written.wrenches[0].values[:, 1, 5]
     )
+
+
+def test_bytes_of_numbers_lie_apart_in_parquet(tmp_path):
+    parquet = pytest.importorskip('pyarrow.parquet')
+    path, plain = tmp_path / 'x.parquet', tmp_path / 'plain.parquet'
+    times = 0.001 * np.arange(5000)
+    efforts = np.sin(times * np.arange(1, 7)[:, None]).T.reshape(5000, 3, 2)
+    whole = Results(('a', 'b'), times, efforts, efforts)
+    write_results(path, whole)
+    group = parquet.read_metadata(path).row_group(0)
+    for column in map(group.column, range(group.num_columns)):
+        assert 'BYTE_STREAM_SPLIT' in column.encodings
+        assert column.compression == 'ZSTD'
+    parquet.write_table(
+        parquet.read_table(path), plain, use_dictionary=False, compression='zstd'
+    )
+    assert path.stat().st_size < 0.9 * plain.stat().st_size
+
+
+@pytest.mark.parametrize('writes', [True, False])
+@pytest.mark.parametrize('reads', [True, False])
+def test_csv_is_exact_with_and_without_pyarrow(tmp_path, monkeypatch, writes, reads):
+    pytest.importorskip('pyarrow')
+    bits = np.random.default_rng(0).integers(0, 2**63, 20_000, dtype='u8')
+    numbers = np.where(np.isfinite(bits.view('f8')), bits.view('f8'), -0.0)
+    edges = [0.0, -0.0, 5e-324, -2.2250738585072014e-308, np.finfo('f8').max, 1e22, 1e16, 0.1]
+    numbers[: len(edges)] = edges
+    numbers[1::2] *= -1.0
+    motion = numbers.reshape(-1, 2, 2).copy()
+    motion[7, 1] = np.nan
+    whole = Results(('a', 'b'), np.arange(len(motion)), motion, motion[:, :1])
+    path = tmp_path / 'x.csv'
+    for installed, do in ((writes, lambda: write_results(path, whole)), (reads, lambda: None)):
+        with monkeypatch.context() as patch:
+            if not installed:
+                patch.setitem(sys.modules, 'pyarrow.csv', None)
+            do()
+            found = read_motion(path)
+    same = found.motion.view('u8') == motion.view('u8')
+    assert (same | np.isnan(motion)).all()
+    assert np.isnan(found.motion[7, 1]).all()
+    # The columns of others, read with the numbers of Python.
+    rows = [line.split(',') for line in path.read_text().splitlines() if line[0] in '-0123456789']
+    theirs = np.array([[float(cell) for cell in row] for row in rows])
+    np.testing.assert_array_equal(theirs[:, 1:5], motion.reshape(-1, 4))
+
+
+@pytest.mark.parametrize('cell', ['null', 'N/A', '0x1', 'true', '1 2', '1e', '--1'])
+def test_words_that_others_take_for_numbers_are_refused_with_and_without_pyarrow(
+    tmp_path, monkeypatch, cell
+):
+    path = tmp_path / 'x.csv'
+    path.write_text(f'time,a.position,a.velocity\n0,1,2\n1,2,{cell}\n')
+    messages = []
+    for installed in (True, False):
+        with monkeypatch.context() as patch:
+            if not installed:
+                patch.setitem(sys.modules, 'pyarrow.csv', None)
+            with pytest.raises(FileError, match="line 3, column 'a.velocity'") as caught:
+                read_motion(path)
+            messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
 def test_npz_can_be_read_by_numpy(tmp_path):

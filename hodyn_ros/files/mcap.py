@@ -1,0 +1,174 @@
+"""Bags in MCAP, many messages at a time: rosbags with other ways to go through its chunks.
+
+Source: MCAP, Format Specification, version 0 (https://mcap.dev/spec).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Generator
+from io import BytesIO
+from operator import itemgetter
+from struct import Struct, pack
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+from rosbags import rosbag2
+from rosbags.interfaces import Connection
+from rosbags.rosbag2.reader import DirectoryReader
+from rosbags.rosbag2.storage_mcap import DECOMPRESSORS, McapReader, McapWriter
+
+BEFORE = 31
+"""Bytes of a record before the message itself."""
+
+_MESSAGE, _CHUNK, _MESSAGE_INDEX = 5, 6, 7
+_RECORD = Struct('<BQ')  # opcode and length
+_MESSAGE_HEAD = Struct('<H4xQ')  # channel and log time
+_CHUNK_SIZE = 1 << 20  # bytes, about
+_FEW = 1 << 16  # bytes that are no chunk of their own
+
+Message = tuple[Connection, int, bytes]
+"""With its log time [ns]."""
+
+
+class _ChunkReader(McapReader):
+    """Reader of a file."""
+
+    def messages(
+        self, connections: Collection[Connection], start: int | None = None,
+        stop: int | None = None,
+    ) -> Generator[Message, None, None]:  # fmt: skip
+        """Messages in the order of their log times."""
+        if start is not None or stop is not None or not self.chunks:
+            yield from super().messages(connections, start, stop)
+            return
+        known = {
+            own.id: wanted
+            for own in self.connections
+            for wanted in connections
+            if (own.topic, own.msgtype) == (wanted.topic, wanted.msgtype)
+        }
+        chunks = [c for c in self.chunks if any(map(c.channel_count.get, known))]
+        chunks.sort(key=lambda chunk: chunk.message_start_time)
+        waiting: list[Message] = []  # Chunks may overlap.
+        for chunk, following in zip(chunks, [*chunks[1:], None]):
+            waiting += self._contents(chunk, known)
+            waiting.sort(key=itemgetter(1))
+            count = len(waiting)
+            if following is not None:
+                count = bisect_left(waiting, following.message_start_time, key=itemgetter(1))
+            yield from waiting[:count]
+            del waiting[:count]
+
+    def _contents(self, chunk: Any, known: dict[int, Connection]) -> list[Message]:
+        """Messages of a chunk."""
+        assert self.bio is not None
+        self.bio.seek(chunk.chunk_start_offset + _RECORD.size + 24)  # behind times and size
+        crc = int.from_bytes(self.bio.read(4), 'little')
+        self.bio.seek(12 + len(chunk.compression), 1)
+        data = self.bio.read(chunk.compressed_size)
+        data = DECOMPRESSORS[chunk.compression](data, chunk.uncompressed_size)
+        if len(data) != chunk.uncompressed_size or crc not in (0, crc32(data)):
+            raise ValueError('a chunk is cut off or differs from its checksum')
+        found, place = [], 0
+        while place < len(data):
+            code, length = _RECORD.unpack_from(data, place)
+            first, place = place, place + _RECORD.size + length
+            if code == _MESSAGE:
+                channel, logged = _MESSAGE_HEAD.unpack_from(data, first + _RECORD.size)
+                if channel in known:
+                    found.append((known[channel], logged, data[first + BEFORE : place]))
+        if place != len(data):
+            raise ValueError('the last record of a chunk is cut off')
+        return found
+
+
+class _FolderReader(DirectoryReader):
+    STORAGE_PLUGINS = {**DirectoryReader.STORAGE_PLUGINS, 'mcap': _ChunkReader}
+
+
+class Reader(rosbag2.Reader):
+    """Reader of bags and storage files."""
+
+    STORAGE_PLUGINS = {
+        **rosbag2.Reader.STORAGE_PLUGINS, 'dir': _FolderReader, '.mcap': _ChunkReader,
+    }  # fmt: skip
+
+
+class _ChunkWriter(McapWriter):
+    """Writer of a file."""
+
+    def _put(self, code: int, *content: bytes) -> int:
+        """Write a record and tell its place."""
+        place = self.bio.tell()
+        self.bio.writelines([_RECORD.pack(code, sum(map(len, content))), *content])
+        return place
+
+    def write_chunk(
+        self, channels: NDArray[np.int64], stamps: NDArray[np.int64], starts: NDArray[np.int64],
+        records: bytes,
+    ) -> None:  # fmt: skip
+        """Write records of messages that start at some places."""
+        if self.chunk.msgs:
+            self.close_chunk()
+        declared, self.chunk.bio = self.chunk.bio.getvalue(), BytesIO()  # types and topics
+        data, times = declared + records, (int(stamps.min()), int(stamps.max()))
+        self.message_start_time = min(self.message_start_time, times[0])
+        self.message_end_time = max(self.message_end_time, times[1])
+        head = pack('<QQQIIQ', *times, len(data), crc32(data), 0, len(data))
+        place, offsets = self._put(_CHUNK, head, data), []
+        end = self.bio.tell()
+        index = np.stack([stamps, starts + len(declared)], axis=1).astype('<u8')
+        for channel in np.unique(channels).tolist():
+            entries = index[channels == channel]
+            self.channel_stats[channel] += len(entries)
+            content = pack('<HI', channel, entries.nbytes), entries.tobytes()
+            offsets.append(pack('<HQ', channel, self._put(_MESSAGE_INDEX, *content)))
+        record = BytesIO()
+        record.write(pack('<QQQQI', *times, place, end - place, 10 * len(offsets)))
+        record.write(b''.join(offsets))
+        record.write(pack('<QIQQ', self.bio.tell() - end, 0, len(data), len(data)))
+        self.chunks.append(record)
+
+
+class Writer(rosbag2.Writer):
+    """Writer of bags."""
+
+    STORAGE_PLUGINS = {
+        **rosbag2.Writer.STORAGE_PLUGINS, rosbag2.StoragePlugin.MCAP: _ChunkWriter,
+    }  # fmt: skip
+
+    def write_records(
+        self, channels: NDArray[np.int64], stamps: NDArray[np.int64], ends: NDArray[np.int64],
+        records: NDArray[np.uint8],
+    ) -> None:  # fmt: skip
+        """Append messages (N,) of connections, recorded at `stamps` [ns], that end at `ends`.
+
+        `records` are their bytes, one message after the other, each behind the head of its record.
+        """
+        starts = np.concatenate([[0], ends])[:-1]
+        if not isinstance(self.storage, _ChunkWriter) or len(records) < _FEW:
+            known, data = {c.id: c for c in self.connections}, records.tobytes()
+            for item in np.stack([channels, stamps, starts + BEFORE, ends], axis=1).tolist():
+                self.write(known[item[0]], item[1], data[slice(*item[2:])])
+            return
+        self.min_timestamp = min(self.min_timestamp, int(stamps.min()))
+        self.max_timestamp = max(self.max_timestamp, int(stamps.max()))
+        for channel in self.counts:
+            self.counts[channel] += int(np.count_nonzero(channels == channel))
+        cuts = np.searchsorted(ends, np.arange(_CHUNK_SIZE, len(records), _CHUNK_SIZE))
+        for rows in np.split(np.arange(len(ends)), cuts):
+            if len(rows):
+                part = records[starts[rows[0]] : ends[rows[-1]]].tobytes()
+                places = starts[rows] - starts[rows[0]]
+                self.storage.write_chunk(channels[rows], stamps[rows], places, part)
+
+
+def put_record_heads(records: NDArray[np.uint8], channel: int, stamps: NDArray[np.int64]) -> None:
+    """Fill the first `BEFORE` bytes of records (N, bytes), each with a message behind them."""
+    head = pack('<BQHIQQ', _MESSAGE, records.shape[1] - _RECORD.size, channel, 0, 0, 0)
+    records[:, :BEFORE] = np.frombuffer(head, dtype=np.uint8)
+    times = np.stack([stamps, stamps], axis=1).astype('<u8')  # of the log, and of the sender
+    records[:, BEFORE - 16 : BEFORE] = times.view(np.uint8)
