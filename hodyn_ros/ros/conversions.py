@@ -24,8 +24,6 @@ from hodyn_msgs.msg import (
     WrenchMotion,
 )
 from numpy.typing import NDArray
-from rclpy.serialization import serialize_message
-from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.checks import first_not_finite
@@ -249,13 +247,14 @@ def continuous_order(continuous_derivative: int) -> int:
 
 
 class EffortWriter:
-    """Writes efforts as serialized messages: those of one kind differ in some numbers alone."""
+    """Writes efforts into one message again and again: making one costs more than they do."""
 
     def __init__(self, model: RobotModel) -> None:
-        self._model = model
-        self._kinds: dict[tuple[int, ...], tuple[bytearray, Array, Array, int]] = {}
+        self._message = JointEffort(joint_names=list(model.joint_names))
+        self._message.header.frame_id = model.base_link
+        self._empty = array.array('d')
 
-    def write(
+    def message(
         self,
         effort: Array,
         stamp: int,
@@ -263,48 +262,22 @@ class EffortWriter:
         continuous: int,
         deviations: Array | None = None,
         delay: float = 0.0,
-    ) -> bytes:
-        """Serialized JointEffort of efforts and deviations (orders, n), with times [ns, s]."""
-        kind = len(effort), 0 if deviations is None else len(effort), source, continuous
-        known = self._kinds.get(kind)
-        if known is None:
-            known = self._kinds[kind] = self._kind(*kind)
-        data, efforts, stds, delay_at = known
-        struct.pack_into('iI', data, _ENCAPSULATION, *divmod(stamp, NANOSECONDS))
-        efforts[:] = effort
-        if deviations is not None:
-            stds[:] = deviations
-        struct.pack_into('d', data, delay_at, delay)
-        return bytes(data)
-
-    def _kind(
-        self, orders: int, with_std: int, source: int, continuous: int
-    ) -> tuple[bytearray, Array, Array, int]:
-        """Message of zeros, where its efforts and their deviations are, and its delay."""
-        names, n = self._model.joint_names, self._model.n_joints
-        message = JointEffort(joint_names=list(names), valid_order=orders - 1, source=source)
-        message.header.frame_id = self._model.base_link
+    ) -> JointEffort:
+        """Message of efforts (orders, n) with deviations [ns, s], valid until the next one."""
+        message, empty = self._message, self._empty
+        time = message.header.stamp
+        time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
+        orders = len(effort)
+        for order, name in enumerate(EFFORT_FIELDS):
+            is_there = order < orders
+            setattr(message, name, flat(effort[order]) if is_there else empty)
+            std = flat(deviations[order]) if is_there and deviations is not None else empty
+            setattr(message, f'{name}_std', std)
+        message.valid_order = orders - 1
         message.continuous_order = min(continuous, orders - 1)
-        for count, suffix in ((orders, ''), (with_std, '_std')):
-            for field in EFFORT_FIELDS[:count]:
-                setattr(message, field + suffix, [0.0] * n)
-        data = bytearray(serialize_message(message))
-        views: list[Array] = []
-        _, position = _behind_strings(data, '=', _behind_string(data, '=', _ENCAPSULATION + 8))
-        for count in (orders, with_std):
-            begin = _aligned(position + 4, 8)
-            views.append(np.ndarray((count, n), buffer=data, offset=begin, strides=(8 * n + 8, 8)))
-            for _ in EFFORT_FIELDS:
-                values, position = _count(data, '=', position)
-                position = _aligned(position, 8) + 8 * values if values else position
-        return data, views[0], views[1], _aligned(position + 2, 8)
-
-
-def effort_mirror(model: RobotModel, stamp: int, effort: Array) -> JointState:
-    """Message that other tools know, of efforts (n,) or one of their derivatives [ns]."""
-    mirror = JointState(name=list(model.joint_names), effort=flat(effort))
-    mirror.header.stamp, mirror.header.frame_id = time_message(stamp), model.base_link
-    return mirror
+        message.source = source
+        message.delay = delay
+        return message
 
 
 def motion_estimate_message(model: RobotModel, estimate: Estimate) -> MotionEstimate:
@@ -382,33 +355,23 @@ def trajectory_head(data: bytes) -> TrajectoryHead:
         sec, nanosec = struct.unpack_from(order + 'iI', data, _ENCAPSULATION)
         stamp = Time(sec=sec, nanosec=nanosec)
         position = _behind_string(data, order, _ENCAPSULATION + 8)
-        n_names, position = _behind_strings(data, order, position)
+        n_names, position = _count(data, order, position)
         if n_names > MOST_NAMES:
             return TrajectoryHead(stamp, n_names, None)
+        for _ in range(n_names):
+            position = _behind_string(data, order, position)
         n_points, _ = _count(data, order, position)
     except struct.error as error:
         raise ValueError('the message is cut off') from error
     return TrajectoryHead(stamp, n_names, n_points)
 
 
-def _aligned(position: int, size: int) -> int:
-    return position + -(position - _ENCAPSULATION) % size
-
-
-def _count(data: bytes | bytearray, order: str, position: int) -> tuple[int, int]:
+def _count(data: bytes, order: str, position: int) -> tuple[int, int]:
     """Aligned 32-bit number and the position behind it."""
-    position = _aligned(position, 4)
+    position += -(position - _ENCAPSULATION) % 4
     return struct.unpack_from(order + 'I', data, position)[0], position + 4
 
 
-def _behind_string(data: bytes | bytearray, order: str, position: int) -> int:
+def _behind_string(data: bytes, order: str, position: int) -> int:
     length, position = _count(data, order, position)
     return position + length
-
-
-def _behind_strings(data: bytes | bytearray, order: str, position: int) -> tuple[int, int]:
-    """Number of strings and the position behind them, unless there are too many to look."""
-    count, position = _count(data, order, position)
-    for _ in range(count if count <= MOST_NAMES else 0):
-        position = _behind_string(data, order, position)
-    return count, position

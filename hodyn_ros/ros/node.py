@@ -40,7 +40,6 @@ from hodyn_ros.ros.conversions import (
     HIGHEST_EFFORT_ORDER,
     EffortWriter,
     continuous_order,
-    effort_mirror,
     motion_estimate_message,
     motion_from_message,
     nanoseconds,
@@ -301,10 +300,12 @@ class HodynNode(RobotNode[NodeSettings]):
                 () if acting is None else acting.deviations,
             )
             delay = 0.0 if estimate is None else estimate.delay
-        data = self._writer.write(effort, stamp, source, continuous, deviations, delay)
-        self._effort_publisher.publish(data)
-        for values, publisher in zip(effort, self._mirrors):
-            publisher.publish(effort_mirror(robot.model, stamp, values))
+        message = self._writer.message(effort, stamp, source, continuous, deviations, delay)
+        self._effort_publisher.publish(message)
+        for field, publisher in zip(EFFORT_FIELDS[: len(effort)], self._mirrors):
+            mirror = JointState(header=message.header, name=message.joint_names)
+            mirror.effort = getattr(message, field)
+            publisher.publish(mirror)
         self.diagnostics.output.published(time.perf_counter() - begin)
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
