@@ -37,7 +37,6 @@ from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.analysis.retiming_law import TimeLaw
 
 Array = NDArray[np.float64]
 
@@ -239,7 +238,7 @@ class _Part(NamedTuple):
     """A moving part of the path, retimed."""
 
     path: RestingPath
-    law: TimeLaw
+    law: JtcMotion
     stretch: float
     """Time factor of the law."""
     rows: Array
@@ -259,7 +258,7 @@ class _Work(NamedTuple):
 
     def laws(
         self, start: float, end: float, intervals: int
-    ) -> tuple[RestingPath, TimeLaw, TimeLaw]:
+    ) -> tuple[RestingPath, JtcMotion, JtcMotion]:
         """Part of the path, a fast law on it and that with a constant speed."""
         from hodyn_ros.analysis import retiming_law  # It loads SciPy.
 
@@ -300,14 +299,14 @@ class _Work(NamedTuple):
         )
 
     def slowed(
-        self, path: RestingPath, law: TimeLaw, step: float, width: int, stretch: float = 1.0
+        self, path: RestingPath, law: JtcMotion, step: float, width: int, stretch: float = 1.0
     ) -> _Part:
         """Average a motion over so many steps, and slow it down until it keeps its limits."""
         for _ in range(_ROUNDS):
             _refuse_many(stretch * law.duration / step)
             periods = max(1, ceil(stretch * law.duration / step - 1e-9))
             stretch = periods * step / law.duration
-            u = law(np.linspace(0.0, law.duration, periods + 1))
+            u = law(np.linspace(0.0, law.duration, periods + 1), 0)[:, 0, 0]
             places = np.hstack((path(u, 0)[:, 0], path.parameter(u, 1)))
             # As if the first and the last one went on; means of equal ones are rounded.
             wide = np.pad(places, ((width - 1, width - 1), (0, 0)), mode='edge')
