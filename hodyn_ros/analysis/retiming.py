@@ -263,7 +263,7 @@ class _Work(NamedTuple):
         from hodyn_ros.analysis import retiming_law  # It loads SciPy.
 
         path = RestingPath(self.path, start, end)
-        uniform = self.scaling(path, path.parameter)
+        uniform = self.scaling(path, path.parameter, near=None)
         if uniform.limiting is None:
             raise ScalingError(
                 'Nothing limits the speed on this path; expected limits that the motion can '
@@ -286,7 +286,9 @@ class _Work(NamedTuple):
 
         return path, *retiming_law.time_laws(limits_at, 1.0 / uniform.factor, intervals)
 
-    def scaling(self, motion: TimedMotion, sigma: SeriesOf) -> UniformScaling:
+    def scaling(
+        self, motion: TimedMotion, sigma: SeriesOf, near: float | None = 1.0
+    ) -> UniformScaling:
         """Scale a motion uniformly; `sigma` is its place on the path."""
         wrench = self.wrench
         return uniform_scaling(
@@ -296,6 +298,7 @@ class _Work(NamedTuple):
             wrench=None if wrench is None else lambda t, K: wrenches_along(wrench, sigma(t, K)),
             actuators=self.actuators,
             motor_limits=self.motor_limits,
+            near=near,
         )
 
     def slowed(
