@@ -26,9 +26,10 @@ from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
 Array = NDArray[np.float64]
 
 _DEGREE = 4  # of the spline
-# Weights of the places in an interval, its ends included, for the integral over it.
+# Places at which the limits are kept, at least in all; their weights for the integral over six
+# steps.
+_PLACES = 1536
 _NEWTON_COTES = np.array([41.0, 216.0, 27.0, 272.0, 27.0, 216.0, 41.0]) / 840.0
-_PER_INTERVAL = len(_NEWTON_COTES) - 1
 
 # Speed at the beginning, of the constant one that is known to keep the limits.
 _SLOWER = 0.95
@@ -177,15 +178,16 @@ class _Square:
         ends = np.zeros(_DEGREE), np.ones(_DEGREE)
         self._knots = np.concatenate((ends[0], np.linspace(0.0, 1.0, intervals + 1), ends[1]))
         self._size = intervals + _DEGREE
-        places = np.linspace(0.0, 1.0, _PER_INTERVAL * intervals + 1)
+        steps = len(_NEWTON_COTES) - 1
+        groups = -(-_PLACES // (steps * intervals)) * intervals
+        places = np.linspace(0.0, 1.0, steps * groups + 1)
         self._limits = limits_at(places)
         self._weights = np.zeros(len(places))
         for i, weight in enumerate(_NEWTON_COTES):
-            last = len(places) - _PER_INTERVAL + i
-            self._weights[i:last:_PER_INTERVAL] += weight / intervals
+            self._weights[i : len(places) - steps + i : steps] += weight / groups
         # Five B-splines are not zero at a place: their columns (N, 5), values and derivatives
         # (3, N, 5). Products of two of them have a place in a band matrix, as SciPy stores it.
-        interval = np.minimum(np.arange(len(places)) // _PER_INTERVAL, intervals - 1)
+        interval = np.minimum(np.arange(len(places)) * intervals // len(places), intervals - 1)
         self._columns = interval[:, None] + np.arange(_DEGREE + 1)
         every = BSpline(self._knots, np.eye(self._size), _DEGREE)
         self._basis = np.stack(
