@@ -206,18 +206,21 @@ class _Square:
         barrier = _FIRST_BARRIER * now.duration * of_places
         for _ in range(_MOST_STEPS):
             gradient, matrix = self._model(now, barrier)
+            gradient -= barrier / x
+            matrix[-1] += barrier / (x * x)
             step = -solveh_banded(matrix, gradient, check_finite=False)
             towards = np.einsum('kcn,kn->cn', now.slopes, self._values(step))
             parts = -step / x, towards / now.room[0], -towards / now.room[1]
             length = _NEAREST / max(_NEAREST, *(float(part.max()) for part in parts))
             slope = _DECREASE * float(gradient @ step)
-            before = now.duration - barrier * np.log(now.room).sum()
+            before = now.duration - barrier * (np.log(now.room).sum() + np.log(x).sum())
             for _ in range(_HALVINGS):
-                found = self._seen(x + length * step)
+                other = x + length * step
+                found = self._seen(other)
                 if found is not None:
-                    behind = found.duration - barrier * np.log(found.room).sum()
-                    if behind <= before + length * slope:
-                        x, now = x + length * step, found
+                    logs = np.log(found.room).sum() + np.log(other).sum()
+                    if found.duration - barrier * logs <= before + length * slope:
+                        x, now = other, found
                         break
                 length *= 0.5
             else:
