@@ -18,6 +18,7 @@ from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.series import compose
+from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.analysis.scaling import (
     Limiting,
     TimedMotion,
@@ -37,6 +38,7 @@ from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
+    from hodyn_ros.analysis import retiming_law
 
 Array = NDArray[np.float64]
 
@@ -209,10 +211,11 @@ def retime(
     periods = len(rows) - _AT_REST
     missing = shortest / step - periods
     if missing > 0.0:
-        slower = 1.0 + missing / sum(len(part.rows) - width for part in parts)
+        slower = 1.0 + missing / sum(part.periods for part in parts)
         _refuse_many(slower * periods)
         parts = [
-            work.slowed(part.path, part.law, step, width, slower * part.stretch) for part in parts
+            work.slowed(part.path, part.law, step, width, slower * part.stretch, part.wide)
+            for part in parts
         ]
         rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
     motion, sigma = _spline(rows, step)
@@ -239,11 +242,20 @@ class _Part(NamedTuple):
 
     path: RestingPath
     law: JtcMotion
+    periods: int
+    """Of the law, before it was averaged."""
     stretch: float
     """Time factor of the law."""
+    wide: int
+    """Periods over which sigma was averaged, twice."""
     rows: Array
     """Positions and sigma, averaged, one period apart."""
     scaling: UniformScaling
+
+    @property
+    def missing(self) -> float:
+        """Periods that it takes to slow it down until it keeps its limits."""
+        return (self.scaling.factor - 1.0) * len(self.rows)
 
 
 class _Work(NamedTuple):
@@ -276,15 +288,38 @@ class _Work(NamedTuple):
                 intervals=uniform.intervals,
             )
 
+        drives = None if self.motor_limits is None else self._drives()
+
         def limits_at(places: Array) -> retiming_law.PathLimits:
             sigma, at_one, at_two = path.parameter(places, 2), None, None
             if self.wrench is not None:
                 at_one = wrenches_along(self.wrench, sigma)
                 at_two = wrenches_along(self.wrench, sigma * [1.0, 2.0])
             p = path(places, 3)
-            return retiming_law.PathLimits(self.model, self.limits, p, at_one, at_two)
+            return retiming_law.PathLimits(self.model, self.limits, p, at_one, at_two, drives)
 
         return path, *retiming_law.time_laws(limits_at, 1.0 / uniform.factor, intervals)
+
+    def _drives(self) -> retiming_law.Drives:
+        """Motors of joints that have one, and springs that are linear."""
+        from hodyn_ros.analysis.retiming_law import Drives
+
+        assert self.actuators is not None and self.motor_limits is not None
+        drives = Drives(*np.zeros((2, self.model.n_joints)), *np.full((4, self.model.n_joints), np.inf))
+        limits = self.motor_limits
+        for item in self.actuators.driven:
+            if len(item.actuator.motor_inertias) != 1:
+                continue
+            motor, joint = item.motors.start, item.joint
+            drives.inertia[joint] = item.actuator.motor_inertias[0]
+            drives.torque[joint] = limits.motor_torque[motor]
+            drives.torque_rate[joint] = limits.motor_torque_rate[motor]
+            drives.velocity[joint] = limits.motor_velocity[motor]
+            spring = getattr(item.actuator, 'spring', None)
+            if isinstance(spring, LinearSpring):
+                drives.compliance[joint] = 1.0 / spring.stiffness
+                drives.deflection[joint] = min(limits.deflection[joint], spring.max_deflection)
+        return drives
 
     def scaling(
         self, motion: TimedMotion, sigma: SeriesOf, near: float | None = 1.0
@@ -302,28 +337,58 @@ class _Work(NamedTuple):
         )
 
     def slowed(
-        self, path: RestingPath, law: JtcMotion, step: float, width: int, stretch: float = 1.0
+        self,
+        path: RestingPath,
+        law: JtcMotion,
+        step: float,
+        width: int,
+        stretch: float = 1.0,
+        wide: int = 1,
     ) -> _Part:
-        """Average a motion over so many steps, and slow it down until it keeps its limits."""
+        """Average a motion, and slow it down until it keeps its limits.
+
+        For what motors need of the derivatives of torques, sigma is averaged over more steps, as
+        long as that costs less than to slow down.
+        """
+        part = self.averaged(path, law, step, width, stretch, wide)
+        may_widen = self.actuators is not None and wide == 1
         for _ in range(_ROUNDS):
-            _refuse_many(stretch * law.duration / step)
-            periods = max(1, ceil(stretch * law.duration / step - 1e-9))
-            stretch = periods * step / law.duration
-            u = law(np.linspace(0.0, law.duration, periods + 1), 0)[:, 0, 0]
-            places = np.hstack((path(u, 0)[:, 0], path.parameter(u, 1)))
-            # As if the first and the last one went on; means of equal ones are rounded.
-            wide = np.pad(places, ((width - 1, width - 1), (0, 0)), mode='edge')
-            count = periods + width
-            rows: Array = np.mean([wide[i : i + count] for i in range(width)], axis=0)
-            rows[[0, -1]] = places[[0, -1]]
-            found = self.scaling(*_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step))
-            if found.is_kept:
-                return _Part(path, law, stretch, rows, found)
-            stretch *= max(found.factor, 1.0 + 1.0 / periods)
+            if part.scaling.is_kept:
+                return part
+            wider = 2 * part.wide if part.wide > 1 else max(2, width)
+            if may_widen and part.missing > 2 * (wider - part.wide):
+                other = self.averaged(path, law, step, width, part.stretch, wider)
+                may_widen = len(other.rows) + other.missing < len(part.rows) + part.missing
+                part = other if may_widen else part
+            else:
+                stretch = part.stretch * max(part.scaling.factor, 1.0 + 1.0 / part.periods)
+                part = self.averaged(path, law, step, width, stretch, part.wide)
         raise ScalingError(
             'The averaged motion does not keep its limits, however slow it is; choose a shorter '
             'window or a higher rate.'
         )
+
+    def averaged(
+        self, path: RestingPath, law: JtcMotion, step: float, width: int, stretch: float, wide: int
+    ) -> _Part:
+        """Average the positions of a motion over so many steps, and before that sigma, twice."""
+        _refuse_many(stretch * law.duration / step)
+        periods = max(1, ceil(stretch * law.duration / step - 1e-9))
+        u = law(np.linspace(0.0, law.duration, periods + 1), 0)[:, 0, 0]
+        sigma = path.parameter(u, 1)[:, 0]
+        # As if the first and the last one went on; means of equal ones are rounded.
+        for _ in range(2):
+            padded = np.pad(sigma, wide - 1, mode='edge')
+            sigma = np.convolve(padded, np.full(wide, 1.0 / wide), mode='valid')
+        sigma[0], sigma[-1] = path.ends
+        sigma = np.clip(sigma, *path.ends)
+        places = np.column_stack((self.path(sigma, 0)[:, 0], sigma))
+        padded = np.pad(places, ((width - 1, width - 1), (0, 0)), mode='edge')
+        count = len(places) + width - 1
+        rows: Array = np.mean([padded[i : i + count] for i in range(width)], axis=0)
+        rows[[0, -1]] = places[[0, -1]]
+        found = self.scaling(*_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step))
+        return _Part(path, law, periods, periods * step / law.duration, wide, rows, found)
 
 
 def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:
@@ -430,6 +495,7 @@ class RestingPath:
         self._start = float(path.start_time if start is None else start)
         self._end = float(path.end_time if end is None else end)
         self._length = self._end - self._start
+        self.ends = self._start, self._end
         # In units of the whole length, all derivatives are comparable.
         places = np.linspace(self._start, self._end, _PLACES)
         derivatives = path(places, 4) * self._length ** np.arange(5.0)[:, None]

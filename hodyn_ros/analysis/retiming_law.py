@@ -47,10 +47,24 @@ _PIECES = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
+class Drives(NamedTuple):
+    """Motors of the n joints and their limits, each (n,); infinite where there are none."""
+
+    inertia: Array
+    """[kg m^2] or [kg]"""
+    compliance: Array
+    """Of linear springs [rad/N m] or [m/N]."""
+    velocity: Array
+    torque: Array
+    torque_rate: Array
+    deflection: Array
+
+
 class PathLimits:
     """Limits of a robot at places of a path p(u), shape (N, 4, n), with wrenches at ud = 1 and 2.
 
     The torque is m b' / 2 + c b + g with m = M p', c = M p'' + C(p, p') p' and g of the weight.
+    Of motors behind springs, torque and torque rate are those of motors without.
     """
 
     def __init__(
@@ -60,6 +74,7 @@ class PathLimits:
         p: Array,
         at_one: Sequence[Wrench] | None,
         at_two: Sequence[Wrench] | None,
+        drives: Drives | None = None,
     ) -> None:
         # With ud = 1: g + c and g' + c'. With ud = 2: g + 4 c and 2 g' + 8 c'. With ud = u2d = 1,
         # the torque has m more, its rate 2 c + m'.
@@ -72,68 +87,83 @@ class PathLimits:
         more = rigid_efforts(model, speeding, at_one) - slow
         m, m_rate = more[:, 0], more[:, 1] - 2.0 * c
         zero = np.zeros_like(m)
-        # Slopes in b, b' and b'' (3, 4, N, n), and what does not depend on them (4, N, n), of
-        # acceleration, torque, jerk / ud and torque rate / ud.
-        slopes = np.array(
-            [
-                [p[:, 2], c, p[:, 3], c_rate],
-                [0.5 * p[:, 1], 0.5 * m, 1.5 * p[:, 2], 0.5 * m_rate + c],
-                [zero, zero, 0.5 * p[:, 1], 0.5 * m],
-            ]
+        # Slopes in b, b' and b'', and what does not depend on them, (4, n, N): of acceleration and
+        # torque, of jerk / ud and torque rate / ud.
+        terms = (
+            ([p[:, 2], 0.5 * p[:, 1], zero, zero], [c, 0.5 * m, zero, slow[:, 0] - c]),
+            (
+                [p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1], zero],
+                [c_rate, 0.5 * m_rate + c, 0.5 * m, slow[:, 1] - c_rate],
+            ),
         )
-        offsets = np.array([zero, slow[:, 0] - c, zero, slow[:, 1] - c_rate])
-        # Only what is limited counts, over its limit, in rows (C, N); the velocity has one for
-        # all joints, its square.
-        bounds = np.stack([limits.acceleration, limits.effort, limits.jerk, limits.effort_dot])
-        is_limited = np.isfinite(bounds)
-        bound = bounds[is_limited][:, None]
-        squared = np.zeros((3, 1, len(p)))
+        # What is limited, with its shares of the two: rows (C, N), the velocity in one for all
+        # joints, its square.
+        none = np.zeros(model.n_joints)
+        kinds = [
+            (0, 1.0 / limits.acceleration, none, none),
+            (0, none, 1.0 / limits.effort, none),
+            (1, 1.0 / limits.jerk, none, none),
+            (1, none, 1.0 / limits.effort_dot, none),
+        ]
+        if drives is not None:
+            inertia, compliance, velocity, torque, torque_rate, deflection = drives
+            kinds += [
+                (0, inertia / torque, 1.0 / torque, none),
+                (0, none, compliance / deflection, none),
+                (1, none, compliance / velocity, 1.0 / velocity),
+                (1, inertia / torque_rate, 1.0 / torque_rate, none),
+            ]
+        squared = np.zeros((4, 1, len(p)))
         squared[0] = np.square(p[:, 1] / limits.velocity).max(axis=1)
-        of_others = np.swapaxes(slopes, 2, 3)[:, is_limited] / bound
-        self._slopes = np.concatenate((squared, of_others), axis=1)
-        others = np.swapaxes(offsets, 1, 2)[is_limited] / bound
-        self._offsets = np.concatenate((np.zeros((1, len(p))), others))
-        ends = 1 + np.cumsum(is_limited.sum(axis=1))
-        self._rates = slice(ends[1], None)
+        rows, columns, shares = [squared], [np.zeros(1, np.intp)], [np.zeros(1)]
+        for order, of_motion, of_effort, of_velocity in sorted(kinds, key=lambda kind: kind[0]):
+            column = np.flatnonzero(of_motion + of_effort + of_velocity)
+            motion, effort = (np.swapaxes(term, 1, 2)[:, column] for term in terms[order])
+            found = motion * of_motion[column, None] + effort * of_effort[column, None]
+            found[3] += p[:, 1, column].T * of_velocity[column, None]
+            rows.append(found)
+            columns.append(column)
+            shares.append(of_effort[column])
+            if not order:
+                self._rates = slice(sum(row.shape[1] for row in rows), None)
+        every = np.concatenate(rows, axis=1)
+        self._slopes, self._offsets = every[:3], every[3]
+        self._p, self._columns = p, np.concatenate(columns)
+        self._shares = np.concatenate(shares)[:, None]
         self._friction: Callable[[Array], Array] | None = None
         if model.friction:
             self._friction = lambda velocity: friction_efforts(model, velocity)
-            self._efforts, self._effort_rates = slice(ends[0], ends[1]), slice(ends[2], None)
-            self._bounds, self._columns = bounds[1::2, None], is_limited[1::2]
-            self._p = p
 
     def at(self, b: Array) -> tuple[Array, Array]:
         """Quotients (C, N) of limited quantities and their limits, and their slopes (3, C, N).
 
         At squared speeds and two derivatives (3, N), with respect to which the slopes are.
         """
-        slopes, rates = self._slopes.copy(), self._rates
-        slopes[:, rates] *= np.sqrt(b[0])
-        values = self._offsets.copy()
-        values[rates] *= np.sqrt(b[0])
+        slopes, values, rates = self._slopes.copy(), self._offsets.copy(), self._rates
+        root = np.sqrt(b[0])
+        slopes[:, rates] *= root
+        values[rates] *= root
         for k in range(3):
             values += slopes[k] * b[k]
         slopes[0, rates] += values[rates] / (2.0 * b[0])
         if self._friction is not None:
-            self._add_friction(b[..., None], values, slopes)
+            # Efforts F(qd) and F'(qd) q2d, and their slopes. Derivatives with respect to the
+            # velocity are time derivatives where that rises at the rate one.
+            p, b, root = self._p, b[..., None], root[:, None]
+            velocity = np.zeros((len(p), 3, p.shape[2]))
+            velocity[:, 0], velocity[:, 1] = p[:, 1] * root, 1.0
+            F, slope, bend = np.moveaxis(self._friction(velocity), 1, 0)
+            rise, rest = p[:, 1] / (2.0 * root), p[:, 2] * b[0] + 0.5 * p[:, 1] * b[1]
+            for rows, value, in_b, in_first in (
+                (slice(rates.start), F, slope * rise, None),
+                (rates, slope * rest, slope * p[:, 2] + bend * rise * rest, slope * p[:, 1] / 2),
+            ):
+                column, share = self._columns[rows], self._shares[rows]
+                values[rows] += share * value.T[column]
+                slopes[0, rows] += share * in_b.T[column]
+                if in_first is not None:
+                    slopes[1, rows] += share * in_first.T[column]
         return values, slopes
-
-    def _add_friction(self, b: Array, values: Array, slopes: Array) -> None:
-        """Add the efforts F(qd) and F'(qd) q2d of friction, and their slopes."""
-        assert self._friction is not None
-        # Derivatives with respect to the velocity: time derivatives where that rises at rate one.
-        p, root = self._p, np.sqrt(b[0])
-        velocity = np.zeros((len(p), 3, p.shape[2]))
-        velocity[:, 0], velocity[:, 1] = p[:, 1] * root, 1.0
-        F, slope, curvature = np.moveaxis(self._friction(velocity), 1, 0)
-        rise, rest = p[:, 1] / (2.0 * root), p[:, 2] * b[0] + 0.5 * p[:, 1] * b[1]
-        (effort, rate), (of_effort, of_rate) = self._bounds, self._columns
-        values[self._efforts] += (F / effort).T[of_effort]
-        slopes[0, self._efforts] += (slope * rise / effort).T[of_effort]
-        values[self._effort_rates] += (slope * rest / rate).T[of_rate]
-        in_b = slope * p[:, 2] + curvature * rise * rest
-        slopes[0, self._effort_rates] += (in_b / rate).T[of_rate]
-        slopes[1, self._effort_rates] += (0.5 * slope * p[:, 1] / rate).T[of_rate]
 
 
 LimitsAt = Callable[[Array], PathLimits]
