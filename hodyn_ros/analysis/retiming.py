@@ -305,20 +305,19 @@ class _Work(NamedTuple):
         from hodyn_ros.analysis.retiming_law import Drives
 
         assert self.actuators is not None and self.motor_limits is not None
-        drives = Drives(*np.zeros((2, self.model.n_joints)), *np.full((4, self.model.n_joints), np.inf))
-        limits = self.motor_limits
+        n, limits = self.model.n_joints, self.motor_limits
+        drives = Drives(*np.zeros((2, n)), *np.full((4, n), np.inf))
         for item in self.actuators.driven:
-            if len(item.actuator.motor_inertias) != 1:
-                continue
-            motor, joint = item.motors.start, item.joint
-            drives.inertia[joint] = item.actuator.motor_inertias[0]
-            drives.torque[joint] = limits.motor_torque[motor]
-            drives.torque_rate[joint] = limits.motor_torque_rate[motor]
-            drives.velocity[joint] = limits.motor_velocity[motor]
-            spring = getattr(item.actuator, 'spring', None)
-            if isinstance(spring, LinearSpring):
-                drives.compliance[joint] = 1.0 / spring.stiffness
-                drives.deflection[joint] = min(limits.deflection[joint], spring.max_deflection)
+            joint, motor = item.joint, item.motors.start
+            if len(item.actuator.motor_inertias) == 1:
+                drives.inertia[joint] = item.actuator.motor_inertias[0]
+                drives.velocity[joint] = limits.motor_velocity[motor]
+                drives.torque[joint] = limits.motor_torque[motor]
+                drives.torque_rate[joint] = limits.motor_torque_rate[motor]
+                spring = getattr(item.actuator, 'spring', None)
+                if isinstance(spring, LinearSpring):
+                    drives.compliance[joint] = 1.0 / spring.stiffness
+                    drives.deflection[joint] = min(limits.deflection[joint], spring.max_deflection)
         return drives
 
     def scaling(

@@ -170,7 +170,7 @@ LimitsAt = Callable[[Array], PathLimits]
 
 
 def time_laws(limits_at: LimitsAt, speed: float, intervals: int) -> tuple[JtcMotion, JtcMotion]:
-    """Find a fast time law u(t) from 0 to 1 that keeps its limits, but for a little between places.
+    """Find a fast law u(t) from 0 to 1 that keeps its limits, but for a little between places.
 
     `limits_at` makes the limits at places (N,), `speed` is a constant speed of u that keeps all of
     them [1/s]; there are so many intervals between knots. The law with that speed comes second.
@@ -190,14 +190,14 @@ def time_laws(limits_at: LimitsAt, speed: float, intervals: int) -> tuple[JtcMot
 
 
 class _Seen(NamedTuple):
-    """What is known of a spline that keeps the limits at all places."""
+    """Of a spline that keeps the limits: values (3, N), slopes (3, C, N), room up to both limits.
+
+    The room has the shape (2, C, N).
+    """
 
     b: Array
-    """Values and two derivatives, shape (3, N)."""
     slopes: Array
-    """Of what is limited, shape (3, C, N)."""
     room: Array
-    """Up to the upper and the lower limits, which are 1, shape (2, C, N)."""
     duration: float
 
 
@@ -263,7 +263,7 @@ class _Square:
 
     def _values(self, coefficients: Array) -> Array:
         """Values of a spline and two derivatives at the places, shape (3, N)."""
-        return np.einsum('knj,nj->kn', self._basis, coefficients[self._columns])
+        return np.asarray(np.einsum('knj,nj->kn', self._basis, coefficients[self._columns]))
 
     def _seen(self, coefficients: Array) -> _Seen | None:
         """What is known of a spline, or None if it exceeds a limit."""
@@ -291,6 +291,7 @@ class _Square:
         row, column = self._pairs
         of_pairs = np.einsum('jkn,knp->jnp', curvature, self._basis[..., column])
         matrix = np.einsum('jnp,jnp->np', self._basis[..., row], of_pairs)
-        size, count = self._size, (_DEGREE + 1) * self._size
-        band = np.bincount(self._in_band.ravel(), matrix.ravel(), count)
-        return np.bincount(self._columns.ravel(), gradient.ravel(), size), band.reshape(-1, size)
+        size = self._size
+        band = np.bincount(self._in_band.ravel(), matrix.ravel(), (_DEGREE + 1) * size)
+        total = np.bincount(self._columns.ravel(), gradient.ravel(), size)
+        return np.asarray(total, np.float64), np.asarray(band, np.float64).reshape(-1, size)
