@@ -130,7 +130,7 @@ def retime(
         wrench(sigma, orders) with values (N,) of the parameter gives a Wrench or several with
         values (N, orders, 6), derivatives with respect to the parameter.
     actuators, motor_limits : Actuators and MotorLimits, optional
-        Without damping. Kept by slowing down each moving part as a whole, not optimised.
+        Without damping. With limits of motors the window may become longer.
     intervals : int, optional
         Between the knots of the time law: more are slower to compute and give a faster motion. By
         default 128, or four on each segment up to 512; several parts of a path share them.
