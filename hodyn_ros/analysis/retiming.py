@@ -290,13 +290,13 @@ class _Work(NamedTuple):
 
         drives = None if self.motor_limits is None else self._drives()
 
-        def limits_at(places: Array) -> retiming_law.PathLimits:
+        def limits_at(places: Array) -> retiming_law.Limited:
             sigma, at_one, at_two = path.parameter(places, 2), None, None
             if self.wrench is not None:
                 at_one = wrenches_along(self.wrench, sigma)
                 at_two = wrenches_along(self.wrench, sigma * [1.0, 2.0])
             p = path(places, 3)
-            return retiming_law.PathLimits(self.model, self.limits, p, at_one, at_two, drives)
+            return retiming_law.path_limits(self.model, self.limits, p, at_one, at_two, drives)
 
         return path, *retiming_law.time_laws(limits_at, 1.0 / uniform.factor, intervals)
 
