@@ -194,7 +194,6 @@ def retime(
         rate = min(RATE, *most)
     # Whole nanoseconds, as messages have them.
     step = round(_NANO / rate) / _NANO
-    _refuse_many(window / step)
     _refuse_many(standstill / step)
     width = max(1, round(window / step) - _OF_SPLINE + 1)
     parts = []
@@ -223,7 +222,9 @@ def retime(
         raise ScalingError('The wrench exceeds a limit while the path stands still; change it.')
     passed = np.clip(sigma(motion.times, 1)[:, 0], path.start_time, path.end_time)
     number = int(np.argmax([part.scaling.factor for part in parts]))
-    limiting = parts[number].scaling.limiting
+    start, limiting = starts[number] * step, parts[number].scaling.limiting
+    if missing > 0.0:
+        start, limiting = 0.0, work.scaling(motion, sigma, near=None).limiting
     assert limiting is not None and limiting.time is not None
     return Retimed(
         motion,
@@ -231,7 +232,7 @@ def retime(
         motion.duration,
         sum(uniform.duration for _, _, uniform in found) + standstill,
         max(part.stretch for part in parts),
-        limiting._replace(time=starts[number] * step + limiting.time),
+        limiting._replace(time=start + limiting.time),
         np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
         standstill,
     )
@@ -251,11 +252,6 @@ class _Part(NamedTuple):
     rows: Array
     """Positions and sigma, averaged, one period apart."""
     scaling: UniformScaling
-
-    @property
-    def missing(self) -> float:
-        """Periods that it takes to slow it down until it keeps its limits."""
-        return (self.scaling.factor - 1.0) * len(self.rows)
 
 
 class _Work(NamedTuple):
@@ -287,8 +283,7 @@ class _Work(NamedTuple):
                 f'limit. Uniform factors that keep the limits: {uniform.intervals}.',
                 intervals=uniform.intervals,
             )
-
-        drives = None if self.motor_limits is None else self._drives()
+        drives = self._drives() if self.motor_limits else None
 
         def limits_at(places: Array) -> retiming_law.Limited:
             sigma, at_one, at_two = path.parameter(places, 2), None, None
@@ -305,19 +300,17 @@ class _Work(NamedTuple):
         from hodyn_ros.analysis.retiming_law import Drives
 
         assert self.actuators is not None and self.motor_limits is not None
-        n, limits = self.model.n_joints, self.motor_limits
+        n, (*of_motors, of_springs) = self.model.n_joints, self.motor_limits
         drives = Drives(*np.zeros((2, n)), *np.full((4, n), np.inf))
         for item in self.actuators.driven:
-            joint, motor = item.joint, item.motors.start
+            joint, spring = item.joint, getattr(item.actuator, 'spring', None)
             if len(item.actuator.motor_inertias) == 1:
                 drives.inertia[joint] = item.actuator.motor_inertias[0]
-                drives.velocity[joint] = limits.motor_velocity[motor]
-                drives.torque[joint] = limits.motor_torque[motor]
-                drives.torque_rate[joint] = limits.motor_torque_rate[motor]
-                spring = getattr(item.actuator, 'spring', None)
+                for limit, given in zip(drives[2:], of_motors):
+                    limit[joint] = given[item.motors.start]
                 if isinstance(spring, LinearSpring):
                     drives.compliance[joint] = 1.0 / spring.stiffness
-                    drives.deflection[joint] = min(limits.deflection[joint], spring.max_deflection)
+                    drives.deflection[joint] = min(of_springs[joint], spring.max_deflection)
         return drives
 
     def scaling(
@@ -355,9 +348,10 @@ class _Work(NamedTuple):
             if part.scaling.is_kept:
                 return part
             wider = 2 * part.wide if part.wide > 1 else max(2, width)
-            if may_widen and part.missing > 2 * (wider - part.wide):
+            cost = part.scaling.factor * len(part.rows)
+            if may_widen and cost > len(part.rows) + 2 * (wider - part.wide):
                 other = self.averaged(path, law, step, width, part.stretch, wider)
-                may_widen = len(other.rows) + other.missing < len(part.rows) + part.missing
+                may_widen = other.scaling.factor * len(other.rows) < cost
                 part = other if may_widen else part
             else:
                 stretch = part.stretch * max(part.scaling.factor, 1.0 + 1.0 / part.periods)
@@ -379,12 +373,11 @@ class _Work(NamedTuple):
         for _ in range(2):
             padded = np.pad(sigma, wide - 1, mode='edge')
             sigma = np.convolve(padded, np.full(wide, 1.0 / wide), mode='valid')
-        sigma[0], sigma[-1] = path.ends
         sigma = np.clip(sigma, *path.ends)
+        sigma[0], sigma[-1] = path.ends
         places = np.column_stack((self.path(sigma, 0)[:, 0], sigma))
         padded = np.pad(places, ((width - 1, width - 1), (0, 0)), mode='edge')
-        count = len(places) + width - 1
-        rows: Array = np.mean([padded[i : i + count] for i in range(width)], axis=0)
+        rows: Array = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0).mean(axis=-1)
         rows[[0, -1]] = places[[0, -1]]
         found = self.scaling(*_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step))
         return _Part(path, law, periods, periods * step / law.duration, wide, rows, found)
@@ -493,8 +486,7 @@ class RestingPath:
         self._path = path
         self._start = float(path.start_time if start is None else start)
         self._end = float(path.end_time if end is None else end)
-        self._length = self._end - self._start
-        self.ends = self._start, self._end
+        self._length, self.ends = self._end - self._start, (self._start, self._end)
         # In units of the whole length, all derivatives are comparable.
         places = np.linspace(self._start, self._end, _PLACES)
         derivatives = path(places, 4) * self._length ** np.arange(5.0)[:, None]

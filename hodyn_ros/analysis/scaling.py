@@ -75,12 +75,10 @@ _PLACES, _MOST_PLACES, _FEWEST_PLACES = 16, 32_768, 5
 _BLOCK, _REMEMBERED = 4096, 12
 # Rates that are evaluated for all places; for the peaks alone as many as for samples.
 _FEW_RATES = 30
-# Ratio to the limit from which on a peak is looked at in any case, and how many at most at a time.
-_CLOSE, _MOST_PEAKS = 0.99, 4000
+# Peaks that are looked at in one pass at most.
+_MOST_PEAKS = 4000
 # Places to each side of a peak, round by round, by which number the width is divided.
 _AROUND = (5, 3, 3)
-# What is not near a factor is smaller or larger by this.
-_NOT_NEAR = 2.0
 # Passes along the whole motion, each at the factor that the peaks of the last one ask for, and the
 # change of the factor, relative, below which there are no more.
 _PASSES, _SETTLED = 5, 1e-6
@@ -132,7 +130,7 @@ def stretched(motion: ArrayLike, factor: float) -> Array:
     array = np.asarray(motion, dtype=np.float64)
     if array.ndim < 2:
         raise MotionError(f'The motion has shape {array.shape}, expected (..., K, n).')
-    return at_rate(array, 1.0 / _checked_factor(factor))
+    return at_rate(array, 1.0 / checked_number('The time factor', factor, MotionError, above=0.0))
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,8 @@ class StretchedMotion:
     """Above zero; MotionError if it is not."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'factor', _checked_factor(self.factor))
+        factor = checked_number('The time factor', self.factor, MotionError, above=0.0)
+        object.__setattr__(self, 'factor', factor)
 
     @property
     def start_time(self) -> float:
@@ -178,12 +177,6 @@ class StretchedMotion:
         end = self.motion.end_time
         time = np.where(np.abs(time - end) <= 4.0 * np.spacing(abs(end)), end, time)
         return stretched(self.motion(time, highest_derivative), self.factor)
-
-
-def _checked_factor(factor: float) -> float:
-    if not (np.isfinite(factor) and factor > 0.0):
-        raise MotionError(f'The time factor is {factor!r}, expected a positive finite number.')
-    return float(factor)
 
 
 class Limiting(NamedTuple):
@@ -261,9 +254,8 @@ def uniform_scaling(
         Number of times in equal steps, or the times [s], at which a function of time is examined
         besides its segments; only there if a wrench or stiffness is known there only.
     near : float, optional
-        A factor at which a function of time is examined, and at no other one. Whether it keeps the
-        limits is exact, and with it the factor in which it is the last that does. Another factor
-        is that of the places where this one comes closest to a limit or exceeds it.
+        A factor at which alone a function of time is examined. Whether it keeps the limits is
+        exact; the factor found is that of the places where it exceeds them or comes closest.
 
     Returns
     -------
@@ -304,6 +296,8 @@ def uniform_scaling(
     played = partial(_Played, model, limits, wrenches, actuators, motor_limits, series)
     if not callable(motion):
         return _scaling_of(played(motion))
+    if near is not None:
+        near = checked_number('near', near, MotionError, above=0.0)
 
     start, end = float(motion.start_time), float(motion.end_time)
     if np.ndim(samples) == 0:
@@ -456,10 +450,9 @@ class _Played:
     def _series(self, s: float) -> Iterator[tuple[str, Array]]:
         """Motion and efforts of joints and motors at a rate, what is cheap first."""
         s = max(s, _SLOWEST)
-        motion, effort = self._motion, self._once
-        if s != 1.0:
-            motion = at_rate(motion, s)
+        motion = self._motion if s == 1.0 else at_rate(self._motion, s)
         yield 'motion', motion
+        effort = self._once
         if s != 1.0:
             effort = at_rate(effort + (s * s - 1.0) * self._dynamic, s)
         if self._model.friction:
@@ -590,15 +583,11 @@ def _no_factor(played: _Played) -> str:
 
 
 def _scaling_in_time(
-    examined: Callable[[Array], _Played],
-    times: Array,
-    knots: Array | None,
-    near: float | None = None,
+    examined: Callable[[Array], _Played], times: Array, knots: Array | None, near: float | None
 ) -> UniformScaling:
     """Smallest time factor of a function of time, examined at these times and at its peaks.
 
-    Also at places of every segment between its knots (L + 1,), if it has some. With a factor
-    `near`, at that one alone.
+    Also at places of every segment between its knots (L + 1,), if it has some.
     """
     if knots is not None:
         places = int(np.clip(_MOST_PLACES // (len(knots) - 1), _FEWEST_PLACES, _PLACES))
@@ -621,27 +610,23 @@ def _scaling_in_time(
         factor = _smallest(intervals) if near is None else near
         if factor == 0.0:
             return UniformScaling(factor, None, intervals)
-        close = _CLOSE if near is None else 1.0
-        peaks = np.concatenate(
-            [_peaks(of_block(k), 1.0 / factor, close) for k in range(len(blocks))]
-        )
+        s = 1.0 / factor
+        peaks = np.concatenate([_peaks(of_block(k), s) for k in range(len(blocks))])
         highest = np.argsort(-peaks[:, 4], kind='stable')[:_MOST_PEAKS]
         peaks = peaks[np.union1d(highest, peaks[:, 3].argmax())]
-        closest = _closed_in(examined, peaks, 1.0 / factor, (times[0], times[-1]))
-        lowest = intervals[0][0] or (near or 0.0) / _NOT_NEAR
+        closest = _closed_in(examined, peaks, s, (times[0], times[-1]))
         for part in np.array_split(closest, -(-len(closest) // _BLOCK)):
-            intervals = _in_both(intervals, _kept_intervals(examined(part), lowest))
+            intervals = _in_both(intervals, _kept_intervals(examined(part), intervals[0][0]))
         if abs(_smallest(intervals) - factor) <= _SETTLED * factor:
             break
     factor = _smallest(intervals)
     return UniformScaling(factor, _limiting(examined(closest), factor), intervals)
 
 
-def _peaks(played: _Played, s: float, close: float) -> Array:
+def _peaks(played: _Played, s: float) -> Array:
     """Peaks in time of what may exceed its limit next to them, and the highest value, (P, 5).
 
     Column, time, distance to the farther neighbour, ratio to the limit, how large it may be there.
-    Also those whose ratio is above `close`.
     """
     assert played.times is not None
     steps = np.concatenate(([0.0], np.diff(played.times), [0.0]))
@@ -652,8 +637,7 @@ def _peaks(played: _Played, s: float, close: float) -> Array:
     # A parabola through three samples rises above the middle one by less than an eighth of what
     # that one stands above both; the whole of it leaves room for narrower peaks.
     possible = ratio + (ratio - np.minimum(before, behind))
-    is_peak = (ratio >= before) & (ratio >= behind)
-    is_peak &= (possible > 1.0) | (ratio > close)
+    is_peak = (ratio >= before) & (ratio >= behind) & (possible > 1.0)
     is_peak.flat[ratio.argmax()] = True
     sample, column = np.nonzero(is_peak)
     values = ratio[sample, column], possible[sample, column]

@@ -235,6 +235,10 @@ def test_motion_takes_as_long_as_is_asked_for():
     assert fast.duration < path.duration <= slow.duration < path.duration + 0.01
     assert fast.standstill == slow.standstill == pytest.approx(0.4)
     assert violations(PANDA, limits, slow.motion, 20_011) == ()
+    # What would be exceeded first is that of the whole motion, played faster.
+    slowest = retime(PANDA, path, limits, intervals=32, shortest=30.0)
+    whole = uniform_scaling(PANDA, slowest.motion, limits).limiting
+    assert slowest.limiting[:2] == whole[:2] and slowest.limiting.time == pytest.approx(whole.time)
     again = retime(PANDA, path, limits, intervals=32, shortest=0.5 * fast.duration)
     assert again.duration == fast.duration
 

@@ -336,6 +336,12 @@ def test_near_a_factor_it_is_exact_whether_it_keeps_the_limits(rate):
     assert other.factor == pytest.approx(whole.factor, rel=1e-9)
 
 
+@pytest.mark.parametrize('near', [0.0, -1.0, np.nan, 'slow'])
+def test_bad_factor_to_look_near_is_refused(near):
+    with pytest.raises(MotionError, match='near is'):
+        uniform_scaling(PANDA, panda_spline(2), near=near)
+
+
 def wiggle():
     """A motion of 600 s that rests for most of it and moves for 0.1 s in between."""
     t = [0.0, 300.0, 300.05, 300.1, 600.0]
