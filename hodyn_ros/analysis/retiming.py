@@ -18,7 +18,6 @@ from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.series import compose
-from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.analysis.scaling import (
     Limiting,
     TimedMotion,
@@ -297,6 +296,7 @@ class _Work(NamedTuple):
 
     def _drives(self) -> retiming_law.Drives:
         """Motors of joints that have one, and springs that are linear."""
+        from hodyn_ros.actuators.springs import LinearSpring
         from hodyn_ros.analysis.retiming_law import Drives
 
         assert self.actuators is not None and self.motor_limits is not None
