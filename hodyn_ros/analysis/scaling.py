@@ -6,7 +6,7 @@ is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/time_sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -70,7 +70,7 @@ _FASTER = 1e-6
 _NARROWEST = 1e-12
 
 # Places on each segment between knots; fewer where there are more than so many in all.
-_PLACES, _MOST_PLACES, _FEWEST_PLACES = 16, 32_768, 5
+_PLACES, _MOST_PLACES, _FEWEST_PLACES = 16, 16_384, 5
 # Times that are examined together, which bounds the memory, and how many of these are remembered.
 _BLOCK, _REMEMBERED = 4096, 12
 # Rates that are evaluated for all places; for the peaks alone as many as for samples.
@@ -413,7 +413,9 @@ class _Played:
         K = motion.shape[1]
         orders = {'motion': K, 'effort': K - 2}
         if actuators is not None:
-            orders = {kind: series.shape[1] for kind, series in self._series(0.0)}
+            # Of one sample without torques, which every spring can have.
+            for kind, series in self._motors(0.0 * motion[:1], 0.0 * self._once[:1], 1.0):
+                orders[kind] = series.shape[1]
         for quantity, kind, order in _LIMITED:
             if kind not in orders:
                 continue
@@ -459,14 +461,18 @@ class _Played:
             effort = effort + friction_efforts(self._model, motion[:, 1:-1])
         yield 'effort', effort
         if self._actuators is not None:
-            from hodyn_ros.actuators.motors import motor_motion
+            yield from self._motors(motion, effort, s)
 
-            stiffness = {
-                name: at_rate(values[..., None], s)[..., 0]
-                for name, values in self._stiffness.items()
-            }
-            motors = motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
-            yield from motors._asdict().items()
+    def _motors(self, motion: Array, effort: Array, s: float) -> Iterable[tuple[str, Array]]:
+        from hodyn_ros.actuators.motors import motor_motion
+
+        assert self._actuators is not None
+        stiffness = {
+            name: at_rate(values[: len(motion), :, None], s)[..., 0]
+            for name, values in self._stiffness.items()
+        }
+        motors = motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
+        return motors._asdict().items()
 
     def values(self, s: float) -> Array:
         """Values (N, C) at a rate; raises DeflectionError where a spring has none."""
