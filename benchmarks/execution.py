@@ -40,6 +40,7 @@ PHASES = (0.0, 0.37e-3)
 SIZES = {'tiny': (2, 16), 'full': (13, 128)}
 """Number of motions, intervals of the time law."""
 
+
 class Case(NamedTuple):
     """A motion to be retimed."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import ceil, factorial
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -329,14 +329,9 @@ class _Work(NamedTuple):
         )
 
     def slowed(
-        self,
-        path: RestingPath,
-        law: JtcMotion,
-        step: float,
-        width: int,
-        stretch: float = 1.0,
+        self, path: RestingPath, law: JtcMotion, step: float, width: int, stretch: float = 1.0,
         wide: int = 1,
-    ) -> _Part:
+    ) -> _Part:  # fmt: skip
         """Average a motion, and slow it down until it keeps its limits.
 
         For what motors need of the derivatives of torques, sigma is averaged over more steps, as
@@ -538,11 +533,7 @@ class RestingPath:
 
 
 def _advance(first: int, last: int) -> Array:
-    """Coefficients of the polynomial from 0 to 1 that leaves 0 as x^first, reaches 1 as x^last.
-
-    Its derivative is x^(first-1) (1 - x)^(last-1) times a constant.
-    """
-    rate = polynomial.polypow([1.0, -1.0], last - 1)
-    rate = np.concatenate((np.zeros(first - 1), rate))
-    constant = factorial(first + last - 1) / (factorial(first - 1) * factorial(last - 1))
-    return np.asarray(polynomial.polyint(constant * rate))
+    """Coefficients of the polynomial from 0 to 1 that leaves 0 as x^first, reaches 1 as x^last."""
+    rate = np.append(np.zeros(first - 1), polynomial.polypow([1.0, -1.0], last - 1))
+    whole = polynomial.polyint(rate)
+    return np.asarray(whole / whole.sum())

@@ -37,9 +37,8 @@ _SLOWER = 0.95
 # Newton step of this length has been made.
 _FIRST_BARRIER, _LAST_BARRIER, _FALL, _LONG_STEP = 0.3, 2e-5, 0.2, 0.9
 # Part of the way to the nearest limit that a step may go, how much of the expected decrease it has
-# to reach, and how often it is halved.
-_NEAREST, _DECREASE, _HALVINGS = 0.95, 1e-2, 25
-_MOST_STEPS = 200
+# to reach, how often it is halved; and how many steps there are.
+_NEAREST, _DECREASE, _HALVINGS, _MOST_STEPS = 0.95, 1e-2, 25, 200
 
 # Pieces of an interval on which the law is a polynomial in time, and the nodes of the quadrature
 # of 1 / sqrt(b) on one of them.
@@ -172,9 +171,7 @@ def time_laws(
     return jtc_motion(times, *rows), jtc_motion([0.0, 1.0 / speed], *ends)
 
 
-def fastest_square(
-    limits_at: Callable[[Array], Limited], speed: float, intervals: int
-) -> BSpline:
+def fastest_square(limits_at: Callable[[Array], Limited], speed: float, intervals: int) -> BSpline:
     """Spline b(u) of the least duration, from a constant speed with room to all limits."""
     ends, size = np.ones(_DEGREE), intervals + _DEGREE
     knots = np.concatenate((0.0 * ends, np.linspace(0.0, 1.0, intervals + 1), ends))
