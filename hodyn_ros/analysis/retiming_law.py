@@ -222,7 +222,10 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
         products = np.einsum('jnp,jnp->np', basis[..., row], of_pairs)
         band = np.bincount(in_band, products.ravel(), (_DEGREE + 1) * size).reshape(-1, size)
         band[-1] += barrier / (x * x)
-        step = -solveh_banded(band, gradient, check_finite=False)
+        try:
+            step = -solveh_banded(band, gradient, check_finite=False)
+        except np.linalg.LinAlgError:
+            break  # There is nothing left but rounding; the last law keeps its limits.
         towards = np.einsum('kcn,knj,nj->cn', slopes, basis, step[columns], optimize=True)
         parts = -step / x, towards / room[0], -towards / room[1]
         length = _NEAREST / max(_NEAREST, *(float(part.max()) for part in parts))

@@ -521,6 +521,21 @@ def test_law_comes_close_to_the_fastest_one(bounds, duration):
     assert law.continuous_derivative >= 2
 
 
+def test_law_keeps_its_limits_when_rounding_ends_the_search(monkeypatch):
+    exact, left = retiming_law.solveh_banded, iter(range(15))
+
+    def solve(band, right, **options):
+        if next(left, None) is None:
+            raise np.linalg.LinAlgError('not positive definite')
+        return exact(band, right, **options)
+
+    best = retimed_panda(2, False, intervals=32)
+    monkeypatch.setattr(retiming_law, 'solveh_banded', solve)
+    result = retime(PANDA, panda_path(2, False), LIMITS, intervals=32)
+    assert violations(PANDA, LIMITS, result.motion, 20_011) == ()
+    assert 1.001 * best.duration < result.duration < 0.8 * result.uniform_duration
+
+
 def push(sigma, orders):
     """A force that swells along the path, and a torque that turns, on the hand."""
     values = np.zeros((len(sigma), orders, 6))
