@@ -16,7 +16,6 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,12 +25,10 @@ from scipy.interpolate import BPoly
 
 from benchmarks.cases import ROOT
 from benchmarks.report import grid
-from benchmarks.retiming import panda
-from benchmarks.timing import NotInstalled
+from benchmarks.retiming import Pinocchio, finely, panda, through, ur5
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis.retiming import retime
-from hodyn_ros.model.limits import MotionLimits, motion_limits
-from hodyn_ros.resources import share_file
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 Array = NDArray[np.float64]
@@ -42,10 +39,6 @@ PHASES = (0.0, 0.37e-3)
 """Of its cycles to the samples [s]."""
 SIZES = {'tiny': (2, 16), 'full': (13, 128)}
 """Number of motions, intervals of the time law."""
-
-_UR5 = 'ur_description/urdf/ur5_robot.urdf'
-# The limits of the accelerations, jerks and torque rates of the ur5 are chosen here.
-_OF_UR5 = {'acceleration': 15.0, 'jerk': 5000.0, 'effort_dot': 1000.0}
 
 
 class Case(NamedTuple):
@@ -65,6 +58,8 @@ class Executed(NamedTuple):
     standstill: float
     steps: tuple[float, float]
     """Largest change of a torque per cycle over its limit, for degree 5 and 3."""
+    of_limits: float
+    """Largest quotient of a quantity and its limit, see `finely`."""
     at_ends: float
     """Largest magnitude of all derivatives up to the snap and of the torques' at both ends."""
     second: float
@@ -85,7 +80,7 @@ def eased(durations: Sequence[float], points: Array, rate: float) -> tuple[Array
 
 def cases() -> list[Case]:
     """List the motions; raises NotInstalled where a description is missing."""
-    model, limits = panda()
+    description, model, limits = panda()
     home = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
     away = home + [0.8, 0.3, -0.3, 0.5, 0.2, 0.4, 0.0]
     aside = home + [-0.5, 0.2, 0.4, -0.3, 0.5, 0.3, 0.6]
@@ -98,17 +93,6 @@ def cases() -> list[Case]:
         t, q = eased(durations, np.array(points), 100.0)
         free = np.full((4, q.shape[1]), np.nan)
         return fit_spline(t, q + noise * random.normal(size=q.shape), start=free, end=free)
-
-    def through(robot: RobotModel, at_rest: bool, seed: int) -> MotionSpline:
-        source = np.random.default_rng(seed)
-        lower = np.maximum(robot.limits.lower, -2.5)
-        upper = np.minimum(robot.limits.upper, 2.5)
-        points = 0.5 * (lower + upper) + 0.35 * 0.5 * (upper - lower) * source.uniform(
-            -1.0, 1.0, (5, robot.n_joints)
-        )
-        chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
-        ends = None if at_rest else np.full((4, robot.n_joints), np.nan)
-        return fit_spline(np.append(0.0, np.cumsum(chords)), points, start=ends, end=ends)
 
     three = [home, home, away, away, aside, aside, home, home]
     recorded = sampled([0.5, 2.0, 0.5, 1.5], [home, home, away, away, home], 1e-6)
@@ -123,52 +107,17 @@ def cases() -> list[Case]:
         ('waypoints, one of them twice', twice),
         ('tiny: 2 mrad', fit_spline([0.0, 1.0], [home, home + 0.002])),
         ('one joint there and back', fit_spline([0.0, 1.0, 2.0], [home, alone, home])),
-        ('five waypoints, in motion at the ends', through(model, False, 0)),
-        ('five waypoints, at rest at the ends', through(model, True, 2)),
+        ('five waypoints, in motion at the ends', through(model, 0)),
+        ('five waypoints, at rest at the ends', through(model, 2, at_rest=True)),
     ]
-    description = Path(share_file('urdf/panda.urdf'))
     found = [Case(f'Panda, {name}', description, model, limits, path) for name, path in motions]
-    description = _example(_UR5)
-    model = RobotModel.from_urdf(description)
-    limits = motion_limits(model, {name: _OF_UR5 for name in model.joint_names})
+    description, model, limits = ur5()
     low = np.array([0.0, -1.2, 1.0, -0.5, 0.3, 0.0])
     with_rest = sampled([1.0, 0.5, 1.0], [low, low + 0.5, low + 0.5, low - 0.2])
-    motions = [('five waypoints', through(model, True, 3)), ('two moves with a rest', with_rest)]
+    curve = through(model, 3, at_rest=True)
+    motions = [('five waypoints', curve), ('two moves with a rest', with_rest)]
     found += [Case(f'ur5, {name}', description, model, limits, path) for name, path in motions]
     return found
-
-
-def _example(name: str) -> Path:
-    try:
-        files = metadata.distribution('example-robot-data').files or []
-    except metadata.PackageNotFoundError as error:
-        raise NotInstalled('example-robot-data is not installed') from error
-    for file in files:
-        if str(file).endswith(name):
-            return Path(str(file.locate()))
-    raise NotInstalled(f'example-robot-data has no {name}')
-
-
-class Pinocchio:
-    """Torques of a robot from `pin.rnea`."""
-
-    def __init__(self, description: Path, joint_names: Sequence[str]) -> None:
-        try:
-            import pinocchio
-        except ImportError as error:
-            raise NotInstalled('pinocchio is not installed') from error
-        self._rnea = pinocchio.rnea
-        self._model = pinocchio.buildModelFromUrdf(str(description))
-        self._data = self._model.createData()
-        ids = [self._model.getJointId(name) for name in joint_names]
-        self._columns = [self._model.joints[number].idx_v for number in ids]
-
-    def torques(self, motion: Array) -> Array:
-        """Torques (N, n) of a motion (N, 3, n)."""
-        rows = np.zeros((len(motion), 3, self._model.nv))
-        rows[..., self._columns] = motion
-        found = [self._rnea(self._model, self._data, *row) for row in rows]
-        return np.array(found)[:, self._columns]
 
 
 def largest_step(case: Case, times: Array, rows: Array) -> float:
@@ -204,6 +153,7 @@ def executed(case: Case, intervals: int) -> Executed:
         found.duration,
         found.standstill,
         (largest_step(case, times, rows[:, :3]), largest_step(case, times, rows[:, :2])),
+        finely(Pinocchio(case.description, case.model.joint_names), case.limits, found.motion),
         max(float(ends[0]), float(ends[1].max())),
         float(np.abs(effort[:, 2]).max()),
         float(found.deviation.max()),
@@ -212,8 +162,8 @@ def executed(case: Case, intervals: int) -> Executed:
 
 def text_of(found: Sequence[tuple[Case, Executed]]) -> str:
     """Table of all motions."""
-    columns = 'motion', 'given', 'retimed', 'at rest', 'degree 5', 'degree 3', 'ends', "Q''", 'off'
-    lines = [[*columns]]
+    columns = 'motion', 'given', 'retimed', 'at rest', 'degree 5', 'degree 3'
+    lines = [[*columns, 'limits', 'ends', "Q''", 'off']]
     for case, result in found:
         lines.append(
             [
@@ -221,7 +171,7 @@ def text_of(found: Sequence[tuple[Case, Executed]]) -> str:
                 f'{case.path.duration:.3f} s',
                 f'{result.duration:.3f} s',
                 f'{result.standstill:.3g} s',
-                *(f'{step:.3f}' for step in result.steps),
+                *(f'{step:.3f}' for step in (*result.steps, result.of_limits)),
                 f'{result.at_ends:.0e}',
                 f'{result.second:.2g} N m/s²',
                 f'{result.deviation:.0e} rad',
@@ -229,9 +179,11 @@ def text_of(found: Sequence[tuple[Case, Executed]]) -> str:
         )  # fmt: skip
     return grid(lines) + (
         '\nThe columns "degree 5" and "degree 3" hold the largest change of a torque per '
-        'millisecond over its limit; "ends" the largest of velocity to snap and of the first two '
-        "derivatives of the torques at both ends, in SI units; Q'' the largest second derivative "
-        'of a torque anywhere; "off" the largest distance from the path.\n'
+        'millisecond over its limit; "limits" the largest quotient of any quantity from velocity '
+        'to torque rate and its limit at 20 places in each millisecond; "ends" the largest of '
+        'velocity to snap and of the first two derivatives of the torques at both ends, in SI '
+        "units; Q'' the largest second derivative of a torque anywhere; "
+        '"off" the largest distance from the path.\n'
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import ceil, factorial
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.analysis.retiming_law import TimeLaw
+    from hodyn_ros.analysis import retiming_law
 
 Array = NDArray[np.float64]
 
@@ -129,7 +129,7 @@ def retime(
         wrench(sigma, orders) with values (N,) of the parameter gives a Wrench or several with
         values (N, orders, 6), derivatives with respect to the parameter.
     actuators, motor_limits : Actuators and MotorLimits, optional
-        Without damping. Kept by slowing down each moving part as a whole, not optimised.
+        Without damping. With limits of motors the window may become longer.
     intervals : int, optional
         Between the knots of the time law: more are slower to compute and give a faster motion. By
         default 128, or four on each segment up to 512; several parts of a path share them.
@@ -193,7 +193,6 @@ def retime(
         rate = min(RATE, *most)
     # Whole nanoseconds, as messages have them.
     step = round(_NANO / rate) / _NANO
-    _refuse_many(window / step)
     _refuse_many(standstill / step)
     width = max(1, round(window / step) - _OF_SPLINE + 1)
     parts = []
@@ -210,10 +209,11 @@ def retime(
     periods = len(rows) - _AT_REST
     missing = shortest / step - periods
     if missing > 0.0:
-        slower = 1.0 + missing / sum(len(part.rows) - width for part in parts)
+        slower = 1.0 + missing / sum(part.periods for part in parts)
         _refuse_many(slower * periods)
         parts = [
-            work.slowed(part.path, part.law, step, width, slower * part.stretch) for part in parts
+            work.slowed(part.path, part.law, step, width, slower * part.stretch, part.wide)
+            for part in parts
         ]
         rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
     motion, sigma = _spline(rows, step)
@@ -221,7 +221,9 @@ def retime(
         raise ScalingError('The wrench exceeds a limit while the path stands still; change it.')
     passed = np.clip(sigma(motion.times, 1)[:, 0], path.start_time, path.end_time)
     number = int(np.argmax([part.scaling.factor for part in parts]))
-    limiting = parts[number].scaling.limiting
+    start, limiting = starts[number] * step, parts[number].scaling.limiting
+    if missing > 0.0:
+        start, limiting = 0.0, work.scaling(motion, sigma, near=None).limiting
     assert limiting is not None and limiting.time is not None
     return Retimed(
         motion,
@@ -229,7 +231,7 @@ def retime(
         motion.duration,
         sum(uniform.duration for _, _, uniform in found) + standstill,
         max(part.stretch for part in parts),
-        limiting._replace(time=starts[number] * step + limiting.time),
+        limiting._replace(time=start + limiting.time),
         np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
         standstill,
     )
@@ -239,9 +241,13 @@ class _Part(NamedTuple):
     """A moving part of the path, retimed."""
 
     path: RestingPath
-    law: TimeLaw
+    law: JtcMotion
+    periods: int
+    """Of the law, before it was averaged."""
     stretch: float
     """Time factor of the law."""
+    wide: int
+    """Periods over which sigma was averaged, twice."""
     rows: Array
     """Positions and sigma, averaged, one period apart."""
     scaling: UniformScaling
@@ -259,12 +265,12 @@ class _Work(NamedTuple):
 
     def laws(
         self, start: float, end: float, intervals: int
-    ) -> tuple[RestingPath, TimeLaw, TimeLaw]:
+    ) -> tuple[RestingPath, JtcMotion, JtcMotion]:
         """Part of the path, a fast law on it and that with a constant speed."""
         from hodyn_ros.analysis import retiming_law  # It loads SciPy.
 
         path = RestingPath(self.path, start, end)
-        uniform = self.scaling(path, path.parameter)
+        uniform = self.scaling(path, path.parameter, near=None)
         if uniform.limiting is None:
             raise ScalingError(
                 'Nothing limits the speed on this path; expected limits that the motion can '
@@ -276,18 +282,40 @@ class _Work(NamedTuple):
                 f'limit. Uniform factors that keep the limits: {uniform.intervals}.',
                 intervals=uniform.intervals,
             )
+        drives = self._drives() if self.motor_limits else None
 
-        def limits_at(places: Array) -> retiming_law.PathLimits:
+        def limits_at(places: Array) -> retiming_law.Limited:
             sigma, at_one, at_two = path.parameter(places, 2), None, None
             if self.wrench is not None:
                 at_one = wrenches_along(self.wrench, sigma)
                 at_two = wrenches_along(self.wrench, sigma * [1.0, 2.0])
             p = path(places, 3)
-            return retiming_law.PathLimits(self.model, self.limits, p, at_one, at_two)
+            return retiming_law.path_limits(self.model, self.limits, p, at_one, at_two, drives)
 
         return path, *retiming_law.time_laws(limits_at, 1.0 / uniform.factor, intervals)
 
-    def scaling(self, motion: TimedMotion, sigma: SeriesOf) -> UniformScaling:
+    def _drives(self) -> retiming_law.Drives:
+        """Motors of joints that have one, and springs that are linear."""
+        from hodyn_ros.actuators.springs import LinearSpring
+        from hodyn_ros.analysis.retiming_law import Drives
+
+        assert self.actuators is not None and self.motor_limits is not None
+        n, (*of_motors, of_springs) = self.model.n_joints, self.motor_limits
+        drives = Drives(*np.zeros((2, n)), *np.full((4, n), np.inf))
+        for item in self.actuators.driven:
+            joint, spring = item.joint, getattr(item.actuator, 'spring', None)
+            if len(item.actuator.motor_inertias) == 1:
+                drives.inertia[joint] = item.actuator.motor_inertias[0]
+                for limit, given in zip(drives[2:], of_motors):
+                    limit[joint] = given[item.motors.start]
+                if isinstance(spring, LinearSpring):
+                    drives.compliance[joint] = 1.0 / spring.stiffness
+                    drives.deflection[joint] = min(of_springs[joint], spring.max_deflection)
+        return drives
+
+    def scaling(
+        self, motion: TimedMotion, sigma: SeriesOf, near: float | None = 1.0
+    ) -> UniformScaling:
         """Scale a motion uniformly; `sigma` is its place on the path."""
         wrench = self.wrench
         return uniform_scaling(
@@ -297,31 +325,57 @@ class _Work(NamedTuple):
             wrench=None if wrench is None else lambda t, K: wrenches_along(wrench, sigma(t, K)),
             actuators=self.actuators,
             motor_limits=self.motor_limits,
+            near=near,
         )
 
     def slowed(
-        self, path: RestingPath, law: TimeLaw, step: float, width: int, stretch: float = 1.0
-    ) -> _Part:
-        """Average a motion over so many steps, and slow it down until it keeps its limits."""
+        self, path: RestingPath, law: JtcMotion, step: float, width: int, stretch: float = 1.0,
+        wide: int = 1,
+    ) -> _Part:  # fmt: skip
+        """Average a motion, and slow it down until it keeps its limits.
+
+        For what motors need of the derivatives of torques, sigma is averaged over more steps, as
+        long as that costs less than to slow down.
+        """
+        part = self.averaged(path, law, step, width, stretch, wide)
+        may_widen = self.actuators is not None and wide == 1
         for _ in range(_ROUNDS):
-            _refuse_many(stretch * law.duration / step)
-            periods = max(1, ceil(stretch * law.duration / step - 1e-9))
-            stretch = periods * step / law.duration
-            u = law(np.linspace(0.0, law.duration, periods + 1))
-            places = np.hstack((path(u, 0)[:, 0], path.parameter(u, 1)))
-            # As if the first and the last one went on; means of equal ones are rounded.
-            wide = np.pad(places, ((width - 1, width - 1), (0, 0)), mode='edge')
-            count = periods + width
-            rows: Array = np.mean([wide[i : i + count] for i in range(width)], axis=0)
-            rows[[0, -1]] = places[[0, -1]]
-            found = self.scaling(*_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step))
-            if found.is_kept:
-                return _Part(path, law, stretch, rows, found)
-            stretch *= max(found.factor, 1.0 + 1.0 / periods)
+            if part.scaling.is_kept:
+                return part
+            wider = 2 * part.wide if part.wide > 1 else max(2, width)
+            cost = part.scaling.factor * len(part.rows)
+            if may_widen and cost > len(part.rows) + 2 * (wider - part.wide):
+                other = self.averaged(path, law, step, width, part.stretch, wider)
+                may_widen = other.scaling.factor * len(other.rows) < cost
+                part = other if may_widen else part
+            else:
+                stretch = part.stretch * max(part.scaling.factor, 1.0 + 1.0 / part.periods)
+                part = self.averaged(path, law, step, width, stretch, part.wide)
         raise ScalingError(
             'The averaged motion does not keep its limits, however slow it is; choose a shorter '
             'window or a higher rate.'
         )
+
+    def averaged(
+        self, path: RestingPath, law: JtcMotion, step: float, width: int, stretch: float, wide: int
+    ) -> _Part:
+        """Average the positions of a motion over so many steps, and before that sigma, twice."""
+        _refuse_many(stretch * law.duration / step)
+        periods = max(1, ceil(stretch * law.duration / step - 1e-9))
+        u = law(np.linspace(0.0, law.duration, periods + 1), 0)[:, 0, 0]
+        sigma = path.parameter(u, 1)[:, 0]
+        # As if the first and the last one went on; means of equal ones are rounded.
+        for _ in range(2):
+            padded = np.pad(sigma, wide - 1, mode='edge')
+            sigma = np.convolve(padded, np.full(wide, 1.0 / wide), mode='valid')
+        sigma = np.clip(sigma, *path.ends)
+        sigma[0], sigma[-1] = path.ends
+        places = np.column_stack((self.path(sigma, 0)[:, 0], sigma))
+        padded = np.pad(places, ((width - 1, width - 1), (0, 0)), mode='edge')
+        rows: Array = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0).mean(axis=-1)
+        rows[[0, -1]] = places[[0, -1]]
+        found = self.scaling(*_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step))
+        return _Part(path, law, periods, periods * step / law.duration, wide, rows, found)
 
 
 def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:
@@ -427,7 +481,7 @@ class RestingPath:
         self._path = path
         self._start = float(path.start_time if start is None else start)
         self._end = float(path.end_time if end is None else end)
-        self._length = self._end - self._start
+        self._length, self.ends = self._end - self._start, (self._start, self._end)
         # In units of the whole length, all derivatives are comparable.
         places = np.linspace(self._start, self._end, _PLACES)
         derivatives = path(places, 4) * self._length ** np.arange(5.0)[:, None]
@@ -479,11 +533,7 @@ class RestingPath:
 
 
 def _advance(first: int, last: int) -> Array:
-    """Coefficients of the polynomial from 0 to 1 that leaves 0 as x^first, reaches 1 as x^last.
-
-    Its derivative is x^(first-1) (1 - x)^(last-1) times a constant.
-    """
-    rate = polynomial.polypow([1.0, -1.0], last - 1)
-    rate = np.concatenate((np.zeros(first - 1), rate))
-    constant = factorial(first + last - 1) / (factorial(first - 1) * factorial(last - 1))
-    return np.asarray(polynomial.polyint(constant * rate))
+    """Coefficients of the polynomial from 0 to 1 that leaves 0 as x^first, reaches 1 as x^last."""
+    rate = np.append(np.zeros(first - 1), polynomial.polypow([1.0, -1.0], last - 1))
+    whole = polynomial.polyint(rate)
+    return np.asarray(whole / whole.sum())

@@ -6,9 +6,9 @@ is s^m G_m + s^(m+2) D_m: gravity with wrenches, and the motion. See doc/time_sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -70,15 +70,15 @@ _FASTER = 1e-6
 _NARROWEST = 1e-12
 
 # Places on each segment between knots; fewer where there are more than so many in all.
-_PLACES, _MOST_PLACES, _FEWEST_PLACES = 16, 32_768, 5
+_PLACES, _MOST_PLACES, _FEWEST_PLACES = 16, 16_384, 5
 # Times that are examined together, which bounds the memory, and how many of these are remembered.
 _BLOCK, _REMEMBERED = 4096, 12
 # Rates that are evaluated for all places; for the peaks alone as many as for samples.
 _FEW_RATES = 30
-# Ratio to the limit from which on a peak is looked at in any case, and how many at most at a time.
-_NEAR, _MOST_PEAKS = 0.99, 4000
-# Places to each side of a peak, and how often they close in on it by this factor.
-_AROUND, _ROUNDS = 5, 5
+# Peaks that are looked at in one pass at most.
+_MOST_PEAKS = 4000
+# Places to each side of a peak, round by round, by which number the width is divided.
+_AROUND = (5, 3, 3)
 # Passes along the whole motion, each at the factor that the peaks of the last one ask for, and the
 # change of the factor, relative, below which there are no more.
 _PASSES, _SETTLED = 5, 1e-6
@@ -130,7 +130,7 @@ def stretched(motion: ArrayLike, factor: float) -> Array:
     array = np.asarray(motion, dtype=np.float64)
     if array.ndim < 2:
         raise MotionError(f'The motion has shape {array.shape}, expected (..., K, n).')
-    return at_rate(array, 1.0 / _checked_factor(factor))
+    return at_rate(array, 1.0 / checked_number('The time factor', factor, MotionError, above=0.0))
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,8 @@ class StretchedMotion:
     """Above zero; MotionError if it is not."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'factor', _checked_factor(self.factor))
+        factor = checked_number('The time factor', self.factor, MotionError, above=0.0)
+        object.__setattr__(self, 'factor', factor)
 
     @property
     def start_time(self) -> float:
@@ -176,12 +177,6 @@ class StretchedMotion:
         end = self.motion.end_time
         time = np.where(np.abs(time - end) <= 4.0 * np.spacing(abs(end)), end, time)
         return stretched(self.motion(time, highest_derivative), self.factor)
-
-
-def _checked_factor(factor: float) -> float:
-    if not (np.isfinite(factor) and factor > 0.0):
-        raise MotionError(f'The time factor is {factor!r}, expected a positive finite number.')
-    return float(factor)
 
 
 class Limiting(NamedTuple):
@@ -234,6 +229,7 @@ def uniform_scaling(
     motor_limits: MotorLimits | None = None,
     stiffness: Mapping[str, ArrayLike] | None = None,
     samples: int | ArrayLike = SAMPLES,
+    near: float | None = None,
 ) -> UniformScaling:
     """Smallest uniform time factor with which a motion keeps its limits.
 
@@ -257,6 +253,9 @@ def uniform_scaling(
     samples : int or array-like, shape (N,)
         Number of times in equal steps, or the times [s], at which a function of time is examined
         besides its segments; only there if a wrench or stiffness is known there only.
+    near : float, optional
+        A factor at which alone a function of time is examined. Whether it keeps the limits is
+        exact; the factor found is that of the places where it exceeds them or comes closest.
 
     Returns
     -------
@@ -297,6 +296,8 @@ def uniform_scaling(
     played = partial(_Played, model, limits, wrenches, actuators, motor_limits, series)
     if not callable(motion):
         return _scaling_of(played(motion))
+    if near is not None:
+        near = checked_number('near', near, MotionError, above=0.0)
 
     start, end = float(motion.start_time), float(motion.end_time)
     if np.ndim(samples) == 0:
@@ -313,14 +314,17 @@ def uniform_scaling(
     highest = 3 if actuators is None else 5
 
     def examined(t: Array) -> _Played:
-        return played(motion(t, highest), t)
+        series = motion(t, highest)
+        if not hasattr(motion, 'expansions'):
+            _refuse_positions(model, limits, series[:, 0], t)
+        return played(series, t)
 
     given = () if callable(wrenches) else wrenches
     if stiffness is not None or any(np.ndim(item.values) > 2 for item in given):
         # Known at these times only.
         found = _scaling_of(examined(times))
     else:
-        found = _scaling_in_time(examined, times, knots_of(motion))
+        found = _scaling_in_time(examined, times, knots_of(motion), near)
     if found.limiting is None:
         return found
     assert found.limiting.time is not None
@@ -387,7 +391,8 @@ class _Played:
                 f'The motion has shape {motion.shape}, expected (N, K, {model.n_joints}) with '
                 'N >= 1.'
             )
-        _refuse_positions(model, limits, motion[:, 0], times)
+        if times is None:
+            _refuse_positions(model, limits, motion[:, 0], times)
         if callable(wrenches):
             if times is None:
                 raise WrenchError(
@@ -397,13 +402,8 @@ class _Played:
             loads = wrenches(times, motion.shape[1] - 2)
             wrenches = (loads,) if isinstance(loads, Wrench) else loads
         self._model, self._actuators, self._stiffness = model, actuators, stiffness
-        self._motion, self.times = motion, times
-        once = rigid_efforts(model, motion, wrenches)
-        twice = [replace(item, values=at_rate(np.asarray(item.values), 2.0)) for item in wrenches]
-        # At the rate 2, s^-m Q^(m) is G_m + 4 D_m.
-        at_two = at_rate(rigid_efforts(model, at_rate(motion, 2.0), twice), 0.5)
-        self._dynamic = (at_two - once) / 3.0
-        self._static = once - self._dynamic
+        self._motion, self.times, self._wrenches = motion, times, wrenches
+        self._once = rigid_efforts(model, motion, wrenches)
 
         self.labels: list[tuple[str, str]] = []
         """Quantity and joint or motor of each column."""
@@ -413,7 +413,9 @@ class _Played:
         K = motion.shape[1]
         orders = {'motion': K, 'effort': K - 2}
         if actuators is not None:
-            orders = {kind: series.shape[1] for kind, series in self._series(0.0)}
+            # Of one sample without torques, which every spring can have.
+            for kind, series in self._motors(0.0 * motion[:1], 0.0 * self._once[:1], 1.0):
+                orders[kind] = series.shape[1]
         for quantity, kind, order in _LIMITED:
             if kind not in orders:
                 continue
@@ -437,24 +439,40 @@ class _Played:
             with_slack = limit[columns] + _ROUNDING * (limit[columns] + 1.0)
             self._columns.setdefault(kind, []).append((order, columns, with_slack))
 
+    @cached_property
+    def _dynamic(self) -> Array:
+        """What the motion needs of the efforts, at the rate one."""
+        twice = [
+            replace(item, values=at_rate(np.asarray(item.values), 2.0)) for item in self._wrenches
+        ]
+        # At the rate 2, s^-m Q^(m) is G_m + 4 D_m.
+        at_two = at_rate(rigid_efforts(self._model, at_rate(self._motion, 2.0), twice), 0.5)
+        return np.asarray((at_two - self._once) / 3.0)
+
     def _series(self, s: float) -> Iterator[tuple[str, Array]]:
         """Motion and efforts of joints and motors at a rate, what is cheap first."""
         s = max(s, _SLOWEST)
-        motion = at_rate(self._motion, s)
+        motion = self._motion if s == 1.0 else at_rate(self._motion, s)
         yield 'motion', motion
-        effort = at_rate(self._static + s * s * self._dynamic, s)
+        effort = self._once
+        if s != 1.0:
+            effort = at_rate(effort + (s * s - 1.0) * self._dynamic, s)
         if self._model.friction:
-            effort += friction_efforts(self._model, motion[:, 1:-1])
+            effort = effort + friction_efforts(self._model, motion[:, 1:-1])
         yield 'effort', effort
         if self._actuators is not None:
-            from hodyn_ros.actuators.motors import motor_motion
+            yield from self._motors(motion, effort, s)
 
-            stiffness = {
-                name: at_rate(values[..., None], s)[..., 0]
-                for name, values in self._stiffness.items()
-            }
-            motors = motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
-            yield from motors._asdict().items()
+    def _motors(self, motion: Array, effort: Array, s: float) -> Iterable[tuple[str, Array]]:
+        from hodyn_ros.actuators.motors import motor_motion
+
+        assert self._actuators is not None
+        stiffness = {
+            name: at_rate(values[: len(motion), :, None], s)[..., 0]
+            for name, values in self._stiffness.items()
+        }
+        motors = motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
+        return motors._asdict().items()
 
     def values(self, s: float) -> Array:
         """Values (N, C) at a rate; raises DeflectionError where a spring has none."""
@@ -571,7 +589,7 @@ def _no_factor(played: _Played) -> str:
 
 
 def _scaling_in_time(
-    examined: Callable[[Array], _Played], times: Array, knots: Array | None
+    examined: Callable[[Array], _Played], times: Array, knots: Array | None, near: float | None
 ) -> UniformScaling:
     """Smallest time factor of a function of time, examined at these times and at its peaks.
 
@@ -591,17 +609,18 @@ def _scaling_in_time(
     of_block = lru_cache(maxsize=_REMEMBERED)(lambda number: examined(blocks[number]))
 
     intervals: FactorIntervals = ((0.0, np.inf),)
-    for number in range(len(blocks)):
+    for number in range(len(blocks) if near is None else 0):
         more = _kept_intervals(of_block(number), intervals[0][0], _FEW_RATES)
         intervals = _in_both(intervals, more)
-    for _ in range(_PASSES):
-        factor = _smallest(intervals)
+    for _ in range(_PASSES if near is None else 1):
+        factor = _smallest(intervals) if near is None else near
         if factor == 0.0:
             return UniformScaling(factor, None, intervals)
-        peaks = np.concatenate([_peaks(of_block(k), 1.0 / factor) for k in range(len(blocks))])
+        s = 1.0 / factor
+        peaks = np.concatenate([_peaks(of_block(k), s) for k in range(len(blocks))])
         highest = np.argsort(-peaks[:, 4], kind='stable')[:_MOST_PEAKS]
         peaks = peaks[np.union1d(highest, peaks[:, 3].argmax())]
-        closest = _closed_in(examined, peaks, 1.0 / factor, (times[0], times[-1]))
+        closest = _closed_in(examined, peaks, s, (times[0], times[-1]))
         for part in np.array_split(closest, -(-len(closest) // _BLOCK)):
             intervals = _in_both(intervals, _kept_intervals(examined(part), intervals[0][0]))
         if abs(_smallest(intervals) - factor) <= _SETTLED * factor:
@@ -624,8 +643,7 @@ def _peaks(played: _Played, s: float) -> Array:
     # A parabola through three samples rises above the middle one by less than an eighth of what
     # that one stands above both; the whole of it leaves room for narrower peaks.
     possible = ratio + (ratio - np.minimum(before, behind))
-    is_peak = (ratio >= before) & (ratio >= behind)
-    is_peak &= (possible > 1.0) | (ratio > _NEAR)
+    is_peak = (ratio >= before) & (ratio >= behind) & (possible > 1.0)
     is_peak.flat[ratio.argmax()] = True
     sample, column = np.nonzero(is_peak)
     values = ratio[sample, column], possible[sample, column]
@@ -635,13 +653,14 @@ def _peaks(played: _Played, s: float) -> Array:
 def _closed_in(
     examined: Callable[[Array], _Played], peaks: Array, s: float, ends: tuple[float, float]
 ) -> Array:
-    """Find times of peaks as exactly as samples can tell."""
-    offsets = np.linspace(-1.0, 1.0, 2 * _AROUND + 1)
+    """Find times of peaks: the highest of many places, and then the vertex of a parabola."""
     result = []
-    for part in np.array_split(peaks, -(-len(peaks) * len(offsets) // _BLOCK)):
+    for part in np.array_split(peaks, -(-len(peaks) * (2 * _AROUND[0] + 1) // _BLOCK)):
         rows, column = np.arange(len(part)), part[:, 0].astype(np.intp)
         centre, width = part[:, 1], part[:, 2].copy()
-        for _ in range(_ROUNDS):
+        for count in _AROUND:
+            width /= count
+            offsets = np.arange(-count, count + 1.0)
             around = np.clip(centre[:, None] + width[:, None] * offsets, *ends)
             try:
                 values = np.abs(examined(around.ravel()).values(s))
@@ -649,8 +668,14 @@ def _closed_in(
                 # Somewhere around a spring is beyond its range, so all of this matters.
                 result.append(around.ravel())
                 break
-            best = values.reshape(*around.shape, -1)[rows, :, column].argmax(axis=1)
-            centre = around[rows, best]
-            width /= _AROUND
+            values = values.reshape(*around.shape, -1)[rows, :, column]
+            best = values.argmax(axis=1)
+            middle = np.clip(best, 1, 2 * count - 1)
+            before, highest, behind = (values[rows, middle + k] for k in (-1, 0, 1))
+            bend = 2.0 * highest - before - behind
+            vertex = 0.5 * (behind - before) / np.where(bend > 0.0, bend, np.inf)
+            is_inside = (best == middle) & (bend > 0.0)
+            move = np.where(is_inside, vertex, best - middle)
+            centre = np.clip(around[rows, middle] + width * move, *ends)
         result.append(centre)
     return np.unique(np.concatenate(result))

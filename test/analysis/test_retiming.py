@@ -235,6 +235,10 @@ def test_motion_takes_as_long_as_is_asked_for():
     assert fast.duration < path.duration <= slow.duration < path.duration + 0.01
     assert fast.standstill == slow.standstill == pytest.approx(0.4)
     assert violations(PANDA, limits, slow.motion, 20_011) == ()
+    # What would be exceeded first is that of the whole motion, played faster.
+    slowest = retime(PANDA, path, limits, intervals=32, shortest=30.0)
+    whole = uniform_scaling(PANDA, slowest.motion, limits).limiting
+    assert slowest.limiting[:2] == whole[:2] and slowest.limiting.time == pytest.approx(whole.time)
     again = retime(PANDA, path, limits, intervals=32, shortest=0.5 * fast.duration)
     assert again.duration == fast.duration
 
@@ -408,6 +412,128 @@ def test_limits_of_motors_are_kept_too():
     assert find_motor_violations(driven, bounds, motors) == ()
     assert violations(PANDA, limits, result.motion) == ()
     assert result.duration <= result.uniform_duration + WINDOW + 0.002
+
+
+def drives_of(stiffness, inertia, **bounds):
+    """Drives of all joints of the Panda, and limits of their motors over those of the joints."""
+    springs = actuators.SeriesElastic(stiffness, inertia)
+    driven = actuators.Actuators(PANDA, dict.fromkeys(PANDA.joint_names, springs))
+    limits = {
+        name: {quantity: share * largest for quantity, share in bounds.items()}
+        for name, largest in zip(PANDA.joint_names, PANDA.limits.effort.tolist())
+    }
+    return {'actuators': driven, 'motor_limits': motor_limits(driven, limits)}
+
+
+@pytest.mark.parametrize(('stiffness', 'inertia', 'loss'), [(1e4, 0.6, 0.01), (1e3, 0.5, 0.02)])
+def test_motors_cost_little_time_since_the_window_grows(stiffness, inertia, loss):
+    free = retimed_panda(2, False, intervals=32)
+    given = drives_of(stiffness, inertia, motor_torque=1.0, motor_torque_rate=40.0)
+    result = retime(PANDA, panda_path(2, False), LIMITS, intervals=32, **given)
+    assert violations(PANDA, LIMITS, result.motion) == ()
+    assert free.duration <= result.duration < (1.0 + loss) * free.duration
+    # Motors without a spring in the way would go where the joints are.
+    motion = result.motion(np.linspace(0.0, result.duration, 50_001), 5)
+    effort = inverse_dynamics(PANDA, motion)
+    theta = [motion[:, k] + effort[:, k] / stiffness for k in (2, 3)]
+    for torque, share in zip((inertia * theta[k] + effort[:, k] for k in (0, 1)), (1.0, 40.0)):
+        ratio = np.abs(torque) / (share * PANDA.limits.effort)
+        assert 0.6 < ratio.max() <= 1.0 + 1e-9
+    # Otherwise it is the whole motion that is slower.
+    needed = uniform_scaling(PANDA, free.motion, LIMITS, **given).factor
+    assert result.duration < free.duration * needed / 1.1
+    # A longer window on the path does not lead away from it.
+    assert result.deviation.max() < 2.0 * free.deviation.max()
+
+
+def test_heavy_motors_slow_down_where_they_have_to():
+    given = drives_of(5e3, 1.2, motor_torque=1.0)
+    path = panda_path(2, False)
+    free = retimed_panda(2, False, intervals=32)
+    result = retime(PANDA, path, LIMITS, intervals=32, **given)
+    motors = motor_motion(given['actuators'], result.motion(np.linspace(0, result.duration, 9999)))
+    assert np.all(np.abs(motors.torque[:, 0]) <= (1.0 + 1e-9) * PANDA.limits.effort)
+    needed = uniform_scaling(PANDA, free.motion, LIMITS, near=1.0, **given).factor
+    assert free.duration < result.duration < 0.95 * needed * free.duration
+
+
+@pytest.mark.parametrize('law', [None, friction.Viscous(2.0) + friction.Coulomb(3.0, 0.05)])
+def test_limited_quantities_on_the_path_are_those_of_the_motion(law):
+    model = PANDA if law is None else PANDA.with_friction(dict.fromkeys(PANDA.joint_names, law))
+    random = np.random.default_rng(3)
+    p = random.normal(size=(5, 4, 7))
+    b = np.stack((random.uniform(0.5, 2.0, 5), *random.normal(size=(2, 5))))
+    inertia, compliance, *bounds = random.uniform(0.5, 2.0, (6, 7))
+    drives = retiming_law.Drives(inertia, compliance, *bounds)
+    limits = LIMITS._replace(jerk=np.where(np.arange(7) == 2, np.inf, LIMITS.jerk))
+    limited = retiming_law.path_limits(model, limits, p, None, None, drives)
+    values, slopes = limited(b)
+
+    # Time derivatives of u: ud = sqrt(b), u2d = b' / 2, u3d = sqrt(b) b'' / 2.
+    first, second, third = np.sqrt(b[0]), 0.5 * b[1], 0.5 * np.sqrt(b[0]) * b[2]
+    first, second, third = (each[:, None] for each in (first, second, third))
+    motion = np.stack(
+        (
+            p[:, 0],
+            p[:, 1] * first,
+            p[:, 2] * first**2 + p[:, 1] * second,
+            p[:, 3] * first**3 + 3.0 * p[:, 2] * first * second + p[:, 1] * third,
+        ),
+        axis=1,
+    )
+    effort = inverse_dynamics(model, motion)
+    velocity = np.square(motion[:, 1] / limits.velocity).max(axis=1, keepdims=True)
+    expected = [
+        velocity,
+        motion[:, 2] / limits.acceleration,
+        effort[:, 0] / limits.effort,
+        (inertia * motion[:, 2] + effort[:, 0]) / drives.torque,
+        compliance * effort[:, 0] / drives.deflection,
+        (motion[:, 3] / limits.jerk)[:, np.arange(7) != 2],
+        effort[:, 1] / limits.effort_dot,
+        (motion[:, 1] + compliance * effort[:, 1]) / drives.velocity,
+        (inertia * motion[:, 3] + effort[:, 1]) / drives.torque_rate,
+    ]
+    expected = np.concatenate(expected, axis=1).T
+    np.testing.assert_allclose(values, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
+    h = 1e-6
+    for k in range(3):
+        step = h * np.eye(3)[k, :, None]
+        differences = (limited(b + step)[0] - limited(b - step)[0]) / (2.0 * h)
+        np.testing.assert_allclose(slopes[k], differences, atol=1e-7 * np.abs(slopes).max())
+
+
+@pytest.mark.parametrize(
+    ('bounds', 'duration'),
+    [({'acceleration': 2.0}, 2.0 * np.sqrt(0.5)), ({'jerk': 8.0}, 4.0 ** (1.0 / 3.0))],
+)
+def test_law_comes_close_to_the_fastest_one(bounds, duration):
+    limits, path = unlimited(1, **bounds), retiming.RestingPath(Line(-0.5, 0.5))
+
+    def limits_at(places):
+        return retiming_law.path_limits(RAIL, limits, path(places, 3))
+
+    law, constant = time_laws(limits_at, 0.1, 128)
+    assert duration <= law.duration < 1.003 * duration
+    assert constant.duration == 10.0
+    # It passes all of u, and its derivatives are those of the spline.
+    np.testing.assert_allclose(law([0.0, law.duration], 0)[:, 0, 0], [0.0, 1.0], atol=1e-15)
+    assert law.continuous_derivative >= 2
+
+
+def test_law_keeps_its_limits_when_rounding_ends_the_search(monkeypatch):
+    exact, left = retiming_law.solveh_banded, iter(range(15))
+
+    def solve(band, right, **options):
+        if next(left, None) is None:
+            raise np.linalg.LinAlgError('not positive definite')
+        return exact(band, right, **options)
+
+    best = retimed_panda(2, False, intervals=32)
+    monkeypatch.setattr(retiming_law, 'solveh_banded', solve)
+    result = retime(PANDA, panda_path(2, False), LIMITS, intervals=32)
+    assert violations(PANDA, LIMITS, result.motion, 20_011) == ()
+    assert 1.001 * best.duration < result.duration < 0.8 * result.uniform_duration
 
 
 def push(sigma, orders):

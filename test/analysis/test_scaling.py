@@ -323,6 +323,25 @@ def test_limits_are_kept_on_every_segment_of_a_long_spline(waypoints):
     assert value == pytest.approx(result.limiting.limit, rel=1e-6)
 
 
+@pytest.mark.parametrize('rate', [0.98, 1.0 - 1e-8, 1.0 + 1e-8, 1.02])
+def test_near_a_factor_it_is_exact_whether_it_keeps_the_limits(rate):
+    spline, limits = panda_spline(2), motion_limits(PANDA, FRANKA)
+    whole = uniform_scaling(PANDA, spline, limits)
+    motion = StretchedMotion(spline, whole.factor / rate)
+    result = uniform_scaling(PANDA, motion, limits, near=1.0)
+    assert result.is_kept == (rate < 1.0)
+    assert result.factor == pytest.approx(rate, rel=1e-9 if rate < 1.01 else 2e-3)
+    assert result.limiting[:2] == whole.limiting[:2]
+    other = uniform_scaling(PANDA, spline, limits, near=whole.factor)
+    assert other.factor == pytest.approx(whole.factor, rel=1e-9)
+
+
+@pytest.mark.parametrize('near', [0.0, -1.0, np.nan, 'slow'])
+def test_bad_factor_to_look_near_is_refused(near):
+    with pytest.raises(MotionError, match='near is'):
+        uniform_scaling(PANDA, panda_spline(2), near=near)
+
+
 def wiggle():
     """A motion of 600 s that rests for most of it and moves for 0.1 s in between."""
     t = [0.0, 300.0, 300.05, 300.1, 600.0]

@@ -39,6 +39,7 @@ def test_motion_with_rests_is_executed_within_its_limits(execution_module):
     found = execution_module.executed(case, 32)
     assert 0.5 < found.steps[0] <= 1.0 + 1e-6
     assert found.steps[1] <= 1.0
+    assert 0.99 < found.of_limits <= 1.0 + 1e-6
     assert found.standstill == pytest.approx(0.6)
     assert found.at_ends < 1e-9
     assert found.second < 5e5
@@ -62,14 +63,14 @@ def test_benchmark_writes_its_table_with_or_without_toppra(benchmark_module, tmp
 
 
 def test_paths_of_the_benchmark_keep_the_positions(benchmark_module):
-    model, limits = benchmark_module.panda()
+    _, model, limits = benchmark_module.panda()
     for path in benchmark_module.paths(model, 3):
         q = path(np.linspace(0.0, path.end_time, 5001), 0)[:, 0]
         assert np.all((q >= limits.lower) & (q <= limits.upper))
 
 
 def test_torque_rates_of_the_benchmark_are_those_of_inverse_dynamics(benchmark_module):
-    model, _ = benchmark_module.panda()
+    _, model, _ = benchmark_module.panda()
     path = benchmark_module.paths(model, 1)[0]
     t = np.linspace(0.0, path.end_time, 20_001)
     exact = np.abs(benchmark_module.inverse_dynamics(model, path(t))[:, 1]).max()
@@ -79,7 +80,7 @@ def test_torque_rates_of_the_benchmark_are_those_of_inverse_dynamics(benchmark_m
 
 @pytest.mark.parametrize('seed', range(5))
 def test_law_of_constant_accelerations_has_consistent_derivatives(seed, benchmark_module):
-    model, _ = benchmark_module.panda()
+    _, model, _ = benchmark_module.panda()
     path = benchmark_module.paths(model, 1)[0]
     random = np.random.default_rng(seed)
     places = np.linspace(path.start_time, path.end_time, 9)
@@ -100,7 +101,7 @@ def test_law_of_constant_accelerations_has_consistent_derivatives(seed, benchmar
 
 def test_toppra_keeps_the_torque_limits_and_breaks_the_torque_rate(benchmark_module):
     pytest.importorskip('toppra')
-    model, limits = benchmark_module.panda()
+    _, model, limits = benchmark_module.panda()
     path = benchmark_module.paths(model, 1)[0]
     law = benchmark_module.toppra_law.solver(model, limits, only_torque=False)(path)
     motion = law(np.linspace(0.0, law.duration, 5001))
