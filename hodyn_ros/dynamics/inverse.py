@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -178,11 +179,46 @@ def inverse_dynamics(
             except Exception:
                 if not refuses(motion, effort) and effort.ndim == 2:
                     raise
+    elif algorithm == 'auto' and type(motion) is ndarray:
+        loaded = _loaded_sample(model, motion, wrench, out)
+        if loaded is not None:
+            return loaded
     samples = _Samples(model, motion, wrench)
     if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
         raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
     _, compute, block = _choose(model, algorithm, samples, int(num_threads))
     return samples.compute(compute, (samples.K - 2, model.n_joints), out, block)
+
+
+def _loaded_sample(model: RobotModel, motion: Array, wrench: Any, out: Any) -> Array | None:
+    """Efforts of one sample with wrenches, if there is a compiled call for what is given."""
+    dimensions = 2
+    key: tuple[Any, ...]
+    try:
+        if type(wrench) is not Wrench and len(wrench) == 1:
+            (wrench,) = wrench
+        if type(wrench) is Wrench:
+            values: Any = wrench.values
+            key = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+        else:
+            dimensions = 3
+            listed = tuple(wrench)
+            if any(type(item) is not Wrench for item in listed):
+                return None
+            values = np.array([item.values for item in listed])
+            links = [(item.link, item.expressed_in, item.acting) for item in listed]
+            key = (motion.shape, *chain(*links))
+        shape, single, table = model.derived.efforts[key]
+        effort = empty(shape) if out is None else out
+    except (AttributeError, KeyError, TypeError, ValueError):  # it is not ready, or not for these
+        return None
+    try:
+        return effort if single(table, motion, values, effort) == 0 else None
+    except Exception:
+        taken = not refuses(motion, effort) and not refuses(values)
+        if taken and effort.ndim == 2 and values.ndim == dimensions:
+            raise
+    return None
 
 
 def chosen_algorithm(
@@ -419,7 +455,7 @@ def _choose(
         links: tuple[Attachment, ...] = ()
         if samples.wrenches:
             links = tuple(
-                Attachment(item.link, item.expressed_in)
+                Attachment(item.link, item.expressed_in, item.acting)
                 for item in samples.wrenches
                 if model.link(item.link).body != BASE
             )
@@ -504,13 +540,9 @@ def _by_kernel(
 
 
 def _given(model: RobotModel, motion: Array, wrenches: Sequence[tuple[Wrench, Array]]) -> Array:
-    """Wrenches side by side as they are given, on the environment."""
-    orders = motion.shape[1] - 2
-    packed = np.empty((len(motion), len(wrenches), orders, 6))
-    for w, (wrench, values) in enumerate(wrenches):
-        sign = 1.0 if wrench.acting == 'on_environment' else -1.0
-        np.multiply(values, sign, out=packed[:, w])
-    return packed.reshape(len(motion), -1)
+    """Wrenches side by side as they are given."""
+    values = np.stack([values for _, values in wrenches], axis=1)
+    return values.astype(np.float64, copy=False).reshape(len(motion), -1)
 
 
 def _on_bodies(

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -87,10 +88,14 @@ class Efforts(NamedTuple):
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
         """Keep what a call with one sample needs where it is found in least time."""
-        if self.form is None and not self.wrenches and kernel.friction:
-            shape = (self.order + 1, model.n_joints)
-            single = kernel.single(shape, efforts=True)
-            model.derived.efforts[self.order + 3, model.n_joints] = single
+        as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
+        if self.form is None and kernel.friction and as_given:
+            motion = (self.order + 3, model.n_joints)
+            single = kernel.single(
+                (self.order + 1, model.n_joints), efforts=True, wrenches=len(self.wrenches)
+            )
+            key = (motion, *chain(*self.wrenches)) if self.wrenches else motion
+            model.derived.efforts[key] = single
 
 
 class LinkResult(NamedTuple):
