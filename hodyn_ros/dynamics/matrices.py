@@ -2,19 +2,24 @@
 
 They have a closed form, see `closed_form`, from which NumPy computes them until compiled code,
 made in the background, is ready; `RobotModel.warm_up` makes it in advance. The compiled code sums
-up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps large robots.
+up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps large robots, but
+their mass matrix comes from inverse dynamics, column by column.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.dynamics.closed_form import blocks, series
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.engine.engine import Term, compute, refuses
 from hodyn_ros.engine.program import CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, MASS_MATRIX, WEIGHT
+from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     checked_result,
@@ -25,6 +30,11 @@ from hodyn_ros.kinematics.joints import (
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
+
+# Larger robots have programs of the mass matrix that are too long to compile.
+MOST_BODIES = 32
+# Numbers in the motions that are handed over together: small enough for the cache.
+_NUMBERS = 2**15
 
 
 def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
@@ -143,10 +153,33 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
     entries = (n,) if name == WEIGHT else (n, n)
     result = np.empty((len(samples), K + 1 - lowest_K, *entries))
+    if name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES and len(samples):
+        refuse_not_finite(model, array)
+        with suppress(MotionError):  # of columns; the closed form knows better
+            return _by_columns(model, samples).reshape(*batch, K, n, n)
     if not compute(model, Term(name, K), samples, None, result):
         refuse_not_finite(model, array)
         result = checked_result(_closed_form(model, samples, name), array)
     return result.reshape(*batch, *result.shape[1:])
+
+
+def _by_columns(model: RobotModel, samples: Array) -> Array:
+    """Mass matrices at positions (N, 1, n), O(n^2): efforts of unit accelerations at rest."""
+    n = model.n_joints
+    results = []
+    count = max(1, _NUMBERS // (3 * n * n))
+    for start in range(0, len(samples), count):
+        block = samples[start : start + count]
+        motion = np.zeros((len(block), n, 3, n))
+        motion[:, :, 0] = block
+        motion[:, :, 2] = np.eye(n)
+        M = np.moveaxis(inverse_dynamics(model.kept(_weightless), motion), 2, 1)
+        results.append(0.5 * (M + np.swapaxes(M, -1, -2)))
+    return np.concatenate(results)
+
+
+def _weightless(model: RobotModel) -> RobotModel:
+    return replace(model, gravity=np.zeros(3), friction={})
 
 
 def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:
