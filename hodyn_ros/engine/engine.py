@@ -77,13 +77,13 @@ class Efforts(NamedTuple):
         from hodyn_ros.engine import kernels, robot_program
         from hodyn_ros.engine.frames import frames_of
 
-        form = self.form
-        if form is None and model.n_bodies <= MOST_BODIES:
-            program = robot_program.robot_program(model, frames_of(model), self.order)
-            form = COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else None
-        if form == COMPILED_ROBOT:
+        if self.form == COMPILED_ROBOT or self.form is None and model.n_bodies <= MOST_BODIES:
             whole = robot_program.effort_program(model, self.order, self.wrenches)
-            return kernels.robot_kernel(model, whole)
+            alone = whole.program
+            if self.form is None and (self.wrenches or model.friction):
+                alone = robot_program.robot_program(model, frames_of(model), self.order)
+            if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
+                return kernels.robot_kernel(model, whole)
         return kernels.tree_kernel(model, self.order, bool(self.wrenches))
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
