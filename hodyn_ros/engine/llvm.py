@@ -282,19 +282,43 @@ def _transpose(
     writer: Writer, samples: ir.Value, elements: ir.Value, count: ir.Value, back: bool
 ) -> None:
     """Write the transposition of a block from a row for each sample to one for each element."""
-    builder = writer.builder
-    size = builder.sdiv(count, ir.Constant(INTEGER, writer.lanes))
-    with loop(builder, size) as i:
-        place = writer.at(elements, builder.mul(i, ir.Constant(INTEGER, writer.lanes)))
-        value = writer.load_lanes(place) if back else ir.Constant(writer.type, ir.Undefined)
-        pointer = writer.at(samples, i)
-        for lane in range(writer.lanes):
-            if lane:
-                pointer = writer.at(pointer, size)
-            number = ir.Constant(ir.IntType(32), lane)
-            if back:
-                builder.store(builder.extract_element(value, number), pointer, align=8)
-            else:
-                value = builder.insert_element(value, builder.load(pointer, align=8), number)
-        if not back:
-            writer.store_lanes(value, place)
+    builder, lanes = writer.builder, writer.lanes
+    per_row = ir.Constant(INTEGER, lanes)
+    size = builder.sdiv(count, per_row)
+    tiles = builder.sdiv(size, per_row)
+
+    def places(first: ir.Value) -> tuple[list[ir.Value], list[ir.Value]]:
+        """Where a tile begins in the rows of the samples and of the elements."""
+        start = writer.at(elements, builder.mul(first, per_row))
+        rows = [writer.at(samples, first)]
+        for _ in range(1, lanes):
+            rows.append(writer.at(rows[-1], size))
+        return rows, [writer.at(start, k * lanes) for k in range(lanes)]
+
+    # Squares of as many elements as lanes by exchanges of halves, quarters, ... of the rows.
+    with loop(builder, tiles) as tile:
+        source, target = places(builder.mul(tile, per_row))
+        if back:
+            source, target = target, source
+        rows = [writer.load_lanes(pointer) for pointer in source]
+        distance = lanes // 2
+        while distance:
+            for i in (i for i in range(lanes) if not i & distance):
+                pair = rows[i], rows[i + distance]
+                for row, shift in ((i, 0), (i + distance, distance)):
+                    taken = [
+                        lane + shift + (lanes - distance if lane & distance else 0)
+                        for lane in range(lanes)
+                    ]
+                    mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), taken)
+                    rows[row] = builder.shuffle_vector(*pair, mask)
+            distance //= 2
+        for row, pointer in zip(rows, target):
+            writer.store_lanes(row, pointer)
+    done = builder.mul(tiles, per_row)
+    with loop(builder, builder.sub(size, done)) as rest:
+        of_samples, of_elements = places(builder.add(done, rest))
+        for lane, pointer in enumerate(of_samples):
+            element = writer.at(of_elements[0], lane)
+            source, target = (element, pointer) if back else (pointer, element)
+            builder.store(builder.load(source, align=8), target, align=8)
