@@ -192,29 +192,28 @@ def inverse_dynamics(
 
 def _loaded_sample(model: RobotModel, motion: Array, wrench: Any, out: Any) -> Array | None:
     """Efforts of one sample with wrenches, if there is a compiled call for what is given."""
-    dimensions = 2
-    key: tuple[Any, ...]
+    if type(wrench) in (list, tuple) and len(wrench) == 1:
+        wrench = wrench[0]
+    elif type(wrench) not in (list, tuple, Wrench):
+        return None
     try:
-        if type(wrench) is not Wrench and len(wrench) == 1:
-            (wrench,) = wrench
         if type(wrench) is Wrench:
             values: Any = wrench.values
-            key = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+            key: Any = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+        elif any(type(item) is not Wrench for item in wrench):
+            return None
         else:
-            dimensions = 3
-            listed = tuple(wrench)
-            if any(type(item) is not Wrench for item in listed):
-                return None
-            values = np.array([item.values for item in listed])
-            links = [(item.link, item.expressed_in, item.acting) for item in listed]
+            values = np.array([item.values for item in wrench])
+            links = [(item.link, item.expressed_in, item.acting) for item in wrench]
             key = (motion.shape, *chain(*links))
         shape, single, table = model.derived.efforts[key]
         effort = empty(shape) if out is None else out
-    except (AttributeError, KeyError, TypeError, ValueError):  # it is not ready, or not for these
-        return None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None  # it is not ready, or not for these
     try:
         return effort if single(table, motion, values, effort) == 0 else None
     except Exception:
+        dimensions = 2 if type(wrench) is Wrench else 3
         taken = not refuses(motion, effort) and not refuses(values)
         if taken and effort.ndim == 2 and values.ndim == dimensions:
             raise
@@ -525,8 +524,10 @@ def _by_kernel(
     packed = None
     if kernel.wrench_size:
         moving = [pair for pair in loads or () if model.link(pair[0].link).body != BASE]
-        pack = _on_bodies if kernel.name == COMPILED_TREE else _given
-        packed = pack(model, motion, moving)
+        if kernel.name == COMPILED_TREE:
+            packed = _on_bodies(model, motion, moving)
+        else:  # side by side as they are given
+            packed = np.stack([values for _, values in moving], axis=1).astype(np.float64)
     finite = kernel.evaluate(motion, packed, efforts, num_threads)
     if finite and not kernel.friction:
         for start in range(0, len(motion), BLOCK):
@@ -537,12 +538,6 @@ def _by_kernel(
             efforts[part] += independent_efforts(model, friction)
         finite = bool(np.all(np.isfinite(efforts)))
     return finite
-
-
-def _given(model: RobotModel, motion: Array, wrenches: Sequence[tuple[Wrench, Array]]) -> Array:
-    """Wrenches side by side as they are given."""
-    values = np.stack([values for _, values in wrenches], axis=1)
-    return values.astype(np.float64, copy=False).reshape(len(motion), -1)
 
 
 def _on_bodies(

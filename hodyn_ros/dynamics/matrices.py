@@ -8,7 +8,6 @@ their mass matrix comes from inverse dynamics, column by column.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
@@ -19,7 +18,6 @@ from hodyn_ros.dynamics.closed_form import blocks, series
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.engine.engine import Term, compute, refuses
 from hodyn_ros.engine.program import CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, MASS_MATRIX, WEIGHT
-from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     checked_result,
@@ -33,8 +31,6 @@ Array = NDArray[np.float64]
 
 # Larger robots have programs of the mass matrix that are too long to compile.
 MOST_BODIES = 32
-# Numbers in the motions that are handed over together: small enough for the cache.
-_NUMBERS = 2**15
 
 
 def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
@@ -153,29 +149,24 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
     entries = (n,) if name == WEIGHT else (n, n)
     result = np.empty((len(samples), K + 1 - lowest_K, *entries))
-    if name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES and len(samples):
+    if name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES:
         refuse_not_finite(model, array)
-        with suppress(MotionError):  # of columns; the closed form knows better
-            return _by_columns(model, samples).reshape(*batch, K, n, n)
-    if not compute(model, Term(name, K), samples, None, result):
+        _by_columns(model, samples, result)
+    elif not compute(model, Term(name, K), samples, None, result):
         refuse_not_finite(model, array)
         result = checked_result(_closed_form(model, samples, name), array)
     return result.reshape(*batch, *result.shape[1:])
 
 
-def _by_columns(model: RobotModel, samples: Array) -> Array:
-    """Mass matrices at positions (N, 1, n), O(n^2): efforts of unit accelerations at rest."""
+def _by_columns(model: RobotModel, samples: Array, result: Array) -> None:
+    """Mass matrices at positions, O(n^2): efforts of unit accelerations, at rest, no weight."""
     n = model.n_joints
-    results = []
-    count = max(1, _NUMBERS // (3 * n * n))
-    for start in range(0, len(samples), count):
-        block = samples[start : start + count]
-        motion = np.zeros((len(block), n, 3, n))
-        motion[:, :, 0] = block
-        motion[:, :, 2] = np.eye(n)
-        M = np.moveaxis(inverse_dynamics(model.kept(_weightless), motion), 2, 1)
-        results.append(0.5 * (M + np.swapaxes(M, -1, -2)))
-    return np.concatenate(results)
+    motion = np.zeros((n, 3, n))
+    motion[:, 2] = np.eye(n)
+    for sample, matrix in zip(samples, result):
+        motion[:, 0] = sample
+        columns = inverse_dynamics(model.kept(_weightless), motion)[:, 0]
+        matrix[0] = 0.5 * (columns + columns.T)
 
 
 def _weightless(model: RobotModel) -> RobotModel:

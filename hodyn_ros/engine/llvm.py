@@ -287,38 +287,36 @@ def _transpose(
     size = builder.sdiv(count, per_row)
     tiles = builder.sdiv(size, per_row)
 
-    def places(first: ir.Value) -> tuple[list[ir.Value], list[ir.Value]]:
-        """Where a tile begins in the rows of the samples and of the elements."""
-        start = writer.at(elements, builder.mul(first, per_row))
-        rows = [writer.at(samples, first)]
-        for _ in range(1, lanes):
-            rows.append(writer.at(rows[-1], size))
-        return rows, [writer.at(start, k * lanes) for k in range(lanes)]
+    def places(first: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
+        """From where to where the rows of a square go whose first element is given."""
+        sample, pairs = writer.at(samples, first), []
+        element = writer.at(elements, builder.mul(first, per_row))
+        for k in range(lanes):
+            pairs.append((sample, writer.at(element, k * lanes)))
+            sample = writer.at(sample, size)
+        return [pair[::-1] for pair in pairs] if back else pairs
 
-    # Squares of as many elements as lanes by exchanges of halves, quarters, ... of the rows.
+    # Squares of as many elements as lanes: their halves are exchanged, then quarters, and so on.
     with loop(builder, tiles) as tile:
-        source, target = places(builder.mul(tile, per_row))
-        if back:
-            source, target = target, source
-        rows = [writer.load_lanes(pointer) for pointer in source]
-        distance = lanes // 2
-        while distance:
+        pairs = places(builder.mul(tile, per_row))
+        rows = [writer.load_lanes(source) for source, _ in pairs]
+        distance = lanes
+        while distance := distance // 2:
+            moved = [lanes - distance if lane & distance else 0 for lane in range(lanes)]
             for i in (i for i in range(lanes) if not i & distance):
                 pair = rows[i], rows[i + distance]
-                for row, shift in ((i, 0), (i + distance, distance)):
-                    taken = [
-                        lane + shift + (lanes - distance if lane & distance else 0)
-                        for lane in range(lanes)
-                    ]
+                for shift in (0, distance):
+                    taken = [lane + shift + more for lane, more in enumerate(moved)]
                     mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), taken)
-                    rows[row] = builder.shuffle_vector(*pair, mask)
-            distance //= 2
-        for row, pointer in zip(rows, target):
-            writer.store_lanes(row, pointer)
+                    rows[i + shift] = builder.shuffle_vector(*pair, mask)
+        for row, (_, target) in zip(rows, pairs):
+            writer.store_lanes(row, target)
     done = builder.mul(tiles, per_row)
     with loop(builder, builder.sub(size, done)) as rest:
-        of_samples, of_elements = places(builder.add(done, rest))
-        for lane, pointer in enumerate(of_samples):
-            element = writer.at(of_elements[0], lane)
-            source, target = (element, pointer) if back else (pointer, element)
+        place = writer.at(elements, builder.mul(builder.add(done, rest), per_row))
+        pointer = writer.at(samples, builder.add(done, rest))
+        for lane in range(lanes):
+            ends = pointer, writer.at(place, lane)
+            source, target = ends[::-1] if back else ends
             builder.store(builder.load(source, align=8), target, align=8)
+            pointer = writer.at(pointer, size)
