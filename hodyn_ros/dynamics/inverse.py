@@ -527,7 +527,8 @@ def _by_kernel(
         if kernel.name == COMPILED_TREE:
             packed = _on_bodies(model, motion, moving)
         else:  # side by side as they are given
-            packed = np.stack([values for _, values in moving], axis=1).astype(np.float64)
+            given = np.stack([values for _, values in moving], axis=1)
+            packed = np.ascontiguousarray(given, dtype=np.float64)
     finite = kernel.evaluate(motion, packed, efforts, num_threads)
     if finite and not kernel.friction:
         for start in range(0, len(motion), BLOCK):

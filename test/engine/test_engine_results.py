@@ -361,7 +361,7 @@ def test_mass_matrix_of_a_large_robot_matches_the_closed_form(warm):
     expected = _closed_form(model, motion.reshape(6, 1, 40), MASS_MATRIX)
     assert_equal_by_order(M.reshape(6, 1, 40, 40), expected)
     np.testing.assert_array_equal(M, np.swapaxes(M, -1, -2))
-    np.testing.assert_array_equal(mass_matrix(model, motion[1, 2]), M[1, 2])
+    assert_equal_by_order(mass_matrix(model, motion[1, 2])[None], M[1, 2][None])
     assert mass_matrix(model, motion[:0]).shape == (0, 3, 1, 40, 40)
     motion[1, 0, 0, 7] = np.nan
     with pytest.raises(MotionError, match=r'finite'):
