@@ -192,15 +192,17 @@ def inverse_dynamics(
 
 def _loaded_sample(model: RobotModel, motion: Array, wrench: Any, out: Any) -> Array | None:
     """Efforts of one sample with wrenches, if there is a compiled call for what is given."""
-    if type(wrench) in (list, tuple) and len(wrench) == 1:
-        wrench = wrench[0]
-    elif type(wrench) not in (list, tuple, Wrench):
-        return None
     try:
         if type(wrench) is Wrench:
             values: Any = wrench.values
             key: Any = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
-        elif any(type(item) is not Wrench for item in wrench):
+        elif type(wrench) not in (list, tuple):
+            return None
+        elif len(wrench) == 1 and type(wrench[0]) is Wrench:
+            wrench = wrench[0]
+            values = wrench.values
+            key = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+        elif {*map(type, wrench)} != {Wrench}:
             return None
         else:
             values = np.array([item.values for item in wrench])
