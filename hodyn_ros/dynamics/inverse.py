@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -179,11 +180,47 @@ def inverse_dynamics(
             except Exception:
                 if not refuses(motion, effort) and effort.ndim == 2:
                     raise
+    elif algorithm == 'auto' and type(motion) is ndarray:
+        loaded = _loaded_sample(model, motion, wrench, out)
+        if loaded is not None:
+            return loaded
     samples = _Samples(model, motion, wrench)
     if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
         raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
     _, compute, block = _choose(model, algorithm, samples, int(num_threads))
     return samples.compute(compute, (samples.K - 2, model.n_joints), out, block)
+
+
+def _loaded_sample(model: RobotModel, motion: Array, wrench: Any, out: Any) -> Array | None:
+    """Efforts of one sample with wrenches, if there is a compiled call for what is given."""
+    try:
+        if type(wrench) is Wrench:
+            values: Any = wrench.values
+            key: Any = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+        elif type(wrench) not in (list, tuple):
+            return None
+        elif len(wrench) == 1 and type(wrench[0]) is Wrench:
+            wrench = wrench[0]
+            values = wrench.values
+            key = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+        elif {*map(type, wrench)} != {Wrench}:
+            return None
+        else:
+            values = np.array([item.values for item in wrench])
+            links = [(item.link, item.expressed_in, item.acting) for item in wrench]
+            key = (motion.shape, *chain(*links))
+        shape, single, table = model.derived.efforts[key]
+        effort = empty(shape) if out is None else out
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None  # it is not ready, or not for these
+    try:
+        return effort if single(table, motion, values, effort) == 0 else None
+    except Exception:
+        dimensions = 2 if type(wrench) is Wrench else 3
+        taken = not refuses(motion, effort) and not refuses(values)
+        if taken and effort.ndim == 2 and values.ndim == dimensions:
+            raise
+    return None
 
 
 def chosen_algorithm(
@@ -451,7 +488,7 @@ def _choose(
         links: tuple[Attachment, ...] = ()
         if samples.wrenches:
             links = tuple(
-                Attachment(item.link, item.expressed_in)
+                Attachment(item.link, item.expressed_in, item.acting)
                 for item in samples.wrenches
                 if model.link(item.link).body != BASE
             )
@@ -521,8 +558,11 @@ def _by_kernel(
     packed = None
     if kernel.wrench_size:
         moving = [pair for pair in loads or () if model.link(pair[0].link).body != BASE]
-        pack = _on_bodies if kernel.name == COMPILED_TREE else _given
-        packed = pack(model, motion, moving)
+        if kernel.name == COMPILED_TREE:
+            packed = _on_bodies(model, motion, moving)
+        else:  # side by side as they are given
+            given = np.stack([values for _, values in moving], axis=1)
+            packed = np.ascontiguousarray(given, dtype=np.float64)
     finite = kernel.evaluate(motion, packed, efforts, num_threads)
     if finite and not kernel.friction:
         for start in range(0, len(motion), BLOCK):
@@ -533,16 +573,6 @@ def _by_kernel(
             efforts[part] += independent_efforts(model, friction)
         finite = bool(np.all(np.isfinite(efforts)))
     return finite
-
-
-def _given(model: RobotModel, motion: Array, wrenches: Sequence[tuple[Wrench, Array]]) -> Array:
-    """Wrenches side by side as they are given, on the environment."""
-    orders = motion.shape[1] - 2
-    packed = np.empty((len(motion), len(wrenches), orders, 6))
-    for w, (wrench, values) in enumerate(wrenches):
-        sign = 1.0 if wrench.acting == 'on_environment' else -1.0
-        np.multiply(values, sign, out=packed[:, w])
-    return packed.reshape(len(motion), -1)
 
 
 def _on_bodies(

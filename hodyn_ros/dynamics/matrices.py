@@ -2,17 +2,20 @@
 
 They have a closed form, see `closed_form`, from which NumPy computes them until compiled code,
 made in the background, is ready; `RobotModel.warm_up` makes it in advance. The compiled code sums
-up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps large robots.
+up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps large robots, but
+their mass matrix comes from inverse dynamics, column by column.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.dynamics.closed_form import blocks, series
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.engine.engine import Term, compute, refuses
 from hodyn_ros.engine.program import CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, MASS_MATRIX, WEIGHT
 from hodyn_ros.kinematics.joints import (
@@ -25,6 +28,9 @@ from hodyn_ros.kinematics.joints import (
 from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
+
+# Larger robots have programs of the mass matrix that are too long to compile.
+MOST_BODIES = 32
 
 
 def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
@@ -143,10 +149,28 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
     entries = (n,) if name == WEIGHT else (n, n)
     result = np.empty((len(samples), K + 1 - lowest_K, *entries))
-    if not compute(model, Term(name, K), samples, None, result):
+    if name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES:
+        refuse_not_finite(model, array)
+        _by_columns(model, samples, result)
+    elif not compute(model, Term(name, K), samples, None, result):
         refuse_not_finite(model, array)
         result = checked_result(_closed_form(model, samples, name), array)
     return result.reshape(*batch, *result.shape[1:])
+
+
+def _by_columns(model: RobotModel, samples: Array, result: Array) -> None:
+    """Mass matrices at positions, O(n^2): efforts of unit accelerations, at rest, no weight."""
+    n = model.n_joints
+    motion = np.zeros((n, 3, n))
+    motion[:, 2] = np.eye(n)
+    for sample, matrix in zip(samples, result):
+        motion[:, 0] = sample
+        columns = inverse_dynamics(model.kept(_weightless), motion)[:, 0]
+        matrix[0] = 0.5 * (columns + columns.T)
+
+
+def _weightless(model: RobotModel) -> RobotModel:
+    return replace(model, gravity=np.zeros(3), friction={})
 
 
 def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:

@@ -61,6 +61,7 @@ class Wrench:
         check_choice(f'{owner} expressed_in', self.expressed_in, EXPRESSIONS, WrenchError)
         check_choice(f'{owner} acting', self.acting, ACTINGS, WrenchError)
         values = finite_array(f'{owner} the array of values', self.values, WrenchError)
+        values = np.ascontiguousarray(values)  # as compiled code reads them
         if values.ndim < 2 or values.shape[-1] != 6:
             raise WrenchError(
                 f'{owner} the values have shape {values.shape}, expected (..., K-2, 6): moment '

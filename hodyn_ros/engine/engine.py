@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -76,21 +77,25 @@ class Efforts(NamedTuple):
         from hodyn_ros.engine import kernels, robot_program
         from hodyn_ros.engine.frames import frames_of
 
-        form = self.form
-        if form is None and model.n_bodies <= MOST_BODIES:
-            program = robot_program.robot_program(model, frames_of(model), self.order)
-            form = COMPILED_ROBOT if program.flops <= LARGEST_ROBOT_PROGRAM else None
-        if form == COMPILED_ROBOT:
+        if self.form == COMPILED_ROBOT or self.form is None and model.n_bodies <= MOST_BODIES:
             whole = robot_program.effort_program(model, self.order, self.wrenches)
-            return kernels.robot_kernel(model, whole)
+            alone = whole.program
+            if self.form is None and (self.wrenches or model.friction):
+                alone = robot_program.robot_program(model, frames_of(model), self.order)
+            if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
+                return kernels.robot_kernel(model, whole)
         return kernels.tree_kernel(model, self.order, bool(self.wrenches))
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
         """Keep what a call with one sample needs where it is found in least time."""
-        if self.form is None and not self.wrenches and kernel.friction:
-            shape = (self.order + 1, model.n_joints)
-            single = kernel.single(shape, efforts=True)
-            model.derived.efforts[self.order + 3, model.n_joints] = single
+        as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
+        if self.form is None and kernel.friction and as_given:
+            motion = (self.order + 3, model.n_joints)
+            single = kernel.single(
+                (self.order + 1, model.n_joints), efforts=True, wrenches=len(self.wrenches)
+            )
+            key = (motion, *chain(*self.wrenches)) if self.wrenches else motion
+            model.derived.efforts[key] = single
 
 
 class LinkResult(NamedTuple):

@@ -119,35 +119,32 @@ def dot(a: Vector, b: Vector) -> Number:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def acceleration_matrices(w: Series) -> list[Matrix]:
-    """Matrix B and its derivatives, one fewer than w has, the angular velocity's."""
-    matrices = []
+def squares(w: Series) -> list[tuple[Vector, Vector]]:
+    """Products w w^T, xx, yy, zz and yz, zx, xy, and their derivatives, one fewer than w has."""
+    found = []
     for k in range(len(w) - 1):
-        # Symmetric part: each pair of equal terms of Leibniz's sum once, with twice the factor.
-        diagonal: Vector = ZERO
-        upper: Vector = ZERO  # yz, zx, xy
-        lower: Vector = ZERO  # zy, xz, yx
+        diagonal, others = ZERO, ZERO
+        # Each pair of equal terms of Leibniz's sum once, with twice the factor.
         for j in range(k // 2 + 1):
-            left, right = scaled(float(comb(k, j)), w[j]), w[k - j]
             both = 2 * j != k
-            diagonal = tuple(
-                diagonal[i] + (2.0 if both else 1.0) * (left[i] * right[i]) for i in range(3)
-            )
+            left, right = scaled(float(comb(k, j)), w[j]), w[k - j]
+            doubled = scaled(2.0, left) if both else left
+            diagonal = tuple(diagonal[i] + doubled[i] * right[i] for i in range(3))
             mixed = []
             for i, m in ((1, 2), (2, 0), (0, 1)):
                 product = left[i] * right[m]
                 mixed.append(product + left[m] * right[i] if both else product)
-            upper = plus(upper, (mixed[0], mixed[1], mixed[2]))
-        lower = upper
-        x, y, z = w[k + 1]
-        matrices.append(
-            (
-                (-(diagonal[1] + diagonal[2]), upper[2] - z, lower[1] + y),
-                (lower[2] + z, -(diagonal[0] + diagonal[2]), upper[0] - x),
-                (upper[1] - y, lower[0] + x, -(diagonal[0] + diagonal[1])),
-            )
-        )
-    return matrices
+            others = plus(others, (mixed[0], mixed[1], mixed[2]))
+        found.append((diagonal, others))
+    return found
+
+
+def acceleration_matrices(w: Series) -> list[Matrix]:
+    """Matrix B and its derivatives, one fewer than w has, the angular velocity's."""
+    return [
+        ((-(yy + zz), xy - z, zx + y), (xy + z, -(xx + zz), yz - x), (zx - y, yz + x, -(xx + yy)))
+        for ((xx, yy, zz), (yz, zx, xy)), (x, y, z) in zip(squares(w), w[1:])
+    ]
 
 
 def base_motion(a: Vector, order: int) -> BodyMotion:
@@ -211,9 +208,10 @@ def forward_place(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: Pl
 def inertial_load(body: Body, motion: BodyMotion) -> Load:
     """Load that moves a body: f = m a + B h, n = h x a + vee(B J), with derivatives."""
     n, f = [], []
-    for a, B in zip(motion.a, motion.B):
+    # What is known of B need not be found from its entries again.
+    for a, B, (S, (_, _, xy)), dw in zip(motion.a, motion.B, squares(motion.w), motion.w[1:]):
         f.append(plus_scaled(plus_product(ZERO, B, body.h), body.mass, a))
-        n.append(_plus_vee(plus_cross(ZERO, body.h, a), B, body.J))
+        n.append(_plus_vee(plus_cross(ZERO, body.h, a), B, body.J, S, xy, dw[2]))
     return Load(n, f)
 
 
@@ -360,12 +358,14 @@ def _turn_x(v: Vector, cosine: Number, sine: Number) -> Vector:
     return (v[0], cosine * v[1] + sine * v[2], cosine * v[2] - sine * v[1])
 
 
-def _plus_vee(c: Vector, A: Matrix, J: Sequence[Number]) -> Vector:
-    """Add to c the axis of A J - (A J)^T for a symmetric J."""
+def _plus_vee(
+    c: Vector, B: Matrix, J: Sequence[Number], S: Vector, S_xy: Number, dw_z: Number
+) -> Vector:
+    """Add to c the axis of B J - (B J)^T; B has S = w w^T, its diagonal and xy, in it, and dw."""
     xx, xy, xz, yy, yz, zz = J
-    (a, b, d), (e, f, g), (h, i, j) = A
+    (_, b, d), (e, _, g), (h, i, _) = B
     return (
-        c[0] + (j - f) * yz + h * xy - e * xz + i * yy - g * zz,
-        c[1] + (a - j) * xz + b * yz - i * xy + d * zz - h * xx,
-        c[2] + (f - a) * xy + g * xz - d * yz + e * xx - b * yy,
+        c[0] + (S[2] - S[1]) * yz + h * xy - e * xz + i * yy - g * zz,
+        c[1] + (S[0] - S[2]) * xz + b * yz - i * xy + d * zz - h * xx,
+        c[2] + (S[1] - S[0]) * xy + g * xz - d * yz + S_xy * (xx - yy) + dw_z * (xx + yy),
     )

@@ -84,9 +84,11 @@ class Kernel:
         pointers = (array.ctypes.data for array in (integers, numbers, self._single_scratch))
         self._single_table = np.array([codes[0][0].address, *pointers], dtype=np.int64)
 
-    def single(self, *shapes: tuple[int, ...], efforts: bool = False) -> SingleCall:
+    def single(
+        self, *shapes: tuple[int, ...], efforts: bool = False, wrenches: int = 0
+    ) -> SingleCall:
         """Return what computes one sample, with results of given shapes; see `single_call`."""
-        call = single_call(*map(len, shapes), efforts=efforts)
+        call = single_call(*map(len, shapes), efforts=efforts, wrenches=min(wrenches, 2))
         return shapes[-1], call, int(self._single_table.ctypes.data)
 
     def evaluate(
@@ -233,12 +235,17 @@ def evaluate(_context: Any, _arguments: Any, _motion: Any, _middle: Any, _result
 
 
 @register_jitable
-def _one_result(arguments: int, motion: Array, result: Array) -> int:
-    read, written = 8 * motion.size, 8 * result.size
-    source, target = np.int64(motion.ctypes.data), np.int64(result.ctypes.data)
-    status = 1
+def _apart(read: Array, written: Array) -> Any:
     # Code that writes before it has read everything must not write where it reads.
-    if source >= target + written or target >= source + read:
+    source, target = np.int64(read.ctypes.data), np.int64(written.ctypes.data)
+    return source >= target + 8 * written.size or target >= source + 8 * read.size
+
+
+@register_jitable
+def _one_result(arguments: int, motion: Array, result: Array) -> int:
+    status = 1
+    if _apart(motion, result):
+        source, target = np.int64(motion.ctypes.data), np.int64(result.ctypes.data)
         status = evaluate(arguments, source, np.int64(0), target)  # type: ignore[call-arg]
     return status
 
@@ -251,6 +258,16 @@ def _efforts(arguments: int, motion: Array, result: Array) -> int:
     return status
 
 
+def _loaded_efforts(arguments: int, motion: Array, wrenches: Array, result: Array) -> int:
+    status = 1
+    orders, n = result.shape
+    fits = motion.shape == (orders + 2, n) and wrenches.shape[-2:] == (orders, 6)
+    if fits and _apart(wrenches, result) and _apart(motion, result):
+        status = _two_results(arguments, motion, wrenches, result)
+    return status
+
+
+@register_jitable
 def _two_results(arguments: int, motion: Array, middle: Array, result: Array) -> int:
     source, first = np.int64(motion.ctypes.data), np.int64(middle.ctypes.data)
     second = np.int64(result.ctypes.data)
@@ -259,18 +276,24 @@ def _two_results(arguments: int, motion: Array, middle: Array, result: Array) ->
 
 
 @cache
-def single_call(*dimensions: int, efforts: bool = False) -> Callable[..., int]:
+def single_call(
+    *dimensions: int, efforts: bool = False, wrenches: int = 0
+) -> Callable[..., int]:
     """Call for a single sample, whose results have these numbers of dimensions.
 
-    It takes the address of a table, the motion, of shape (K, n), and the results. That their
+    It takes the address of a table, the motion, of shape (K, n), then for one wrench an array of
+    shape (K-2, 6), for two, or more, one of shape (..., K-2, 6), and the results. That their
     shapes fit is the caller's business, but for efforts it is checked. Its answer is 0 if the
     results are there: all numbers are finite, and the only result does not overlap the motion. It
     raises an error for arrays that are not contiguous or not of float64, see `engine.refuses`.
     """
-    function = _efforts if efforts else _one_result if len(dimensions) == 1 else _two_results
-    given = types.Array(types.float64, 2, 'C', readonly=True)
+    function: Callable[..., int] = _one_result if len(dimensions) == 1 else _two_results
+    if efforts:
+        function = _loaded_efforts if wrenches else _efforts
+    given = (2, 1 + wrenches) if wrenches else (2,)
+    read = [types.Array(types.float64, count, 'C', readonly=True) for count in given]
     written = [types.Array(types.float64, count, 'C') for count in dimensions]
-    signature = types.int64(types.int64, given, *written)
+    signature = types.int64(types.int64, *read, *written)
     try:
         compiled: Callable[..., int] = numba.njit(signature, cache=True)(function)
     except RuntimeError:  # there is no place for a cache

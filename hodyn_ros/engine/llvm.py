@@ -282,19 +282,41 @@ def _transpose(
     writer: Writer, samples: ir.Value, elements: ir.Value, count: ir.Value, back: bool
 ) -> None:
     """Write the transposition of a block from a row for each sample to one for each element."""
-    builder = writer.builder
-    size = builder.sdiv(count, ir.Constant(INTEGER, writer.lanes))
-    with loop(builder, size) as i:
-        place = writer.at(elements, builder.mul(i, ir.Constant(INTEGER, writer.lanes)))
-        value = writer.load_lanes(place) if back else ir.Constant(writer.type, ir.Undefined)
-        pointer = writer.at(samples, i)
-        for lane in range(writer.lanes):
-            if lane:
-                pointer = writer.at(pointer, size)
-            number = ir.Constant(ir.IntType(32), lane)
-            if back:
-                builder.store(builder.extract_element(value, number), pointer, align=8)
-            else:
-                value = builder.insert_element(value, builder.load(pointer, align=8), number)
-        if not back:
-            writer.store_lanes(value, place)
+    builder, lanes = writer.builder, writer.lanes
+    per_row = ir.Constant(INTEGER, lanes)
+    size = builder.sdiv(count, per_row)
+    tiles = builder.sdiv(size, per_row)
+
+    def places(first: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
+        """From where to where the rows of a square go whose first element is given."""
+        sample, pairs = writer.at(samples, first), []
+        element = writer.at(elements, builder.mul(first, per_row))
+        for k in range(lanes):
+            pairs.append((sample, writer.at(element, k * lanes)))
+            sample = writer.at(sample, size)
+        return [pair[::-1] for pair in pairs] if back else pairs
+
+    # Squares of as many elements as lanes: their halves are exchanged, then quarters, and so on.
+    with loop(builder, tiles) as tile:
+        pairs = places(builder.mul(tile, per_row))
+        rows = [writer.load_lanes(source) for source, _ in pairs]
+        distance = lanes
+        while distance := distance // 2:
+            moved = [lanes - distance if lane & distance else 0 for lane in range(lanes)]
+            for i in (i for i in range(lanes) if not i & distance):
+                pair = rows[i], rows[i + distance]
+                for shift in (0, distance):
+                    taken = [lane + shift + more for lane, more in enumerate(moved)]
+                    mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), taken)
+                    rows[i + shift] = builder.shuffle_vector(*pair, mask)
+        for row, (_, target) in zip(rows, pairs):
+            writer.store_lanes(row, target)
+    done = builder.mul(tiles, per_row)
+    with loop(builder, builder.sub(size, done)) as rest:
+        place = writer.at(elements, builder.mul(builder.add(done, rest), per_row))
+        pointer = writer.at(samples, builder.add(done, rest))
+        for lane in range(lanes):
+            ends = pointer, writer.at(place, lane)
+            source, target = ends[::-1] if back else ends
+            builder.store(builder.load(source, align=8), target, align=8)
+            pointer = writer.at(pointer, size)

@@ -236,10 +236,11 @@ MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT = (
 
 
 class Attachment(NamedTuple):
-    """A wrench that a program takes: its link and the expression of `dynamics.Wrench`."""
+    """A wrench that a program takes: its link and the choices of `dynamics.Wrench`."""
 
     link: str
     expressed_in: str
+    acting: str = 'on_environment'
 
 
 class Part(NamedTuple):

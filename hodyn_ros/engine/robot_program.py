@@ -87,8 +87,8 @@ def robot_program(
 
     Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of the
     positions of the bodies' joints; 'wrench', for the w-th wrench at 6 (w (order + 1) + k) the
-    k-th derivative of the moment and force that the link exerts on the environment. Output:
-    'effort', derivative k of independent joint j at k n + j.
+    k-th derivative of its moment and force. Output: 'effort', derivative k of independent joint j
+    at k n + j.
     """
     recorder = Recorder()
     efforts = _rigid_efforts(recorder, model, frames, order, wrenches)
@@ -139,7 +139,8 @@ def _rigid_efforts(
         loads.append(formulation.inertial_load(frames.bodies[i], motion))
     for w, wrench in enumerate(wrenches):
         start = 6 * w * (order + 1)
-        values = [recorder.input('wrench', start + j) for j in range(6 * (order + 1))]
+        sign = 1.0 if wrench.acting == 'on_environment' else -1.0
+        values = [sign * recorder.input('wrench', start + j) for j in range(6 * (order + 1))]
         given = formulation.load_of(values)
         i, pose = model.link(wrench.link)
         if i == BASE:

@@ -58,8 +58,8 @@ class ModelWarning(UserWarning):
 class Derived:
     """What has been made from a model: calls for one sample, and `RobotModel.kept`."""
 
-    efforts: dict[tuple[int, ...], SingleCall] = field(default_factory=dict)
-    """By the shape of the motion, as the following, too."""
+    efforts: dict[tuple[Any, ...], SingleCall] = field(default_factory=dict)
+    """By the shape of the motion, as the following, too; with wrenches by this and their links."""
     terms: dict[tuple[str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
     links: dict[tuple[str | None, str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
     """By link and expression, too."""

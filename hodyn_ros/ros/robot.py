@@ -324,7 +324,7 @@ def _compile(
 def _missing(model: RobotModel, wrenches: Iterable[Wrench]) -> tuple[Efforts, ...]:
     """Kernels for some wrenches that nobody has begun to make; they are the caller's now."""
     attachments = tuple(
-        Attachment(wrench.link, wrench.expressed_in)
+        Attachment(wrench.link, wrench.expressed_in, wrench.acting)
         for wrench in wrenches
         if model.link(wrench.link).body != BASE
     )

@@ -8,6 +8,7 @@ import copy
 import functools
 import gc
 import pickle
+import sys
 import threading
 import time
 import warnings
@@ -313,8 +314,124 @@ def test_a_result_that_overlaps_the_motion_is_refused_warm_as_cold(joints, K):
         assert np.all(relative_errors(effort, expected) <= 1e-11)
 
 
+ACTINGS = ('on_environment', 'on_robot')
+
+
+def some_wrenches(model, count, expressed_in='body', acting='on_environment', seed=3):
+    """Wrenches on the last links of a robot."""
+    values = np.random.default_rng(seed).standard_normal((count, 3, 6))
+    links = list(model.links)[-count:]
+    return [Wrench(link, v, expressed_in, acting) for link, v in zip(links, values)]
+
+
+@needs_compiler
+@pytest.mark.parametrize('acting', ACTINGS)
+@pytest.mark.parametrize('expressed_in', ['body', 'spatial', 'hybrid'])
+@pytest.mark.parametrize('count', [1, 3])
+def test_a_sample_with_wrenches_takes_the_compiled_call(panda, expressed_in, acting, count):
+    motion, out = random_motion(panda), np.empty((3, 7))
+    wrenches = some_wrenches(panda, count, expressed_in, acting)
+    panda.warm_up(2, lambda: inverse_dynamics(panda, motion, wrenches))
+    expected = inverse_dynamics(panda, motion, wrenches, 'nth_order')
+    for given in (wrenches, tuple(wrenches), *(wrenches if count == 1 else ())):
+        for options in ({}, {'out': out}):
+            called = []
+
+            def note(frame, event, _, called=called):
+                if event == 'call' and 'hodyn_ros' in frame.f_code.co_filename:
+                    called.append(frame.f_code.co_name)
+
+            before = sys.getprofile()
+            sys.setprofile(note)
+            try:
+                effort = inverse_dynamics(panda, motion, given, **options)
+            finally:
+                sys.setprofile(before)
+            assert len([name for name in called if not name.startswith('<')]) <= 3, called
+            assert np.all(relative_errors(effort, expected) <= TOLERANCE)
+            assert not options or effort is out
+
+
+@needs_compiler
+def test_what_a_wrench_is_now_counts(panda):
+    motion = random_motion(panda)
+    wrench, other = some_wrenches(panda, 2)
+    panda.warm_up(2, *(lambda w=w: inverse_dynamics(panda, motion, w) for w in (wrench, other)))
+    for name, value in (
+        ('link', other.link),
+        ('acting', 'on_robot'),
+        ('expressed_in', 'spatial'),
+        ('values', -other.values),
+        ('values', np.asfortranarray(other.values)),
+        ('values', other.values.astype(np.float32)),
+        ('values', np.stack([other.values, wrench.values])),
+    ):
+        object.__setattr__(wrench, name, value)
+        effort = inverse_dynamics(panda, motion, wrench)
+        expected = inverse_dynamics(panda, motion, wrench, 'nth_order')
+        assert np.all(relative_errors(effort, expected) <= TOLERANCE), name
+
+
+class Lookalike:
+    """No wrench, though it has all that one has."""
+
+    def __init__(self, wrench):
+        self.__dict__.update(vars(wrench))
+
+
+@needs_compiler
+def test_wrenches_that_do_not_fit_are_refused_warm_as_cold(panda, cold):
+    motion, (first, last) = random_motion(panda), some_wrenches(panda, 2)
+    panda.warm_up(
+        2, *(lambda w=w: inverse_dynamics(panda, motion, w) for w in (last, [first, last]))
+    )
+    wrong = Wrench(last.link, np.zeros((2, 6)))
+    endless = Wrench(last.link, np.zeros((3, 6)))
+    endless.values.setflags(write=True)
+    endless.values[1, 2] = np.nan
+    holed = motion.copy()
+    holed[1, 2] = np.inf
+    shared = np.zeros(40)
+    own = Wrench(last.link, np.zeros((3, 6)))
+    object.__setattr__(own, 'values', shared[:18].reshape(3, 6))
+    cases = [
+        (motion, wrong, None),
+        (motion, [wrong], None),
+        (motion, [first, wrong], None),
+        (motion, [wrong, wrong], None),
+        (motion, [first, last, last.values], None),
+        (motion, last.values, None),
+        (motion, Lookalike(last), None),
+        (motion, [first, Lookalike(last)], None),
+        (motion, Wrench('nowhere', last.values), None),
+        (motion, {0: last}, None),
+        (motion, endless, None),
+        (motion, [first, endless], None),
+        (holed, last, None),
+        (holed[:, :6], last, None),
+        (motion, last, np.zeros((3, 6))),
+        (motion, last, np.zeros((2, 3, 7))),
+        (motion, last, [0.0]),
+        (motion, last, motion[:3]),
+        (motion, own, shared[:21].reshape(3, 7)),
+        (motion, own, shared[17:38].reshape(3, 7)),
+    ]
+    for case in cases:
+        told = []
+        for model in (cold, panda):
+            with pytest.raises(HodynError) as caught:
+                inverse_dynamics(model, *case[:2], out=case[2])
+            told.append((type(caught.value), str(caught.value)))
+        assert told[0] == told[1]
+    after = inverse_dynamics(panda, motion, own, out=shared[18:39].reshape(3, 7))
+    assert np.all(relative_errors(after, inverse_dynamics(panda, motion)) <= TOLERANCE)
+
+
 SINGLE_CALLS = {
     'inverse_dynamics': inverse_dynamics,
+    'inverse_dynamics with a wrench': lambda model, motion: inverse_dynamics(
+        model, motion, some_wrenches(model, 1)
+    ),
     'mass_matrix': mass_matrix,
     'forward_kinematics': lambda model, motion: forward_kinematics(model, motion).pose,
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.engine_cases import load, needs_compiler
+from support.engine_cases import load, needs_compiler, random_chain
 from support.random_trees import random_gravity, random_robot, seeds
 
 from hodyn_ros import (
@@ -19,9 +19,11 @@ from hodyn_ros import (
     RobotModel,
     coriolis_matrix,
     forward_kinematics,
+    friction,
     gravity_effort,
     mass_matrix,
 )
+from hodyn_ros.dynamics.matrices import _closed_form
 from hodyn_ros.engine import engine
 from hodyn_ros.engine.engine import (
     SAMPLES_BEFORE_COMPILING,
@@ -354,6 +356,25 @@ def test_long_programs_are_left_to_numpy(cold, monkeypatch):
     )
 
 
+@pytest.mark.parametrize('warm', [False, True])
+def test_mass_matrix_of_a_large_robot_matches_the_closed_form(warm):
+    model = random_chain(40).with_armature({'joint3': 2.0})
+    model = model.with_friction({'joint5': friction.Coulomb(1.0) + friction.Offset(0.5)})
+    motion = random_motion(model, 1, (2, 3))
+    if warm:
+        model.warm_up(0, lambda: mass_matrix(model, motion))
+    M = mass_matrix(model, motion)
+    assert M.shape == (2, 3, 1, 40, 40)
+    expected = _closed_form(model, motion.reshape(6, 1, 40), MASS_MATRIX)
+    assert_equal_by_order(M.reshape(6, 1, 40, 40), expected)
+    np.testing.assert_array_equal(M, np.swapaxes(M, -1, -2))
+    assert_equal_by_order(mass_matrix(model, motion[1, 2])[None], M[1, 2][None])
+    assert mass_matrix(model, motion[:0]).shape == (0, 3, 1, 40, 40)
+    motion[1, 0, 0, 7] = np.nan
+    with pytest.raises(MotionError, match=r'finite'):
+        mass_matrix(model, motion)
+
+
 def test_recorder_stops_at_its_limit():
     recorder = Recorder(longest=10)
     x = recorder.input('x', 0)
@@ -369,8 +390,6 @@ def test_robots_of_many_bodies_are_not_recorded_to_their_end(monkeypatch):
     def counted(self, *operation):
         steps.append(operation)
         return step(self, *operation)
-
-    from support.engine_cases import random_chain
 
     model = random_chain(112)
     monkeypatch.setattr(Recorder, '_step', counted)
