@@ -267,10 +267,10 @@ class Probe:
 
     def resting(self, seconds: float) -> dict[str, float]:
         """Share of a processor that each contestant takes while nothing is sent."""
-        before = {name: cpu_time(self._processes[name], True) for name in CONTESTANTS}
+        before = {name: cpu_time(self.processes[name], True) for name in CONTESTANTS}
         time.sleep(seconds)
         return {
-            name: (cpu_time(self._processes[name], True) - before[name]) / seconds
+            name: (cpu_time(self.processes[name], True) - before[name]) / seconds
             for name in CONTESTANTS
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -94,12 +94,10 @@ class LimitCheck:
         lower, upper = np.array(bounds)
         slack = _slack(upper)
         self._names, self._hits = model.joint_names, np.zeros(upper.shape, dtype=np.int64)
-        self._bounds = lower - slack, upper + slack, self._hits
-        self._count = compiled_count()
-
-    def look(self, motion: Array, effort: Array) -> bool:
-        """Count what a motion (K, n) with efforts (K-2, n) exceeds; return whether that is any."""
-        return self._count(motion, effort, *self._bounds)
+        self.look: Callable[[Array, Array], bool] = partial(
+            compiled_count(), lower - slack, upper + slack, self._hits
+        )
+        """Counts what a motion (K, n) with efforts (K-2, n) exceeds; returns whether it is any."""
 
     def take_hits(self) -> dict[str, int]:
         """How many samples have exceeded each limit since the last call, in words."""
@@ -115,7 +113,7 @@ class LimitCheck:
 def compiled_count() -> Callable[..., bool]:
     """Machine code of `_count_hits`, or itself without a compiler; takes long the first time."""
     given, bounds = 'Array(float64, 2, "A", True)', 'float64[:, ::1]'
-    signature = f'boolean({given}, {given}, {bounds}, {bounds}, int64[:, ::1])'
+    signature = f'boolean({bounds}, {bounds}, int64[:, ::1], {given}, {given})'
     compiled: Callable[..., bool] = _count_hits
     with suppress(Exception):  # a broken installation raises all sorts
         from numba import njit
@@ -128,7 +126,7 @@ def compiled_count() -> Callable[..., bool]:
 
 
 def _count_hits(
-    motion: Array, effort: Array, lower: Array, upper: Array, hits: NDArray[np.int64]
+    lower: Array, upper: Array, hits: NDArray[np.int64], motion: Array, effort: Array
 ) -> bool:
     """Count values outside of bounds (6, n), rows as of `_ranges`; return whether any are."""
     found = False

@@ -79,16 +79,6 @@ def _order(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
     return None if names == wanted else joint_order(names, wanted)
 
 
-def motion_from_message(model: RobotModel, message: JointMotion) -> Array:
-    """Motion of shape (K, n) in model order, K from 3 to 5 as many orders as the message holds.
-
-    HodynError if the names are not those of the model, a field has the wrong length, a needed one
-    is empty or a value is not finite.
-    """
-    motion: Array = _motion_samples(model, message, 'JointMotion', 1)[0]
-    return motion
-
-
 def motion_samples_from_message(
     model: RobotModel, message: JointMotionTrajectory
 ) -> tuple[Array, Array]:
@@ -97,13 +87,22 @@ def motion_samples_from_message(
     if not message.time_from_start:
         raise MotionError(f'{what}: time_from_start is empty, expected the time of every sample.')
     times = checked_times(message.time_from_start, 1, 'time_from_start')
-    return times, _motion_samples(model, message, what, len(times))
+    return times, motion_from_message(model, message, what, len(times))
 
 
-def _motion_samples(
-    model: RobotModel, message: JointMotion | JointMotionTrajectory, what: str, N: int
+def motion_from_message(
+    model: RobotModel,
+    message: JointMotion | JointMotionTrajectory,
+    what: str = 'JointMotion',
+    samples: int | None = None,
 ) -> Array:
-    """Motion (N, K, n) from fields of N samples, one after the other."""
+    """Motion of shape (K, n) in model order, K from 3 to 5 as many orders as the message holds.
+
+    Of several samples, whose values stand one after the other, (samples, K, n). HodynError if the
+    names are not those of the model, a field has the wrong length, a needed one is empty or a
+    value is not finite.
+    """
+    N = samples or 1
     order = _order(tuple(message.joint_names), model.joint_names)
     n = len(model.joint_names)
     rows = []
@@ -132,7 +131,7 @@ def _motion_samples(
         sample = int(np.argmin(np.isfinite(motion).all(axis=(1, 2))))
         what = what if N == 1 else f'{what}, sample {sample}'
         raise MotionError(not_finite(what, MOTION_FIELDS, model.joint_names, motion[sample]))
-    return motion
+    return motion[0] if samples is None else motion
 
 
 def _wrong_length(what: str, name: str, given: int, n: int, N: int = 1) -> MotionError:

@@ -132,7 +132,8 @@ def test_the_climb_ends_where_the_contestant_or_the_client_fails(latency, failur
     probe = FakeProbe(latency.Stream, 4000, failure)
     found = latency.sustained_rate(probe, 'node', latency.SIZES['quick'])
     assert (found.rate, found.end) == (4000, end)
-    assert [rate for _, rate, _ in probe.asked] == [1000, 2000, 4000, 8000]
+    tries = latency.TRIES if failure == 'loses' else 1
+    assert [rate for _, rate, _ in probe.asked] == [1000, 2000, 4000, *[8000] * tries]
 
 
 def test_the_climb_ends_at_the_highest_rate(latency):
@@ -145,8 +146,9 @@ def test_the_climb_ends_at_the_highest_rate(latency):
 
 def test_figures_are_percentiles_over_all_rounds_and_ratios_to_the_relay(latency):
     probe = FakeProbe(latency.Stream, 1500, 'loses')
-    rows = latency.latencies(probe, (1000, 2000), 3, 1.0)
-    assert len(probe.asked) == 12, 'both contestants in three rounds at two rates'
+    everyone = (*latency.CONTESTANTS, latency.BEYOND)
+    rows = latency.latencies(probe, (1000, 2000), 3, 1.0, contestants=everyone)
+    assert len(probe.asked) == 18, 'all contestants in three rounds at two rates'
     found = {(row.contestant, row.rate): row for row in rows}
     relay = found['relay', 1000]
     assert (relay.samples, relay.lost) == (3000, 0)
@@ -155,9 +157,9 @@ def test_figures_are_percentiles_over_all_rounds_and_ratios_to_the_relay(latency
     assert relay.p999 == pytest.approx(999e-6, rel=1e-3)
     assert relay.largest == pytest.approx(1000e-6)
     assert (found['node', 2000].samples, found['node', 2000].lost) == (6000, 1500)
-    results = latency.Results(rows, [], [], [])
-    ratios = [line for line in rows_of(latency.idle_table(results)) if line[1] == 'ratio']
-    assert [line[2:6] for line in ratios] == [['3.00'] * 3 + ['1.00']] * 2
+    results = latency.Results(rows, [], {}, [], [])
+    ratios = [line for line in rows_of(latency.idle_table(results)) if line[1].endswith(' / relay')]
+    assert [line[2:6] for line in ratios] == [['3.00'] * 3 + ['1.00']] * 4
 
 
 def test_requests_of_the_callers_are_what_the_service_takes(latency):
