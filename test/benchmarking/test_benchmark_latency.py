@@ -158,7 +158,8 @@ def test_figures_are_percentiles_over_all_rounds_and_ratios_to_the_relay(latency
     assert relay.largest == pytest.approx(1000e-6)
     assert (found['node', 2000].samples, found['node', 2000].lost) == (6000, 1500)
     results = latency.Results(rows, [], {}, [], [])
-    ratios = [line for line in rows_of(latency.idle_table(results)) if line[1].endswith(' / relay')]
+    rows = rows_of(latency.idle_table(results))
+    ratios = [line for line in rows if line[1].endswith(' / relay')]
     assert [line[2:6] for line in ratios] == [['3.00'] * 3 + ['1.00']] * 4
 
 
