@@ -80,8 +80,13 @@ examples: $(VENV)/plot.stamp ## Set up, recompute examples of the papers and dra
 bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BENCH=full: longer)
 	$(VENV)/bin/pip install --quiet '.[bench]'
 	$(VENV)/bin/python -m benchmarks --size $(BENCH)
-	if $(VENV)/bin/python -c 'import hodyn_msgs, rclpy' 2>/dev/null; then \
-	  $(VENV)/bin/python -m benchmarks.latency --size short; fi
+	$(VENV)/bin/python -m benchmarks.start
+	$(VENV)/bin/python -m benchmarks.actuators
+	$(VENV)/bin/python -m benchmarks.files --peers
+	$(VENV)/bin/python -m benchmarks.trajectories
+	$(VENV)/bin/python -m benchmarks.retiming
+	$(VENV)/bin/python -m benchmarks.service
+	$(VENV)/bin/python -m benchmarks.latency --size short
 
 .PHONY: bench-batch
 bench-batch: venv ## Set up and time data sets of many motions into build/bench (BENCH=full: 1 GB)
