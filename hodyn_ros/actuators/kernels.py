@@ -224,8 +224,6 @@ def _inverse(c: Any, o: Any, torque: Any) -> Any:
         start = y + count + 6 * piece
         return c[x + piece] + _root(c, start, 6, torque, 0.0, length, part * length)
     guess = torque / c[o + 8]
-    if count == 2:
-        return guess
     # The slope is nowhere smaller than the smallest one, which bounds the deflection.
     reach = min(abs(torque) / c[o + 6] * (1.0 + 1e-9), c[o + 2])
     low, high = 0.0, 0.0
@@ -259,15 +257,11 @@ def compose(g: Any, X: Any, F: Any, P: Any) -> None:
 
 
 def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> Any:
-    """Deflection P[1] of a spring and its time derivatives; whether it can have the torque."""
+    """Deflection P[1] and its derivatives of a spring that is no line; whether it can have Q."""
     R = P.shape[1]
     torque = min(max(Q[row, joint], c[o + 3]), c[o + 4])
     fits = abs(Q[row, joint] - torque) <= ROUNDING * abs(torque)
     P[1, 0] = min(max(_inverse(c, o, torque), c[o + 1]), c[o + 2])
-    if c[o] == POLYNOMIAL and c[o + 5] == 2:
-        for m in range(1, R):
-            P[1, m] = Q[row + m, joint] / c[o + 8]
-        return fits
     if R > 1:
         law(c, o, P[1, 0], g)
     factorial = 1.0
@@ -313,11 +307,20 @@ def _drive(
         for i in range(len(places)):
             j, motor, o = places[i, 0], places[i, 1], places[i, 2]
             kind = c[o + 1]
-            if kind != RIGID and kind != GIVEN:
+            compliance = 0.0  # of a linear spring
+            if kind == POLYNOMIAL and c[o + 6] == 2:
+                compliance = 1.0 / c[o + 9]
+                excess = max(Q[s * E, j] - c[o + 5], c[o + 4] - Q[s * E, j])
+                fits &= excess <= ROUNDING * abs(Q[s * E, j])
+            elif kind != RIGID and kind != GIVEN:
                 fits &= _deflect(c, o + 1, Q, s * E, j, g, P)
             for r in range(R):
                 x = 0.0
-                if kind == GIVEN:
+                if compliance > 0.0:
+                    x = compliance * Q[s * E + r, j]
+                    if r == 0:
+                        x = min(max(x, c[o + 2]), c[o + 3])
+                elif kind == GIVEN:
                     x = delta[s * R + r, j]
                 elif kind != RIGID:
                     x = P[1, r]
