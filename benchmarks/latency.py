@@ -50,6 +50,7 @@ from benchmarks.latency_peers import joint_motion
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros import qos
 
+END_TIME = 10.0  # s, for a process to end
 TIMEOUT = 60.0  # s
 QUIET = 3.0  # s without an answer after which what is missing is lost
 STAMP = struct.Struct('<iI')
@@ -339,7 +340,11 @@ def process(domain: int, *arguments: str) -> Iterator[subprocess.Popen]:
         yield running
     finally:
         running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=TIMEOUT)
+        try:
+            running.communicate(timeout=END_TIME)
+        except subprocess.TimeoutExpired:  # an executor of rclpy misses a signal now and then
+            running.kill()
+            running.communicate()
 
 
 @contextmanager
