@@ -1,12 +1,20 @@
 """The benchmark of starts: a small run."""
 
+import importlib
 import os
 import subprocess
+from pathlib import Path
 
-from benchmarks import start
+import pytest
 
 
-def test_all_starts_are_measured(tmp_path, capsys):
+@pytest.fixture
+def start(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
+    return importlib.import_module('benchmarks.start')
+
+
+def test_all_starts_are_measured(start, tmp_path, capsys):
     target = tmp_path / 'table' / 'start.inc'
     assert start.main(['--runs', '1', '-o', str(target)]) == 0
     text = target.read_text(encoding='utf-8')
@@ -19,7 +27,7 @@ def test_all_starts_are_measured(tmp_path, capsys):
     assert all(ratio > 0.0 for name, ratio in ratios.items() if name != start.EMPTY)
 
 
-def test_tab_completes():
+def test_tab_completes(start):
     command, environment = start.STARTS['TAB behind hodyn compute --']
     done = subprocess.run(
         command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
