@@ -14,7 +14,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from support import robots
-from support.ros_harness import TIMEOUT, dict_of, next_domain
+from support.ros_harness import TIMEOUT, dict_of, next_domain, spin_to_end
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros import qos
@@ -68,7 +68,7 @@ class Company:
         self.executor = SingleThreadedExecutor(context=self.context)
         for node in (self.other, *self.nodes.values()):
             self.executor.add_node(node)
-        self.thread = threading.Thread(target=self.executor.spin, daemon=True)
+        self.thread = threading.Thread(target=spin_to_end, args=(self.executor,), daemon=True)
         self.thread.start()
 
     def _keep(self, where, items):

@@ -18,7 +18,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.robots import HEAVIER_TWO_LINK, OTHER_JOINTS, TWO_LINK
-from support.ros_harness import TIMEOUT, dict_of, next_domain
+from support.ros_harness import TIMEOUT, dict_of, next_domain, spin_to_end
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel
@@ -90,8 +90,9 @@ class Harness:
         self._threads = []
         for executor, node in zip(self._executors, (self.client, self.node)):
             executor.add_node(node)
-            self._threads.append(threading.Thread(target=executor.spin, daemon=True))
-            self._threads[-1].start()
+            thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
         for name, publisher in self.publishers.items():
             self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'match {name}')
         self.wait(lambda: self.node._publisher.get_subscription_count() > 0, 'match output')

@@ -17,7 +17,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
-from support.ros_harness import TIMEOUT, next_domain
+from support.ros_harness import TIMEOUT, next_domain, spin_to_end
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import actuators_from_config
@@ -120,7 +120,7 @@ def spin(context):
     def begin(node):
         executors.append(SingleThreadedExecutor(context=context))
         executors[-1].add_node(node)
-        threads.append(threading.Thread(target=executors[-1].spin, daemon=True))
+        threads.append(threading.Thread(target=spin_to_end, args=(executors[-1],), daemon=True))
         threads[-1].start()
 
     yield begin

@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 from support import robots
-from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
+from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain, spin_to_end
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros import qos
@@ -145,7 +145,7 @@ def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
     executor.add_node(client)
-    spinning = threading.Thread(target=executor.spin, daemon=True)
+    spinning = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
     spinning.start()
     model = RobotModel.from_urdf(robots.TWO_LINK)
     motion = np.random.default_rng(5).normal(size=(3, 2))

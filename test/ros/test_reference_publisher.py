@@ -10,7 +10,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.time import Time
-from support.ros_harness import TIMEOUT, next_domain
+from support.ros_harness import TIMEOUT, next_domain, spin_to_end
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros import qos
@@ -28,7 +28,7 @@ def nodes():
     executor = SingleThreadedExecutor(context=context)
     for node in made:
         executor.add_node(node)
-    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
     thread.start()
     yield made
     executor.shutdown()

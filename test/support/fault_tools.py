@@ -40,7 +40,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.oracles import taylor_rnea
-from support.ros_harness import next_domain
+from support.ros_harness import next_domain, spin_to_end
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros import qos
@@ -244,7 +244,7 @@ class Client:
         )
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
-        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
+        self._thread = threading.Thread(target=spin_to_end, args=(self._executor,), daemon=True)
         self._thread.start()
 
     def _keep_effort(self, message: JointEffort) -> None:
