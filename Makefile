@@ -10,8 +10,6 @@ BENCH := quick
 PROCESSES := $(shell expr $$(nproc) + 1)
 IN_PARALLEL := -n $(PROCESSES) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SOAK := 600
-# Options of the demonstration, such as --over-ros; examples/sea_demo.py --help lists them.
-SEA :=
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
@@ -66,9 +64,9 @@ demo: $(VENV)/plot.stamp ## Set up, run the Panda node on real topics and draw b
 	$(VENV)/bin/python examples/panda_demo.py
 
 .PHONY: demo-sea
-demo-sea: $(VENV)/plot.stamp ## Set up, compare controllers of a Panda with elastic joints into build/demo_sea
+demo-sea: $(VENV)/plot.stamp ## Set up, compare control laws of a Panda with elastic joints into build/demo_sea
 	$(VENV)/bin/pip install --quiet '.[simulation]'
-	$(VENV)/bin/python examples/sea_demo.py $(SEA)
+	$(VENV)/bin/python -m benchmarks.elastic_joints --folder build/demo_sea
 
 .PHONY: examples
 examples: $(VENV)/plot.stamp ## Set up, recompute examples of the papers and draw them into build/examples
@@ -85,7 +83,10 @@ bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BE
 	$(VENV)/bin/python -m benchmarks.files --peers
 	$(VENV)/bin/python -m benchmarks.trajectories
 	$(VENV)/bin/python -m benchmarks.retiming
+	$(VENV)/bin/python -m benchmarks.chunks
 	$(VENV)/bin/python -m benchmarks.service
+	$(VENV)/bin/python -m benchmarks.elastic_joints --size $(BENCH)
+	$(VENV)/bin/python -m benchmarks.controller_feedforward --size $(BENCH)
 	$(VENV)/bin/python -m benchmarks.latency --size short
 
 .PHONY: bench-batch

@@ -52,6 +52,7 @@ setup(
         # ROS itself where it is not installed otherwise. The wheels belong to one ROS
         # distribution (Kilted). hodyn_msgs is installed from its directory beside this file.
         'ros': [
+            'ros-action-msgs~=2.3.0',
             'ros-builtin-interfaces~=2.3.0',
             'ros-diagnostic-msgs~=5.5.1',
             'ros-geometry-msgs~=5.5.1',
@@ -115,6 +116,7 @@ setup(
             'hodyn_node = hodyn_ros.commands:hodyn_node',
             'reference_publisher = hodyn_ros.commands:reference_publisher',
             'simulated_robot = hodyn_ros.commands:simulated_robot',
+            'trajectory_proxy = hodyn_ros.commands:trajectory_proxy',
         ],
     },
 )

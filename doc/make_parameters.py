@@ -11,12 +11,21 @@ from pathlib import Path
 
 import yaml
 
-from hodyn_ros.ros.node_settings import EstimatorSettings, NodeSettings, WrenchSettings
+from hodyn_ros.ros.node_settings import (
+    ChunkSettings,
+    CommandSettings,
+    EstimatorSettings,
+    NodeSettings,
+    WrenchSettings,
+)
 from hodyn_ros.ros.parameters import Entry, entries
 
 ROOT = Path(__file__).resolve().parent.parent
-TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string', tuple: 'double[3]'}
-GROUPS = {'wrench': WrenchSettings, 'estimator': EstimatorSettings}
+TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string'}
+GROUPS = {
+    'command': CommandSettings, 'chunk': ChunkSettings, 'wrench': WrenchSettings,
+    'estimator': EstimatorSettings,
+}
 
 HEAD = """\
 # Every parameter of hodyn_node with its default, for any robot: copy what you change.
@@ -31,6 +40,11 @@ TAIL = """
     # Limits of joints beside those of the robot description; a joint without them is not limited.
     # limits:
     #   <joint>: {acceleration: 10.0, jerk: 1000.0, effort_dot: 500.0}  # per s^2, s^3; N m/s, N/s
+
+    # Friction of joints (what a URDF says in <dynamics> is not used): what is proportional to the
+    # velocity, what is constant against it, the law identified on the Panda, a constant effort.
+    # friction:
+    #   <joint>: {viscous: 0.5, coulomb: 1.0, smoothing: 0.1, offset: 0.0}  # N m s/rad, N m, rad/s
 
     # What is between motors and joints, for ~/motor_reference; joints without an entry are rigid.
     # doc/parameters.rst has all keys. These numbers are examples, not those of a robot.
@@ -68,21 +82,27 @@ def generic() -> str:
         else:
             text += '\n'
         last = group
-        range_ = f'one of {bounds(entry)}' if entry.choices else bounds(entry)
+        some = 'some' if isinstance(entry.default, tuple) else 'one'
+        range_ = f'{some} of {bounds(entry)}' if entry.choices else bounds(entry)
         notes = '; '.join(filter(None, (range_, 'fixed' * entry.read_only)))
         meaning = entry.description.removesuffix('.') + (f' ({notes}).' if notes else '.')
-        text += textwrap.fill(meaning, 99, initial_indent=f'{indent}# ',
-                              subsequent_indent=f'{indent}# ')
+        text += textwrap.fill(
+            meaning, 99, initial_indent=f'{indent}# ', subsequent_indent=f'{indent}# '
+        )
         text += f'\n{indent}{name}: {default(entry)}\n'
     return text + TAIL
 
 
 def row(entry: Entry) -> str:
     """Row of a table of doc/parameters.rst."""
-    kind = TYPES[type(entry.default)] + ', fixed' * entry.read_only
+    items = entry.default if isinstance(entry.default, tuple) else (0.0,)
+    kind = TYPES.get(type(entry.default), 'string[]' if isinstance(items[0], str) else 'double[3]')
+    kind += ', fixed' * entry.read_only
     choices = ', '.join(f'``{choice}``' for choice in entry.choices)
     meaning = textwrap.fill(
-        _NAME.sub(r'``\1``', entry.description), 104, subsequent_indent='       ',
+        _NAME.sub(r'``\1``', entry.description),
+        104,
+        subsequent_indent='       ',
         break_on_hyphens=False,
     )
     cells = (kind, f'``{default(entry)}``', choices or bounds(entry), meaning)

@@ -14,12 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
+def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:
+    """Index of the first element that is true; None if none is."""
+    if not where.any():
+        return None
+    return tuple(int(index) for index in np.unravel_index(int(where.argmax()), where.shape))
+
+
 def first_not_finite(values: NDArray[Any]) -> tuple[int, ...] | None:
     """Index of the first value that is NaN or infinite, None if all are finite."""
     finite = np.isfinite(values)
-    if finite.all():
-        return None
-    return tuple(int(index) for index in np.argwhere(~finite)[0])
+    return None if finite.all() else first_true(~finite)
 
 
 def finite_array(what: str, values: ArrayLike, error: type[ValueError]) -> Array:
@@ -82,6 +87,17 @@ def checked_number(
     return number
 
 
+def set_checked(owner: object, error: type[ValueError], *names: str, **bounds: Any) -> None:
+    """Make floats of attributes, and refuse them outside of their bounds; see `checked_number`.
+
+    The owner may be a frozen dataclass.
+    """
+    for name in names:
+        what = f'{type(owner).__name__}: {name}'
+        number = checked_number(what, getattr(owner, name), error, **bounds)
+        object.__setattr__(owner, name, number)
+
+
 def check_choice(
     what: str, value: object, choices: Iterable[str], error: type[ValueError]
 ) -> None:
@@ -103,7 +119,7 @@ def exact_poses(what: str, C: Array, error: type[ValueError]) -> Array:
     bad_row = np.abs(C[..., 3, :] - [0.0, 0.0, 0.0, 1.0]).max(axis=-1, initial=0.0) > 1e-9
     bad = bad_row | (off > 1e-6) | (determinant < 0.0)
     if np.any(bad):
-        where = tuple(int(index) for index in np.argwhere(bad)[0])
+        where = first_true(bad) or ()
         at = f' at index {where if len(where) > 1 else where[0]}' if where else ''
         if bad_row[where]:
             row = C[where][3].tolist()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 from types import ModuleType
+from typing import Any
 
 from hodyn_ros.errors import HodynError, ResourceError
 
@@ -70,6 +71,19 @@ def _share_directories(module: Path) -> Iterator[Path]:
         for parent in package.parents:
             if (parent / 'share' / _PACKAGE).is_dir():
                 yield parent / 'share' / _PACKAGE
+
+
+def compiled_function(
+    function: Callable[..., Any], signature: Any, **options: Any
+) -> Callable[..., Any]:
+    """Machine code of a function, made by Numba; kept on disk where there is a place for it."""
+    from numba import njit
+
+    try:
+        code = njit(signature, cache=True, **options)(function)
+    except RuntimeError:  # there is no place for a cache
+        code = njit(signature, **options)(function)
+    return code  # type: ignore[no-any-return]
 
 
 def optional_import_module(

@@ -31,21 +31,31 @@ ARGUMENTS = (
     ('base_link', '', 'First link of the chain. Empty: the root link.'),
     ('tip_link', '', 'Last link of the chain. Empty: the whole tree.'),
     ('joint_trajectory', 'joint_trajectory', 'Topic on which trajectories arrive.'),
+    ('position_chunk', 'position_chunk', 'Topic on which chunks of positions arrive.'),
     ('joint_motion', 'joint_motion', 'Topic on which motions with all derivatives arrive.'),
     ('joint_states', 'joint_states', 'Topic on which measured positions arrive.'),
     ('wrench_motion', 'wrench_motion', 'Topic on which wrenches with derivatives arrive.'),
     ('wrench', 'wrench', 'Topic on which measured wrenches arrive.'),
     ('stiffness_motion', 'stiffness_motion', 'Topic on which wanted stiffnesses arrive.'),
+    (
+        'controller_trajectory',
+        '~/controller_trajectory',
+        'Topic of joint_trajectory_controller that gets motions with efforts.',
+    ),
+    ('commands', '~/commands', 'Topic of a controller that gets the stream of efforts.'),
 )
 
 REMAPPED = (
     'joint_trajectory',
+    'position_chunk',
     'joint_motion',
     'joint_states',
     'wrench_motion',
     'wrench',
     'stiffness_motion',
 )
+
+OUTPUTS = ('controller_trajectory', 'commands')
 
 
 def start_node(context):
@@ -76,6 +86,7 @@ def start_node(context):
         )
     remappings = [('robot_description', value['description_topic'])]
     remappings += [(topic, value[topic]) for topic in REMAPPED]
+    remappings += [(f'~/{name}', value[name]) for name in OUTPUTS]
 
     return [
         Node(

@@ -42,11 +42,12 @@ ARGUMENTS = (
     (
         'controller',
         '',
-        'Control law: feed_forward_2, feed_forward_1, feed_forward_0, rigid_computed_torque, '
-        'pd_gravity or flatness (exact linearisation). Empty: that of the parameter file, or '
-        'else feed_forward_2.',
+        'Control law: tracking, feed_forward_2, feed_forward_1, feed_forward_0, '
+        'rigid_computed_torque, pd_gravity or flatness (exact linearisation). Empty: that of the '
+        'parameter file, or else tracking.',
     ),
     ('simulation', 'true', 'Also simulate the robot. Needs the Python package mujoco.'),
+    ('mode', 'lock_step', 'Of the simulation: lock_step, or real_time by the clock.'),
     ('demo', 'true', 'Also run a publisher of a reference trajectory.'),
     ('robot_state_publisher', 'false', 'Also run robot_state_publisher, for displays.'),
 )
@@ -73,7 +74,7 @@ def start_nodes(context):
     with open(value['description_file'], encoding='utf-8') as file:
         description = {'robot_description': ParameterValue(file.read(), value_type=str)}
     # The simulated robot makes the time that the others follow; another robot makes another one.
-    time = {'use_sim_time': wanted['simulation']}
+    time = {'use_sim_time': wanted['simulation'] and value['mode'] == 'lock_step'}
     clock = '/' + (value['clock'].strip('/') or '/'.join(filter(None, (namespace, 'clock'))))
     control = {
         f'qos_overrides.{"/".join(("", *filter(None, (namespace, topic))))}'
@@ -103,7 +104,8 @@ def start_nodes(context):
         ),
     ]
     if wanted['simulation']:
-        nodes.append(node('simulated_robot', [*files, description, {'use_sim_time': False}]))
+        own = {'use_sim_time': False, 'mode': value['mode']}
+        nodes.append(node('simulated_robot', [*files, description, own]))
     if wanted['demo']:
         nodes.append(node('reference_publisher', [time]))
     if wanted['robot_state_publisher']:

@@ -30,6 +30,7 @@ ros/test_newest.py                   dynamics/test_formulation_matrix.py
 ros/test_flatness_controller.py      kinematics/test_inverse_kinematics.py
 datasets/test_process.py             project/test_doc_reference.py
 ros/test_time.py                     engine/test_fork.py
+simulation/test_imperfections.py     control/test_tracking.py
 """
 
 

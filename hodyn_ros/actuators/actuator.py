@@ -8,21 +8,30 @@ the joint: behind the gear, where the spring sees them.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import checked_number, first_not_finite
+from hodyn_ros.checks import finite_array, first_not_finite, set_checked
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 from hodyn_ros.model.friction import FrictionLaw
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
 # So many numbers are quicker asked one by one than with two calls of NumPy.
 _FEW = 64
+
+
+_ANGULAR_AND_LINEAR = (('N m/rad', 'N/m'), ('kg m^2', 'kg'), ('N m', 'N'), ('rad', 'm'))
 
 
 class Motors(NamedTuple):
@@ -115,10 +124,7 @@ class RigidDrive(Actuator):
     friction: FrictionLaw | None = None
 
     def __post_init__(self) -> None:
-        inertia = checked_number(
-            'RigidDrive: motor_inertia', self.motor_inertia, ActuatorError, least=0.0
-        )
-        object.__setattr__(self, 'motor_inertia', inertia)
+        set_checked(self, ActuatorError, 'motor_inertia', least=0.0)
         check_friction('RigidDrive', self.friction)
 
     @property
@@ -128,26 +134,36 @@ class RigidDrive(Actuator):
 
     def motors(self, q: Array, effort: Array, stiffness: Array | None = None) -> Motors:
         """Motion and torque of the motor; see `Actuator.motors`. R = K."""
-        q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
-        position = q[..., : min(q.shape[-1], effort.shape[-1] + 2)]
-        with np.errstate(over='ignore', invalid='ignore'):
-            torque = motor_torque(self.motor_inertia, self.friction, position, effort)
-        motors = Motors(position[..., None, :], torque[..., None, :])
-        return checked_finite(self, motors, q=q, effort=effort)
+        q, effort = series_of('q', q), series_of('effort', effort)
+        position = q[..., None, : min(q.shape[-1], effort.shape[-1] + 2)]
+        return motors_at(self, position, effort[..., None, :], q=q, effort=effort)
 
 
-def motor_torque(
-    inertia: float, friction: FrictionLaw | None, position: Array, effort: Array
-) -> Array:
-    """Torque (..., R - 2) of a motor: inertia * acceleration + friction(velocity) + load.
+def series_of(name: str, value: ArrayLike) -> Array:
+    """Series (..., K) of finite numbers, refused with a `MotionError` unless it is one."""
+    found = finite_array(name, value, MotionError)
+    if found.ndim == 0 or found.shape[-1] == 0:
+        raise MotionError(
+            f'{name} has shape {found.shape}, expected (..., K): a last axis with the value and '
+            'its time derivatives.'
+        )
+    return found
 
-    Its position has R orders; the load is the effort, of the spring or of the joint.
+
+def motors_at(actuator: Any, position: Array, load: Array, **given: Array) -> Motors:
+    """Motors at positions (..., m, R) with the torques that inertias, friction and loads need.
+
+    Loads (..., m, E) are the efforts of the springs or of the joint; what is given by name is what
+    errors name as their cause, see `checked_finite`.
     """
     T = max(position.shape[-1] - 2, 0)
-    torque: Array = inertia * position[..., 2:] + effort[..., :T]
-    if friction is not None and T:
-        torque = torque + friction.effort(position[..., 1:-1])
-    return torque
+    with np.errstate(over='ignore', invalid='ignore'):
+        inertias = np.array(actuator.motor_inertias)[:, None]
+        torque = inertias * position[..., 2:] + load[..., :T]
+        for i, law in enumerate(friction_laws(actuator)):
+            if law is not None and T:
+                torque[..., i, :] += law.effort(position[..., i, 1:-1])
+    return checked_finite(actuator, Motors(position, torque), **given)
 
 
 def is_finite(*arrays: Array) -> bool:
@@ -163,17 +179,11 @@ def is_finite(*arrays: Array) -> bool:
 def checked_finite(actuator: Actuator, motors: Motors, **given: Array) -> Motors:
     """Motors of one joint, refused unless they are finite: powers and quotients may overflow.
 
-    They follow from series (..., K) that are given by name: a `MotionError` if these are not
-    finite, a `DeflectionError` if the springs are the cause, and else an `ActuatorError`.
+    They follow from finite series (..., K) that are given by name. A `DeflectionError` is raised
+    if the springs are the cause, and else an `ActuatorError`.
     """
     if is_finite(*motors):
         return motors
-    for name, values in given.items():
-        index = first_not_finite(values)
-        if index is not None:
-            raise MotionError(
-                f'The {name} is {values[index]} at {index}, expected finite numbers.'
-            )
     is_spring = not is_finite(motors.position)
     what, wrong = ('position', motors.position) if is_spring else ('torque', motors.torque)
     *where, motor, order = first_not_finite(wrong) or ()
@@ -181,7 +191,7 @@ def checked_finite(actuator: Actuator, motors: Motors, **given: Array) -> Motors
     derivative = f' (derivative {order})' if order else ''
     at = f' in sample {sample}' if sample else ''
     causes = ' and '.join(
-        f'{name} {_short(np.broadcast_to(values, (*batch, values.shape[-1]))[sample])}'
+        f'{name} {np.broadcast_to(values, (*batch, values.shape[-1]))[sample].tolist()}'
         for name, values in given.items()
     )
     text = repr(actuator)
@@ -195,8 +205,10 @@ def checked_finite(actuator: Actuator, motors: Motors, **given: Array) -> Motors
     raise ActuatorError(f'{message}a slower motion, or a smaller inertia or friction.')
 
 
-def _short(series: Array) -> str:
-    return '[' + ', '.join(f'{value:.6g}' for value in series) + ']'
+def friction_laws(actuator: Any) -> tuple[FrictionLaw | None, ...]:
+    """Friction of each motor of a rigid drive, a series elastic one or of variable stiffness."""
+    laws = actuator.friction
+    return laws if isinstance(laws, tuple) else (laws,)
 
 
 def check_friction(owner: str, friction: object) -> None:
@@ -206,3 +218,28 @@ def check_friction(owner: str, friction: object) -> None:
             f'{owner}: friction is {friction!r}, expected a friction law such as '
             'friction.Viscous(0.1), or None.'
         )
+
+
+@contextmanager
+def of_joint(model: RobotModel, joint: int, beginning: str | None = None) -> Iterator[None]:
+    """Add the name of a joint and its units to errors of its actuator; overflow does not warn."""
+    try:
+        # Overflow is found in what comes out, and told in words.
+        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
+            yield
+    except (ActuatorError, MotionError) as error:
+        name = model.joint_names[joint]
+        start = f'Joint {name!r}: ' if beginning is None else beginning
+        message = start + in_units_of(model, joint, str(error))
+        if isinstance(error, DeflectionError):
+            raise DeflectionError(message, joint=name, sample=error.sample) from None
+        raise type(error)(message) from None
+
+
+def in_units_of(model: RobotModel, joint: int, text: str) -> str:
+    """Give a text the units of a joint; springs speak of angles, not knowing what they drive."""
+    if model.joint_types[joint] != 'prismatic':
+        return text
+    for angular, linear in _ANGULAR_AND_LINEAR:
+        text = re.sub(rf'(?<!\w){re.escape(angular)}(?!\w)', linear, text)
+    return text

@@ -6,9 +6,8 @@ that the kernels know are grouped: they are computed in one call.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
@@ -18,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators import kernels
-from hodyn_ros.actuators.actuator import Actuator, RigidDrive
+from hodyn_ros.actuators.actuator import Actuator, RigidDrive, friction_laws, of_joint
 from hodyn_ros.actuators.damped import Dampers
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import KnownModel, VariableStiffness
-from hodyn_ros.errors import ActuatorError, DeflectionError, JointNameError, MotionError
+from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -39,8 +38,6 @@ _OF_THE_ROBOT = {
     'kinematics': ('parent', 'coordinate', 'multiplier', 'X', 'B'),
 }
 
-_ANGULAR_AND_LINEAR = (('N m/rad', 'N/m'), ('kg m^2', 'kg'), ('N m', 'N'), ('rad', 'm'))
-
 
 class DrivenJoint(NamedTuple):
     """A joint with its actuator and motors."""
@@ -53,48 +50,6 @@ class DrivenJoint(NamedTuple):
     actuator: Actuator
 
 
-@contextmanager
-def of_joint(model: RobotModel, joint: int, beginning: str | None = None) -> Iterator[None]:
-    """Add the name of a joint and its units to errors of its actuator; overflow does not warn."""
-    try:
-        # Overflow is found in what comes out, and told in words.
-        with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
-            yield
-    except (ActuatorError, MotionError) as error:
-        name = model.joint_names[joint]
-        start = f'Joint {name!r}: ' if beginning is None else beginning
-        message = start + in_units_of(model, joint, str(error))
-        if isinstance(error, DeflectionError):
-            raise DeflectionError(message, joint=name, sample=error.sample) from None
-        raise type(error)(message) from None
-
-
-def in_units_of(model: RobotModel, joint: int, text: str) -> str:
-    """Give a text the units of a joint; springs speak of angles, not knowing what they drive."""
-    if model.joint_types[joint] != 'prismatic':
-        return text
-    for angular, linear in _ANGULAR_AND_LINEAR:
-        text = re.sub(rf'(?<!\w){re.escape(angular)}(?!\w)', linear, text)
-    return text
-
-
-class Blocks:
-    """Numbers of several joints, as kernels take them.
-
-    Attributes
-    ----------
-    places : ndarray of int, shape (j, 3)
-        Joint, first motor, and where its numbers begin.
-    numbers : ndarray
-    """
-
-    def __init__(self, items: Sequence[DrivenJoint], blocks: Sequence[Sequence[float]]) -> None:
-        starts = np.cumsum([0, *map(len, blocks)])
-        places = [(item.joint, item.motors.start, o) for item, o in zip(items, starts)]
-        self.places = np.array(places, dtype=np.int64).reshape(-1, 3)
-        self.numbers = np.array([number for block in blocks for number in block])
-
-
 class SingleMotors:
     """Joints with one motor: rigid and series elastic ones. Places are those among them.
 
@@ -103,96 +58,55 @@ class SingleMotors:
     inertia : ndarray, shape (s,)
     stiffness : ndarray, shape (s,)
         Of linear springs without damper; infinite for all other joints.
-    elastic : list of DrivenJoint
-        Joints with springs without damper.
     own : list of DrivenJoint
-        Those of them with a law of the user's own.
+        Joints with springs without damper that have a law of the user's own.
     dampers : list of (place, DrivenJoint, SeriesElastic)
         Joints with dampers.
     damped : Dampers
         Their springs.
     is_elastic : bool
         Whether one of them has a spring without damper.
-    blocks : Blocks
     friction : JointFriction or None
-        Of the motors that the kernels know.
+        Of all motors that the kernels know.
     """
 
-    def __init__(self, model: RobotModel, driven: Sequence[DrivenJoint]) -> None:
-        items = [item for item in driven if _is_single(item.actuator)]
-        self._model = model
+    def __init__(self, actuators: Actuators) -> None:
+        self._actuators = actuators
+        items = [item for item in actuators.driven if type(item.actuator) in _SINGLE]
         self.inertia = np.array([item.actuator.motor_inertias[0] for item in items])
         self.stiffness = np.full(len(items), np.inf)
-        self.elastic: list[DrivenJoint] = []
         self.own: list[DrivenJoint] = []
         self.dampers: list[tuple[int, DrivenJoint, SeriesElastic]] = []
-        friction: dict[int, FrictionLaw] = {}
-        blocks = []
+        self.is_elastic = False
         for place, item in enumerate(items):
-            actuator: Any = item.actuator
-            if actuator.friction is not None:
-                friction[item.motors.start] = actuator.friction
-            block: Sequence[float] = (kernels.RIGID,)
-            if isinstance(actuator, SeriesElastic):
-                spring = actuator.spring
-                block = (kernels.GIVEN,)
-                if actuator.needs_times:
-                    self.dampers.append((place, item, actuator))
-                else:
-                    self.elastic.append(item)
-                    if type(spring) is LinearSpring:
-                        self.stiffness[place] = spring.stiffness
-                    if spring.block is None:
-                        self.own.append(item)
-                    else:
-                        block = spring.block.tolist()
-            blocks.append((actuator.motor_inertias[0], *block))
-        self.blocks = Blocks(items, blocks)
-        for item in driven:
-            if is_known(item.actuator):
-                laws = zip(range(item.motors.start, item.motors.stop), item.actuator.friction)  # type: ignore[attr-defined]
-                friction.update({motor: law for motor, law in laws if law is not None})
+            actuator = item.actuator
+            if isinstance(actuator, SeriesElastic) and actuator.needs_times:
+                self.dampers.append((place, item, actuator))
+            elif isinstance(actuator, SeriesElastic):
+                self.is_elastic = True
+                if type(actuator.spring) is LinearSpring:
+                    self.stiffness[place] = actuator.spring.stiffness
+                if actuator.spring.block is None:
+                    self.own.append(item)
+        friction: dict[int, FrictionLaw] = {}
+        for item in (*items, *actuators.variable):
+            laws = enumerate(friction_laws(item.actuator), item.motors.start)
+            friction.update((motor, law) for motor, law in laws if law is not None)
         self.friction = JointFriction(friction) if friction else None
-        self.is_elastic = bool(self.elastic)
-        self.damped = Dampers(
-            [(item.joint, actuator.spring, actuator.damping) for _, item, actuator in self.dampers]
-        )
+        joints = [(item.joint, drive.spring, drive.damping) for _, item, drive in self.dampers]
+        self.damped = Dampers(actuators.model, joints)
 
     def deflections(self, torque: Array) -> Array:
         """Deflections (..., K, n) of springs without damper by joint torques; zero for others.
 
         All joints have one motor.
         """
-        K, n = torque.shape[-2:]
+        *batch, K, n = torque.shape
+        theta, tau = np.empty(torque.shape), np.empty((*batch, max(K - 2, 0), n))
         delta = np.zeros(torque.shape)
-        rows = np.ascontiguousarray(torque).reshape(-1, n)
-        motors = np.empty_like(rows), np.empty((len(rows) // K * max(K - 2, 0), n))
-        self.drive(np.zeros_like(rows), rows, motors[0], motors[1], delta)
+        stiffness = np.empty((*batch, 0, K))
+        self._actuators.drive(np.zeros(torque.shape), torque, stiffness, theta, tau, delta)
         return delta
-
-    def drive(self, q: Array, torque: Array, theta: Array, tau: Array, delta: Array) -> None:
-        """Write motors (N R, m), (N T, m) and deflections (..., R, n), see `kernels.drive`.
-
-        Deflections of joints with dampers are given.
-        """
-        *batch, R, n = delta.shape
-        N = prod(batch)
-        if not N:
-            return
-        efforts = torque.reshape(N, -1, n)
-        for item in self.own:
-            with of_joint(self._model, item.joint):
-                series = item.actuator.spring.deflection_series(efforts[:, :R, item.joint])  # type: ignore[attr-defined]
-            delta[..., item.joint] = series.reshape(*batch, R)
-        own = self.blocks
-        out = theta, tau, delta.reshape(-1, n)
-        status = kernels.drive(N, own.places, own.numbers, q, torque, *out)
-        if status & kernels.OUT_OF_REACH:
-            # The spring that cannot have its torque is to say so.
-            first = efforts[:, 0].reshape(*batch, n)
-            for item in self.elastic:
-                with of_joint(self._model, item.joint):
-                    item.actuator.spring.deflection(first[..., item.joint])  # type: ignore[attr-defined]
 
     def add_friction(self, velocity: Array, torque: Array) -> None:
         """Add friction (..., T, m) of motors with these velocities to their torques, in place."""
@@ -221,10 +135,13 @@ class Actuators:
     joint_of_motor : ndarray of int, shape (m,)
         Index of the joint that each motor moves.
     driven, others, variable : tuple of DrivenJoint
-        All joints, those with more than one motor, and those of variable stiffness among them that
+        All joints, those that have not one motor, and those of variable stiffness among them that
         the kernels know.
     single : SingleMotors
         The rest.
+    places : ndarray of int, shape (j, 3)
+        Joints that the kernels know, their first motors, and where their numbers begin.
+    numbers : ndarray
 
     Raises
     ------
@@ -242,7 +159,8 @@ class Actuators:
     single: SingleMotors = field(init=False, repr=False)
     others: tuple[DrivenJoint, ...] = field(init=False, repr=False)
     variable: tuple[DrivenJoint, ...] = field(init=False, repr=False)
-    variable_blocks: Blocks = field(init=False, repr=False)
+    places: Places = field(init=False, repr=False)
+    numbers: Array = field(init=False, repr=False)
     quick: dict[Any, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -250,12 +168,7 @@ class Actuators:
             raise ActuatorError(
                 f'The model is of type {type(self.model).__name__}, expected a RobotModel.'
             )
-        if not isinstance(self.by_joint, Mapping):
-            raise ActuatorError(
-                f'The actuators are {self.by_joint!r}, expected a mapping of joint names to '
-                'actuators.'
-            )
-        check_joint_names(self.model, self.by_joint)
+        check_mapping('The actuators are', self.by_joint, 'joint names to actuators', self.model)
         for name, actuator in self.by_joint.items():
             if not isinstance(actuator, Actuator):
                 raise ActuatorError(
@@ -279,21 +192,27 @@ class Actuators:
         counts = [len(item.actuator.motor_suffixes) for item in driven]
         joint_of_motor = np.repeat(np.arange(len(driven)), counts)
         joint_of_motor.setflags(write=False)
-        variable = tuple(item for item in driven if is_known(item.actuator))
-        blocks = [(*item.actuator.motor_inertias, *item.actuator.model.block) for item in variable]  # type: ignore[attr-defined]
+        places: list[tuple[int, int, int]] = []
+        numbers: list[float] = []
+        for item in driven:
+            if (block := _block(item.actuator)) is not None:
+                places.append((item.joint, item.motors.start, len(numbers)))
+                numbers += block
+        others = tuple(item for item in driven if type(item.actuator) not in _SINGLE)
         values = {
             'by_joint': MappingProxyType(chosen),
             'motor_names': tuple(names),
             'joint_of_motor': joint_of_motor,
             'driven': tuple(driven),
-            'single': SingleMotors(self.model, driven),
-            'others': tuple(item for item in driven if not _is_single(item.actuator)),
-            'variable': variable,
-            'variable_blocks': Blocks(variable, blocks),
+            'others': others,
+            'variable': tuple(item for item in others if _block(item.actuator) is not None),
+            'places': np.array(places, dtype=np.int64).reshape(-1, 3),
+            'numbers': np.array(numbers),
             'quick': {},
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
+        object.__setattr__(self, 'single', SingleMotors(self))
 
     def __getitem__(self, joint_name: str) -> Actuator:
         """Actuator of a joint; a `JointNameError` if it is unknown."""
@@ -307,6 +226,33 @@ class Actuators:
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.model, dict(self.by_joint))
+
+    def drive(
+        self, q: Array, effort: Array, stiffness: Array, theta: Array, tau: Array, delta: Array
+    ) -> None:
+        """Write motors (..., R, m), (..., T, m) and deflections (..., R, n), see `kernels.drive`.
+
+        Joints move by q (..., K, n) with efforts (..., E, n); the stiffness (..., v, R) is that of
+        the joints of variable stiffness. Deflections of joints with dampers are given.
+        """
+        *batch, R, n = delta.shape
+        N = prod(batch)
+        if not N:
+            return
+        for item in self.single.own:
+            with of_joint(self.model, item.joint):
+                torque = effort[..., :R, item.joint]
+                delta[..., item.joint] = item.actuator.spring.deflection_series(torque)  # type: ignore[attr-defined]
+        rows = (a.reshape(-1, a.shape[-1]) for a in (q, effort, stiffness, theta, tau, delta))
+        status = kernels.drive(N, self.places, self.numbers, *rows)
+        if status & ~kernels.NOT_FINITE:
+            # The joint that cannot have its torque or stiffness is to say so.
+            series = {item.joint: stiffness[..., i, :] for i, item in enumerate(self.variable)}
+            for item in self.driven:
+                j = item.joint
+                if _block(item.actuator) is not None and not item.actuator.needs_times:
+                    with of_joint(self.model, j):
+                        item.actuator.motors(q[..., j], effort[..., j], series.get(j))
 
     def check_suits(self, model: RobotModel) -> None:
         """Refuse a model that is not of the robot that the actuators were made for.
@@ -337,6 +283,17 @@ def _refuse_twice(model: RobotModel, name: str, actuator: Actuator) -> None:
         )
 
 
+def check_mapping(what: str, given: object, kind: str, model: RobotModel | None = None) -> None:
+    """Refuse what is no mapping of its kind, or with a model names unknown joints.
+
+    An `ActuatorError` or a `JointNameError` is raised.
+    """
+    if not isinstance(given, Mapping):
+        raise ActuatorError(f'{what} {reprlib.repr(given)}, expected a mapping of {kind}.')
+    if model is not None:
+        check_joint_names(model, given)
+
+
 def check_joint_names(model: RobotModel, names: Sequence[str] | Mapping[str, object]) -> None:
     """Refuse names that are not independent joints of the model with a `JointNameError`."""
     unknown = [name for name in names if name not in model.joint_names]
@@ -349,11 +306,20 @@ def check_joint_names(model: RobotModel, names: Sequence[str] | Mapping[str, obj
         )
 
 
-def _is_single(actuator: Actuator) -> bool:
-    # Derived classes may have overridden anything.
-    return type(actuator) in (RigidDrive, SeriesElastic)
+# Derived classes may have overridden anything.
+_SINGLE = (RigidDrive, SeriesElastic)
 
 
-def is_known(actuator: Actuator) -> bool:
-    """Whether the kernels know an actuator of variable stiffness."""
-    return type(actuator) is VariableStiffness and isinstance(actuator.model, KnownModel)
+def _block(actuator: Any) -> list[float] | None:
+    """Numbers by which the kernels know an actuator: two inertias, and its springs."""
+    springs: Sequence[float]
+    if type(actuator) is RigidDrive:
+        springs = (kernels.RIGID,)
+    elif type(actuator) is SeriesElastic:
+        own = None if actuator.needs_times else actuator.spring.block
+        springs = (kernels.GIVEN,) if own is None else own.tolist()
+    elif type(actuator) is VariableStiffness and isinstance(actuator.model, KnownModel):
+        springs = actuator.model.block.tolist()
+    else:
+        return None
+    return [*(*actuator.motor_inertias, 0.0)[:2], *springs]

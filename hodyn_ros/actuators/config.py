@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators.actuator import Actuator, RigidDrive
-from hodyn_ros.actuators.assignment import Actuators, check_joint_names, of_joint
+from hodyn_ros.actuators.actuator import Actuator, RigidDrive, of_joint
+from hodyn_ros.actuators.assignment import Actuators, check_joint_names
 from hodyn_ros.actuators.limits import MotorLimits, motor_limits
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import (
@@ -243,62 +243,59 @@ def _value(joint: str, key: Key, value: Any) -> Any:
 def _actuator(joint: str, table: Mapping[str, Any]) -> Actuator:
     make = {'rigid': _rigid, 'sea': _series_elastic, 'vsa': _variable_stiffness}
     try:
-        return make[table['type']](joint, table)
+        return make[table['type']](joint, table, _friction(joint, table))
     except ActuatorError as error:
         if str(error).startswith(_name(joint, '')):
             raise
         raise ActuatorError(f'actuators.{joint}: {error}') from None
 
 
-def _rigid(joint: str, table: Mapping[str, Any]) -> Actuator:
-    return RigidDrive(table.get('motor_inertia', 0.0), _friction(joint, table))
+def _rigid(joint: str, table: Mapping[str, Any], friction: FrictionLaw | None) -> Actuator:
+    return RigidDrive(table.get('motor_inertia', 0.0), friction)
 
 
-def _series_elastic(joint: str, table: Mapping[str, Any]) -> Actuator:
+def _series_elastic(
+    joint: str, table: Mapping[str, Any], friction: FrictionLaw | None
+) -> Actuator:
     kind = table.get('spring', 'linear')
-    law, names = SPRINGS[kind]
-    given = _own(joint, table, 'spring', kind, SPRINGS)
-    constants = {}
-    for field, name in zip(fields(law), names):  # type: ignore[arg-type]
-        if name in given:
-            constants[field.name] = given[name]
-        elif field.default is MISSING:
-            raise _missing(joint, name, f'a {kind} spring')
-    if 'motor_inertia' not in table:
-        raise _missing(joint, 'motor_inertia', 'a series elastic joint')
-    damping, friction = table.get('damping', 0.0), _friction(joint, table)
+    law, constants = SPRINGS[kind][0], _constants(joint, table, 'spring', kind, SPRINGS)
+    for field, name in zip(fields(law), SPRINGS[kind][1]):  # type: ignore[arg-type]
+        if field.default is MISSING:
+            _refuse_missing(joint, name, f'a {kind} spring', table)
+    _refuse_missing(joint, 'motor_inertia', 'a series elastic joint', table)
+    damping = table.get('damping', 0.0)
     return SeriesElastic(law(**constants), table['motor_inertia'], damping, friction)
 
 
-def _variable_stiffness(joint: str, table: Mapping[str, Any]) -> Actuator:
-    if 'model' not in table:
-        raise _missing(joint, 'model', f'a joint of variable stiffness ({", ".join(MODELS)})')
+def _variable_stiffness(
+    joint: str, table: Mapping[str, Any], friction: FrictionLaw | None
+) -> Actuator:
+    owner = 'a joint of variable stiffness'
+    _refuse_missing(joint, 'model', f'{owner} ({", ".join(MODELS)})', table)
     model, chosen = table['model'], table.get('parameter_set')
-    springs = vsa_model(model, chosen, **_own(joint, table, 'model', model, _VSA))
-    inertia = table.get('motor_inertia')
-    if inertia is None and chosen is not None:
-        inertia = PARAMETER_SETS[model][chosen].motor_inertia
-    if inertia is None:
-        raise _missing(joint, 'motor_inertia', 'a joint of variable stiffness')
-    return VariableStiffness(springs, inertia, _friction(joint, table))
+    springs = vsa_model(model, chosen, **_constants(joint, table, 'model', model, _VSA))
+    published = PARAMETER_SETS[model][chosen].motor_inertia if chosen is not None else None
+    if published is None:
+        _refuse_missing(joint, 'motor_inertia', owner, table)
+    return VariableStiffness(springs, table.get('motor_inertia', published), friction)
 
 
-def _own(
+def _constants(
     joint: str,
     table: Mapping[str, Any],
     what: str,
     kind: str,
     kinds: Mapping[str, tuple[type, tuple[str, ...]]],
 ) -> dict[str, Any]:
-    """Entries that belong to one of several kinds; those of the others are refused."""
-    own = kinds[kind][1]
+    """Fields of one of several kinds that a table gives; keys of the others are refused."""
+    made, own = kinds[kind]
     for name in table:
         if name not in own and any(name in names for _, names in kinds.values()):
             raise ActuatorError(
                 f'{_name(joint, name)} is given, but {_name(joint, what)} is {kind}, which has '
                 f'{", ".join(own)}.'
             )
-    return {name: table[name] for name in own if name in table}
+    return {field.name: table[name] for field, name in zip(fields(made), own) if name in table}
 
 
 def _friction(joint: str, table: Mapping[str, Any]) -> FrictionLaw | None:
@@ -314,7 +311,8 @@ def _friction(joint: str, table: Mapping[str, Any]) -> FrictionLaw | None:
     return Viscous(viscous) if viscous else Coulomb(coulomb, smoothing) if coulomb else None
 
 
-def _missing(joint: str, name: str, owner: str) -> ActuatorError:
-    return ActuatorError(
-        f'{_name(joint, name)} is missing; {owner} needs it: {_BY_NAME[name].description}'
-    )
+def _refuse_missing(joint: str, name: str, owner: str, table: Mapping[str, Any]) -> None:
+    if name not in table:
+        raise ActuatorError(
+            f'{_name(joint, name)} is missing; {owner} needs it: {_BY_NAME[name].description}'
+        )

@@ -10,18 +10,22 @@ x^(m) = (Q^(m) - D x^(m+1)) / k. The equations are on the page on elastic joints
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators import kernels
-from hodyn_ros.actuators.series import compose
+from hodyn_ros.actuators.actuator import of_joint
 from hodyn_ros.actuators.springs import Spring
 from hodyn_ros.errors import ActuatorError
+from hodyn_ros.lie.leibniz import compose
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
@@ -34,8 +38,9 @@ class Dampers:
 
     Parameters
     ----------
+    model : RobotModel
     joints : sequence of (int, Spring, float)
-        Column of the torques, spring and damping [N m s/rad] or [N s/m] of each.
+        Index of the joint, spring and damping [N m s/rad] or [N s/m] of each.
 
     Attributes
     ----------
@@ -43,10 +48,9 @@ class Dampers:
         Whether there is a law of the user's own, which the interpreter alone can call.
     """
 
-    def __init__(self, joints: Sequence[tuple[int, Spring, float]]) -> None:
-        self._joints = joints
+    def __init__(self, model: RobotModel, joints: Sequence[tuple[int, Spring, float]]) -> None:
+        self._model, self._joints = model, joints
         self.own = any(spring.block is None for _, spring, _ in joints)
-        self._run = kernels.follow.interpreted if self.own else kernels.follow
         places: list[tuple[int, int]] = []
         numbers: list[Any] = []
         for joint, spring, damping in joints:
@@ -55,23 +59,47 @@ class Dampers:
         self._places = np.array(places, dtype=np.int64).reshape(-1, 2)
         self._numbers = np.array(numbers, dtype=object if self.own else np.float64)
 
-    def follow(self, steps: Array, effort: Array, first: Array) -> tuple[Array, int | None]:
-        """Deflections over N steps [s], along torques (N, E, n) at their ends.
+    def first(self, effort: Array, initial: Mapping[int, float]) -> Array:
+        """Series (d, E + 1) of the deflections at the beginning, from the torques (E, n) there.
 
-        Returns
-        -------
-        ndarray, shape (N + 1, d, E + 1)
-            Series of the deflections, from the first one (d, E + 1) on.
-        int or None
-            The first spring that leaves its range, or of which no solution is found, see `refuse`.
+        Deflections that are not given by joint are those of the slow motion, see
+        `first_deflection`.
+        """
+        series = np.empty((len(self._joints), len(effort) + 1))
+        for (joint, spring, damping), own in zip(self._joints, series):
+            with of_joint(self._model, joint):
+                start = initial.get(joint)
+                own[:] = first_deflection(spring, damping, effort[:, joint], start)
+        return series
+
+    def follow(self, times: Array, effort: Array, first: Array) -> Array:
+        """Series (N, d, E + 1) of the deflections along torques (N, E, n), from the first one on.
+
+        A `DeflectionError` is raised if a spring leaves its range, an `ActuatorError` if no
+        solution is found.
         """
         N, E, n = effort.shape
-        series = np.empty((N + 1, *first.shape))
+        series = np.empty((N, *first.shape))
         series[0] = first
-        rows = np.ascontiguousarray(effort).reshape(-1, n)
-        last = series.reshape(-1, first.shape[1])
-        bad = self._run(N, steps, self._places, self._numbers, rows, _tables(E), last) if N else 0
-        return series, (bad - 1) % len(first) if bad else None
+        if not len(first):
+            return series
+        rows = np.ascontiguousarray(effort[1:]).reshape(-1, n)
+        given = self._places, self._numbers, rows, _tables(E), series.reshape(-1, E + 1)
+        run = kernels.follow.interpreted if self.own else kernels.follow
+        bad = run(N - 1, np.diff(times), *given)
+        if bad:
+            which = (bad - 1) % len(first)
+            joint, spring, damping = self._joints[which]
+            found = series[:, which, 0]
+            end = int(np.append(np.isnan(found), True).argmax())
+            with of_joint(self._model, joint):
+                spring.check(found[:end])
+                raise ActuatorError(
+                    f'No deflection of {spring} with damping {damping} was found after sample '
+                    f'{end - 1}, {times[end - 1]:.6g} s; expected shorter steps or a smoother '
+                    'torque.'
+                )
+        return series
 
     def step(self, E: int) -> Callable[..., int]:
         """Compiled call for one step: its length (1,), torques (E, n), series (2 d, E + 1)."""
@@ -93,22 +121,6 @@ class Dampers:
                 f'No deflection of {spring} with damping {damping} was found after sample '
                 f'{end - 1}, {times[end - 1]:.6g} s; expected shorter steps or a smoother torque.'
             )
-
-
-def follow_torque(
-    spring: Spring, damping: float, times: Array, effort: Array, first: Array
-) -> Array:
-    """Series (N, E+1) of the deflection along a torque (N, E), from the first one (E+1,) on.
-
-    A `DeflectionError` is raised if it leaves the range of the spring, an `ActuatorError` if no
-    solution is found.
-    """
-    dampers = Dampers([(0, spring, damping)])
-    series, bad = dampers.follow(np.diff(times), effort[1:, :, None], first[None])
-    if bad is not None:
-        dampers.refuse(bad, times, series)
-    spring.check(first[0])
-    return series[:, 0]
 
 
 def first_deflection(

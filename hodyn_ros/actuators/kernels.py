@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine.engine import Engine
+from hodyn_ros.resources import compiled_function
 
-RIGID, GIVEN, POLYNOMIAL, TABLE, CUSTOM = range(5)
+Array = NDArray[np.float64]
+
+RIGID, GIVEN, POLYNOMIAL, TABLE, CUSTOM, PAIR, LEVER = range(7)
 """Kinds of springs; the deflection of one that is given has been computed before."""
-PAIR, LEVER = range(2)
-"""Kinds of variable stiffness."""
 
 OUT_OF_REACH, IRREGULAR, NOT_FINITE = 1, 2, 4
 """What may be wrong with a result; the sum of it is returned."""
@@ -60,7 +63,7 @@ _SLOPE = 1e-3
 _SAME = 4e-12
 
 
-class Kernel:
+class ElasticKernel:
     """A function that is compiled when it has been called often enough.
 
     The first argument is the number of samples. Types of the others are letters: v and m for
@@ -95,12 +98,7 @@ class Kernel:
         read = {k: numba.types.Array(*kind, 'C', readonly=True) for k, kind in known.items()}
         read['w'] = numba.types.Array(number, 2, 'C')
         signature = integer(integer, *(read[letter] for letter in self._types))
-        options: dict[str, Any] = {'error_model': 'numpy'}
-        try:
-            compiled: Any = numba.njit(signature, cache=True, **options)(self._function)
-        except RuntimeError:  # there is no place for a cache
-            compiled = numba.njit(signature, **options)(self._function)
-        return compiled  # type: ignore[no-any-return]
+        return compiled_function(self._function, signature, error_model='numpy')
 
     def offer(self, _: Any, compiled: Callable[..., int]) -> None:
         """Use machine code from now on."""
@@ -126,11 +124,31 @@ _engine = Engine(SimpleNamespace(name='elastic joints'))  # type: ignore[arg-typ
 
 def _own_law(spring: Any, x: Any, g: Any) -> None:
     """Law of a spring of the user's own; only the interpreter can call it."""
-    g[:] = spring.derivatives(np.array(x), len(g) - 1)
-    factorial = 1.0
-    for j in range(2, len(g)):
-        factorial *= j
-        g[j] /= factorial
+    _coefficients(spring.derivatives(np.array(x), len(g) - 1), 1.0, g)
+
+
+def _coefficients(x: Any, h: Any, y: Any) -> None:
+    """Taylor coefficients y in a time that is measured in units of h, from derivatives x."""
+    factor = 1.0
+    for m in range(len(y)):
+        y[m] = x[m] * factor
+        factor *= h / (m + 1)
+
+
+def _derivatives(x: Any, h: Any, y: Any) -> None:
+    """Undo `_coefficients`; x and y may be the same."""
+    factor = 1.0
+    for m in range(len(y)):
+        y[m] = x[m] * factor
+        factor *= (m + 1) / h
+
+
+def _rescale(x: Any, h: Any) -> None:
+    """Measure the time of Taylor coefficients x in units of h."""
+    factor = 1.0
+    for m in range(len(x)):
+        x[m] *= factor
+        factor *= h
 
 
 def _taylor(c: Any, start: Any, count: Any, x: Any, g: Any) -> None:
@@ -264,19 +282,15 @@ def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> An
     P[1, 0] = min(max(_inverse(c, o, torque), c[o + 1]), c[o + 2])
     if R > 1:
         law(c, o, P[1, 0], g)
-    factorial = 1.0
+    _coefficients(Q[row : row + R, joint], 1.0, P[0])
     for m in range(1, R):
-        factorial *= m
-        rest = Q[row + m, joint] / factorial
+        rest = P[0, m]
         _powers(P, m)
         for j in range(2, m + 1):
             if g[j] != 0.0:
                 rest -= g[j] * P[j, m]
         P[1, m] = rest / g[1]
-    factorial = 1.0
-    for m in range(2, R):
-        factorial *= m
-        P[1, m] *= factorial
+    _derivatives(P[1], 1.0, P[1])
     return fits
 
 
@@ -289,37 +303,63 @@ def _is_finite(values: Any) -> Any:
 
 
 def _drive(
-    N: Any, places: Any, c: Any, q: Any, Q: Any, theta: Any, tau: Any, delta: Any
+    N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
 ) -> int:
-    """Motors (N R, m), (N T, m) and deflections (N R, n) of joints with one motor each.
+    """Motors (N R, m), (N T, m) and deflections (N R, n) of joints.
 
-    Places are joint, motor and block of each: the inertia, and the spring. Motions (N K, n) and
-    efforts (N E, n) have as many orders at least.
+    Places are joint, first motor and block of each: the inertias of two motors, and the spring.
+    Motions (N K, n) and efforts (N E, n) have as many orders at least. The stiffness (N v, R) has
+    a row for each sample and each of the v joints with two motors.
     """
     K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
-    fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1]
+    fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1] and S.shape[1] >= R
     if not fits or K < R or E < T or q.shape[0] != N * K or Q.shape[0] != N * E:
         return OUT_OF_REACH
     g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
+    W, J = np.zeros((R, 12)), np.zeros((2, 12))
     # Who gives many samples has looked at them.
-    finite = N > 1 or (_is_finite(q) and _is_finite(Q))
+    finite = N > 1 or (_is_finite(q) and _is_finite(Q) and _is_finite(S))
+    status, row = 0, 0
     for s in range(N):
         for i in range(len(places)):
             j, motor, o = places[i, 0], places[i, 1], places[i, 2]
-            kind = c[o + 1]
+            kind = c[o + 2]
+            if kind == PAIR or kind == LEVER:
+                status |= _vary(c, o + 2, Q, s * E, j, S, row, W, J)
+                row += 1
+                factorial = 1.0
+                for r in range(R):
+                    factorial *= max(r, 1)
+                    at, x, y = q[s * K + r, j], W[r, 0] * factorial, W[r, 1] * factorial
+                    second = y + at if kind == PAIR else y
+                    delta[s * R + r, j] = 0.5 * (x + y) if kind == PAIR else x
+                    theta[s * R + r, motor], theta[s * R + r, motor + 1] = at + x, second
+                    finite &= abs(at + x) <= _LARGEST and abs(second) <= _LARGEST
+                factorial = 1.0
+                for r in range(R - 2):
+                    factorial *= max(r, 1)
+                    for k in range(2):
+                        torque = c[o + k] * theta[s * R + r + 2, motor + k]
+                        torque += W[r, 4 + k] * factorial
+                        tau[s * T + r, motor + k] = torque
+                        finite &= abs(torque) <= _LARGEST
+                continue
             compliance = 0.0  # of a linear spring
-            if kind == POLYNOMIAL and c[o + 6] == 2:
-                compliance = 1.0 / c[o + 9]
-                excess = max(Q[s * E, j] - c[o + 5], c[o + 4] - Q[s * E, j])
-                fits &= excess <= ROUNDING * abs(Q[s * E, j])
+            fits = True
+            if kind == POLYNOMIAL and c[o + 7] == 2:
+                compliance = 1.0 / c[o + 10]
+                excess = max(Q[s * E, j] - c[o + 6], c[o + 5] - Q[s * E, j])
+                fits = excess <= ROUNDING * abs(Q[s * E, j])
             elif kind != RIGID and kind != GIVEN:
-                fits &= _deflect(c, o + 1, Q, s * E, j, g, P)
+                fits = _deflect(c, o + 2, Q, s * E, j, g, P)
+            if not fits:
+                status |= OUT_OF_REACH
             for r in range(R):
                 x = 0.0
                 if compliance > 0.0:
                     x = compliance * Q[s * E + r, j]
                     if r == 0:
-                        x = min(max(x, c[o + 2]), c[o + 3])
+                        x = min(max(x, c[o + 3]), c[o + 4])
                 elif kind == GIVEN:
                     x = delta[s * R + r, j]
                 elif kind != RIGID:
@@ -332,7 +372,7 @@ def _drive(
                     torque = c[o] * place + Q[s * E + r - 2, j]
                     tau[s * T + r - 2, motor] = torque
                     finite &= abs(torque) <= _LARGEST
-    return (0 if fits else OUT_OF_REACH) + (0 if finite else NOT_FINITE)
+    return status if finite else status | NOT_FINITE
 
 
 def _laws(N: Any, c: Any, x: Any, torque: Any) -> int:
@@ -340,45 +380,100 @@ def _laws(N: Any, c: Any, x: Any, torque: Any) -> int:
     g = np.zeros(torque.shape[1])
     for s in range(N):
         law(c, 0, x[s], g)
-        factorial = 1.0
-        for j in range(torque.shape[1]):
-            factorial *= max(j, 1)
-            torque[s, j] = g[j] * factorial
+        _derivatives(g, 1.0, torque[s])
     return 0
 
 
 # --- Variable stiffness -------------------------------------------------------------------------
 
 
-def _pair(c: Any, o: Any, Q: Any, S: Any, D: Any, t: Any, C: Any) -> int:
-    """Deflections D and torques t (2, R) of two hyperbolic springs, see `vsa.antagonistic`.
+def _start(c: Any, o: Any, W: Any) -> None:
+    """Values of the functions that springs consist of, at the deflections W[0, 0], W[0, 1]."""
+    if c[o] == PAIR:
+        for i in range(2):
+            u = c[o + 3 + i] * W[0, i] + c[o + 5 + i]
+            W[0, 6 + i], W[0, 8 + i] = np.sinh(u), np.cosh(u)
+    else:
+        x, turn = c[o + 3] * W[0, 1], W[0, 0]
+        W[0, 6], W[0, 7], W[0, 8] = x / (c[o + 2] - x), np.sin(2.0 * turn), np.cos(2.0 * turn)
+        W[0, 9] = 2.0 * np.sin(turn) ** 2  # the difference would lose digits
+
+
+def _springs(c: Any, o: Any, m: Any, W: Any) -> None:
+    """Coefficient m of what springs do, by the laws in `vsa.antagonistic` and `vsa.lever`.
+
+    Columns of W (R, 12) are both deflections, effort, stiffness, the torques that both motors
+    hold, and the functions that they consist of: of a pair the sines and cosines; of a lever
+    r = x / (L - x), sin 2 d, cos 2 d, 1 - cos 2 d, r^2, r (1 + r)^2.
+    """
+    if c[o] == PAIR:
+        W[m, 2], W[m, 3] = 0.0, 0.0
+        for i in range(2):
+            k, a = c[o + 1 + i], c[o + 3 + i]
+            if m > 0:
+                sine, cosine = 0.0, 0.0
+                for j in range(1, m + 1):
+                    sine += j * W[j, i] * W[m - j, 8 + i]
+                    cosine += j * W[j, i] * W[m - j, 6 + i]
+                W[m, 6 + i], W[m, 8 + i] = a / m * sine, a / m * cosine
+            W[m, 4 + i] = k * W[m, 6 + i]
+            W[m, 2] += W[m, 4 + i]
+            W[m, 3] += a * k * W[m, 8 + i]
+        return
+    gain, scale = c[o + 1], c[o + 3] / c[o + 2]
+    if m > 0:
+        ratio, sine, cosine = W[m, 1], 0.0, 0.0
+        for j in range(1, m + 1):
+            ratio += W[j, 1] * W[m - j, 6]
+            sine += j * W[j, 0] * W[m - j, 8]
+            cosine -= j * W[j, 0] * W[m - j, 7]
+        W[m, 6] = ratio * (1.0 + W[0, 6]) * scale
+        W[m, 7], W[m, 8], W[m, 9] = 2.0 / m * sine, 2.0 / m * cosine, -2.0 / m * cosine
+    W[m, 10] = _product(W, 6, 6, m)
+    W[m, 11] = W[m, 6] + 2.0 * W[m, 10] + _product(W, 6, 10, m)
+    W[m, 2] = gain * _product(W, 10, 7, m)
+    W[m, 3] = 2.0 * gain * _product(W, 10, 8, m)
+    W[m, 4] = W[m, 2]
+    W[m, 5] = gain * scale * _product(W, 11, 9, m)
+
+
+def _product(W: Any, f: Any, g: Any, m: Any) -> Any:
+    """Coefficient m of the product of two columns."""
+    total = 0.0
+    for j in range(m + 1):
+        total += W[j, f] * W[m - j, g]
+    return total
+
+
+def _invert_pair(c: Any, o: Any, Q: Any, S: Any, W: Any) -> int:
+    """Start W[0] of two hyperbolic springs for an effort and a stiffness.
 
     For a_1 = a_2 by the law of cosines of the hyperbolic plane. In general, with s = sinh u_1,
     which gives u_2 by the effort, the stiffness a_1 k_1 sqrt(1 + s^2) +
     a_2 sqrt(k_2^2 + (Q - k_1 s)^2) is convex, and is at least (a_1 + a_2) k_1 s - a_2 Q: from
     where that has the stiffness Newton's method falls to the root and does not pass it.
     """
-    k1, k2, a1, a2 = c[o], c[o + 1], c[o + 2], c[o + 3]
+    k1, k2, a1, a2 = c[o + 1], c[o + 2], c[o + 3], c[o + 4]
     status = 0
     if a1 == a2:
-        stiff, total = S[0] / a1, k1 + k2
-        square = (stiff - Q[0]) * (stiff + Q[0])
+        stiff, total = S / a1, k1 + k2
+        square = (stiff - Q) * (stiff + Q)
         if not (square >= total * total and stiff > 0.0):
             status, square = OUT_OF_REACH, total * total
         half = np.arcsinh(np.sqrt((square - total * total) / (4.0 * k1 * k2)))
-        mean = np.arcsinh(Q[0] / np.sqrt(square))
+        mean = np.arcsinh(Q / np.sqrt(square))
         if k1 != k2:
             mean -= np.arctanh((k1 - k2) / total * np.tanh(half))
-        D[0, 0], D[1, 0] = mean + half, mean - half
-        s, other = np.sinh(D[0, 0]), np.sinh(D[1, 0])
+        W[0, 0], W[0, 1] = mean + half, mean - half
+        s, other = np.sinh(W[0, 0]), np.sinh(W[0, 1])
         cosh1, cosh2 = np.sqrt(1.0 + s * s), np.sqrt(1.0 + other * other)
         ahead = 2.0 * half - _EDGE
     else:
-        s = (S[0] + a2 * Q[0]) / ((a1 + a2) * k1)
+        s = (S + a2 * Q) / ((a1 + a2) * k1)
         for _ in range(_MOST_STEPS):
-            other = (Q[0] - k1 * s) / k2
+            other = (Q - k1 * s) / k2
             cosh1, cosh2 = np.sqrt(1.0 + s * s), np.sqrt(1.0 + other * other)
-            excess = a1 * k1 * cosh1 + a2 * k2 * cosh2 - S[0]
+            excess = a1 * k1 * cosh1 + a2 * k2 * cosh2 - S
             slope = k1 * (a1 * s / cosh1 - a2 * other / cosh2)
             if excess <= 0.0:
                 break
@@ -389,167 +484,87 @@ def _pair(c: Any, o: Any, Q: Any, S: Any, D: Any, t: Any, C: Any) -> int:
             if step <= _EPSILON * abs(s):
                 break
             s -= step
-        D[0, 0], D[1, 0] = np.arcsinh(s), np.arcsinh(other)
+        W[0, 0], W[0, 1] = np.arcsinh(s), np.arcsinh(other)
         # By how much both u differ from their values where the stiffness is smallest.
         ahead = a1 * s / cosh1 - a2 * other / cosh2
         ahead -= _EDGE * (a1 / (cosh1 * cosh1) + a2 / (cosh2 * cosh2))
-    if not ahead > 0.0:
-        status |= IRREGULAR
-    t[0, 0], t[1, 0], C[0, 0], C[1, 0] = s, other, cosh1, cosh2
-    J11, J12, J21, J22 = k1 * cosh1, k2 * cosh2, a1 * k1 * s, a2 * k2 * other  # by both u
-    determinant = J11 * J22 - J12 * J21
-    for m in range(1, D.shape[1]):
-        effort, stiffness = Q[m], S[m]
-        D[0, m], D[1, m] = 0.0, 0.0
-        for i in range(2):
-            # All but the terms with the coefficient m of u: m t_m = sum of j u_j C_(m-j).
-            sine, cosine = 0.0, 0.0
-            for j in range(1, m):
-                sine += j * D[i, j] * C[i, m - j]
-                cosine += j * D[i, j] * t[i, m - j]
-            t[i, m], C[i, m] = sine / m, cosine / m
-            effort -= c[o + i] * t[i, m]
-            stiffness -= c[o + 2 + i] * c[o + i] * C[i, m]
-        for _ in range(2):  # the second time for what rounding has left
-            first = (J22 * effort - J12 * stiffness) / determinant
-            second = (J11 * stiffness - J21 * effort) / determinant
-            D[0, m] += first
-            D[1, m] += second
-            effort -= J11 * first + J12 * second
-            stiffness -= J21 * first + J22 * second
-        for i in range(2):
-            t[i, m] += C[i, 0] * D[i, m]
-            C[i, m] += t[i, 0] * D[i, m]
+    W[0, 6], W[0, 7], W[0, 8], W[0, 9] = s, other, cosh1, cosh2
     for i in range(2):
-        D[i, 0] -= c[o + 4 + i]
-        for m in range(D.shape[1]):
-            D[i, m] /= c[o + 2 + i]
-            t[i, m] *= c[o + i]
-        if not abs(D[i, 0]) <= c[o + 6 + i]:
-            status |= OUT_OF_REACH
-    return status
+        W[0, i] = (W[0, i] - c[o + 5 + i]) / c[o + 3 + i]
+        if not abs(W[0, i]) <= c[o + 7 + i]:
+            status = OUT_OF_REACH
+    return status if ahead > 0.0 else status | IRREGULAR
 
 
-def _lever(c: Any, o: Any, Q: Any, S: Any, D: Any, t: Any, C: Any) -> int:
-    """Deflections D and torques t (2, R) of a lever with a movable pivot, see `vsa.lever`.
-
-    sigma / 2 + i Q = g e^(2 i d) with g = G r^2, r = x / (L - x): its logarithm holds both.
-    """
-    G, L, pitch = c[o], c[o + 1], c[o + 2]
-    R = D.shape[1]
-    # Logarithm of g and angle 2 d: m w_m z_0 = m z_m - sum of j w_j z_(m-j).
-    size = np.hypot(0.5 * S[0], Q[0])
-    D[0, 0] = np.arctan2(Q[0], 0.5 * S[0])
-    cosine, sine = 0.5 * S[0] / size, Q[0] / size
-    for m in range(1, R):
-        real, imaginary = 0.5 * S[m], Q[m]
-        for j in range(1, m):
-            part = j / m
-            real -= part * (C[0, j] * 0.5 * S[m - j] - D[0, j] * Q[m - j])
-            imaginary -= part * (C[0, j] * Q[m - j] + D[0, j] * 0.5 * S[m - j])
-        C[0, m] = (real * cosine + imaginary * sine) / size
-        D[0, m] = (imaginary * cosine - real * sine) / size
-    # r, and 1 / (1 + r), which gives x.
-    r, y = t[0], t[1]
-    r[0] = np.sqrt(size / G)
-    y[0] = 1.0 / (1.0 + r[0])
-    D[1, 0] = L * r[0] * y[0] / pitch
-    for m in range(1, R):
-        r[m], y[m] = 0.0, 0.0
-        for j in range(1, m + 1):
-            r[m] += 0.5 * j / m * C[0, j] * r[m - j]
-            y[m] -= r[j] * y[m - j] * y[0]
-        D[1, m] = -L * y[m] / pitch
+def _invert_lever(c: Any, o: Any, Q: Any, S: Any, W: Any) -> int:
+    """Start W[0] of a lever: sigma / 2 + i Q = G r^2 e^(2 i d), r = x / (L - x)."""
+    size = np.hypot(0.5 * S, Q)
+    ratio = np.sqrt(size / c[o + 1])
+    sine, cosine = Q / size, 0.5 * S / size
+    x = c[o + 2] * ratio / (1.0 + ratio)
+    W[0, 0], W[0, 1] = 0.5 * np.arctan2(Q, 0.5 * S), x / c[o + 3]
+    W[0, 6], W[0, 7], W[0, 8], W[0, 9] = ratio, sine, cosine, sine * sine / (1.0 + cosine)
     status = 0
-    if not (abs(D[0, 0]) <= 2.0 * c[o + 3] and D[1, 0] * pitch <= c[o + 4] and S[0] > 0.0):
+    if not (abs(W[0, 0]) <= c[o + 4] and x <= c[o + 5] and S > 0.0):
         status = OUT_OF_REACH
-    if not size * r[0] > 0.0:
-        status |= IRREGULAR
-    # The force is dg/dy sin(d)^2, where dg/dy = 2 G / L pitch r (1 + r)^2.
-    turn, cos, sin = C[1], C[2], C[3]
-    cos[0], sin[0] = np.cos(D[0, 0]), np.sin(D[0, 0])
-    for m in range(1, R):
-        cos[m], sin[m] = 0.0, 0.0
-        for j in range(1, m + 1):
-            cos[m] -= j / m * D[0, j] * sin[m - j]
-            sin[m] += j / m * D[0, j] * cos[m - j]
-    for m in range(R):
-        turn[m] = -0.5 * cos[m]
-        D[0, m] *= 0.5
-    turn[0] = np.sin(D[0, 0]) ** 2
-    _multiply(r, turn, y)
-    for m in range(R):
-        y[m] *= 2.0 * G * pitch / L
-    r[0] += 1.0
-    _multiply(r, y, sin)
-    _multiply(r, sin, y)
-    for m in range(R):
-        r[m] = Q[m]
+    return status if size * ratio > 0.0 else status | IRREGULAR
+
+
+def _vary(c: Any, o: Any, Q: Any, row: Any, joint: Any, S: Any, place: Any, W: Any, J: Any) -> int:
+    """Coefficients W of what gives effort Q and stiffness S; see `_springs`."""
+    if c[o] == PAIR:
+        status = _invert_pair(c, o, Q[row, joint], S[place, 0], W)
+    else:
+        status = _invert_lever(c, o, Q[row, joint], S[place, 0], W)
+    if len(W) == 1:
+        return status & ~IRREGULAR
+    _springs(c, o, 0, W)
+    # All columns depend on the deflections in the same way in every order.
+    for i in range(2):
+        W[1, 0], W[1, 1] = 1.0 - i, 1.0 * i
+        _springs(c, o, 1, W)
+        for k in range(12):
+            J[i, k] = W[1, k]
+    determinant = J[0, 2] * J[1, 3] - J[1, 2] * J[0, 3]
+    I11, I12 = J[1, 3] / determinant, -J[1, 2] / determinant
+    I21, I22 = -J[0, 3] / determinant, J[0, 2] / determinant
+    factorial = 1.0
+    for m in range(1, len(W)):
+        factorial *= m
+        if m == 1:
+            for k in range(12):
+                W[1, k] = 0.0
+        else:
+            W[m, 0], W[m, 1] = 0.0, 0.0
+            _springs(c, o, m, W)
+        effort = Q[row + m, joint] / factorial - W[m, 2]
+        stiffness = S[place, m] / factorial - W[m, 3]
+        for _ in range(2):  # the second time for what rounding has left
+            first, second = I11 * effort + I12 * stiffness, I21 * effort + I22 * stiffness
+            W[m, 0] += first
+            W[m, 1] += second
+            effort -= J[0, 2] * first + J[1, 2] * second
+            stiffness -= J[0, 3] * first + J[1, 3] * second
+        for k in range(2, 12):
+            W[m, k] += W[m, 0] * J[0, k] + W[m, 1] * J[1, k]
     return status
 
 
-def _multiply(f: Any, g: Any, h: Any) -> None:
-    """Coefficients h of the product f g."""
-    for m in range(len(h)):
-        h[m] = 0.0
-        for j in range(m + 1):
-            h[m] += f[j] * g[m - j]
-
-
-def _vary(
-    N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
-) -> int:
-    """Motors and deflections of joints of variable stiffness, as `_drive` of the others.
-
-    Places are joint, first motor and block of each: both inertias, the kind, and the springs. The
-    stiffness (N v, orders) has a row for each sample and each of the v joints.
-    """
-    v = len(places)
-    K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
-    if q.shape[1] != delta.shape[1] or Q.shape[1] != delta.shape[1] or S.shape[0] != N * v:
-        return OUT_OF_REACH
-    if K < R or E < R or S.shape[1] < R or q.shape[0] != N * K or Q.shape[0] != N * E:
-        return OUT_OF_REACH
-    effort, stiffness = np.zeros(R), np.zeros(R)
-    D, t, C = np.zeros((2, R)), np.zeros((2, R)), np.zeros((4, R))
-    status = 0
-    finite = N > 1 or (_is_finite(q) and _is_finite(Q) and _is_finite(S))
+def _elastic(N: Any, c: Any, deflection: Any, result: Any) -> int:
+    """Effort, stiffness and torques of motors (4 N, K) of a mechanism, at deflections (2 N, K)."""
+    W = np.zeros((deflection.shape[1], 12))
     for s in range(N):
-        for i in range(v):
-            j, motor, o = places[i, 0], places[i, 1], places[i, 2]
-            factorial = 1.0
-            for m in range(R):
-                factorial *= max(m, 1)
-                effort[m] = Q[s * E + m, j] / factorial
-                stiffness[m] = S[s * v + i, m] / factorial
-            is_pair = c[o + 2] == PAIR
-            if is_pair:
-                found = _pair(c, o + 3, effort, stiffness, D, t, C)
-            else:
-                found = _lever(c, o + 3, effort, stiffness, D, t, C)
-            status |= found if R > 1 else found & ~IRREGULAR
-            factorial = 1.0
-            for r in range(R):
-                factorial *= max(r, 1)
-                D[0, r] *= factorial
-                D[1, r] *= factorial
-                mean = 0.5 * (D[0, r] + D[1, r]) if is_pair else D[0, r]
-                delta[s * R + r, j] = mean
-                at = q[s * K + r, j]
-                theta[s * R + r, motor] = at + D[0, r]
-                theta[s * R + r, motor + 1] = at + D[1, r] if is_pair else D[1, r]
-            factorial = 1.0
-            for r in range(R):
-                finite &= abs(theta[s * R + r, motor]) <= _LARGEST
-                finite &= abs(theta[s * R + r, motor + 1]) <= _LARGEST
-                if r < T:
-                    factorial *= max(r, 1)
-                    for k in range(2):
-                        torque = t[k, r] * factorial
-                        torque += c[o + k] * theta[s * R + r + 2, motor + k]
-                        tau[s * T + r, motor + k] = torque
-                        finite &= abs(torque) <= _LARGEST
-    return status | (0 if finite else NOT_FINITE)
+        factorial = 1.0
+        for m in range(len(W)):
+            factorial *= max(m, 1)
+            for i in range(2):
+                W[m, i] = deflection[2 * s + i, m] / factorial
+            if m == 0:
+                _start(c, 0, W)
+            _springs(c, 0, m, W)
+            for i in range(4):
+                result[4 * s + i, m] = W[m, 2 + i] * factorial
+    return 0
 
 
 # --- Dampers ------------------------------------------------------------------------------------
@@ -641,8 +656,18 @@ def _forward(rate: Any, k: Any, z: Any, a: Any, w: Any) -> None:
 
 
 def _solve(
-    c: Any, o: Any, rate: Any, z: Any, tables: Any, a: Any, w: Any, v: Any, half: Any, g: Any,
-    P: Any, e: Any,
+    c: Any,
+    o: Any,
+    rate: Any,
+    z: Any,
+    tables: Any,
+    a: Any,
+    w: Any,
+    v: Any,
+    half: Any,
+    g: Any,
+    P: Any,
+    e: Any,
 ) -> Any:
     """Step of length one, from a[0] to a[1] with the torque a[2]; z if solved, or minus it.
 
@@ -715,9 +740,7 @@ def _is_good(
     return error <= tolerance * max(abs(a[0, 0]), abs(a[1, 0])) + _ALWAYS_GOOD
 
 
-def _follow(
-    N: Any, times: Any, places: Any, c: Any, Q: Any, tables: Any, series: Any
-) -> int:
+def _follow(N: Any, times: Any, places: Any, c: Any, Q: Any, tables: Any, series: Any) -> int:
     """Deflections ((N + 1) d, E + 1) of d springs with dampers over N steps; the first are given.
 
     Times of steps are (N,), torques after them (N E, n); places are joint and block of each: the
@@ -746,10 +769,7 @@ def _follow(
                     a[2, :E] = end
                 else:
                     _taylor(whole, 0, 2 * E, at + size - 1.0, a[2, :E])
-                factor = 1.0
-                for m in range(E if size < 1.0 else 0):
-                    a[2, m] *= factor
-                    factor *= size
+                _rescale(a[2, :E], size)
                 rate = h * size / c[o - 1]
                 solved = _solve(c, o, rate, z, tables, a, w, v, half, g, P, e)
                 z = abs(solved) if solved == solved else -1.0
@@ -766,14 +786,8 @@ def _follow(
                 else:
                     a[0, :] = np.nan
                     break
-                factor = 1.0
-                for m in range(E + 1):
-                    a[0, m] *= factor
-                    factor *= ratio
-            factor = 1.0
-            for m in range(E + 1):
-                series[row, m] = a[0, m] * factor
-                factor *= (m + 1) / (h * size)
+                _rescale(a[0], ratio)
+            _derivatives(a[0], h * size, series[row])
             x, low, high = series[row, 0], c[o + 1], c[o + 2]
             fits = low - ROUNDING * abs(low) <= x <= high + ROUNDING * abs(high)
             for m in range(E + 1):
@@ -785,12 +799,35 @@ def _follow(
 
 # To inline the others too would take longer to compile and be no faster.
 _INLINED = (
-    _taylor, law, _root, _inverse, _powers, _deflect, compose, extended, _forward, _solve,
-    _is_good,
+    _coefficients, _derivatives, _rescale, _taylor, law, _root, _inverse, _powers, _deflect,
+    compose, _product, _springs, _invert_pair, _invert_lever, extended, _forward, _solve, _is_good,
 )  # fmt: skip
-_HELPERS = (_piece, _is_finite, _pair, _multiply, _lever, _moments, _weights, _polynomial)
+_HELPERS = (
+    _piece, _is_finite, _start, _vary, _moments, _weights, _polynomial,
+)  # fmt: skip
 
-drive = Kernel(_drive, 'ivmmwww')
-vary = Kernel(_vary, 'ivmmmwww')
-laws = Kernel(_laws, 'vvw')
-follow = Kernel(_follow, 'vivmtw')
+drive = ElasticKernel(_drive, 'ivmmmwww')
+elastic = ElasticKernel(_elastic, 'vmw')
+laws = ElasticKernel(_laws, 'vvw')
+follow = ElasticKernel(_follow, 'vivmtw')
+
+
+def deflections(
+    springs: ArrayLike, effort: ArrayLike, stiffness: ArrayLike | None = None
+) -> tuple[Array, int]:
+    """Deflections (..., 2, K) of the block of one spring or mechanism, and what is wrong.
+
+    From series (..., K) of the effort and, of a mechanism, of the stiffness. A spring has the
+    first one only.
+    """
+    Q = np.ascontiguousarray(effort, dtype=np.float64)
+    S = np.empty((0, Q.shape[-1])) if stiffness is None else np.ascontiguousarray(stiffness)
+    *batch, K = Q.shape
+    N, place = prod(batch), np.zeros((1, 3), dtype=np.int64)
+    theta, tau = np.empty((N * K, 2)), np.empty((N * max(K - 2, 0), 2))
+    block, still, delta = np.concatenate(([0.0, 0.0], springs)), *np.zeros((2, N * K, 1))
+    status = 0
+    if N:
+        rows = Q.reshape(-1, 1), S.reshape(-1, K)
+        status = drive(N, place, block, still, *rows, theta, tau, delta)
+    return np.swapaxes(theta.reshape(*batch, K, 2), -1, -2), status

@@ -6,15 +6,14 @@ error of its own (`DeflectionError`).
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.actuators.assignment import Actuators, check_joint_names
+from hodyn_ros.actuators.assignment import Actuators, check_mapping
 from hodyn_ros.checks import first_not_finite
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.limits import Violation, worst_violations
@@ -63,13 +62,14 @@ def motor_limits(
     ActuatorError
         If a quantity is unknown, or a limit is not positive or not one for each motor.
     """
-    given = _mapping('limits are', {} if limits is None else limits)
-    check_joint_names(actuators.model, given)
+    given = {} if limits is None else limits
+    check_mapping('The limits are', given, 'joint names to limits', actuators.model)
     sizes = (actuators.n_motors,) * 3 + (actuators.model.n_joints,)
     columns = {name: np.full(size, np.inf) for name, size in zip(MOTOR_QUANTITIES, sizes)}
-    for name in given:
+    for name, own in given.items():
+        check_mapping(f'The limits of joint {name!r} are', own, 'quantities to limits')
         item = actuators.driven[actuators.model.joint_names.index(name)]
-        for quantity, value in _mapping(f'limits of joint {name!r} are', given[name]).items():
+        for quantity, value in own.items():
             if quantity not in columns:
                 raise ActuatorError(
                     f'Joint {name!r}: the limit {quantity!r} is unknown, expected one of '
@@ -88,15 +88,6 @@ def motor_limits(
             where = item.joint if quantity == 'deflection' else item.motors
             columns[quantity][where] = numbers.reshape(-1) if numbers.size > 1 else numbers.item()
     return MotorLimits(**columns)
-
-
-def _mapping(what: str, table: Any) -> Mapping[str, Any]:
-    if not isinstance(table, Mapping):
-        raise ActuatorError(
-            f'The {what} {reprlib.repr(table)}, expected a mapping, '
-            "{joint: {'motor_torque': 5.0}}."
-        )
-    return table
 
 
 def spring_deflections(actuators: Actuators, motors: MotorMotion) -> Array:

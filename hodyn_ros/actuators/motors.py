@@ -5,7 +5,6 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -13,15 +12,14 @@ from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators import kernels
-from hodyn_ros.actuators.actuator import Motors, checked_finite, is_finite
-from hodyn_ros.actuators.assignment import (
-    Actuators,
-    DrivenJoint,
-    check_joint_names,
+from hodyn_ros.actuators.actuator import (
+    Motors,
+    checked_finite,
     in_units_of,
+    is_finite,
     of_joint,
 )
-from hodyn_ros.actuators.damped import first_deflection
+from hodyn_ros.actuators.assignment import Actuators, DrivenJoint, check_mapping
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -125,8 +123,8 @@ def motor_motion(
     if dampers and times is not None:
         instants = _checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
         efforts = np.broadcast_to(Q, (*instants.shape, *Q.shape[-2:]))
-        first = _first_deflections(actuators, efforts[0], initial)
-        deflections = _follow(actuators, instants, efforts[1:], first)
+        damped = actuators.single.damped
+        deflections = damped.follow(instants, efforts, damped.first(efforts[0], initial))
     return _all_motors(actuators, q, Q, series, deflections, order)
 
 
@@ -189,7 +187,7 @@ def motor_step(
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
     if state is None:
-        deflection = _first_deflections(actuators, Q, initial)
+        deflection = actuators.single.damped.first(Q, initial)
     else:
         shape = len(actuators.single.dampers), Q.shape[-2] + 1
         if state.deflection.shape != shape:
@@ -198,7 +196,8 @@ def motor_step(
                 'same robot, and from a motion of the same order.'
             )
         instants = _checked_times((state.time, time), (2,))
-        deflection = _follow(actuators, instants, Q[None], state.deflection)[1]
+        both = np.stack((Q, Q))  # what was before is not used
+        deflection = actuators.single.damped.follow(instants, both, state.deflection)[1]
     if not is_finite(deflection):
         # Also in orders that are not put out.
         for (_, item, actuator), own in zip(actuators.single.dampers, deflection):
@@ -207,29 +206,6 @@ def motor_step(
                 checked_finite(actuator, motors, effort=Q[:, item.joint])
     result = _all_motors(actuators, q, Q, series, deflection, order)
     return result, MotorState(time, deflection)
-
-
-def _first_deflections(actuators: Actuators, Q: Array, initial: Mapping[int, float]) -> Array:
-    """Series (d, E+1) of the deflections of joints with dampers, at the beginning."""
-    dampers = actuators.single.dampers
-    result = np.empty((len(dampers), len(Q) + 1))
-    for (_, item, actuator), series in zip(dampers, result):
-        with of_joint(actuators.model, item.joint):
-            effort, start = Q[:, item.joint], initial.get(item.joint)
-            series[:] = first_deflection(actuator.spring, actuator.damping, effort, start)
-    return result
-
-
-def _follow(actuators: Actuators, instants: Array, efforts: Array, first: Array) -> Array:
-    """Series (N, d, E+1) of joints with dampers at instants (N,), from the first one on."""
-    if not len(first):
-        return np.empty((len(instants), *first.shape))
-    single = actuators.single
-    series, bad = single.damped.follow(np.diff(instants), efforts, first)
-    if bad is not None:
-        with of_joint(actuators.model, single.dampers[bad][1].joint):
-            single.damped.refuse(bad, instants, series)
-    return series
 
 
 def _all_motors(
@@ -246,43 +222,31 @@ def _all_motors(
     R = min(K, E + 2)
     if single.dampers:
         R = min(R, E + 1)
-    if single.elastic or variable:
+    if single.is_elastic or variable:
         R = min(R, E)
-    R = min([R, *(stiffness[item.joint].shape[-1] for item in variable)])
-    batch = Q.shape[:-2]
-    if q.shape[:-2] != batch or stiffness:
-        shapes = [array.shape[:-1] for array in stiffness.values()]
-        batch = _common_axes(q.shape[:-2], batch, *shapes)
-
+    shapes = [array.shape[:-1] for array in stiffness.values()]
+    batch = _common_axes(q.shape[:-2], Q.shape[:-2], *shapes)
     found: list[tuple[DrivenJoint, Motors]] = []
-
-    def ask(item: DrivenJoint) -> None:
-        j = item.joint
-        with of_joint(actuators.model, j):
-            motors = item.actuator.motors(q[..., j], Q[..., j], stiffness.get(j))
-        found.append((item, motors))
-
     for item in actuators.others:
+        j = item.joint
         if item not in variable:
-            ask(item)
+            with of_joint(actuators.model, j):
+                motors = item.actuator.motors(q[..., j], Q[..., j], stiffness.get(j))
+            found.append((item, motors))
     R = min([R, *(motors.position.shape[-1] for _, motors in found)])
+    R = min([R, *(stiffness[item.joint].shape[-1] for item in variable)])
     T, m = max(R - 2, 0), actuators.n_motors
     theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
     if single.dampers and deflections is not None:
         joints = [item.joint for _, item, _ in single.dampers]
         delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
-    q_rows, Q_rows = (_rows(array, (*batch, *array.shape[-2:])) for array in (q, Q))
-    motor_rows = theta.reshape(-1, m), tau.reshape(-1, m)
-    single.drive(q_rows, Q_rows, *motor_rows, delta)
-    if variable and theta.size:
-        own = actuators.variable_blocks
-        S = np.empty((*batch, len(variable), R))
-        for i, item in enumerate(variable):
-            S[..., i, :] = stiffness[item.joint][..., :R]
-        given = own.places, own.numbers, q_rows, Q_rows, S.reshape(-1, R)
-        if kernels.vary(prod(batch), *given, *motor_rows, delta.reshape(-1, n)):
-            for item in variable:  # one of them is to say what is wrong
-                ask(item)
+    S = np.empty((*batch, len(variable), R))
+    for i, item in enumerate(variable):
+        S[..., i, :] = stiffness[item.joint][..., :R]
+    moved, needed = (
+        np.ascontiguousarray(np.broadcast_to(a, (*batch, *a.shape[-2:]))) for a in (q, Q)
+    )
+    actuators.drive(moved, needed, S, theta, tau, delta)
     single.add_friction(theta[..., 1:-1, :], tau)
     result = MotorMotion(theta, tau, delta)
     for item, motors in found:
@@ -307,24 +271,18 @@ def _all_motors(
     return result
 
 
-def _rows(array: Array, shape: tuple[int, ...]) -> Array:
-    whole = array if array.shape == shape else np.broadcast_to(array, shape)
-    return np.ascontiguousarray(whole).reshape(-1, shape[-1])
-
-
 def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
     """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
-    single, blocks, variable = actuators.single, actuators.variable_blocks, actuators.variable
-    drive, vary, follow = (k.compiled for k in (kernels.drive, kernels.vary, kernels.follow))
-    if drive and (vary or not variable) and (follow or not single.dampers):
+    single, variable = actuators.single, actuators.variable
+    drive, follow = kernels.drive.compiled, kernels.follow.compiled
+    if drive and (follow or not single.dampers):
         (K, n), m = shape, actuators.n_motors
         actuators.quick[shape] = (
             ((K - 2, n), (R, m), (R - 2, m), (R, n)),  # of the effort and the results
-            partial(drive, 1, single.blocks.places, single.blocks.numbers),
+            partial(drive, 1, actuators.places, actuators.numbers),
             single.add_friction if single.friction else None,
             tuple(item.name for item in variable),
-            (R,),
-            partial(vary or drive, 1, blocks.places, blocks.numbers),
+            np.empty((0, R)),
             [item.joint for _, item, _ in single.dampers],
             single.damped.step(K - 2),
         )
@@ -350,7 +308,7 @@ def _quickly(
     quick = actuators.quick.get(motion.shape)
     if quick is None:
         return None
-    shapes, drive, friction, names, series_shape, vary, damped, follow = quick
+    shapes, drive, friction, names, S, damped, follow = quick
     if effort is None:
         effort = inverse_dynamics(actuators.model, motion, wrench)
     elif wrench is not None or type(effort) is not ndarray or effort.shape != shapes[0]:
@@ -369,18 +327,16 @@ def _quickly(
                 return None
             after = series[d:]
             delta[:, damped] = after[:, : len(delta)].T
-        if drive(motion, effort, theta, tau, delta):
-            return None
-        if names:
-            S = empty((len(names), *series_shape))
+        if names or stiffness:
+            if len(stiffness) != len(names):
+                return None
+            S = empty((len(names), len(theta)))
             for i, name in enumerate(names):
                 wanted = stiffness[name]
-                if type(wanted) is not ndarray or wanted.shape != series_shape:
+                if type(wanted) is not ndarray or wanted.shape != theta.shape[:1]:
                     return None
                 S[i] = wanted
-            if len(stiffness) != len(names) or vary(motion, effort, S, theta, tau, delta):
-                return None
-        elif stiffness:
+        if drive(motion, effort, S, theta, tau, delta):
             return None
     except (AttributeError, KeyError, TypeError, ValueError):  # not the plain arrays it expects
         return None
@@ -422,31 +378,27 @@ def _stiffness_series(
     actuators: Actuators, stiffness: Mapping[str, ArrayLike] | None
 ) -> dict[int, Array]:
     """Series of the stiffness by the index of the joint, checked."""
-    if not (stiffness or actuators.others):
-        return {}
-    able = {item.name: item for item in actuators.others if item.actuator.needs_stiffness}
-    given = _by_joint(actuators, 'stiffness is', 'series, shape (..., S)', stiffness)
-    unused = [name for name in given if name not in able]
-    if unused:
-        raise ActuatorError(
-            f'A stiffness is given for {listed(unused)}, whose actuators cannot choose it.'
-        )
-    missing = [name for name in able if name not in given]
+    able = {item.name: item.joint for item in actuators.others if item.actuator.needs_stiffness}
+    given = _by_joint(
+        actuators, stiffness, able, 'The stiffness is', 'series, shape (..., S)',
+        'A stiffness is given for {}, whose actuators cannot choose it.',
+    )  # fmt: skip
+    missing = [name for name, joint in able.items() if joint not in given]
     if missing:
-        units = {in_units_of(actuators.model, able[name].joint, 'N m/rad') for name in missing}
+        units = {in_units_of(actuators.model, able[name], 'N m/rad') for name in missing}
         raise ActuatorError(
             f'The stiffness of {listed(missing)} is missing; expected its series, shape (..., S) '
             f'[{" or ".join(sorted(units))}].'
         )
     result = {}
-    for name, values in given.items():
-        array = finite_array(f'Joint {name!r}: the stiffness', values, ActuatorError)
-        if array.ndim < 1 or array.shape[-1] < 1:
+    for joint, values in given.items():
+        what = f'Joint {actuators.model.joint_names[joint]!r}: the stiffness'
+        result[joint] = finite_array(what, values, ActuatorError)
+        if result[joint].ndim < 1 or result[joint].shape[-1] < 1:
             raise ActuatorError(
-                f'Joint {name!r}: the stiffness is {reprlib.repr(values)}, expected finite '
-                'numbers of shape (..., S), with its derivatives along the last axis.'
+                f'{what} is {reprlib.repr(values)}, expected finite numbers of shape (..., S), '
+                'with its derivatives along the last axis.'
             )
-        result[able[name].joint] = array
     return result
 
 
@@ -454,36 +406,37 @@ def _initial_deflections(
     actuators: Actuators, initial: Mapping[str, float] | None
 ) -> dict[int, float]:
     """Deflections at the beginning by the index of the joint, checked."""
-    if not initial:
-        return {}
     damped = {item.name: item.joint for _, item, _ in actuators.single.dampers}
-    given = _by_joint(actuators, 'initial deflections are', 'numbers', initial)
-    unused = [name for name in given if name not in damped]
-    if unused:
-        raise ActuatorError(
-            f'An initial deflection is given for {listed(unused)}, which have no damper: there '
-            'the torque determines it.'
-        )
+    given = _by_joint(
+        actuators, initial, damped, 'The initial deflections are', 'numbers',
+        'An initial deflection is given for {}, which have no damper: there the torque determines '
+        'it.',
+    )  # fmt: skip
     result, size = {}, _LARGEST_DEFLECTION
-    for name, value in given.items():
-        with of_joint(actuators.model, damped[name]):
-            result[damped[name]] = checked_number(
+    for joint, value in given.items():
+        with of_joint(actuators.model, joint):
+            result[joint] = checked_number(
                 'The initial deflection', value, ActuatorError, least=-size, most=size, unit='rad'
             )
     return result
 
 
 def _by_joint(
-    actuators: Actuators, what: str, kind: str, given: Mapping[str, Any] | None
-) -> Mapping[str, Any]:
+    actuators: Actuators,
+    given: Mapping[str, Any] | None,
+    able: Mapping[str, int],
+    what: str,
+    kind: str,
+    refusal: str,
+) -> dict[int, Any]:
+    """What is given by the names of joints that can use it, by their indices."""
     if given is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise ActuatorError(
-            f'The {what} {reprlib.repr(given)}, expected a mapping of joint names to {kind}.'
-        )
-    check_joint_names(actuators.model, given)
-    return given
+    check_mapping(what, given, f'joint names to {kind}', actuators.model)
+    unused = [name for name in given if name not in able]
+    if unused:
+        raise ActuatorError(refusal.format(listed(unused)))
+    return {able[name]: value for name, value in given.items()}
 
 
 def _checked_times(times: ArrayLike, batch: tuple[int, ...]) -> Array:
@@ -502,7 +455,6 @@ def _checked_times(times: ArrayLike, batch: tuple[int, ...]) -> Array:
             f'{instants[i + 1]} s (sample {i}).'
         )
     return instants
-
 
 
 def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -15,11 +15,11 @@ from hodyn_ros.actuators.actuator import (
     Actuator,
     Motors,
     check_friction,
-    checked_finite,
-    motor_torque,
+    motors_at,
+    series_of,
 )
 from hodyn_ros.actuators.springs import LinearSpring, Spring
-from hodyn_ros.checks import checked_number
+from hodyn_ros.checks import set_checked
 from hodyn_ros.errors import ActuatorError
 from hodyn_ros.model.friction import FrictionLaw
 
@@ -55,16 +55,10 @@ class SeriesElastic(Actuator):
 
     def __post_init__(self) -> None:
         if not isinstance(self.spring, Spring):
-            stiffness = checked_number(
-                'SeriesElastic: spring', self.spring, ActuatorError, above=0.0
-            )
-            object.__setattr__(self, 'spring', LinearSpring(stiffness))
-        inertia = checked_number(
-            'SeriesElastic: motor_inertia', self.motor_inertia, ActuatorError, above=0.0
-        )
-        damping = checked_number('SeriesElastic: damping', self.damping, ActuatorError, least=0.0)
-        object.__setattr__(self, 'motor_inertia', inertia)
-        object.__setattr__(self, 'damping', damping)
+            set_checked(self, ActuatorError, 'spring', above=0.0)
+            object.__setattr__(self, 'spring', LinearSpring(float(self.spring)))
+        set_checked(self, ActuatorError, 'motor_inertia', above=0.0)
+        set_checked(self, ActuatorError, 'damping', least=0.0)
         check_friction('SeriesElastic', self.friction)
 
     @property
@@ -88,11 +82,8 @@ class SeriesElastic(Actuator):
                 'equation; expected a motion with times: use motor_motion with times=, or '
                 'motor_step from sample to sample.'
             )
-        q, effort = np.asarray(q, dtype=np.float64), np.asarray(effort, dtype=np.float64)
-        effort = effort[..., : q.shape[-1]]
+        q, effort = series_of('q', q), series_of('effort', effort)
+        R = min(q.shape[-1], effort.shape[-1])
         with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
-            deflection = self.spring.deflection_series(effort)
-            position = q[..., : deflection.shape[-1]] + deflection
-            torque = motor_torque(self.motor_inertia, self.friction, position, effort)
-        motors = Motors(position[..., None, :], torque[..., None, :])
-        return checked_finite(self, motors, q=q, effort=effort)
+            position = q[..., :R] + self.spring.deflection_series(effort[..., :R])
+        return motors_at(self, position[..., None, :], effort[..., None, :], q=q, effort=effort)

@@ -11,7 +11,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -20,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
-from hodyn_ros.actuators.series import compose
-from hodyn_ros.checks import checked_number, finite_array, first_not_finite
+from hodyn_ros.checks import finite_array, first_not_finite, set_checked
 from hodyn_ros.errors import ActuatorError, DeflectionError
+from hodyn_ros.lie.leibniz import compose
 
 Array = NDArray[np.float64]
 
@@ -54,28 +53,21 @@ def increasing_root(
     """
     x = lower + 0.5 * (upper - lower) if guess is None else guess
     low, high, x, _ = np.broadcast_arrays(lower, upper, x, value)
-    last = high - low
-    was_good = is_found = x != x  # nowhere
+    last, is_found = high - low, np.zeros(x.shape, dtype=bool)
     with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
         for _ in range(_MOST_STEPS):
             f, slope = function(x)
             excess = f - value
             low, high = np.where(excess <= 0.0, x, low), np.where(excess >= 0.0, x, high)
-            step = -excess / np.where(slope > 0.0, slope, _TINY)
-            there = x + step
+            there = x - excess / np.where(slope > 0.0, slope, _TINY)
             # A comparison with NaN is false, so that an unusable step becomes a bisection.
-            is_good = (there >= low) & (there <= high) & (2.0 * abs(step) <= abs(last))
+            is_good = (there >= low) & (there <= high) & (2.0 * abs(there - x) <= abs(last))
             there = np.where(is_good, there, low + 0.5 * (high - low))
-            change = there - x
             # What is found stays: its further steps would be rounding.
-            x = np.where(is_found, x, there)
-            rounding = np.spacing(abs(x))
-            # Newton's steps fall quadratically: the next one is less than change^2 / last.
-            falls = was_good & is_good & (change * change <= rounding * abs(last))
-            is_found = is_found | falls | (abs(change) <= 4.0 * rounding)
+            last, x = there - x, np.where(is_found, x, there)
+            is_found |= abs(last) <= 4.0 * np.spacing(abs(x))
             if is_found.all():
                 break
-            was_good, last = is_good, change
     return x
 
 
@@ -210,11 +202,9 @@ class _KnownSpring(Spring):
         rest = np.concatenate([np.ravel(own) for own in numbers])
         block = np.concatenate(([kind, *self.range, -np.inf, np.inf], rest))
         object.__setattr__(self, 'block', block)
-        ends = [i for i in (1, 2) if np.isfinite(block[i])]
-        g = np.zeros(1)
-        for i in ends:
-            kernels.law(block, 0, block[i], g)
-            block[i + 2] = g[0]
+        for i in (1, 2):
+            if np.isfinite(block[i]):
+                block[i + 2] = self.derivatives(block[i], 0)[0]
 
     @property
     def torque_range(self) -> tuple[float, float]:
@@ -234,17 +224,10 @@ class _KnownSpring(Spring):
     def deflection_series(self, torque: Array) -> Array:
         """Deflection and its time derivatives; see `Spring.deflection_series`."""
         torque = np.asarray(torque, dtype=np.float64)
-        K, N = torque.shape[-1], prod(torque.shape[:-1])
-        result = np.empty((N * K, 1))
-        if N:
-            rows = np.ascontiguousarray(torque).reshape(-1, 1)
-            block = np.concatenate(([0.0], self.block))
-            out = np.empty((N * K, 1)), np.empty((N * max(K - 2, 0), 1)), result
-            place = np.zeros((1, 3), dtype=np.int64)
-            status = kernels.drive(N, place, block, np.zeros_like(rows), rows, *out)
-            if status & kernels.OUT_OF_REACH:
-                self._refuse_outside('a torque', torque[..., 0], *self.torque_range, 'N m')
-        return result.reshape(torque.shape)
+        result, status = kernels.deflections(self.block, torque)
+        if status & kernels.OUT_OF_REACH:
+            self._refuse_outside('a torque', torque[..., 0], *self.torque_range, 'N m')
+        return result[..., 0, :]
 
 
 class _Polynomial(_KnownSpring):
@@ -252,22 +235,18 @@ class _Polynomial(_KnownSpring):
 
     max_deflection: float
 
-    def _set(self, law: Sequence[float], **fields: object) -> None:
-        """Set the fields, and refuse a law that does not increase in its whole range."""
-        name = type(self).__name__
-        largest = checked_number(
-            f'{name}: max_deflection', self.max_deflection, ActuatorError, above=0.0, infinite=True
-        )
+    def _use(self, law: Sequence[float]) -> None:
+        """Take the coefficients, and refuse a law that does not increase in its whole range."""
+        set_checked(self, ActuatorError, 'max_deflection', above=0.0, infinite=True)
+        largest = self.max_deflection
         slope, where = _smallest(np.asarray(polynomial.polyder((0.0, *law)), np.float64), largest)
         if not slope > 0.0:
             raise ActuatorError(
-                f'{name}: with the coefficients {tuple(law)} the torque does not '
+                f'{type(self).__name__}: with the coefficients {tuple(law)} the torque does not '
                 f'increase with the deflection: its slope is {slope:.6g} at a deflection of '
                 f'{where:.6g}. Expected a positive slope up to max_deflection, {largest}, in both '
                 'directions.'
             )
-        for key, value in {**fields, 'max_deflection': largest}.items():
-            object.__setattr__(self, key, value)
         self._know(kernels.POLYNOMIAL, len(law) + 1, slope, 0.0, law)
 
     @property
@@ -278,24 +257,18 @@ class _Polynomial(_KnownSpring):
 
 def _smallest(coefficients: Array, reach: float) -> tuple[float, float]:
     """Smallest value of a polynomial between -reach and reach, and where it is."""
-    roots = polynomial.polyroots(polynomial.polyder(coefficients))
+    leading, degree = coefficients[-1], len(coefficients) - 1
+    # Beyond its outermost extremum it keeps the sign of its leading term.
+    for sign in (-1.0, 1.0) if np.isinf(reach) else ():
+        if leading * sign**degree < 0.0:
+            return -np.inf, sign * np.inf
+    roots = np.real(polynomial.polyroots(polynomial.polyder(coefficients)))
     # Imaginary parts may be rounding; a point too many does no harm.
-    candidates = np.clip([*np.real(roots), 0.0], -reach, reach)
-    if np.isfinite(reach):
-        candidates = np.append(candidates, (-reach, reach))
-    else:
-        # Beyond its outermost extremum it keeps the sign of its leading term.
-        for sign in (-1.0, 1.0):
-            if coefficients[-1] * sign ** (len(coefficients) - 1) < 0.0:
-                return -np.inf, sign * np.inf
+    ends = (-reach, reach) if np.isfinite(reach) else ()
+    candidates = np.array([*np.clip(roots, -reach, reach), 0.0, *ends])
     values = polynomial.polyval(candidates, coefficients)
     lowest = int(np.argmin(values))
     return float(values[lowest]), float(candidates[lowest])
-
-
-def _positive(spring: Spring, name: str) -> float:
-    what = f'{type(spring).__name__}: {name}'
-    return checked_number(what, getattr(spring, name), ActuatorError, above=0.0)
 
 
 @dataclass(frozen=True)
@@ -316,8 +289,8 @@ class LinearSpring(_Polynomial):
     max_deflection: float = np.inf
 
     def __post_init__(self) -> None:
-        stiffness = _positive(self, 'stiffness')
-        self._set([stiffness], stiffness=stiffness)
+        set_checked(self, ActuatorError, 'stiffness', above=0.0)
+        self._use([self.stiffness])
 
 
 @dataclass(frozen=True)
@@ -343,10 +316,9 @@ class CubicSpring(_Polynomial):
     max_deflection: float = np.inf
 
     def __post_init__(self) -> None:
-        stiffness = _positive(self, 'stiffness')
-        cubic = checked_number('CubicSpring: cubic', self.cubic, ActuatorError)
-        law = [stiffness, 0.0, cubic] if cubic else [stiffness]
-        self._set(law, stiffness=stiffness, cubic=cubic)
+        set_checked(self, ActuatorError, 'stiffness', above=0.0)
+        set_checked(self, ActuatorError, 'cubic')
+        self._use([self.stiffness, 0.0, self.cubic] if self.cubic else [self.stiffness])
 
 
 @dataclass(frozen=True)
@@ -376,8 +348,8 @@ class PolynomialSpring(_Polynomial):
                 f'PolynomialSpring: coefficients are {self.coefficients!r}, expected at least one '
                 'that is not zero.'
             )
-        coefficients = tuple(values.tolist())
-        self._set(coefficients, coefficients=coefficients)
+        object.__setattr__(self, 'coefficients', tuple(values.tolist()))
+        self._use(self.coefficients)
 
 
 @dataclass(frozen=True)

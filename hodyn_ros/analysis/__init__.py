@@ -1,7 +1,8 @@
-"""What follows from a motion and its efforts: energies, exceeded limits, other time laws."""
+"""What follows from a motion and its efforts: energies, exceeded limits, time laws, samples."""
 
 from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
 from hodyn_ros.analysis.retiming import Retimed, retime
+from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_trajectory
 from hodyn_ros.analysis.scaling import (
     Limiting,
     StretchedMotion,
@@ -9,6 +10,8 @@ from hodyn_ros.analysis.scaling import (
     stretched,
     uniform_scaling,
 )
+from hodyn_ros.analysis.splicing import splice
+from hodyn_ros.analysis.timings import NewTiming, new_timing
 from hodyn_ros.model.limits import (
     LimitCheck,
     MotionLimits,
@@ -19,19 +22,8 @@ from hodyn_ros.model.limits import (
 )
 
 __all__ = [
-    'LimitCheck',
-    'Limiting',
-    'MotionLimits',
-    'Retimed',
-    'StretchedMotion',
-    'UniformScaling',
-    'Violation',
-    'find_position_violations',
-    'find_violations',
-    'kinetic_energy',
-    'motion_limits',
-    'potential_energy',
-    'retime',
-    'stretched',
-    'uniform_scaling',
-]
+    'ControllerTrajectory', 'LimitCheck', 'Limiting', 'MotionLimits', 'NewTiming', 'Retimed',
+    'StretchedMotion', 'UniformScaling', 'Violation', 'controller_trajectory',
+    'find_position_violations', 'find_violations', 'kinetic_energy', 'motion_limits',
+    'new_timing', 'potential_energy', 'retime', 'splice', 'stretched', 'uniform_scaling',
+]  # fmt: skip

@@ -7,8 +7,9 @@ and friction the power of the joints is the rate of their sum: qd^T Q = d/dt (T 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
@@ -20,8 +21,6 @@ from hodyn_ros.kinematics.joints import (
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 
 def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.polynomial import polynomial
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.actuators.series import compose
 from hodyn_ros.analysis.scaling import (
     Limiting,
     TimedMotion,
@@ -27,9 +26,10 @@ from hodyn_ros.analysis.scaling import (
     refuse_extremes,
     uniform_scaling,
 )
-from hodyn_ros.checks import checked_number
+from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import ScalingError, TrajectoryError, WrenchError
+from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError, WrenchError
+from hodyn_ros.lie.leibniz import compose
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.analysis import retiming_law
-
-Array = NDArray[np.float64]
 
 SeriesOf = Callable[[Array, int], Array]
 """The place on the path and its derivatives, from times (N,) and a number of them."""
@@ -145,10 +143,6 @@ def retime(
     shortest : float
         Duration that the motion has at least [s]; moving parts are slowed down alike.
 
-    Returns
-    -------
-    Retimed
-
     Raises
     ------
     ScalingError
@@ -225,15 +219,12 @@ def retime(
     if missing > 0.0:
         start, limiting = 0.0, work.scaling(motion, sigma, near=None).limiting
     assert limiting is not None and limiting.time is not None
+    limiting = limiting._replace(time=start + limiting.time)
+    repair = max(part.stretch for part in parts)
+    of_uniform = sum(uniform.duration for _, _, uniform in found) + standstill
+    deviation = np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1))
     return Retimed(
-        motion,
-        sigma,
-        motion.duration,
-        sum(uniform.duration for _, _, uniform in found) + standstill,
-        max(part.stretch for part in parts),
-        limiting._replace(time=start + limiting.time),
-        np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
-        standstill,
+        motion, sigma, motion.duration, of_uniform, repair, limiting, deviation, standstill
     )
 
 
@@ -242,14 +233,10 @@ class _Part(NamedTuple):
 
     path: RestingPath
     law: JtcMotion
-    periods: int
-    """Of the law, before it was averaged."""
-    stretch: float
-    """Time factor of the law."""
-    wide: int
-    """Periods over which sigma was averaged, twice."""
-    rows: Array
-    """Positions and sigma, averaged, one period apart."""
+    periods: int  # of the law, before it was averaged
+    stretch: float  # time factor of the law
+    wide: int  # periods over which sigma was averaged, twice
+    rows: Array  # positions and sigma, averaged, one period apart
     scaling: UniformScaling
 
 
@@ -270,9 +257,13 @@ class _Work(NamedTuple):
         from hodyn_ros.analysis import retiming_law  # It loads SciPy.
 
         path = RestingPath(self.path, start, end)
-        uniform = self.scaling(path, path.parameter, near=None)
+        try:
+            uniform = self.scaling(path, path.parameter, near=None)
+        except ScalingError:
+            self.scaling(self.path, _constant_speed, near=None)  # says where, by its parameter
+            raise
         if uniform.limiting is None:
-            raise ScalingError(
+            raise UnlimitedError(
                 'Nothing limits the speed on this path; expected limits that the motion can '
                 'reach, such as the velocities and efforts of the URDF.'
             )
@@ -376,6 +367,11 @@ class _Work(NamedTuple):
         rows[[0, -1]] = places[[0, -1]]
         found = self.scaling(*_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step))
         return _Part(path, law, periods, periods * step / law.duration, wide, rows, found)
+
+
+def _constant_speed(times: Array, K: int) -> Array:
+    """Series (N, K) of a parameter that is the time."""
+    return np.column_stack([times, np.ones_like(times), np.zeros((len(times), K))])[:, :K]
 
 
 def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:

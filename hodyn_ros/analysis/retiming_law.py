@@ -13,17 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.linalg import solveh_banded
 
 from hodyn_ros.analysis.scaling import at_rate, friction_efforts, rigid_efforts
+from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
-
-Array = NDArray[np.float64]
 
 _DEGREE = 4  # of the spline
 # Places at which the limits are kept, at least in all; their weights for the integral over six
@@ -54,10 +52,8 @@ limits (C, N), and the slopes (3, C, N) of these with respect to those."""
 class Drives(NamedTuple):
     """Motors of the n joints and their limits, each (n,); infinite where there are none."""
 
-    inertia: Array
-    """[kg m^2] or [kg]"""
-    compliance: Array
-    """Of linear springs [rad/N m] or [m/N]."""
+    inertia: Array  # [kg m^2] or [kg]
+    compliance: Array  # of linear springs [rad/N m] or [m/N]
     velocity: Array
     torque: Array
     torque_rate: Array

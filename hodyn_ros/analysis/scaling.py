@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import checked_number
+from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError, ScalingError, WrenchError
@@ -28,8 +28,6 @@ from hodyn_ros.trajectory.piecewise import Indices, checked_times, position_extr
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-
-Array = NDArray[np.float64]
 
 WrenchFunction = Callable[[Array, int], 'Wrench | Sequence[Wrench]']
 """Wrenches as a function of time or of a path parameter: from its values (N,) and a number of
@@ -257,10 +255,6 @@ def uniform_scaling(
         A factor at which alone a function of time is examined. Whether it keeps the limits is
         exact; the factor found is that of the places where it exceeds them or comes closest.
 
-    Returns
-    -------
-    UniformScaling
-
     Raises
     ------
     ScalingError
@@ -344,14 +338,17 @@ def _refuse_positions(
 ) -> None:
     """Refuse positions (N, n) beyond their limits, at times (N,) or (N, n)."""
     for worst in find_position_violations(model, limits, positions):
-        place = f'sample {worst.sample}'
+        place, time = f'sample {worst.sample}', None
         if times is not None:
             of_joints = np.broadcast_to(times.T, positions.T.shape)
-            time = of_joints[model.joint_names.index(worst.joint_name), worst.sample]
+            time = float(of_joints[model.joint_names.index(worst.joint_name), worst.sample])
             place = f'{time:.6g} s'
         raise ScalingError(
             f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {place} beyond its '
-            f'limit {worst.limit:.6g}: no time factor changes that; change the path.'
+            f'limit {worst.limit:.6g}: no time factor changes that; change the path.',
+            limiting=Limiting(
+                'position', worst.joint_name, worst.sample, worst.value, worst.limit, time
+            ),
         )
 
 
@@ -533,7 +530,7 @@ def _kept_intervals(
         for low, high in reversed([*zip(edges[::2], edges[1::2])])
     )
     if not intervals:
-        raise ScalingError(_no_factor(played))
+        raise _no_factor(played)
     return intervals
 
 
@@ -570,21 +567,24 @@ def _limiting(played: _Played, factor: float) -> Limiting:
     return Limiting(*played.labels[column], sample, value, limit, time)
 
 
-def _no_factor(played: _Played) -> str:
-    """Message that says why no factor exists."""
+def _no_factor(played: _Played) -> ScalingError:
+    """Error that says why no factor exists."""
     try:
-        values = np.abs(played.values(0.0))
+        values = played.values(0.0)
     except DeflectionError as error:
-        return f'No time factor makes the motion possible. Held still: {error}'
+        return ScalingError(f'No time factor makes the motion possible. Held still: {error}')
     if not played.is_exceeded(0.0):
-        return _NO_FACTOR
-    sample, column = divmod(int((values / played.limit).argmax()), values.shape[1])
-    quantity, name = played.labels[column]
-    place = f'sample {sample}' if played.times is None else f'{played.times[sample]:.6g} s'
-    return (
+        return ScalingError(_NO_FACTOR)
+    sample, column = divmod(int((np.abs(values) / played.limit).argmax()), values.shape[1])
+    (quantity, name), value = played.labels[column], float(values[sample, column])
+    time = None if played.times is None else float(played.times[sample])
+    place = f'sample {sample}' if time is None else f'{time:.6g} s'
+    limit = float(played.limit[column])
+    return ScalingError(
         f'No time factor makes the motion keep its limits: to hold still at {place}, {name!r} '
-        f'already needs {quantity} = {values[sample, column]:.6g}, more than '
-        f'{played.limit[column]:.6g}. Change the path, the load or the limits.'
+        f'already needs {quantity} = {abs(value):.6g}, more than {limit:.6g}. Change the path, '
+        'the load or the limits.',
+        limiting=Limiting(quantity, name, sample, value, float(np.copysign(limit, value)), time),
     )
 
 

@@ -89,10 +89,10 @@ _MOTION = (
         help='At how many samples per second a spline is evaluated; by default at the samples, '
         'between waypoints at 100 Hz.',
     ),
-    _option('--interpolation', type=click.Choice(['spline', 'jtc']), default='spline',
-            show_default=True,
+    _option('--interpolation', type=click.Choice(['spline', 'jtc', 'jtc_upsampled']),
+            default='spline', show_default=True,
             help='Between waypoints: four times continuously differentiable, or as '
-            'joint_trajectory_controller moves.'),
+            'joint_trajectory_controller moves, without or with its positions_upsampling.'),
     _option('--order', type=click.IntRange(0, 4), default=2, show_default=True,
             help='Highest time derivative of the torques. Above 2, MOTION has to give its '
             'derivatives; the torque rate of motors behind springs needs 3.'),

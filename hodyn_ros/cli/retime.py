@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import numpy as np
@@ -14,13 +14,13 @@ from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.analysis.retiming import retime as retimed
-from hodyn_ros.analysis.scaling import Limiting, TimedMotion, stretched, uniform_scaling
+from hodyn_ros.analysis.scaling import TimedMotion, UniformScaling, stretched
+from hodyn_ros.analysis.timings import NewTiming, new_timing
 from hodyn_ros.cli.output import echo_json, name_of, number, progress, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import HodynError, MotionError, RequestError, ScalingError
+from hodyn_ros.errors import HodynError, MotionError, RequestError
 from hodyn_ros.files import Results, ResultsWriter, Samples
 from hodyn_ros.files.columns import MOTION
 from hodyn_ros.files.derivatives import (
@@ -32,7 +32,6 @@ from hodyn_ros.files.derivatives import (
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.plotting.checks import all_violations
-from hodyn_ros.trajectory.jtc import jtc_motion
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.spline import STANDSTILL, fit_spline
 
@@ -48,16 +47,6 @@ _EXECUTION = (
     'With positions and velocities alone (degree 3) or positions alone (degree 1) it moves '
     'otherwise, with jumps of acceleration or velocity; the limits are not checked for that.',
 )
-
-
-class _NewTiming(NamedTuple):
-    """A motion with another timing, and what is said about it."""
-
-    results: Results
-    data: dict[str, Any]  # for programs
-    text: str
-    limiting: Limiting | None  # what does not let it be faster; None if it may not be
-    is_determined: bool  # whether it is known what a controller does between the samples
 
 
 def retime(
@@ -78,15 +67,31 @@ def retime(
         writer = None if output is None else stack.enter_context(ResultsWriter(output))
         problem = load_problem(given)
         samples = None if uniform else _samples_of_path(problem)
-        timing = None
-        if uniform or slower_only:
-            timing = _stretched(problem, slower_only, only_if_kept=not uniform)
-        if samples is not None and timing is None:
-            timing = _along_path(
-                problem, samples, slower_only, intervals, 1e-3 * window, not drop_standstills
-            )
-        assert timing is not None
-        results = timing.results
+        before = problem.results() if uniform or slower_only else None
+        path, remarks = None, tuple[str, ...]()
+        if samples is not None:
+            path, remarks = _path_through(problem.model, samples)
+        if before is None:
+            show_remarks(remarks)
+        how: dict[str, Any] = {
+            'intervals': intervals, 'rate': given.rate, 'window': 1e-3 * window,
+            'keep_standstills': not drop_standstills, 'slower_only': slower_only,
+        }  # fmt: skip
+        with nullcontext() if uniform else progress('Looking for the fastest timing'):
+            wrenches: tuple[Wrench, ...] = ()
+            if before is None:
+                timing = new_timing(problem.model, path, **problem.limiting, **how)
+            else:
+                timing, wrenches = _new_timing(problem, path, before, how)
+        if before is None or timing.factor is None:
+            assert samples is not None
+            fields: dict[str, Any] = {'name': samples.name, 'source': 'given'}
+        else:
+            remarks = before.remarks
+            fields = {name: getattr(before, name) for name in ('name', 'start', 'source')}
+        if before is not None:
+            show_remarks(remarks)
+        results = _results(problem, timing.times, timing.samples, wrenches, **fields)
         for worst in all_violations(results, problem.model, **problem.limiting):
             raise HodynError(
                 f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
@@ -94,14 +99,20 @@ def retime(
             )
         if writer is not None:
             writer.write(results)
+    data, text = _said(timing)
     if as_json:
         echo_json({
             'robot': problem.model.name, 'motion': results.name, 'output': output,
-            'samples': len(results), 'limits_from': problem.limits_from, **timing.data,
+            'samples': len(results), 'limits_from': problem.limits_from,
+            'duration_before': timing.duration_before, 'duration': timing.duration, **data,
+            'limiting': timing.limiting,
         })  # fmt: skip
         return
-    click.echo(timing.text)
-    if (limiting := timing.limiting) is not None:
+    click.echo(
+        f'{results.name}: from {number(timing.duration_before)} s to {number(timing.duration)} s'
+        + text
+    )
+    if (limiting := timing.limiting) is not None and timing.is_fastest:
         at = '' if limiting.time is None else f' at {number(limiting.time)} s'
         click.echo(
             f'What does not let it be faster: {name_of(limiting.quantity)} of {limiting.name}{at} '
@@ -110,7 +121,29 @@ def retime(
     click.echo(f'All limits are kept ({problem.limits_from}).')
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
-        show_remarks((_EXECUTION[timing.is_determined],))
+        show_remarks((_EXECUTION[timing.motion is not None],))
+
+
+def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
+    """What is said of a new timing of its kind alone, for programs and as text."""
+    found = timing.found
+    if isinstance(found, UniformScaling):
+        assert timing.factor is not None
+        data = {'factor': timing.factor, 'factors_that_keep_the_limits': found.intervals}
+        return data, f', {number(timing.factor, 6)} times as long.'
+    standing = '\n'
+    if found.standstill:
+        standing = (
+            f'\nIt stands still for {number(found.standstill)} s of this, as before '
+            '(--drop-standstills leaves that out).\n'
+        )
+    return {
+        'duration_uniform': found.uniform_duration, 'standstill': found.standstill,
+        'largest_distance_from_path': timing.deviation,
+    }, (
+        f'; at constant speed of its parameter {number(found.uniform_duration)} s.{standing}'
+        f'Averaging its timing leaves the path by at most {number(timing.deviation)} rad or m.'
+    )  # fmt: skip
 
 
 def _samples_of_path(problem: Problem) -> Samples:
@@ -137,85 +170,47 @@ def _samples_of_path(problem: Problem) -> Samples:
     return samples
 
 
-def _along_path(
-    problem: Problem, samples: Samples, slower_only: bool, intervals: int, window: float,
-    keep_standstills: bool,
-) -> _NewTiming:  # fmt: skip
-    """Find a fast timing along the path, of at least the old duration if slower only."""
-    path = _path_through(problem.model, samples)
-    before = path.end_time - path.start_time
-    with progress('Looking for the fastest timing'):
-        found = retimed(
-            problem.model,
-            path,
-            **problem.limiting,
-            intervals=intervals,
-            rate=problem.given.rate,
-            window=window,
-            keep_standstills=keep_standstills,
-            shortest=before if slower_only else 0.0,
-        )
-    times, deviation = found.motion.times, float(found.deviation.max())
-    standing = '\n'
-    if found.standstill:
-        standing = (
-            f'\nIt stands still for {number(found.standstill)} s of this, as before '
-            '(--drop-standstills leaves that out).\n'
-        )
-    return _NewTiming(
-        _results(problem, times, found.motion(times), name=samples.name, source='given'),
-        {
-            'duration_before': before, 'duration': found.duration,
-            'duration_uniform': found.uniform_duration, 'standstill': found.standstill,
-            'largest_distance_from_path': deviation, 'limiting': found.limiting,
-        },
-        f'{samples.name}: from {number(before)} s to {number(found.duration)} s; at constant '
-        f'speed of its parameter {number(found.uniform_duration)} s.{standing}Averaging its '
-        f'timing leaves the path by at most {number(deviation)} rad or m.',
-        None if slower_only else found.limiting,
-        True,
-    )  # fmt: skip
-
-
-def _path_through(model: RobotModel, samples: Samples) -> TimedMotion:
-    """Motion of class C4 through waypoints, or through samples of a smooth motion."""
+def _path_through(model: RobotModel, samples: Samples) -> tuple[TimedMotion, tuple[str, ...]]:
+    """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it."""
     ordered = samples.in_order(model.joint_names)[0]
     motion = ordered.motion
     if ordered.is_waypoints:
         rows = [motion[:, k] if k < motion.shape[1] else None for k in range(3)]
         waypoints = Waypoints(ordered.joint_names, ordered.times, *rows)  # type: ignore[arg-type]
         plan = plan_motion(waypoints, model.joint_names)
-        show_remarks((*plan.remarks, *plan.warnings))
-        return plan.motion
+        return plan.motion, (*plan.remarks, *plan.warnings)
     refuse_contradictions(model, ordered)
     ordered, rounded = even_times(ordered)
-    show_remarks((*noise_remarks(ordered), *rounded))
     ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
     known = min(_AT_ENDS, motion.shape[1] - 1)
     ends[:, :known] = motion[[0, -1], 1 : known + 1]
     ends[np.abs(ends) <= STANDSTILL] = 0.0
-    return fit_spline(ordered.times, motion[:, 0], start=ends[0], end=ends[1])
+    path = fit_spline(ordered.times, motion[:, 0], start=ends[0], end=ends[1])
+    return path, (*noise_remarks(ordered), *rounded)
 
 
-def _stretched(problem: Problem, slower_only: bool, only_if_kept: bool) -> _NewTiming | None:
-    """Play the given motion as slowly as it has to be, or as it is if slower only.
-
-    None if that is wanted only if the limits are kept as it is, and they are not.
-    """
-    before = problem.results()
+def _new_timing(
+    problem: Problem, path: TimedMotion | None, before: Results, how: dict[str, Any]
+) -> tuple[NewTiming, tuple[Wrench, ...]]:
+    """New timing of samples as they are known, or of their path, and their wrenches in it."""
+    model, limits = problem.model, problem.limiting
     known = known_orders(before.motion)
     for wrench in before.wrenches:
         known = np.minimum(known, 2 + known_orders(np.asarray(wrench.values)))
     lowest = int(known.min())  # An order that is lacking at one sample is not used at any.
-    motion = before.motion[:, :lowest]
+    lacks = np.count_nonzero(known == lowest) if lowest < before.motion.shape[1] else 0
     wrenches = [
         replace(wrench, values=np.asarray(wrench.values)[:, : max(lowest - 2, 1)])
         for wrench in before.wrenches
     ]
-    lacks = np.count_nonzero(known == lowest) if lowest < before.motion.shape[1] else 0
-    limits = problem.limiting
+    # Estimates are made of each sample alone, and wrenches known there only.
+    is_executed = before.source != 'measured' and not wrenches and len(before) > 1 and lowest > 2
     try:
-        scaling = uniform_scaling(problem.model, motion, wrench=wrenches or None, **limits)
+        timing = new_timing(
+            model, path, **limits, **how, timing='uniform' if path is None else 'path',
+            given=(before.times, before.motion[:, :lowest]), wrench=wrenches,
+            is_executed=is_executed,
+        )  # fmt: skip
     except MotionError as error:
         if not lacks:
             raise
@@ -224,46 +219,10 @@ def _stretched(problem: Problem, slower_only: bool, only_if_kept: bool) -> _NewT
             'samples, so that limits which need them cannot be kept there. Cut these samples off, '
             'or leave such limits out (--limits); accelerations are needed in any case.'
         ) from error
-    is_kept = scaling.is_kept
-    # Estimates are made of each sample alone, and wrenches known there only.
-    is_determined = before.source != 'measured' and not wrenches and len(before) > 1 and lowest > 2
-    if is_determined:
-        executed = uniform_scaling(
-            problem.model, jtc_motion(before.times, *(motion[:, k] for k in range(3))), **limits
-        )
-        is_kept &= executed.is_kept
-        if executed.factor > scaling.factor:
-            scaling = executed
-    if only_if_kept and not is_kept:
-        return None
-    if scaling.factor == 0.0 and not slower_only:
-        raise ScalingError(
-            'Nothing limits the speed of this motion; name limits, or use --slower-only.'
-        )
-    show_remarks(before.remarks)
-    stays = slower_only and is_kept
-    factor = 1.0 if stays else scaling.factor
-    start, duration = before.times[0], float(before.times[-1] - before.times[0])
-    limiting = scaling.limiting
-    if limiting is not None:
-        time = before.times[limiting.sample] if limiting.time is None else limiting.time
-        limiting = limiting._replace(time=start + factor * (time - start))
-    for i, wrench in enumerate(wrenches):
-        wrenches[i] = replace(wrench, values=stretched(wrench.values, factor))
-    return _NewTiming(
-        _results(
-            problem, start + factor * (before.times - start), stretched(motion, factor), wrenches,
-            name=before.name, start=before.start, source=before.source,
-        ),
-        {
-            'factor': factor, 'duration_before': duration, 'duration': factor * duration,
-            'limiting': limiting, 'factors_that_keep_the_limits': scaling.intervals,
-        },
-        f'{before.name}: from {number(duration)} s to {number(factor * duration)} s, '
-        f'{number(factor, 6)} times as long.',
-        None if stays else limiting,
-        is_determined,
-    )  # fmt: skip
+    factor = timing.factor or 1.0
+    return timing, tuple(
+        replace(wrench, values=stretched(wrench.values, factor)) for wrench in wrenches
+    )
 
 
 def _results(

@@ -7,7 +7,7 @@ std::array.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import Template
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from hodyn_ros.codegen.statements import (
 )
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.program import Attachment, Recorder
+from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
 from hodyn_ros.engine.robot_program import effort_program
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
@@ -48,6 +48,9 @@ class Code(NamedTuple):
     """Ascending."""
     precision: Precision
     wrench_links: tuple[str, ...]
+    declarations: str = ''
+    definitions: str = ''
+    """Of a controller beside the dynamics."""
 
     @property
     def unit(self) -> str:
@@ -122,13 +125,17 @@ def _variants(code: Code) -> Iterator[tuple[int, bool, str, str]]:
             yield order, loaded, name, f'{RESULTS[order]}{", with wrenches" if loaded else ""}.'
 
 
-def _declaration(code: Code, order: int, loaded: bool, function: str, kept: str = '') -> str:
-    real, n, links = code.precision.type, code.model.n_joints, len(code.wrench_links)
-    wrench = f'const {real} wrench[{(order + 1) * links * 6}], ' if loaded else ''
-    return (
-        f'void {function}(\n    const {real} motion[{(order + 3) * n}], {wrench}'
-        f'{real} effort[{(order + 1) * n}]{kept})'
-    )
+def _arguments(code: Code, order: int, loaded: bool) -> dict[str, int]:
+    """Arrays of a function and their sizes."""
+    n, links = code.model.n_joints, len(code.wrench_links)
+    wrench = {'wrench': (order + 1) * links * 6} if loaded else {}
+    return {'motion': (order + 3) * n, **wrench, 'effort': (order + 1) * n}
+
+
+def _declaration(code: Code, function: str, arguments: Mapping[str, int], kept: str = '') -> str:
+    """Function that writes the last one of its arguments."""
+    texts = [f'{code.precision.type} {name}[{size}]' for name, size in arguments.items()]
+    return f'void {function}(\n    const {", const ".join(texts[:-1])}, {texts[-1]}{kept})'
 
 
 def _strings(code: Code, names: Sequence[str], name: str) -> str:
@@ -156,7 +163,7 @@ def _header(code: Code) -> str:
         names += f'\nextern {_strings(code, code.wrench_links, "wrench_links")};'
     layout.append('The arrays must not overlap.')
     functions = '\n\n'.join(
-        f'/* {what} */\n{_declaration(code, order, loaded, function)};'
+        f'/* {what} */\n{_declaration(code, function, _arguments(code, order, loaded))};'
         for order, loaded, function, what in _variants(code)
     )
     return f"""{_description(code, layout)}
@@ -174,7 +181,7 @@ extern "C" {{
 extern const {code.precision.type} {code.name}_gravity[3];
 
 {functions}
-
+{code.declarations}
 #ifdef __cplusplus
 }}
 #endif
@@ -299,8 +306,8 @@ def _description(code: Code, layout: Sequence[str]) -> str:
         ]
     lines += [
         '',
-        'Each function is arithmetic without loops or branches: it calls nothing but the',
-        'mathematical library, keeps no state, allocates and checks nothing.',
+        'Each function of the dynamics is arithmetic without loops or branches: it calls nothing',
+        'but the mathematical library, keeps no state, allocates and checks nothing.',
         '',
         f'Compile with {FLAGS}',
         'or with the -march of the machine that it runs on: without it long functions take two to',
@@ -339,7 +346,8 @@ def model_hash(model: RobotModel) -> str:
 
 
 def _source(code: Code) -> str:
-    functions = ''.join(_function(code, *variant) for variant in _variants(code))
+    functions = ''.join(_dynamics(code, *variant) for variant in _variants(code))
+    functions += code.definitions
     used = names_in([functions])
     f, literal = code.precision.suffix, code.precision.literal
     gravity = ', '.join(literal(g) for g in code.model.gravity)
@@ -356,8 +364,8 @@ def _source(code: Code) -> str:
         numbers = dict(zip(('one', 'two', 'four'), map(literal, (1.0, 2.0, 4.0))))
         constants += _SLOPE.substitute(numbers, real=code.precision.type, f=f)
     return (
-        f'{_comment([code.made])}\n#include "{code.unit}.h"\n\n#include <math.h>\n\n'
-        f'{constants}{functions}'
+        f'{_comment([code.made])}\n#include "{code.unit}.h"\n\n#include <math.h>\n'
+        f'{"#include <string.h>" if code.definitions else ""}\n{constants}{functions}'
     )
 
 
@@ -381,23 +389,32 @@ static $real slope(const $real x)
 """)
 
 
-def _function(code: Code, order: int, loaded: bool, function: str, _: str) -> str:
-    real = code.precision.type
-    definitions, efforts = _body(code, order, loaded)
-    assignments = [f'effort[{i}] = {value};' for i, value in enumerate(efforts)]
+def _dynamics(code: Code, order: int, loaded: bool, function: str, _: str) -> str:
+    attachments = [Attachment(link, 'body') for link in code.wrench_links] if loaded else []
+    robot = effort_program(code.model, order, attachments)
+    return program_function(code, function, _arguments(code, order, loaded), robot)
+
+
+def program_function(
+    code: Code, function: str, arguments: Mapping[str, int], robot: RobotProgram,
+    is_static: bool = False,
+) -> str:  # fmt: skip
+    """Text of a function of arrays of some sizes, of which the last one is the result."""
+    real, (*_, result) = code.precision.type, arguments
+    definitions, values = _body(code, robot)
+    assignments = [f'{result}[{i}] = {value};' for i, value in enumerate(values)]
     parts, n_kept = in_parts(definitions, assignments, real)
-    arguments = ['motion', *(['wrench'] if loaded else []), 'effort']
-    declaration = _declaration(code, order, loaded, function)
+    declaration = 'static ' * is_static + _declaration(code, function, arguments)
     if len(parts) == 1:
-        return f'\n{declaration}\n{_braced(parts[0], arguments)}'
+        return f'\n{declaration}\n{_braced(parts[0], [*arguments])}'
     text = ''
     calls = [f'{real} kept[{n_kept}];']
     for number, part in enumerate(parts):
         name = f'{function}_part_{number}'
-        part_declaration = _declaration(code, order, loaded, name, f', {real} kept[{n_kept}]')
+        part_declaration = _declaration(code, name, arguments, f', {real} kept[{n_kept}]')
         text += f'\nSEPARATE static {part_declaration}\n{_braced(part, [*arguments, "kept"])}'
         calls.append(f'{name}({", ".join(arguments)}, kept);')
-    return f'{text}\n{declaration}\n{_braced(calls, arguments)}'
+    return f'{text}\n{declaration}\n{_braced(calls, [*arguments])}'
 
 
 def _braced(lines: Sequence[str], arguments: Sequence[str]) -> str:
@@ -406,11 +423,9 @@ def _braced(lines: Sequence[str], arguments: Sequence[str]) -> str:
     return '{\n' + ''.join(f'    {line}\n' for line in (*lines, *unused)) + '}\n'
 
 
-def _body(code: Code, order: int, loaded: bool) -> tuple[list[tuple[str, str]], list[str]]:
-    """Constants of a function, names and expressions, and an expression for each effort."""
-    model, links, precision = code.model, code.wrench_links, code.precision
-    attachments = [Attachment(link, 'body') for link in links] if loaded else []
-    robot = effort_program(model, order, attachments)
+def _body(code: Code, robot: RobotProgram) -> tuple[list[tuple[str, str]], list[str]]:
+    """Constants of a function, names and expressions, and an expression for each result."""
+    model, precision = code.model, code.precision
     needed = {(operation.a, operation.b) for operation in robot.program.operations}
     statements = Statements(precision)
     zero = precision.literal(0.0)
@@ -419,8 +434,8 @@ def _body(code: Code, order: int, loaded: bool) -> tuple[list[tuple[str, str]], 
         if array == 'wrench':
             # The program has all derivatives of a wrench together, the code all wrenches.
             entry, i = divmod(index, 6)
-            link, k = divmod(entry, order + 1)
-            return f'wrench[{6 * (k * len(links) + link) + i}]'
+            link, k = divmod(entry, robot.orders - 2)
+            return f'wrench[{6 * (k * len(code.wrench_links) + link) + i}]'
         return f'motion[{index}]' if array == 'motion' else f'{array}{index}'
 
     def define(what: str, index: int, argument: Expression, calls: dict[str, str]) -> None:
@@ -435,7 +450,7 @@ def _body(code: Code, order: int, loaded: bool) -> tuple[list[tuple[str, str]], 
 
     f = precision.suffix
     recorder = Recorder()
-    for i in range(model.n_bodies):
+    for i in robot.bodies:
         q = float(model.multiplier[i]) * recorder.input('motion', int(model.coordinate[i]))
         recorder.output('position', i, q + float(model.offset[i]))
     for (_, i), position in statements.run(recorder.program(), element).items():
@@ -444,9 +459,9 @@ def _body(code: Code, order: int, loaded: bool) -> tuple[list[tuple[str, str]], 
         sign = f'({precision.type})(({{0}} > {zero}) - ({{0}} < {zero}))'
         of_step = {'shape': f'tanh{f}({{}})', 'slope': 'slope({})'}
         define(what, index, argument, of_step if what == 'step' else {'direction': sign})
-    efforts = statements.run(robot.program, element)
-    count = (order + 1) * model.n_joints
-    return statements.definitions, [efforts['effort', i].text for i in range(count)]
+    values = statements.run(robot.program, element)
+    array, count, _ = robot.result
+    return statements.definitions, [values[array, i].text for i in range(count)]
 
 
 # --- Test ---------------------------------------------------------------------------------------

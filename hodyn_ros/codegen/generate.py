@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ def generate_code(
     name: str | None = None,
     wrench_links: Sequence[str] = (),
     overwrite: bool = False,
+    controller: Any = None,
 ) -> list[Path]:
     """Write the inverse dynamics of a robot as source code that needs nothing of this package.
 
@@ -58,6 +60,10 @@ def generate_code(
         expressed in the axes of their links about their origins, and act on the environment.
     overwrite : bool
         Whether to replace files that were not generated for the same name.
+    controller : TrackingController, optional
+        Of `control.tracking_controller`, for the same model, with rigid drives and linear springs
+        only. It is written in the same files, with observers, delay and limits; there are then the
+        functions of orders 0 and 2 as well. In double precision only.
 
     Returns
     -------
@@ -71,7 +77,9 @@ def generate_code(
     WrenchError
         If a link does not exist or is named twice.
     ModelError
-        If the robot has a friction law of one's own, or numbers beyond the precision.
+        If robot or motors have a friction law of one's own, or numbers beyond the precision.
+    ControlError
+        If there is no code for the controller, which has another model or other actuators.
 
     Notes
     -----
@@ -101,6 +109,13 @@ def generate_code(
         )
     friction_laws(model)  # refuses those that cannot be generated
     code = Code(model, name, _checked_orders(orders), PRECISIONS[precision], links)
+    if hasattr(controller, 'added_to'):
+        code = controller.added_to(code)
+    elif controller is not None:
+        raise RequestError(
+            f'The controller is of type {type(controller).__name__}, expected what '
+            'tracking_controller returns.'
+        )
     return _write(Path(directory), files(code, language == 'cpp'), code, overwrite)
 
 

@@ -1,12 +1,19 @@
 """Tracking controllers of robots with elastic joints, all with the same call.
 
-`FeedForwardController` with all derivatives is the one to begin with. `FlatnessController`
-linearises a robot that is known exactly; the others are there to compare. All of them take a
-reference (5, n), the motion of the links and that of the motors, and return the torques of the
-motors.
+`tracking_controller` makes the recommended one, which bears wrong models and needs positions
+alone. `FlatnessController` linearises a robot that is known exactly; the others are there to
+compare. All of them take a reference (5, n), the motion of the links and that of the motors, and
+return the torques of the motors. `StateObserver` estimates velocities and external torques.
 """
 
 from hodyn_ros.control.controller import Command, Controller, gains_from_poles, warm_up
+from hodyn_ros.control.interaction import (
+    CartesianImpedance,
+    GravityCompensation,
+    InteractionController,
+    JointImpedance,
+    TorqueControl,
+)
 from hodyn_ros.control.laws import (
     ControlWarning,
     FeedForwardController,
@@ -17,18 +24,31 @@ from hodyn_ros.control.laws import (
     make_controller,
     motor_gains,
 )
+from hodyn_ros.control.margins import Margins
+from hodyn_ros.control.observer import ObservedState, StateObserver
+from hodyn_ros.control.tracking import TrackingController, tracking_controller
 
 __all__ = [
+    'CartesianImpedance',
     'Command',
     'ControlWarning',
     'Controller',
     'FeedForwardController',
     'FlatnessController',
+    'GravityCompensation',
+    'InteractionController',
+    'JointImpedance',
+    'Margins',
     'MotorGains',
+    'ObservedState',
     'PDGravity',
     'RigidComputedTorque',
+    'StateObserver',
+    'TorqueControl',
+    'TrackingController',
     'gains_from_poles',
     'make_controller',
     'motor_gains',
+    'tracking_controller',
     'warm_up',
 ]

@@ -13,6 +13,7 @@ from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators, SingleMotors
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
+from hodyn_ros.control.kernels import all_finite
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ActuatorError, ControlError, MotionError
@@ -337,7 +338,8 @@ def _shown(poles: NDArray[np.complex128]) -> str:
 
 def middle_of_range(model: RobotModel) -> Array:
     """Positions that the robot can have, shape (n,): in the middle of their limits, or zero."""
-    middle: Array = 0.5 * (model.limits.lower + model.limits.upper)
+    with np.errstate(invalid='ignore'):
+        middle: Array = 0.5 * (model.limits.lower + model.limits.upper)
     return np.where(np.isfinite(middle), middle, 0.0)
 
 
@@ -358,7 +360,7 @@ def fill(target: Array, name: str, values: ArrayLike) -> None:
         raise MotionError(f'{name} is {type(values).__name__}, expected numbers.') from None
     if array.shape != target.shape:
         raise MotionError(f'{name} has the shape {array.shape}, expected {target.shape}.')
-    if not np.isfinite(array).all():
+    if not all_finite(array.ravel()):
         raise MotionError(f'{name} is {array.tolist()}; all values must be finite.')
     target[...] = array
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import MotionError
+from hodyn_ros.lie.leibniz import compose
 from hodyn_ros.model.limits import LimitCheck, MotionLimits, find_violations
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
@@ -14,13 +15,32 @@ from hodyn_ros.trajectory.spline import stop_motion
 
 Array = NDArray[np.float64]
 
-_QUANTITIES = ('position', 'velocity', 'tracking error')
-_PARAMETERS = ('position_margin', 'velocity_margin', 'max_tracking_error')
+_QUANTITIES = ('position', 'velocity', 'tracking error', 'external torque')
+_PARAMETERS = ('position_margin', 'velocity_margin', 'max_tracking_error', 'max_external_torque')
 
 # A stop takes at least this share of stop_duration, however little room there is.
 _SHORTEST_STOP = 0.1
 # Speed up to which a joint that is stopped is at rest [rad/s, m/s].
 _AT_REST = 0.05
+
+
+class SlowedMotion:
+    """Motion that is brought to rest along its path, from its time `begin` on in a duration [s].
+
+    The time along it follows `stop_motion`, all derivatives by Faa di Bruno's formula.
+    """
+
+    def __init__(self, motion: PiecewiseMotion, begin: float, duration: float) -> None:
+        self._motion, self._ends = motion, (motion.start_time, motion.end_time)
+        self._time = stop_motion([[begin], [1.0], [0.0], [0.0], [0.0]], duration)
+        self.start_time, self.end_time = self._time.start_time, self._time.end_time
+
+    def __call__(self, time: float) -> Array:
+        """Position to snap (5, n) at a time [s]."""
+        pace = self._time(time)[:, 0]
+        if pace[0] > self._ends[1]:
+            pace[:] = self._ends[1], 0.0, 0.0, 0.0, 0.0
+        return np.ascontiguousarray(compose(self._motion(pace[0]).T, pace[None]).T)
 
 
 class Guard:
@@ -32,6 +52,8 @@ class Guard:
     limits : MotionLimits
     max_tracking_error : ndarray, shape (n,)
         Largest distance from the reference [rad] or [m].
+    max_external_torque : ndarray, shape (n,)
+        Largest torque on the links that the model lacks [N m] or [N].
     position_margin : float
         How far beyond a limit of its position a joint may be [rad, m].
     velocity_margin : float
@@ -47,6 +69,7 @@ class Guard:
         model: RobotModel,
         limits: MotionLimits,
         max_tracking_error: Array,
+        max_external_torque: Array,
         *,
         position_margin: float,
         velocity_margin: float,
@@ -57,8 +80,9 @@ class Guard:
         self._check = None if allow_limit_violations else LimitCheck(model, limits)
         self._stop_duration = stop_duration
         speed = (1.0 + velocity_margin) * limits.velocity
-        self._lowest = np.vstack((limits.lower - position_margin, -speed, -max_tracking_error))
-        self._highest = np.vstack((limits.upper + position_margin, speed, max_tracking_error))
+        bounds = speed, max_tracking_error, max_external_torque
+        self._lowest = np.vstack((limits.lower - position_margin, *(-np.array(bounds))))
+        self._highest = np.vstack((limits.upper + position_margin, *bounds))
 
     def check_reference(self, motion: Array) -> None:
         """Raise MotionError if a reference (5, n) exceeds limits, unless it may."""
@@ -74,9 +98,12 @@ class Guard:
                 'executed all the same.'
             )
 
-    def violation(self, state: Array, error: Array) -> str:
-        """Say which bound positions and velocities (2, n) or errors (n,) exceed, if any."""
-        values = np.vstack((state, error))
+    def violation(self, state: Array, error: Array, external: Array | None = None) -> str:
+        """Say which bound is exceeded, if any.
+
+        By positions and velocities (2, n), tracking errors (n,) or external torques (n,).
+        """
+        values = np.vstack((state, error, np.zeros_like(error) if external is None else external))
         outside = ~((values >= self._lowest) & (values <= self._highest))  # NaN is outside
         if not outside.any():
             return ''

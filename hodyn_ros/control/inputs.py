@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.control.controller import shifted
+from hodyn_ros.control.guard import SlowedMotion
 from hodyn_ros.errors import StaleError
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
@@ -41,6 +42,7 @@ class Measured(NamedTuple):
 
     stamp: int  # [ns]
     state: Array  # (4, n): positions and velocities of the links, then those of the motors
+    spring_torque: Array | None = None  # of torque sensors, (n,)
     begins_anew: bool = False  # the time of the stamps has gone back, nothing of before is true
 
 
@@ -66,7 +68,9 @@ class Pairs:
         """How much older pairs that come are than an answered one [s]; of a single one, zero."""
 
     def take(self, topic: str, stamp: int, values: Array) -> Measured | None:
-        """Take positions and velocities (2, n) of the `LINKS` or the `MOTORS`, with a stamp [ns].
+        """Take positions and velocities (2, n) of `LINKS` or `MOTORS`, with a stamp [ns].
+
+        Links may have a third row, of torque sensors.
 
         Returns None if the other half is not there yet, or if it is too late.
         """
@@ -85,7 +89,9 @@ class Pairs:
         halves = (values, other[stamp]) if topic == LINKS else (other[stamp], values)
         del own[stamp], other[stamp]
         self._forget(stamp)  # measurements up to a pair are of no use without their other half
-        measured = Measured(stamp, np.concatenate(halves))
+        links, motors = halves
+        sensed = links[2] if len(links) > 2 else None
+        measured = Measured(stamp, np.concatenate((links[:2], motors)), sensed)
         return measured if stamp > answered else self._of_the_past(measured)
 
     def _forget(self, stamp: int) -> None:
@@ -164,7 +170,7 @@ class References:
         """Whether the robot is stopped, or has been and is held where it rests."""
         return self._slip is not None
 
-    def stop(self, motion: PiecewiseMotion, time: int, most_ahead: Array) -> None:
+    def stop(self, motion: PiecewiseMotion | SlowedMotion, time: int, most_ahead: Array) -> None:
         """Bring the robot to rest from a time on [ns], whatever it was to do.
 
         The motion may be no farther from the measured positions than `most_ahead` (n,): a robot
@@ -255,8 +261,10 @@ class References:
             self._move(stop_motion(shifted(last.motion, timeout), rest), begin)
         return None
 
-    def _move(self, motion: PiecewiseMotion, begin: int) -> None:
-        self._timeline.add(PlannedMotion(self._joint_names, motion, begin, 4))
+    def _move(self, motion: PiecewiseMotion | SlowedMotion, begin: int) -> None:
+        # What is stopped is evaluated only, as a spline is.
+        spline = cast('PiecewiseMotion', motion)
+        self._timeline.add(PlannedMotion(self._joint_names, spline, begin, 4))
 
     def _used(self, origin: str, time: int, motion: Array) -> Array:
         self.origin = origin

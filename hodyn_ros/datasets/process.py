@@ -26,6 +26,7 @@ from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.datasets.inputs import (
     Inputs,
     MotionFile,
@@ -212,15 +213,13 @@ def process_files(
         ('part_rows', part_rows, 1),
         ('workers', 1 if workers is None else workers, 0),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise BatchError(f'{name} is {value!r}, expected a whole number from {least} on.')
+        checked_number(name, value, BatchError, least=least, whole=True)
     for name, word, choices in (
         ('suffix', suffix, SUFFIXES),
         ('on_change', on_change, ('recompute', 'refuse')),
         ('fingerprint', fingerprint, ('quick', 'content')),
     ):
-        if word not in choices:
-            raise BatchError(f'{name} is {word!r}, expected one of {", ".join(choices)}.')
+        check_choice(name, word, choices, BatchError)
     if motion_column is not None and suffix != '.parquet':
         raise BatchError(
             f'suffix is {suffix!r}, but files with a column of motion ids give results with one, '
@@ -267,7 +266,7 @@ def process_files(
             )
         folder.begin()
         total, kept = len(tasks) + len(unreadable), len(tasks) - len(open_tasks)
-        sums = dict.fromkeys(('computed', 'failed', 'samples', 'motions', 'bytes_read'), 0)
+        sums = Counter(computed=0, failed=0, samples=0, motions=0, bytes_read=0)
         memory: dict[str, int] = {}
         said: dict[str, list[str]] = {}
 
@@ -280,10 +279,7 @@ def process_files(
         def add(key: str, size: int, result: TaskResult) -> None:
             folder.add_errors(key, result)
             sums['failed' if result.failures else 'computed'] += 1
-            for what, more in (
-                ('samples', result.samples), ('motions', result.motions), ('bytes_read', size)
-            ):
-                sums[what] += more
+            sums.update(samples=result.samples, motions=result.motions, bytes_read=size)
             for text in result.remarks:
                 said.setdefault(text, []).append(key)
             if result.worker:

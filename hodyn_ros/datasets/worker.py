@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hodyn_ros.checks import Array
 from hodyn_ros.datasets.inputs import input_digest
 from hodyn_ros.errors import BatchError, HodynError
 from hodyn_ros.files.columns import (
@@ -28,7 +29,7 @@ from hodyn_ros.files.columns import (
 )
 from hodyn_ros.files.compute import compute, compute_stream
 from hodyn_ros.files.files import ResultsWriter, guarded, iterate_motion
-from hodyn_ros.files.samples import Array, Results
+from hodyn_ros.files.samples import Results
 from hodyn_ros.files.tables import ParquetTable, ParquetWriter
 from hodyn_ros.model.robot import RobotModel
 

@@ -12,28 +12,11 @@ from hodyn_ros.dynamics.inverse import (
     inverse_dynamics_from_link_motion,
 )
 from hodyn_ros.dynamics.matrices import coriolis_matrix, gravity_effort, mass_matrix
-from hodyn_ros.dynamics.wrenches import (
-    Wrench,
-    brought_to_rest,
-    tool_weight,
-    wrench_from_frame,
-)
+from hodyn_ros.dynamics.wrenches import Wrench, brought_to_rest, tool_weight, wrench_from_frame
 
 __all__ = [
-    'ENGINE',
-    'FORMULATIONS',
-    'BodyEfforts',
-    'Formulation',
-    'LinkMotionEfforts',
-    'Wrench',
-    'brought_to_rest',
-    'chosen_algorithm',
-    'coriolis_matrix',
-    'gravity_effort',
-    'inter_body_wrenches',
-    'inverse_dynamics',
-    'inverse_dynamics_from_link_motion',
-    'mass_matrix',
-    'tool_weight',
-    'wrench_from_frame',
-]
+    'ENGINE', 'FORMULATIONS', 'BodyEfforts', 'Formulation', 'LinkMotionEfforts', 'Wrench',
+    'brought_to_rest', 'chosen_algorithm', 'coriolis_matrix', 'gravity_effort',
+    'inter_body_wrenches', 'inverse_dynamics', 'inverse_dynamics_from_link_motion', 'mass_matrix',
+    'tool_weight', 'wrench_from_frame',
+]  # fmt: skip

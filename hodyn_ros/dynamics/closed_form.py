@@ -15,13 +15,11 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import JointTransforms
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
-
-Array = NDArray[np.float64]
 
 # Numbers in one system matrix for all samples that are computed together: small enough for the
 # two dozen matrices of an evaluation to stay in the cache.
@@ -112,14 +110,10 @@ def leibniz_efforts(model: RobotModel, coordinates: Array, W: Array) -> Array:
 class SystemMatrices(NamedTuple):
     """Matrices of all bodies at one position."""
 
-    A: Array
-    """Transforms of twists between bodies, eq. (10), shape (N, 6 n_bodies, 6 n_bodies)."""
-    X: Array
-    """Joint screws, eq. (10), shape (6 n_bodies, n_bodies)."""
-    M: Array
-    """Inertias of the bodies, eq. (21), shape (6 n_bodies, 6 n_bodies)."""
-    U: Array
-    """Transforms of twists from the base to the bodies, eq. (26), shape (N, 6 n_bodies, 6)."""
+    A: Array  # transforms of twists between bodies, eq. (10), (N, 6 n_bodies, 6 n_bodies)
+    X: Array  # joint screws, eq. (10), shape (6 n_bodies, n_bodies)
+    M: Array  # inertias of the bodies, eq. (21), shape (6 n_bodies, 6 n_bodies)
+    U: Array  # transforms of twists from the base to the bodies, eq. (26), (N, 6 n_bodies, 6)
 
 
 def system_matrices(model: RobotModel, positions: Array) -> SystemMatrices:
@@ -157,16 +151,12 @@ class WrittenOut(NamedTuple):
     derivatives of the motion than are given is zero.
     """
 
-    J: Array
-    """System Jacobian, eq. (9), shape (N, 6 n_bodies, n_bodies)."""
-    U: Array
-    """Transforms of twists from the base to the bodies, eq. (26), shape (N, 6 n_bodies, 6)."""
-    Aa: Array
-    """The products A a, A da/dt and A a a."""
+    J: Array  # system Jacobian, eq. (9), shape (N, 6 n_bodies, n_bodies)
+    U: Array  # transforms of twists from the base to the bodies, eq. (26), (N, 6 n_bodies, 6)
+    Aa: Array  # the products A a, A da/dt and A a a
     Aad: Array
     Aaa: Array
-    M: Array
-    """Inertias, shape (6 n_bodies, 6 n_bodies); the matrices below are one such a sample."""
+    M: Array  # inertias, (6 n_bodies, 6 n_bodies); the matrices below are one such a sample
     M1: Array
     M2: Array
     C: Array
@@ -213,23 +203,10 @@ def written_out(model: RobotModel, coordinates: Array) -> WrittenOut:
     q3d = higher[0]
     V2d = J @ q3d[..., None] - 2.0 * Aa @ (J @ q2d[..., None]) + (2.0 * Aa @ Aa - Aaa - Aad) @ V
     C_of_jerks = -M @ A @ matrix_a(model, q3d) - _transpose(matrix_b(V2d)) @ M
-    C2 = (
-        C_of_jerks
-        - 2.0 * C1 @ Aa
-        - 2.0 * _transpose(Aa) @ C1
-        - C @ Aad
-        - _transpose(Aad) @ C
-        - 2.0 * AaTC @ Aa
-        - C @ Aaa
-        - _transpose(Aaa) @ C
-        + MAad @ Aa
-        + 2.0 * MAa @ Aad
-        - 2.0 * MAaAa @ Aa
-        + 2.0 * MAa @ Aaa
-        - 3.0 * MAa @ matrix_a(model, q2d)
-        - MAaa @ a
-        + MAaa @ Aa
-    )  # (50)
+    C2 = C_of_jerks - 2.0 * C1 @ Aa - 2.0 * _transpose(Aa) @ C1  # (50)
+    C2 -= C @ Aad + _transpose(Aad) @ C + 2.0 * AaTC @ Aa + C @ Aaa + _transpose(Aaa) @ C
+    C2 += MAad @ Aa + 2.0 * MAa @ Aad - 2.0 * MAaAa @ Aa + 2.0 * MAa @ Aaa
+    C2 -= 3.0 * MAa @ matrix_a(model, q2d) + MAaa @ a - MAaa @ Aa
     return WrittenOut(J, U, Aa, Aad, Aaa, M, M1, M2, C, C1, C2)
 
 
@@ -240,16 +217,11 @@ class SystemSeries(NamedTuple):
     more than the products with the transposed Jacobian.
     """
 
-    M: Array
-    """Inertias of the bodies, eq. (21), shape (n_bodies, 6, 6)."""
-    G: Array
-    """Acceleration of the base that stands for gravity, eq. (26), shape (6, 1)."""
-    J: list[Array]
-    """System Jacobian, eq. (9), K entries of shape (N, n_bodies, 6, n)."""
-    U: list[Array]
-    """From the base to the bodies, eq. (26), K entries of shape (N, n_bodies, 6, 6)."""
-    b: list[Array]
-    """Brackets with the twists of the bodies, eq. (23), K-1 entries of shape of U."""
+    M: Array  # inertias of the bodies, eq. (21), shape (n_bodies, 6, 6)
+    G: Array  # acceleration of the base that stands for gravity, eq. (26), shape (6, 1)
+    J: list[Array]  # system Jacobian, eq. (9), K entries of shape (N, n_bodies, 6, n)
+    U: list[Array]  # from the base to the bodies, eq. (26), K entries (N, n_bodies, 6, 6)
+    b: list[Array]  # brackets with the twists of the bodies, eq. (23), K-1 entries as of U
 
     def reduced(self, columns: Sequence[Array], orders: int) -> list[Array]:
         """J^T times columns with a block for each body, and derivatives, each (N, n, ...)."""
@@ -316,12 +288,12 @@ def _stacked(matrices: Sequence[Array]) -> list[Array]:
     return [x.reshape(len(x), prod(x.shape[1:-1]), x.shape[-1]) for x in matrices]
 
 
-def _product(f: Sequence[Array], g: Sequence[Array], orders: int, first: int = 0) -> list[Array]:
-    """Time derivatives of the matrix product f g, from the order `first` on, below `orders`."""
+def _product(f: Sequence[Array], g: Sequence[Array], orders: int) -> list[Array]:
+    """Time derivatives of the matrix product f g, below `orders`."""
     table = leibniz.binomials(orders)
     return [
         np.asarray(sum(table[m, j] * (f[j] @ g[m - j]) for j in range(m + 1)))
-        for m in range(first, orders)
+        for m in range(orders)
     ]
 
 

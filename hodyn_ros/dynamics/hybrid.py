@@ -19,13 +19,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import body_poses
 from hodyn_ros.lie.so3 import cross, matvec
 from hodyn_ros.model.robot import BASE, RobotModel
-
-Array = NDArray[np.float64]
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
@@ -46,19 +44,15 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
 class HybridKinematics(NamedTuple):
     """Motion of all bodies in hybrid twists: base link axes, about the origin of each body."""
 
-    C: Array
-    """Poses of the bodies in the base link, shape (N, n_bodies, 4, 4)."""
-    r: Array
-    """From the origin of the parent to that of the body [m], shape (N, n_bodies, 3)."""
+    C: Array  # poses of the bodies in the base link, shape (N, n_bodies, 4, 4)
+    r: Array  # from the origin of the parent to that of the body [m], shape (N, n_bodies, 3)
     rd: Array
     r2d: Array
-    X: Array
-    """Joint screws about the origin of the body, shape (N, n_bodies, 6)."""
+    X: Array  # joint screws about the origin of the body, shape (N, n_bodies, 6)
     Xd: Array
     X2d: Array
     X3d: Array
-    V: Array
-    """Twists (omega, v) [rad/s, m/s], shape (N, n_bodies, 6)."""
+    V: Array  # twists (omega, v) [rad/s, m/s], shape (N, n_bodies, 6)
     Vd: Array
     V2d: Array
     V3d: Array
@@ -103,28 +97,14 @@ def hybrid_kinematics(
         r2d = Ud[:, 3:]
         X2d = turned(Vd, X) + turned(V, Xd)
 
-        U2d = (
-            _lever(r, Vp_2d)
-            + 2.0 * _lever(rd, Vp_d)
-            + _lever(r2d, Vp)
-            + X * q3d
-            + 2.0 * Xd * q2d
-            + X2d * qd
-        )
+        U2d = _lever(r, Vp_2d) + 2.0 * _lever(rd, Vp_d) + _lever(r2d, Vp)
+        U2d += X * q3d + 2.0 * Xd * q2d + X2d * qd
         V2d = Vp_2d + U2d
         r3d = U2d[:, 3:]
         X3d = turned(V2d, X) + 2.0 * turned(Vd, Xd) + turned(V, X2d)
 
-        U3d = (
-            _lever(r, Vp_3d)
-            + 3.0 * _lever(rd, Vp_2d)
-            + 3.0 * _lever(r2d, Vp_d)
-            + _lever(r3d, Vp)
-            + X * q4d
-            + 3.0 * Xd * q3d
-            + 3.0 * X2d * q2d
-            + X3d * qd
-        )
+        U3d = _lever(r, Vp_3d) + 3.0 * _lever(rd, Vp_2d) + 3.0 * _lever(r2d, Vp_d)
+        U3d += _lever(r3d, Vp) + X * q4d + 3.0 * Xd * q3d + 3.0 * X2d * q2d + X3d * qd
         V3d = Vp_3d + U3d
 
         distances[:, :, i] = r, rd, r2d
@@ -163,15 +143,8 @@ def inertia_wrenches(model: RobotModel, kinematics: HybridKinematics) -> Array:
     wwV = turned(V, wV)
     D_V = Vd - wV
     D2_V = V2d - 2.0 * wVd - turned(Vd, V) + wwV
-    D3_V = (
-        V3d
-        - 3.0 * turned(V, V2d)
-        - 3.0 * (turned(Vd, Vd) - turned(V, wVd))
-        - turned(V2d, V)
-        + turned(Vd, wV)
-        + 2.0 * turned(V, turned(Vd, V))
-        - turned(V, wwV)
-    )
+    D3_V = V3d - 3.0 * turned(V, V2d) - 3.0 * (turned(Vd, Vd) - turned(V, wVd))
+    D3_V += turned(Vd, wV) - turned(V2d, V) + 2.0 * turned(V, turned(Vd, V)) - turned(V, wwV)
 
     Pi = matvec(M, V)
     wPi = turned(V, Pi)
@@ -179,15 +152,8 @@ def inertia_wrenches(model: RobotModel, kinematics: HybridKinematics) -> Array:
     Pi_d = matvec(M, D_V) + wPi
     wPi_d = turned(V, Pi_d)
     Pi_2d = matvec(M, D2_V) + 2.0 * wPi_d + turned(Vd, Pi) - wwPi
-    Pi_3d = (
-        matvec(M, D3_V)
-        + 3.0 * turned(V, Pi_2d)
-        + 3.0 * (turned(Vd, Pi_d) - turned(V, wPi_d))
-        + turned(V2d, Pi)
-        - turned(Vd, wPi)
-        - 2.0 * turned(V, turned(Vd, Pi))
-        + turned(V, wwPi)
-    )
+    Pi_3d = matvec(M, D3_V) + 3.0 * turned(V, Pi_2d) + 3.0 * (turned(Vd, Pi_d) - turned(V, wPi_d))
+    Pi_3d += turned(V2d, Pi) - turned(Vd, wPi) - 2.0 * turned(V, turned(Vd, Pi)) + turned(V, wwPi)
 
     v, vd, v2d = V[..., 3:], Vd[..., 3:], V2d[..., 3:]
     p, pd, p2d = Pi[..., 3:], Pi_d[..., 3:], Pi_2d[..., 3:]

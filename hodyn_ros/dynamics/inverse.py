@@ -13,6 +13,7 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.dynamics import (
     body_fixed,
     closed_form,
@@ -49,8 +50,6 @@ from hodyn_ros.model.robot import BASE, RobotModel
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
-
-Array = NDArray[np.float64]
 
 # Samples that NumPy computes together: large enough to hide the cost of Python, small enough for
 # the intermediate arrays to stay in the cache.
@@ -104,11 +103,7 @@ FORMULATIONS = {
     'newton_euler': Formulation(newton_euler.body_efforts, 0),
 }
 
-ENGINE = {
-    'engine': None,
-    'compiled_robot': COMPILED_ROBOT,
-    'compiled_tree': COMPILED_TREE,
-}
+ENGINE = {'engine': None, 'compiled_robot': COMPILED_ROBOT, 'compiled_tree': COMPILED_TREE}
 """Names of the engine's kernels: the one that suits the robot, and each form."""
 
 
@@ -278,10 +273,6 @@ def inverse_dynamics_from_link_motion(
     wrench, algorithm
         As in `inverse_dynamics`.
 
-    Returns
-    -------
-    LinkMotionEfforts
-
     Raises
     ------
     HodynError
@@ -331,9 +322,7 @@ def effort_deviations(
 
 
 def inter_body_wrenches(
-    model: RobotModel,
-    motion: ArrayLike,
-    wrench: Wrench | Sequence[Wrench] | None = None,
+    model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None = None
 ) -> Array:
     """Wrenches that the joints transmit to the bodies behind them, with two time derivatives.
 

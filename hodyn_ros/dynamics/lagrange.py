@@ -18,10 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.lie import leibniz, so3
 from hodyn_ros.model.robot import BASE, RobotModel
-
-Array = NDArray[np.float64]
 
 # Numbers in the derivatives of the Jacobians for all samples that are computed together.
 _NUMBERS_IN_BLOCK = 2**18
@@ -30,25 +29,15 @@ _NUMBERS_IN_BLOCK = 2**18
 class Geometry(NamedTuple):
     """Poses, Jacobians and inertias of all links in base axes, with r-1 time derivatives."""
 
-    moves: NDArray[np.bool_]
-    """Entry [i, j]: joint j moves link i, shape (n_bodies, n_bodies)."""
-    R: Array
-    """Rotations of the links, shape (r, N, n_bodies, 3, 3)."""
-    origin: Array
-    """Origins of the link frames, shape (r, N, n_bodies, 3)."""
-    z: Array
-    """Joint axes, zero for prismatic joints, shape (r, N, n_bodies, 3)."""
-    w: Array
-    """Velocities that joints give the origins of their frames, shape (r, N, n_bodies, 3)."""
-    J_P: Array
-    """Of the centres of mass, [..., i, j, :] is column j of link i, (r, N, n_bodies, n_bodies, 3).
-    """
-    J_O: Array
-    """Of the angular velocities, of the same shape."""
-    momentum: Array
-    """m_i J_P, of the same shape."""
-    spin: Array
-    """R_i I_i R_i^T J_O, of the same shape, with inertia tensors about the centres of mass."""
+    moves: NDArray[np.bool_]  # [i, j]: joint j moves link i, shape (n_bodies, n_bodies)
+    R: Array  # rotations of the links, shape (r, N, n_bodies, 3, 3)
+    origin: Array  # origins of the link frames, shape (r, N, n_bodies, 3)
+    z: Array  # joint axes, zero for prismatic joints, shape (r, N, n_bodies, 3)
+    w: Array  # velocities that joints give the origins of their frames, (r, N, n_bodies, 3)
+    J_P: Array  # of centres of mass: [..., i, j, :] of joint j, (r, N, n_bodies, n_bodies, 3)
+    J_O: Array  # of the angular velocities, of the same shape
+    momentum: Array  # m_i J_P, of the same shape
+    spin: Array  # R_i I_i R_i^T J_O, likewise, with inertia tensors about the centres of mass
 
 
 def geometry(model: RobotModel, coordinates: Array) -> Geometry:

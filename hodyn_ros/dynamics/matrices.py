@@ -12,8 +12,9 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.closed_form import blocks, series
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.engine.engine import Term, compute, refuses
@@ -26,8 +27,6 @@ from hodyn_ros.kinematics.joints import (
     selection_of,
 )
 from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 # Larger robots have programs of the mass matrix that are too long to compile.
 MOST_BODIES = 32

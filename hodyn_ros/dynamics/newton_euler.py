@@ -21,14 +21,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import body_poses
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.so3 import cross, matvec
 from hodyn_ros.model.robot import BASE, RobotModel
-
-Array = NDArray[np.float64]
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
@@ -56,12 +54,8 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
         R_omega = matvec(R, omega_p)
         omega = R_omega + e * qd
         omegad = matvec(R, omegad_p) + cross(R_omega, e * qd) + e * q2d
-        vd = (
-            matvec(R, cross(omegad_p, P[i]) + cross(omega_p, cross(omega_p, P[i])) + vd_p)
-            + 2.0 * cross(R_omega, eta * qd)
-            + eta * q2d
-            + cross(e, eta) * qd**2
-        )
+        vd = matvec(R, cross(omegad_p, P[i]) + cross(omega_p, cross(omega_p, P[i])) + vd_p)
+        vd += 2.0 * cross(R_omega, eta * qd) + eta * q2d + cross(e, eta) * qd**2
         motions.append((omega, omegad, vd))
 
         # (176) to (178).
@@ -98,9 +92,7 @@ def centroidal_inertias(model: RobotModel) -> tuple[Array, Array, Array]:
     mass = M[:, 5, 5]
     # The upper right block is m hat(P_C).
     moment = np.stack([M[:, 2, 4], M[:, 0, 5], M[:, 1, 3]], axis=-1)
-    P_C = np.divide(
-        moment, mass[:, None], out=np.zeros_like(moment), where=mass[:, None] > 0.0
-    )
+    P_C = np.divide(moment, mass[:, None], out=np.zeros_like(moment), where=mass[:, None] > 0.0)
     # Parallel axes: the inertia about the origin is I_C - m hat(P_C)^2.
     outer = P_C[:, :, None] * P_C[:, None, :]
     square = (P_C**2).sum(axis=-1)[:, None, None] * np.eye(3)

@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import JointTransforms, body_twists
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
-
-Array = NDArray[np.float64]
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:

@@ -24,15 +24,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import body_poses
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import bracket, coadjoint
 from hodyn_ros.lie.so3 import matvec
 from hodyn_ros.model.robot import BASE, RobotModel
-
-Array = NDArray[np.float64]
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
@@ -79,15 +77,12 @@ def inter_body(
 class SpatialKinematics(NamedTuple):
     """Motion of all bodies in spatial twists: base link axes, about the base link origin."""
 
-    C: Array
-    """Poses of the bodies in the base link, shape (N, n_bodies, 4, 4)."""
-    S: Array
-    """Joint screws (e, x cross e + h e) or (0, e), shape (N, n_bodies, 6)."""
+    C: Array  # poses of the bodies in the base link, shape (N, n_bodies, 4, 4)
+    S: Array  # joint screws (e, x cross e + h e) or (0, e), shape (N, n_bodies, 6)
     Sd: Array
     S2d: Array
     S3d: Array
-    V: Array
-    """Twists (omega, v) [rad/s, m/s]; v belongs to the point at the base link origin."""
+    V: Array  # twists (omega, v) [rad/s, m/s]; v belongs to the point at the base link origin
     Vd: Array
     V2d: Array
     V3d: Array
@@ -168,23 +163,13 @@ def momentum_derivatives(M: Array, kinematics: SpatialKinematics) -> Array:
     ad_V_Vd = bracket(V, Vd)
     Pi = matvec(M, V)
     Pi_d = matvec(M, Vd) - coadjoint(V, Pi)
-    Pi_2d = (
-        matvec(M, V2d - ad_V_Vd)
-        - 2.0 * coadjoint(V, Pi_d)
-        - (coadjoint(Vd, Pi) + coadjoint(V, coadjoint(V, Pi)))
-    )
-    Pi_3d = (
-        matvec(M, V3d - 2.0 * bracket(V, V2d) + bracket(V, ad_V_Vd))
-        - 3.0 * coadjoint(V, Pi_2d)
-        - 3.0 * (coadjoint(Vd, Pi_d) + coadjoint(V, coadjoint(V, Pi_d)))
-        # Transposition turns the order of the products around.
-        - (
-            coadjoint(V2d, Pi)
-            + 2.0 * coadjoint(V, coadjoint(Vd, Pi))
-            + coadjoint(Vd, coadjoint(V, Pi))
-            + coadjoint(V, coadjoint(V, coadjoint(V, Pi)))
-        )
-    )
+    adT_Pi, adT_Pi_d = coadjoint(V, Pi), coadjoint(V, Pi_d)
+    Pi_2d = matvec(M, V2d - ad_V_Vd) - 2.0 * adT_Pi_d - coadjoint(Vd, Pi) - coadjoint(V, adT_Pi)
+    Pi_3d = matvec(M, V3d - 2.0 * bracket(V, V2d) + bracket(V, ad_V_Vd))
+    Pi_3d -= 3.0 * (coadjoint(V, Pi_2d) + coadjoint(Vd, Pi_d) + coadjoint(V, adT_Pi_d))
+    # Transposition turns the order of the products around.
+    Pi_3d -= coadjoint(V2d, Pi) + 2.0 * coadjoint(V, coadjoint(Vd, Pi))
+    Pi_3d -= coadjoint(Vd, adT_Pi) + coadjoint(V, coadjoint(V, adT_Pi))
     return np.stack([Pi_d, Pi_2d, Pi_3d])
 
 
@@ -202,9 +187,7 @@ def gravity_wrenches(M: Array, V: Array, Vd: Array, G: Array) -> Array:
     M_ad_V_G = matvec(M, ad_V_G)
     W = MG
     Wd = -(M_ad_V_G + coadjoint(V, MG))
-    K_G = (
-        matvec(M, bracket(V, ad_V_G)) + coadjoint(V, M_ad_V_G) - matvec(M, bracket(Vd, G))
-    )
+    K_G = matvec(M, bracket(V, ad_V_G)) + coadjoint(V, M_ad_V_G) - matvec(M, bracket(Vd, G))
     K_transposed_G = coadjoint(V, coadjoint(V, MG)) + coadjoint(V, M_ad_V_G) - coadjoint(Vd, MG)
     return np.stack([W, Wd, K_G + K_transposed_G])
 

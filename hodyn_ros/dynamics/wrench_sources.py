@@ -10,8 +10,8 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import (
     ORDERS,
     brought_to_rest,
@@ -24,8 +24,6 @@ from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.trajectory.timeline import NANOSECONDS
-
-Array = NDArray[np.float64]
 
 _KEPT = NANOSECONDS  # for how long messages are kept
 _MOST_KEPT = 1000

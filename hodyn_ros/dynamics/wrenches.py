@@ -12,16 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import check_choice, finite_array
+from hodyn_ros.checks import Array, check_choice, finite_array
 from hodyn_ros.errors import ModelError, WrenchError
 from hodyn_ros.kinematics.joints import EXPRESSIONS, JointTransforms, body_poses, body_twists
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import BASE, RobotModel
-
-Array = NDArray[np.float64]
 
 ACTINGS = ('on_environment', 'on_robot')
 

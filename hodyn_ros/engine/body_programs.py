@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import Body, BodyMotion, JointFrame, Load, Turn
 from hodyn_ros.engine.program import Number, Program, Recorder
@@ -14,8 +15,6 @@ from hodyn_ros.engine.program import Number, Program, Recorder
 if TYPE_CHECKING:
     from hodyn_ros.engine.frames import Frames
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 SIMPLE, BRANCH, GENERAL = range(3)
 """Kinds of joints: revolute with gamma = 0, revolute, any."""
@@ -66,9 +65,7 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
         ],
     )
     q = _coordinate(recorder, multiplier, order)
-    turn = formulation.turn_of(
-        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
-    )
+    turn = formulation.turn_of(joint, recorder.input('sine', 0), recorder.input('cosine', 0), q)
     motion = formulation.forward(joint, turn, q, parent)
     load = formulation.inertial_load(body, motion)
     if loaded:
@@ -163,9 +160,7 @@ def _load(recorder: Recorder, array: str, layout: StateLayout) -> Load:
     return Load(vectors[: layout.order + 1], vectors[layout.order + 1 :])
 
 
-def _write(
-    recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]
-) -> None:
+def _write(recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]) -> None:
     for i, vector in enumerate(vectors):
         for j, value in enumerate(vector):
             recorder.output(array, start + 3 * i + j, value)

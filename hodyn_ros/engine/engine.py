@@ -22,16 +22,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT, Attachment, ProgramTooLong, RobotProgram
 from hodyn_ros.errors import HodynError
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
 """Forms of a kernel of efforts: machine code with the robot's constants folded in, and machine
@@ -154,6 +152,7 @@ Request = Efforts | LinkResult | Term
 
 
 def _program_kernel(model: RobotModel, request: LinkResult | Term) -> Kernel | None:
+    """Kernel; None for a program that is too long to compile."""
     from hodyn_ros.engine import kernels
 
     try:
@@ -224,6 +223,18 @@ class Engine:
                 self._kernels[request] = kernel
                 request.offer(self._model, kernel)
             return self._kernels[request]
+
+    def prepare_general(self, order: int) -> None:
+        """Have efforts computed by the code for any robot, which takes no time to make.
+
+        For models that come and go, such as those with what a gripper holds.
+        """
+        kernel = self.prepare(Efforts(order, form=COMPILED_TREE))
+        request = Efforts(order)
+        with compiling:
+            if kernel is not None and request not in self._kernels:
+                self._kernels[request] = kernel
+                request.offer(self._model, kernel)
 
     def expect(self, request: Request) -> bool:
         """Make no such kernel in the background, since the caller will `prepare` it.

@@ -109,9 +109,7 @@ def plus_cross(c: Vector, a: Vector, b: Vector) -> Vector:
 
 def plus_product(c: Vector, A: Matrix, b: Vector) -> Vector:
     """Add a product: c + A b."""
-    return tuple(
-        c[i] + A[i][0] * b[0] + A[i][1] * b[1] + A[i][2] * b[2] for i in range(3)
-    )
+    return tuple(c[i] + A[i][0] * b[0] + A[i][1] * b[1] + A[i][2] * b[2] for i in range(3))
 
 
 def dot(a: Vector, b: Vector) -> Number:
@@ -187,9 +185,7 @@ def forward(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: BodyMoti
     The position is used only by joints that slide.
     """
     w = [_constant_turn(joint, x) for x in parent.w]
-    a = [
-        _constant_turn(joint, plus_product(x, B, joint.d)) for x, B in zip(parent.a, parent.B)
-    ]
+    a = [_constant_turn(joint, plus_product(x, B, joint.d)) for x, B in zip(parent.a, parent.B)]
     if slides(joint):
         a = _slid(joint, q, w, a)
     w = _turned(w, turn, -1.0)
@@ -249,9 +245,7 @@ def load_about_origin(load: Load, arm: Series) -> Load:
 
 def sum_loads(a: Load, b: Load) -> Load:
     """Sum of two loads."""
-    return Load(
-        [plus(x, y) for x, y in zip(a.n, b.n)], [plus(x, y) for x, y in zip(a.f, b.f)]
-    )
+    return Load([plus(x, y) for x, y in zip(a.n, b.n)], [plus(x, y) for x, y in zip(a.f, b.f)])
 
 
 def effort(joint: JointFrame, load: Load) -> list[Number]:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.engine.formulation import Body, JointFrame
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import pitches
@@ -25,8 +25,6 @@ from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 # Entries of a rotation, or of a vector relative to the robot's size, that are this small are
 # rounding of the frame changes, and are zero in truth.
@@ -37,28 +35,13 @@ FAR = 2.0
 
 
 class Frames(NamedTuple):
-    """Constants of all bodies for the engine.
-
-    Attributes
-    ----------
-    joints : list of JointFrame
-    bodies : list of Body
-    poses : ndarray, shape (n_bodies, 4, 4)
-        Pose of each frame in the body's own frame of the model.
-    gravity : ndarray, shape (3,)
-        In the axes of the frame that serves as base.
-    base : ndarray, shape (4, 4)
-        Pose of that frame in the base of the model.
-    simple : ndarray of bool, shape (n_bodies,)
-        Revolute joints with gamma = 0.
-    """
+    """Constants of all bodies for the engine."""
 
     joints: list[JointFrame]
     bodies: list[Body]
-    poses: Array
-    gravity: Array
-    base: Array
-    simple: NDArray[np.bool_]
+    poses: Array  # of each frame in the body's own frame of the model, (n_bodies, 4, 4)
+    gravity: Array  # in the axes of the frame that serves as base, shape (3,) [m/s^2]
+    base: Array  # pose of that frame in the base of the model, shape (4, 4)
 
 
 def frames_of(model: RobotModel) -> Frames:
@@ -72,12 +55,9 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
     n = model.n_bodies
     turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5
     pitch = pitches(model.X)
-    relative = np.array(
-        [
-            se3.inverse(base if p == BASE else poses[p]) @ model.B[i] @ poses[i]
-            for i, p in enumerate(model.parent)
-        ]
-    ).reshape(n, 4, 4)
+    relative = np.empty((n, 4, 4))
+    for i, p in enumerate(model.parent):
+        relative[i] = se3.inverse(base if p == BASE else poses[p]) @ model.B[i] @ poses[i]
     size = np.abs(relative[:, :3, 3]).max(initial=0.0)
     d = without_rounding(relative[:, :3, 3], size)
     angles = [_angles(C[:3, :3]) for C in relative]
@@ -92,12 +72,9 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
         turn = 1.0 if turns[i] else 0.0
         slide = float(pitch[i]) if turns[i] else 1.0
         joints.append(JointFrame(*angles[i], vector(d[i]), turn, 1.0 - turn, slide))
-    simple = np.array(
-        [j.turn == 1.0 and j.slide == 0.0 and j.sin_gamma == 0.0 for j in joints], dtype=bool
-    )
     gravity = base[:3, :3].T @ model.gravity
     gravity = without_rounding(gravity, np.abs(gravity).max())
-    return Frames(joints, [_body(m) for m in masses], poses, gravity, base, simple)
+    return Frames(joints, [_body(m) for m in masses], poses, gravity, base)
 
 
 def _poses(model: RobotModel) -> tuple[Array, Array]:
@@ -119,11 +96,8 @@ def _poses(model: RobotModel) -> tuple[Array, Array]:
         poses[i] = np.eye(4)
         poses[i, :3, :3] = np.stack([x, np.cross(e, x), e], axis=1)
         poses[i, :3, 3] = point
-    base = np.eye(4)
-    if n:
-        # Seen from the base, the first frame is not turned at q = 0.
-        base = model.B[0] @ poses[0]
-    return poses, base
+    # Seen from the base, the first frame is not turned at q = 0.
+    return poses, model.B[0] @ poses[0] if n else np.eye(4)
 
 
 def _axis(X: Array) -> tuple[Array, Array]:
@@ -135,11 +109,9 @@ def _axis(X: Array) -> tuple[Array, Array]:
 
 def _perpendicular(e: Array) -> Array:
     """Find a unit vector at right angles to e: an axis of the body's frame if one is."""
-    smallest = int(np.argmin(np.abs(e)))
-    x = np.eye(3)[smallest]
+    x = np.eye(3)[int(np.argmin(np.abs(e)))]
     x -= (e @ x) * e
-    unit: Array = x / np.linalg.norm(x)
-    return unit
+    return np.asarray(x / np.linalg.norm(x))
 
 
 def _normal(e: Array, point: Array, other: Array, other_point: Array) -> tuple[Array, Array]:
@@ -221,8 +193,7 @@ def _body(pseudo: Array) -> Body:
 
 def without_rounding(values: Array, size: float) -> Array:
     """Zero in place of values that are rounding beside values of a size."""
-    cleaned: Array = np.where(np.abs(values) <= ROUNDING * size, 0.0, values)
-    return cleaned
+    return np.asarray(np.where(np.abs(values) <= ROUNDING * size, 0.0, values))
 
 
 def position(pose: Array) -> tuple[float, float, float]:

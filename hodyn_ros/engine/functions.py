@@ -127,32 +127,36 @@ def _sine_cosine(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     x = k pi/2 + r with |r| <= pi/4; Taylor polynomials of r, whose remainder is below 1e-17.
     """
     builder = writer.builder
-    # Adding and subtracting 1.5 2^52 rounds to an integer and leaves it in the low bits.
-    magic = writer.number(1.5 * 2.0**52)
-    shifted = builder.fadd(builder.fmul(x, writer.number(0.6366197723675814)), magic)
-    k = builder.fsub(shifted, magic)
-    r = x
-    for part in HALF_PI:
-        r = builder.fsub(r, builder.fmul(k, writer.number(part)))
+    shifted, r = _reduced(writer, x, 0.6366197723675814, HALF_PI)
     square = builder.fmul(r, r)
     sine = _polynomial(writer, square, [(-1.0) ** j / factorial(2 * j + 1) for j in range(1, 9)])
     sine = writer.add(r, writer.multiply(writer.multiply(r, square), sine))
     cosine = _polynomial(writer, square, [(-1.0) ** j / factorial(2 * j) for j in range(1, 10)])
     cosine = writer.add(writer.number(1.0), writer.multiply(square, cosine))
-    integers = INTEGER if writer.lanes == 1 else ir.VectorType(INTEGER, writer.lanes)
-
-    def whole(value: int) -> ir.Constant:
-        return ir.Constant(integers, value if writer.lanes == 1 else [value] * writer.lanes)
-
-    quadrant = builder.bitcast(shifted, integers)
+    whole = writer.whole
+    quadrant = builder.bitcast(shifted, whole(0).type)
     odd = builder.icmp_unsigned('!=', builder.and_(quadrant, whole(1)), whole(0))
     sine, cosine = builder.select(odd, cosine, sine), builder.select(odd, sine, cosine)
     signed = []
     for value, turned in ((sine, quadrant), (cosine, builder.add(quadrant, whole(1)))):
         sign = builder.shl(builder.and_(turned, whole(2)), whole(62))
-        bits = builder.xor(builder.bitcast(value, integers), sign)
+        bits = builder.xor(builder.bitcast(value, sign.type), sign)
         signed.append(builder.bitcast(bits, writer.type))
     return signed[0], signed[1]
+
+
+def _reduced(
+    writer: Writer, x: ir.Value, scale: float, parts: Sequence[float]
+) -> tuple[ir.Value, ir.Value]:
+    """Number k = round(scale x), in the low bits of the first result, and x - k sum(parts)."""
+    builder = writer.builder
+    # Adding and subtracting 1.5 2^52 rounds to an integer and leaves it in the low bits.
+    magic = writer.number(1.5 * 2.0**52)
+    shifted = builder.fadd(builder.fmul(x, writer.number(scale)), magic)
+    k = builder.fsub(shifted, magic)
+    for part in parts:
+        x = builder.fsub(x, builder.fmul(k, writer.number(part)))
+    return shifted, x
 
 
 def _trigonometry(module: ir.Module, width: int) -> ArrayFunction:
@@ -176,16 +180,11 @@ def _exponential(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     builder = writer.builder
     lowest = writer.number(-700.0)
     x = builder.select(builder.fcmp_ordered('>', x, lowest), x, lowest)
-    magic = writer.number(1.5 * 2.0**52)
-    shifted = builder.fadd(builder.fmul(x, writer.number(1.0 / log(2.0))), magic)
-    k = builder.fsub(shifted, magic)
-    r = x
-    for part in LOG_2:
-        r = builder.fsub(r, builder.fmul(k, writer.number(part)))
+    shifted, r = _reduced(writer, x, 1.0 / log(2.0), LOG_2)
     less = writer.multiply(r, _polynomial(writer, r, [1.0 / factorial(j) for j in range(1, 15)]))
     # k, in the low bits of what was shifted, is the exponent of a power of two.
-    integers = INTEGER if writer.lanes == 1 else ir.VectorType(INTEGER, writer.lanes)
-    place = ir.Constant(integers, 52 if writer.lanes == 1 else [52] * writer.lanes)
+    place = writer.whole(52)
+    integers = place.type
     exponent = builder.shl(builder.bitcast(shifted, integers), place)
     one = writer.number(1.0)
     power = builder.bitcast(builder.add(builder.bitcast(one, integers), exponent), writer.type)
@@ -234,18 +233,12 @@ def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int)
         step, shape, slope, direction = (
             writer.at(block.scratch, 3 * room + k * step_room) for k in range(4)
         )
-        arrays = {
-            'motion': Elements(block.motion, True),
-            'sine': Elements(sine, True),
-            'cosine': Elements(cosine, True),
-            'step': Elements(step, True),
-            'shape': Elements(shape, True),
-            'slope': Elements(slope, True),
-            'velocity': Elements(direction, True),
-            'direction': Elements(direction, True),
-            robot.middle.array: Elements(block.middle, True),
-            robot.result.array: Elements(block.result, True),
-        }
+        pointers = {
+            'motion': block.motion, 'sine': sine, 'cosine': cosine, 'step': step, 'shape': shape,
+            'slope': slope, 'velocity': direction, 'direction': direction,
+            robot.middle.array: block.middle, robot.result.array: block.result,
+        }  # fmt: skip
+        arrays = {name: Elements(pointer, True) for name, pointer in pointers.items()}
         writer.run(robot.arguments, arrays)
         if steps is not None:
             for i in range(n_steps * lanes, step_room):
@@ -261,14 +254,8 @@ def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int)
         writer.run(robot.program, arrays)
 
     sizes = (model.n_joints * robot.orders, robot.middle.size, robot.result.size)
-    evaluate_function(
-        module,
-        lanes,
-        width,
-        lambda builder, integers: (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2])),
-        body,
-        writes_middle=robot.middle.written,
-    )
+    constants = (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2]))
+    evaluate_function(module, lanes, width, lambda *_: constants, body, robot.middle.written)
     return module
 
 
@@ -340,10 +327,9 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
         for backward in (False, True):
             with loop(builder, n_bodies, backward=backward) as i:
                 kind, parent, coordinate = about(i)
+                constants = writer.at(bodies, builder.mul(i, _whole(N_CONSTANTS)))
                 arrays = {
-                    'constants': Elements(
-                        writer.at(bodies, builder.mul(i, _whole(N_CONSTANTS))), False
-                    ),
+                    'constants': Elements(constants, False),
                     'position': Elements(part(position, i, 1), True),
                     'sine': Elements(part(sine, i, 1), True),
                     'cosine': Elements(part(cosine, i, 1), True),

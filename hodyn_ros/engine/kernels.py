@@ -22,23 +22,22 @@ from typing import TYPE_CHECKING, Any
 
 import llvmlite
 import llvmlite.binding as llvm
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.engine import functions
 from hodyn_ros.engine.body_programs import base_state, constants
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, INTEGERS
 from hodyn_ros.engine.program import RobotProgram
+from hodyn_ros.resources import compiled_function
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel, SingleCall
-
-Array = NDArray[np.float64]
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
@@ -110,35 +109,23 @@ class Kernel:
         if threads > 1:
             lanes = self._lanes[1]
             step = -(-N // (threads * lanes)) * lanes
-            futures = [
-                _threads(num_threads).submit(
-                    self.evaluate,
-                    motion[start : start + step],
-                    None if middle is None else middle[start : start + step],
-                    result[start : start + step],
-                    together=together,
-                )
-                for start in range(0, N, step)
-            ]
+            futures = []
+            for part in (slice(start, start + step) for start in range(0, N, step)):
+                arrays = motion[part], None if middle is None else middle[part], result[part]
+                submit = _threads(num_threads).submit
+                futures.append(submit(self.evaluate, *arrays, together=together))
             return all([future.result() for future in futures])
-        integers, numbers = self._robot
-        status = 0
-        start = 0
+        robot = [array.ctypes.data for array in self._robot]
+        status = start = 0
         for which in (1, 0) if together else (0,):
             lanes = self._lanes[which]
             blocks = (N - start) // lanes
             if blocks:
                 code, size = self._codes[which]
                 scratch = aligned(size)
-                status |= _BLOCKS(code.address)(
-                    integers.ctypes.data,
-                    numbers.ctypes.data,
-                    scratch.ctypes.data,
-                    blocks,
-                    motion[start:].ctypes.data,
-                    None if middle is None else middle[start:].ctypes.data,
-                    result[start:].ctypes.data,
-                )
+                given = None if middle is None else middle[start:].ctypes.data
+                data = motion[start:].ctypes.data, given, result[start:].ctypes.data
+                status |= _BLOCKS(code.address)(*robot, scratch.ctypes.data, blocks, *data)
                 start += blocks * lanes
         return status == 0
 
@@ -147,20 +134,12 @@ def robot_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
     """Kernel of a program of one robot."""
     width = vector_width()
     codes = [
-        (
-            LoadedCode(functions.robot_module(model, robot, lanes, width)),
-            functions.robot_scratch(model, robot, lanes, width),
-        )
-        for lanes in (1, width)
+        LoadedCode(functions.robot_module(model, robot, lanes, width)) for lanes in (1, width)
     ]
-    return Kernel(
-        codes,
-        np.zeros(0, dtype=np.int64),
-        np.zeros(0),
-        name='compiled_robot',
-        wrench_size=0 if robot.middle.written else robot.middle.size,
-        friction=robot.friction,
-    )
+    sizes = [functions.robot_scratch(model, robot, lanes, width) for lanes in (1, width)]
+    wrench_size = 0 if robot.middle.written else robot.middle.size
+    none = np.zeros(0, dtype=np.int64), np.zeros(0)
+    return Kernel(list(zip(codes, sizes)), *none, 'compiled_robot', wrench_size, robot.friction)
 
 
 def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
@@ -171,24 +150,15 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
     """
     frames = frames_of(model)
     rows, kinds = constants(model, frames)
-    integers = np.concatenate(
-        [
-            [model.n_joints, model.n_bodies],
-            np.stack([kinds, model.parent + 1, model.coordinate], axis=1).ravel(),
-        ]
-    ).astype(np.int64)
+    of_bodies = np.stack([kinds, model.parent + 1, model.coordinate], axis=1)
+    integers = np.array([model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64)
     numbers = np.concatenate([base_state(frames, order), rows.ravel(), model.offset])
     width = vector_width()
     codes = [_tree_code(order, loaded, lanes, width) for lanes in (1, width)]
     sizes = [functions.tree_scratch(model, order, lanes, width) for lanes in (1, width)]
-    return Kernel(
-        list(zip(codes, sizes)),
-        integers,
-        numbers,
-        name='compiled_tree',
-        wrench_size=6 * (order + 1) * model.n_bodies if loaded else 0,
-        friction=not model.friction,
-    )
+    wrench_size = 6 * (order + 1) * model.n_bodies if loaded else 0
+    robot = integers, numbers, 'compiled_tree', wrench_size, not model.friction
+    return Kernel(list(zip(codes, sizes)), *robot)
 
 
 @cache
@@ -225,9 +195,7 @@ def evaluate(_context: Any, _arguments: Any, _motion: Any, _middle: Any, _result
         table = builder.inttoptr(pointer, INTEGERS)
         entries = [builder.load(builder.gep(table, [ir.Constant(INTEGER, k)])) for k in range(4)]
         function = builder.inttoptr(entries[0], EVALUATE.as_pointer())
-        robot = [
-            builder.inttoptr(value, kind) for value, kind in zip(entries[1:], EVALUATE.args)
-        ]
+        robot = [builder.inttoptr(value, kind) for value, kind in zip(entries[1:], EVALUATE.args)]
         data = [builder.inttoptr(value, EVALUATE.args[4]) for value in arrays]
         return builder.call(function, [*robot, ir.Constant(INTEGER, 1), *data])
 
@@ -276,9 +244,7 @@ def _two_results(arguments: int, motion: Array, middle: Array, result: Array) ->
 
 
 @cache
-def single_call(
-    *dimensions: int, efforts: bool = False, wrenches: int = 0
-) -> Callable[..., int]:
+def single_call(*dimensions: int, efforts: bool = False, wrenches: int = 0) -> Callable[..., int]:
     """Call for a single sample, whose results have these numbers of dimensions.
 
     It takes the address of a table, the motion, of shape (K, n), then for one wrench an array of
@@ -294,11 +260,7 @@ def single_call(
     read = [types.Array(types.float64, count, 'C', readonly=True) for count in given]
     written = [types.Array(types.float64, count, 'C') for count in dimensions]
     signature = types.int64(types.int64, *read, *written)
-    try:
-        compiled: Callable[..., int] = numba.njit(signature, cache=True)(function)
-    except RuntimeError:  # there is no place for a cache
-        compiled = numba.njit(signature)(function)
-    return compiled
+    return compiled_function(function, signature)
 
 
 # --- Machine code -------------------------------------------------------------------------------
@@ -368,14 +330,9 @@ def _cache_file(text: str) -> Path | None:
     `NUMBA_CACHE_DIR` says where, as for Numba; otherwise it is in the user's cache directory. In
     one that others can write to, they could leave code that would be run here.
     """
-    places = os.environ.get('NUMBA_CACHE_DIR'), os.environ.get('XDG_CACHE_HOME')
+    given, user = os.environ.get('NUMBA_CACHE_DIR'), os.environ.get('XDG_CACHE_HOME', '')
     try:
-        if places[0]:
-            directory = Path(places[0])
-        elif places[1] and os.path.isabs(places[1]):
-            directory = Path(places[1])
-        else:
-            directory = Path.home() / '.cache'
+        directory = Path(given or (user if os.path.isabs(user) else Path.home() / '.cache'))
     except RuntimeError:  # no home directory
         return None
     features = llvm.get_host_cpu_features().flatten()

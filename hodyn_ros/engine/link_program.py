@@ -13,27 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import AXIS, ZERO, Vector
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
 from hodyn_ros.engine.program import LONGEST, Number, Part, Recorder, RobotProgram
-from hodyn_ros.engine.taylor import (
-    JointMotion,
-    Taylor,
-    derivatives,
-    joint_motion,
-    twist_of_child,
-)
+from hodyn_ros.engine.taylor import JointMotion, Taylor, derivatives, joint_motion, twist_of_child
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 
 def link_program(model: RobotModel, link: str, expressed_in: str, orders: int) -> RobotProgram:
@@ -147,4 +137,3 @@ def _rate(number: Number) -> Number:
 
 def _columns(pose: Array) -> list[Vector]:
     return [vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3].T]
-

@@ -46,6 +46,12 @@ class Writer:
             return ir.Constant(DOUBLE, value)
         return ir.Constant(self.type, [ir.Constant(DOUBLE, value)] * self.lanes)
 
+    def whole(self, value: int) -> ir.Constant:
+        """Integer, the same in all lanes."""
+        if self.lanes == 1:
+            return ir.Constant(INTEGER, value)
+        return ir.Constant(ir.VectorType(INTEGER, self.lanes), [value] * self.lanes)
+
     def at(self, pointer: ir.Value, index: int | ir.Value) -> ir.Value:
         """Pointer to an element of one number."""
         if isinstance(index, int):
@@ -138,10 +144,7 @@ class Writer:
 
 @contextmanager
 def loop(
-    builder: ir.IRBuilder,
-    count: ir.Value,
-    carried: ir.Value | None = None,
-    backward: bool = False,
+    builder: ir.IRBuilder, count: ir.Value, carried: ir.Value | None = None, backward: bool = False
 ) -> Iterator[Any]:
     """Write a loop over 0, 1, ..., count - 1, or in the other direction.
 
@@ -234,17 +237,13 @@ def evaluate_function(
             writer.at(array, builder.mul(block, count))
             for array, count in zip((motion, middle, result), counts)
         ]
-        if lanes == 1:
-            places = arrays
-        else:
-            for k in range(3):
-                if not written[k]:
-                    _transpose(writer, arrays[k], places[k], counts[k], back=False)
-        body(Block(writer, integers, constants, places[0], places[1], places[2], work))
-        if lanes > 1:
-            for k in range(3):
-                if written[k]:
-                    _transpose(writer, arrays[k], places[k], counts[k], back=True)
+        each = [*zip(arrays, places, counts, written)]  # none for one lane, which stays in place
+        for array, place, count, _ in (one for one in each if not one[3]):
+            _transpose(writer, array, place, count, back=False)
+        first, second, third = places or arrays
+        body(Block(writer, integers, constants, first, second, third, work))
+        for array, place, count, _ in (one for one in each if one[3]):
+            _transpose(writer, array, place, count, back=True)
         wrong = found
         for array, count in zip(arrays, counts):
             wrong = builder.or_(wrong, builder.call(inspection, [array, count]))

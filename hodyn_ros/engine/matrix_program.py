@@ -21,7 +21,7 @@ with Theta = trace(J) 1 - J:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation
@@ -83,15 +83,12 @@ def _mass_matrix(
     carried = _composites(model, motions, frames.bodies)
     entries = _Entries(model)
     for i, motion in enumerate(motions):
-        load = momentum_of_joint(motion.joint, carried[i])
-
-        def both(j: int, load: Load, i: int = i) -> None:
+        moving = momentum_of_joint(motion.joint, carried[i])
+        for j, load in _handed_on(model, motions, i, moving):
             value = formulation.effort(motions[j].joint, load)[0]
             entries.add(j, i, value)
             if i != j:
                 entries.add(i, j, value)
-
-        _hand_on(model, motions, i, load, both)
         entries.add(i, i, float(model.armature[i]))
     return entries.values
 
@@ -123,22 +120,13 @@ def _coriolis_matrix(
         if not skew_symmetric:
             column = row = formulation.sum_loads(column, row)
         column = formulation.sum_loads(column, momentum(carried[i], *rates[i]))
-
-        def of_column(j: int, load: Load, i: int = i) -> None:
-            entries.add(j, i, formulation.effort(motions[j].joint, load)[0])
-
-        def of_row(j: int, load: Load, i: int = i) -> None:
-            if i != j:
-                entries.add(i, j, _power(load, screws[j]))
-
-        def of_rate(j: int, load: Load, i: int = i) -> None:
-            if i != j:
-                entries.add(i, j, _power(load, rates[j]))
-
         moving = momentum_of_joint(motions[i].joint, carried[i])
-        _hand_on(model, motions, i, column, of_column)
-        _hand_on(model, motions, i, row, of_row)
-        _hand_on(model, motions, i, moving, of_rate)
+        for j, load in _handed_on(model, motions, i, column):
+            entries.add(j, i, formulation.effort(motions[j].joint, load)[0])
+        for first, by in ((row, screws), (moving, rates)):
+            for j, load in _handed_on(model, motions, i, first):
+                if i != j:
+                    entries.add(i, j, _power(load, by[j]))
     return entries.values
 
 
@@ -192,9 +180,7 @@ def _from_the_ends(model: RobotModel) -> list[tuple[int, int]]:
     return pairs[::-1]
 
 
-def _composites(
-    model: RobotModel, motions: list[JointMotion], bodies: list[Body]
-) -> list[Body]:
+def _composites(model: RobotModel, motions: list[JointMotion], bodies: list[Body]) -> list[Body]:
     """Sum up what each joint carries, in the frame of its body."""
     carried = list(bodies)
     for i, p in _from_the_ends(model):
@@ -204,16 +190,12 @@ def _composites(
     return carried
 
 
-def _hand_on(
-    model: RobotModel,
-    motions: list[JointMotion],
-    i: int,
-    load: Load,
-    take: Callable[[int, Load], None],
-) -> None:
-    """Give a load on body i to all bodies on the way to the base, this one included."""
+def _handed_on(
+    model: RobotModel, motions: list[JointMotion], i: int, load: Load
+) -> Iterator[tuple[int, Load]]:
+    """Load on body i for all bodies on the way to the base, this one included."""
     while True:
-        take(i, load)
+        yield i, load
         p = int(model.parent[i])
         if p == BASE:
             return
@@ -446,11 +428,7 @@ def _transposed(A: Matrix) -> Matrix:
 
 
 def _outer(a: Vector, b: Vector) -> Matrix:
-    return (
-        formulation.scaled(a[0], b),
-        formulation.scaled(a[1], b),
-        formulation.scaled(a[2], b),
-    )
+    return (formulation.scaled(a[0], b), formulation.scaled(a[1], b), formulation.scaled(a[2], b))
 
 
 def _cross_matrix(a: Vector) -> Matrix:

@@ -42,16 +42,9 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A straight-line program.
+    """A straight-line program."""
 
-    Attributes
-    ----------
-    operations : tuple of Operation
-        Every operand is an earlier step.
-    outputs : tuple of Output
-    """
-
-    operations: tuple[Operation, ...]
+    operations: tuple[Operation, ...]  # every operand is an earlier step
     outputs: tuple[Output, ...]
 
     def counts(self) -> dict[str, int]:
@@ -257,32 +250,19 @@ NO_ARRAY = Part('nothing', 0, False)
 class RobotProgram(NamedTuple):
     """A program of one robot and the arrays that it works on.
 
-    Attributes
-    ----------
-    program : Program
-        Reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
-        the positions of some bodies' joints.
-    bodies : sequence of int
-        These bodies.
-    orders : int
-        Number of derivatives in the motion, the zeroth included.
-    middle, result : Part
-        The other arrays, see `llvm.EVALUATE`.
-    arguments : Program
-        From 'motion', what the program needs functions of: 'step' for its inputs 'shape' and
-        'slope', which are tanh and its derivative, and 'velocity' for 'direction', its sign, -1, 0
-        or 1.
-    friction : bool
-        Whether the friction of the robot, if it has any, is included.
+    It reads 'motion', derivative k of independent joint j at k n + j, and 'sine' and 'cosine' of
+    the positions of some bodies' joints. The arguments compute, from 'motion', what it needs
+    functions of: 'step' for its inputs 'shape' and 'slope', which are tanh and its derivative, and
+    'velocity' for 'direction', its sign, -1, 0 or 1.
     """
 
     program: Program
     bodies: Sequence[int]
-    orders: int
-    middle: Part
+    orders: int  # number of derivatives in the motion, the zeroth included
+    middle: Part  # this and the result are the other arrays, see `llvm.EVALUATE`
     result: Part
     arguments: Program = Program((), ())
-    friction: bool = True
+    friction: bool = True  # whether that of the robot, if it has any, is included
 
     @property
     def n_steps(self) -> int:

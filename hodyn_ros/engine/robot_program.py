@@ -13,20 +13,11 @@ from collections.abc import Sequence
 from math import comb, tanh
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Turn, Vector
 from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
-from hodyn_ros.engine.program import (
-    Attachment,
-    Number,
-    Part,
-    Program,
-    Recorder,
-    RobotProgram,
-)
+from hodyn_ros.engine.program import Attachment, Number, Part, Program, Recorder, RobotProgram
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
@@ -34,8 +25,6 @@ from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum,
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 
 def effort_program(
@@ -54,9 +43,7 @@ def effort_program(
         included = True
     for i, law in laws:
         j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
-        moving = [
-            multiplier * recorder.input('motion', (k + 1) * n + j) for k in range(order + 1)
-        ]
+        moving = [multiplier * recorder.input('motion', (k + 1) * n + j) for k in range(order + 1)]
         for k, value in enumerate(friction.series(law, moving)):
             efforts[k][j] = efforts[k][j] + multiplier * value
     recorder.outputs('effort', [value for row in efforts for value in row])

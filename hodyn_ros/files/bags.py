@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, JointNameError, MessageError
 from hodyn_ros.files.columns import EFFORT, MOTION, MOTOR_TORQUE
 from hodyn_ros.files.messages import decode, deserializer, encode, rosbags, typestore
 from hodyn_ros.files.samples import (
     POINT_FIELDS,
     SOURCES,
-    Array,
     Results,
     Samples,
     known_orders,
@@ -285,9 +285,7 @@ class BagWriter:
             windows = np.lib.stride_tricks.sliding_window_view(whole, length, writeable=True)
             windows[ends[rows, place] - length] = records
         rows, places = np.nonzero(lengths)
-        self._writer.write_records(
-            self._channels[places], stamps[rows], ends[rows, places], whole
-        )
+        self._writer.write_records(self._channels[places], stamps[rows], ends[rows, places], whole)
 
     def close(self) -> None:
         """Finish the bag."""

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.samples import SOURCES, Array, Results, Samples, first_true
+from hodyn_ros.files.samples import SOURCES, Results, Samples
 from hodyn_ros.names import listed
 
 TIME = 'time'
@@ -46,12 +47,9 @@ class Metadata(NamedTuple):
     start: int = 0
     source: str = 'unknown'
     base_link: str = ''
-    wrenches: Mapping[str, tuple[str, str]] = {}
-    """Of a link: expressed_in and acting."""
-    motor_joints: Mapping[str, str] = {}
-    """Of a motor: the joint that it moves."""
-    unsaid: tuple[str, str] = ('body', 'on_environment')
-    """Of other links."""
+    wrenches: Mapping[str, tuple[str, str]] = {}  # of a link: expressed_in and acting
+    motor_joints: Mapping[str, str] = {}  # of a motor: the joint that it moves
+    unsaid: tuple[str, str] = ('body', 'on_environment')  # of other links
 
 
 def parse_metadata(
@@ -102,10 +100,8 @@ class ColumnBlock(NamedTuple):
 class TableColumns:
     """Which columns of a table hold what; blocks count among `columns`."""
 
-    name: str
-    """Of the table, for messages."""
-    columns: tuple[int, ...]
-    """Those that are read, as they are numbered in the table."""
+    name: str  # of the table, for messages
+    columns: tuple[int, ...]  # those that are read, as they are numbered in the table
     titles: tuple[str, ...]
     joint_names: tuple[str, ...]
     motor_names: tuple[str, ...]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.files.columns import MOTION
 from hodyn_ros.files.derivatives import Completed, How
-from hodyn_ros.files.samples import Array, Results, Samples, join_results, known_orders
+from hodyn_ros.files.samples import Results, Samples, join_results, known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.motors import MotorMotion
 
-_HIGHEST_ORDER = len(MOTION) - 3
 _KEPT = 31 << 20  # bytes
 
 _Groups = Sequence[tuple[int, NDArray[np.intp]]]
@@ -31,23 +31,8 @@ _Groups = Sequence[tuple[int, NDArray[np.intp]]]
 def compute(model: RobotModel, samples: Samples, **options: Any) -> Results:
     """Efforts along a motion with their derivatives, and what the motors do.
 
-    Parameters
-    ----------
-    model : RobotModel
-    samples : Samples
-        Of all joints of the model, in any order.
-    **options
-        Actuators, orders and so on, see `compute_stream`.
-
-    Returns
-    -------
-    Results
-        NaN where the motion does not determine an order.
-
-    Raises
-    ------
-    JointNameError, MotionError, WrenchError, TrajectoryError, ActuatorError
-        See `compute_stream`.
+    The samples are those of all joints of the model, in any order; options and errors are those of
+    `compute_stream`. Where the motion does not determine an order, the results are NaN.
     """
     return join_results(list(compute_stream(model, [samples], **options)))
 
@@ -98,19 +83,15 @@ def compute_stream(
     WrenchError, TrajectoryError, ActuatorError
         If a wrench, the waypoints or a torque of a spring cannot be used.
     """
-    whole = isinstance(orders, (int, np.integer)) and not isinstance(orders, bool)
-    if not whole or not 0 <= orders <= _HIGHEST_ORDER:
-        raise MotionError(
-            f'orders is {orders!r}, expected 0 to {_HIGHEST_ORDER}: the highest derivative of the '
-            'efforts.'
-        )
+    most = len(MOTION) - 3
+    orders = int(checked_number('orders', orders, MotionError, least=0, most=most, whole=True))
     # Once something as large was freed, glibc keeps the memory of a part for the next one; else
     # the system has to give it, page by page, for each of them.
     np.empty(_KEPT, dtype=np.uint8)
-    how = How(derivatives, int(orders) + 3, interpolation, rate, dict(estimator or {}))
+    how = How(derivatives, orders + 3, interpolation, rate, dict(estimator or {}))
     motors = None if actuators is None else _MotorStream(model, actuators)
     for completed in how.complete(model, parts):
-        results, groups = _with_efforts(model, completed, int(orders) + 1, num_threads)
+        results, groups = _with_efforts(model, completed, orders + 1, num_threads)
         if motors is not None:
             results = motors.added(completed, results, groups)
         yield results
@@ -230,16 +211,12 @@ class _MotorStream:
         arrays = [results.times, results.motion[:, : E + 2], results.effort]
         arrays = [array[run] for array in (*arrays, *completed.stiffness.values())]
         initial = None
-        if before is not None and (
-            run[0] > 0 or arrays[0][0] - before[0][0][0] > completed.max_gap
-        ):
-            before = None
-        if before is not None:
+        if before is not None and run[0] == 0 and (
+            arrays[0][0] - before[0][0][0] <= completed.max_gap
+        ):  # fmt: skip
             arrays = [np.concatenate(pair) for pair in zip(before[0], arrays)]
-            initial = {
-                item.name: float(before[1][item.joint])
-                for _, item, _ in self._actuators.single.dampers
-            }
+            dampers = (item for _, item, _ in self._actuators.single.dampers)
+            initial = {item.name: float(before[1][item.joint]) for item in dampers}
         times, motion, efforts, *series = arrays
         found = motor_motion(
             self._actuators, motion, efforts, stiffness=dict(zip(completed.stiffness, series)),
@@ -247,4 +224,4 @@ class _MotorStream:
         )  # fmt: skip
         if run[-1] == len(results) - 1:
             self._before = [array[-1:] for array in arrays], found.deflection[-1, 0]
-        return found if before is None else MotorMotion(*(array[1:] for array in found))
+        return found if initial is None else MotorMotion(*(array[1:] for array in found))

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array, check_choice, checked_number
 from hodyn_ros.errors import MotionError, TrajectoryError
 from hodyn_ros.files.columns import MOTION
-from hodyn_ros.files.samples import Array, Results, Samples, join_results
+from hodyn_ros.files.samples import Results, Samples, join_results
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
+from hodyn_ros.trajectory.piecewise import divided_times
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
@@ -117,7 +118,7 @@ def to_motion(
         estimates for measurements; otherwise what is given.
     orders : int
         Number of orders wanted, K: position to snap is 5.
-    interpolation : {'spline', 'jtc'}
+    interpolation : {'spline', 'jtc', 'jtc_upsampled'}
         Between waypoints, see `plan_motion`.
     rate : float, optional
         At how many samples per second a spline is evaluated [Hz]. By default at the times of the
@@ -160,15 +161,11 @@ class How:
     estimator: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.derivatives not in DERIVATIVES:
-            raise MotionError(
-                f'derivatives is {self.derivatives!r}, expected one of {listed(DERIVATIVES)}.'
-            )
-        whole = isinstance(self.orders, (int, np.integer)) and not isinstance(self.orders, bool)
-        if not whole or not 1 <= self.orders <= len(MOTION):
-            raise MotionError(f'orders is {self.orders!r}, expected 1 to {len(MOTION)}.')
-        if self.rate is not None and not 0.0 < self.rate < np.inf:
-            raise MotionError(f'rate is {self.rate!r}, expected a positive number [Hz].')
+        check_choice('derivatives', self.derivatives, DERIVATIVES, MotionError)
+        most = len(MOTION)
+        checked_number('orders', self.orders, MotionError, least=1, most=most, whole=True)
+        if self.rate is not None:
+            checked_number('rate', self.rate, MotionError, above=0.0, unit='Hz')
 
     def choose(self, samples: Samples) -> str:
         """Return 'given', 'spline' or 'estimate' for these samples."""
@@ -221,7 +218,8 @@ class How:
         given = samples.motion.shape[1]
         if given > 3:
             remarks += ('Jerk and more are given, but the spline does not go through them.',)
-        rows = [samples.motion[:, k] if k < given else None for k in range(3)]
+        positions = samples.motion[:, 0]
+        rows = [samples.motion[:, k] if k < given else None for k in (1, 2)]
         if not samples.is_waypoints:  # between which the motion is open
             refuse_contradictions(model, samples)
             remarks += noise_remarks(samples)
@@ -230,12 +228,12 @@ class How:
         remarks += rounded
         try:
             if samples.is_waypoints or self.interpolation != 'spline':
-                waypoints = Waypoints(samples.joint_names, samples.times, *rows)  # type: ignore[arg-type]
+                waypoints = Waypoints(samples.joint_names, samples.times, positions, *rows)  # type: ignore[arg-type]
                 plan = plan_motion(waypoints, model.joint_names, interpolation=self.interpolation)
                 curve: Any = plan.motion
                 remarks += (*plan.remarks, *plan.warnings)
             else:
-                curve = _through(samples.times, *rows)
+                curve = _through(samples.times, positions, *rows)
                 names = ', '.join(MOTION[: min(given, 3)])
                 remarks += (
                     f'The motion is the spline of class C4 through all {len(samples)} samples '
@@ -262,11 +260,12 @@ class How:
 
     def _series(self, samples: Samples, values: Array, times: Array) -> Array:
         """Values (N, S, c) of another kind and their derivatives, at other times."""
-        rows = [values[:, k] if k < values.shape[1] else None for k in range(3)]
+        rows = [values[:, k] if k < values.shape[1] else None for k in (1, 2)]
         most = max(self.orders - 2, 1)
         if values.shape[1] >= most and np.array_equal(times, samples.times):
             return values[:, :most]
-        return np.ascontiguousarray(_through(samples.times, *rows)(times)[:, :most])
+        through = _through(samples.times, values[:, 0], *rows)
+        return np.ascontiguousarray(through(times)[:, :most])
 
     def _times(self, samples: Samples) -> Array:
         times = samples.times
@@ -281,9 +280,7 @@ class How:
             )
         if self.rate is not None:
             return np.linspace(times[0], times[-1], max(1, round(duration * rate)) + 1)
-        counts = np.maximum(1, np.ceil(np.diff(times) * rate - 1e-9)).astype(int)
-        parts = map(partial(np.linspace, endpoint=False), times[:-1], times[1:], counts.tolist())
-        return np.concatenate([*parts, times[-1:]])
+        return divided_times(times, rate)
 
     def _estimated(
         self, model: RobotModel, parts: Iterable[Samples], name: str
@@ -346,10 +343,8 @@ class How:
                 f'{name}: nothing could be estimated; expected at least half a second of '
                 f'measurements, at intervals of less than {max_gap:g} s (max_gap).'
             )
-        shares = listed(
-            f'{order} at {100.0 * count / given:.3g} %'
-            for order, count in zip(MOTION, known.tolist())
-        )
+        percents = zip(MOTION, (100.0 * known / given).tolist())
+        shares = listed(f'{order} at {percent:.3g} %' for order, percent in percents)
         text = f'Of {taken} measurements: {shares} of {given} estimates.'
         if joints.dropped:
             text += f' {joints.dropped} came late, twice or with a stamp out of order, and were '
@@ -424,10 +419,9 @@ def _results(
 
 
 def _through(
-    times: Array, values: Array | None, rates: Array | None, accelerations: Array | None
+    times: Array, values: Array, rates: Array | None, accelerations: Array | None
 ) -> MotionSpline:
     """Spline through samples that may begin and end anywhere in a motion."""
-    assert values is not None
     free = np.full((_FREE, values.shape[1]), np.nan)
     return fit_spline(times, values, rates, accelerations, start=free, end=free)
 
@@ -497,7 +491,11 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
 
 def _beside(extreme: np.ufunc, values: Array, edges: NDArray[np.intp]) -> Array:
     """Smallest or largest value of each stretch and the ones beside it."""
-    found = extreme.reduceat(values, edges[:-1], axis=0)
+    if len(edges) != len(values):
+        found = extreme.reduceat(values, edges[:-1], axis=0)
+    else:  # the same where every stretch is one sample, in a tenth of the time
+        found = values[:-1].copy()
+        found[-1] = extreme(found[-1], values[-1])
     padded = np.concatenate([found[:1], found, found[-1:]])
     result: Array = extreme(extreme(padded[:-2], padded[1:-1]), padded[2:])
     return result
@@ -507,10 +505,10 @@ def _error_of(values: Array) -> Array:
     """Bound the error of a difference of two samples, of each column: noise and rounding."""
     step = np.abs(np.diff(values, axis=0))
     rounding = np.where(step > 0.0, step, np.inf).min(axis=0)
+    rounding[np.isinf(rounding)] = 0.0
     fourth = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
     noise = np.median(fourth, axis=0) / (0.6745 * np.sqrt(70.0))
-    rounding = np.where(np.isfinite(rounding), rounding, 0.0)
-    return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise, dtype=np.float64)
+    return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise)
 
 
 def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +13,12 @@ from typing import Any, TypeVar, Union
 
 import numpy as np
 
+from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.errors import FileError, HodynError, JointNameError
 from hodyn_ros.files.bags import STORAGES, BagWriter, read_bag
 from hodyn_ros.files.columns import (
+    Metadata,
+    TableColumns,
     columns_of,
     find_columns,
     metadata_of,
@@ -56,10 +59,6 @@ def read_motion(path: PathLike, **options: Any) -> Samples:
         .db3) or the folder of a bag.
     **options
         Topic, joint names and so on, see `iterate_motion`.
-
-    Returns
-    -------
-    Samples
 
     Raises
     ------
@@ -117,20 +116,21 @@ def iterate_motion(
     FileError, JointNameError
         See `read_motion`; on the way for what is wrong later in the file.
     """
-    if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
-        raise FileError(f'chunk is {chunk!r}, expected a number of samples, at least 1.')
+    chunk = int(checked_number('chunk', chunk, FileError, least=1, whole=True))
     if isinstance(joint_names, str):
         raise FileError(f'joint_names is {joint_names!r}, expected a list of names.')
     file = Path(path)
     is_bag = file.is_dir() or file.suffix.lower() in BAGS
     if is_bag:
-        parts = read_bag(file, int(chunk), topic, joint_names, index)
+        parts = read_bag(file, chunk, topic, joint_names, index)
     else:
         if topic is not None:
             raise FileError(f'{path} is no bag and has no topics; leave topic out.')
         if index not in (None, 0):
             raise FileError('index is for the trajectories of a bag; leave it out.')
-        parts = _samples(file, int(chunk), joint_names, expressed_in, acting)
+        parts = map(read_yaml, [file])
+        if file.suffix.lower() not in YAML:
+            parts = _rows(TableColumns.samples, file, chunk, joint_names, expressed_in, acting)
     before: float | None = None
     empty = True
     for samples in guarded(parts, file):
@@ -145,35 +145,31 @@ def iterate_motion(
         raise FileError(f'{path} holds no samples.')
 
 
-def _samples(
+def _rows(
+    make: Callable[[TableColumns, Array, Metadata, int], Item],
     path: Path,
     chunk: int,
-    joint_names: Sequence[str] | None,
-    expressed_in: str | None,
-    acting: str | None,
-) -> Iterator[Samples]:
-    if path.suffix.lower() in YAML:
-        yield read_yaml(path)
-        return
-    table = _table(path, joint_names)
-    columns = find_columns(table.titles, str(path))
-    metadata = parse_metadata(table.lines, str(path), expressed_in, acting)
-    first = 0
-    for values in table.blocks(columns.columns, chunk):
-        yield columns.samples(values, metadata, first)
-        first += len(values)
-
-
-def _table(path: Path, joint_names: Sequence[str] | None = None) -> Table:
+    joint_names: Sequence[str] | None = None,
+    expressed_in: str | None = None,
+    acting: str | None = None,
+) -> Iterator[Item]:
+    """What is made of the rows of a table, block by block."""
     suffix = path.suffix.lower()
+    if suffix not in ('.csv', '.npz', '.parquet'):
+        raise FileError(
+            f'{path}: the suffix {suffix!r} is unknown, expected one of {listed(SUFFIXES)}, or '
+            'the folder of a bag.'
+        )
+    table: Table
     if suffix == '.npz':
-        return NpzTable(path, joint_names)
-    if suffix in ('.csv', '.parquet'):
-        return CsvTable(path) if suffix == '.csv' else ParquetTable(path)
-    raise FileError(
-        f'{path}: the suffix {suffix!r} is unknown, expected one of {listed(SUFFIXES)}, or the '
-        'folder of a bag.'
-    )
+        table = NpzTable(path, joint_names)
+    else:
+        table = CsvTable(path) if suffix == '.csv' else ParquetTable(path)
+    columns = find_columns(table.titles, str(path))
+    metadata, first = parse_metadata(table.lines, str(path), expressed_in, acting), 0
+    for values in table.blocks(columns.columns, chunk):
+        yield make(columns, values, metadata, first)
+        first += len(values)
 
 
 def read_results(path: PathLike) -> Results:
@@ -184,10 +180,6 @@ def read_results(path: PathLike) -> Results:
     path : path-like
         .csv, .npz or .parquet.
 
-    Returns
-    -------
-    Results
-
     Raises
     ------
     FileError
@@ -197,15 +189,7 @@ def read_results(path: PathLike) -> Results:
     if file.suffix.lower() in (*YAML, *BAGS) or file.is_dir():
         raise FileError(f'{file}: results are read from .csv, .npz and .parquet.')
 
-    def parts() -> Iterator[Results]:
-        table = _table(file)
-        columns = find_columns(table.titles, str(file))
-        metadata, first = parse_metadata(table.lines, str(file)), 0
-        for values in table.blocks(columns.columns, 10 * CHUNK):
-            yield columns.results(values, metadata, first)
-            first += len(values)
-
-    found = list(guarded(parts(), file))
+    found = list(guarded(_rows(TableColumns.results, file, 10 * CHUNK), file))
     if not found:
         raise FileError(f'{file} holds no samples.')
     return join_results(found)

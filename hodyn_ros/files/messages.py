@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, MessageError
-from hodyn_ros.files.samples import Array
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module, share_file
 
@@ -165,13 +165,10 @@ def _definitions(path: Path, text: str, kind: str, store: Any) -> dict[str, Any]
 class DecodedMessages:
     """Messages of the same layout out of a batch."""
 
-    rows: NDArray[np.intp]
-    """Which of the batch they are, (N,)."""
+    rows: NDArray[np.intp]  # which of the batch they are, (N,)
     names: dict[str, tuple[str, ...]]
-    stamps: NDArray[np.int64]
-    """Stamps of the headers, shape (N,) [ns]."""
-    values: dict[str, Array]
-    """Shape (N, number of elements)."""
+    stamps: NDArray[np.int64]  # stamps of the headers, shape (N,) [ns]
+    values: dict[str, Array]  # shape (N, number of elements)
 
 
 def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessages]:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion
     from hodyn_ros.dynamics.wrenches import Wrench
-
-Array = NDArray[np.float64]
 
 SOURCES = {'unknown': 0, 'given': 1, 'waypoints': 2, 'measured': 3}
 """Where a motion comes from, with the constants SOURCE_* of hodyn_msgs/JointEffort."""
@@ -256,13 +255,6 @@ def join_results(parts: Sequence[Part]) -> Part:
 def times_from(part: Samples | Results, start: int) -> Array:
     """Count the times [s] of a part from another start [ns]."""
     return part.times if part.start == start else part.times + 1e-9 * (part.start - start)
-
-
-def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:
-    """Index of the first element that is true; None if none is."""
-    if not where.any():
-        return None
-    return tuple(int(i) for i in np.unravel_index(int(where.argmax()), where.shape))
 
 
 def known_orders(values: Array) -> NDArray[np.intp]:

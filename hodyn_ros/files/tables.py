@@ -21,6 +21,7 @@ from typing import IO, Any, TextIO, Union
 
 import numpy as np
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.columns import (
     DEFLECTION,
@@ -32,7 +33,7 @@ from hodyn_ros.files.columns import (
     TIME,
     WRENCH,
 )
-from hodyn_ros.files.samples import Array, Results
+from hodyn_ros.files.samples import Results
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module
 
@@ -444,6 +445,7 @@ class NpzWriter:
             for name, (file, shape) in self._files.items():
                 shape = self._length, *shape
                 header = {'descr': '<f8', 'fortran_order': False, 'shape': shape}
+                # Copied in pieces: mapped files would count as memory of the process.
                 with file, archive.open(f'{name}.npy', 'w', force_zip64=True) as member:
                     np.lib.format.write_array_header_1_0(member, header)
                     file.seek(0)

@@ -13,12 +13,6 @@ from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
 
 __all__ = [
-    'InverseKinematicsOptions',
-    'InverseKinematicsSolution',
-    'JointTask',
-    'LeastNorm',
-    'LinkMotion',
-    'forward_kinematics',
-    'inverse_kinematics',
-    'jacobian',
-]
+    'InverseKinematicsOptions', 'InverseKinematicsSolution', 'JointTask', 'LeastNorm',
+    'LinkMotion', 'forward_kinematics', 'inverse_kinematics', 'jacobian',
+]  # fmt: skip

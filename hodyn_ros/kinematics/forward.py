@@ -6,9 +6,9 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import check_choice
+from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.engine.engine import LinkResult, compute, refuses
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.joints import (
@@ -28,8 +28,6 @@ from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 
 class LinkMotion(NamedTuple):
@@ -58,10 +56,6 @@ def forward_kinematics(
         body: link axes, velocity of the link origin; spatial: base link axes, velocity of the
         point of the link that passes the base link origin; hybrid: base link axes, velocity of the
         link origin. The derivatives are those of the coordinates in this expression.
-
-    Returns
-    -------
-    LinkMotion
 
     Raises
     ------

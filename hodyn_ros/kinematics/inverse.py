@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import check_choice, checked_number, exact_poses, finite_array
+from hodyn_ros.checks import Array, check_choice, checked_number, exact_poses, finite_array
 from hodyn_ros.errors import HodynError, InverseKinematicsError, MotionError, SingularityError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
 from hodyn_ros.kinematics.joints import EXPRESSIONS, hybrid_from_body, link_or_tip
@@ -45,8 +45,6 @@ from hodyn_ros.lie.so3 import cross
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 LONGEST_STEP = 0.8  # in units of the joints: 0.8 rad, or 0.8 times the characteristic length
 SLOW_STEPS = 12  # so many steps without a gain of 0.1 % end at a local minimum
@@ -196,18 +194,11 @@ def inverse_kinematics(
 
     c = _joint_task_values(joint_tasks, batch, K)
     N, T = prod(batch), batch[-1] if batch else 1
-    unlimited = np.full(model.n_joints, np.inf)
-    problem = _Problem(
-        system,
-        least_norm,
-        options,
-        batch,
-        pose.reshape(N, 4, 4),
-        V.reshape(N, K - 1, 6),
-        c.reshape(N, K, len(joint_tasks)),
-        model.limits.lower if options.limits else -unlimited,
-        model.limits.upper if options.limits else unlimited,
-    )
+    arrays = pose.reshape(N, 4, 4), V.reshape(N, K - 1, 6), c.reshape(N, K, len(joint_tasks))
+    bounds = model.limits.lower, model.limits.upper
+    if not options.limits:
+        bounds = np.full(model.n_joints, -np.inf), np.full(model.n_joints, np.inf)
+    problem = _Problem(system, least_norm, options, batch, *arrays, *bounds)
     guesses = _starting_positions(model, guess, batch)
     problem.check_ignored_rotations()
     problem.check_joint_tasks()
@@ -340,16 +331,11 @@ class _Problem(NamedTuple):
     system: TaskSystem
     least_norm: LeastNormSystem | None
     options: InverseKinematicsOptions
-    batch: tuple[int, ...]
-    """Leading axes of what was given, the last one of length T."""
-    pose: Array
-    """Shape (N, 4, 4)."""
-    V: Array
-    """Hybrid twist and derivatives, shape (N, K-1, 6)."""
-    c: Array
-    """Joint tasks and derivatives, shape (N, K, p)."""
-    lower: Array
-    """Limits of the positions, as `upper` of shape (n,)."""
+    batch: tuple[int, ...]  # leading axes of what was given, the last one of length T
+    pose: Array  # shape (N, 4, 4)
+    V: Array  # hybrid twist and derivatives, shape (N, K-1, 6)
+    c: Array  # joint tasks and derivatives, shape (N, K, p)
+    lower: Array  # limits of the positions, as `upper` of shape (n,)
     upper: Array
 
     def positions(
@@ -415,17 +401,10 @@ class _Problem(NamedTuple):
         # A continued motion must not turn back, any other may leave the limits for a while.
         periodic = self.system.periodic(lower, upper) & fresh
         restarts = options.restarts if fresh else 0
-        spread = np.pi * self.system.joint_scale
+        spread, wanted = np.pi * self.system.joint_scale, (self.pose[s], self.c[s, 0])
+        bounds = np.where(periodic, -np.inf, lower), np.where(periodic, np.inf, upper)
         for start in _starts(guess, lower, upper, spread, restarts, options.seed):
-            solution = _solve_position(
-                self.system,
-                self.pose[s],
-                self.c[s, 0],
-                start,
-                np.where(periodic, -np.inf, lower),
-                np.where(periodic, np.inf, upper),
-                options,
-            )
+            solution = _solve_position(self.system, *wanted, start, *bounds, options)
             solution = solution._replace(q=_within(solution.q, guess, lower, upper, periodic))
             if best is None or solution.residual < best.residual:
                 best = solution
@@ -563,12 +542,9 @@ class _Problem(NamedTuple):
 class _Position(NamedTuple):
     """Result of the iteration, converged or not: compare the residual."""
 
-    q: Array
-    """Joint positions, shape (n,)."""
-    error: Array
-    """Twist to the wanted pose, shape (6,), [rad] and [m]."""
-    residual: float
-    """Length of the error of all equations, in units of the rows."""
+    q: Array  # joint positions, shape (n,)
+    error: Array  # twist to the wanted pose, shape (6,), [rad] and [m]
+    residual: float  # length of the error of all equations, in units of the rows
     iterations: int
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import check_choice
+from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.joints import (
     EXPRESSIONS,
@@ -30,8 +30,6 @@ from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 
 def jacobian(
@@ -127,8 +125,7 @@ class LinkChain(NamedTuple):
     """The bodies from the base to a link, for repeated evaluation at single positions."""
 
     link: str
-    frame: Array
-    """Pose of the link in the last body, or in the base if there are no bodies."""
+    frame: Array  # pose of the link in the last body, or in the base if there are no bodies
     n_joints: int
     coordinate: NDArray[np.intp]
     multiplier: Array
@@ -140,16 +137,9 @@ class LinkChain(NamedTuple):
     def of(cls, model: RobotModel, link: str) -> LinkChain:
         """Chain to a link of the model."""
         path = bodies_to(model, link)
-        return cls(
-            link,
-            model.link(link).pose,
-            model.n_joints,
-            model.coordinate[path],
-            model.multiplier[path],
-            model.offset[path],
-            model.B[path],
-            model.X[path],
-        )
+        of_bodies = model.multiplier[path], model.offset[path], model.B[path], model.X[path]
+        pose, n, coordinate = model.link(link).pose, model.n_joints, model.coordinate[path]
+        return cls(link, pose, n, coordinate, *of_bodies)
 
     def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
         """Poses (N, 4, 4) of the link and its hybrid Jacobians (N, 6, n) at positions (N, n)."""

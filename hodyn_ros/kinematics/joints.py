@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import first_not_finite
+from hodyn_ros.checks import Array, first_not_finite
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.lie import leibniz, se3, so3
 from hodyn_ros.model.assembly import BASE
@@ -26,8 +26,6 @@ from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 EXPRESSIONS = ('body', 'spatial', 'hybrid')
 """In which axes and about which point the motion of a link is expressed."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import finite_array
+from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
 from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
 from hodyn_ros.lie import leibniz
@@ -29,8 +29,6 @@ from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 TASK_ROWS = ('rx', 'ry', 'rz', 'x', 'y', 'z')
 """Rows of the hybrid twist: rotation about and translation along the axes of the base link."""
@@ -121,20 +119,13 @@ class TaskSystem(NamedTuple):
 
     model: RobotModel
     chain: LinkChain
-    rows: NDArray[np.intp]
-    """The m rows of the hybrid twist that are prescribed."""
-    unknown: NDArray[np.intp]
-    """Indices of the u joints to solve for; the others do not move the link and stay."""
-    row_scale: Array
-    """Units of the m rows: 1 rad or the characteristic length."""
-    joint_scale: Array
-    """Units of all n joints: 1 rad or the characteristic length."""
-    A: Array
-    """Coefficients of the p joint tasks in units of the joints, rows of length 1, (p, n)."""
-    A_scale: Array
-    """Units of the joint tasks, shape (p,)."""
-    length: float
-    """The characteristic length [m]."""
+    rows: NDArray[np.intp]  # the m rows of the hybrid twist that are prescribed
+    unknown: NDArray[np.intp]  # the u joints to solve for; others do not move the link and stay
+    row_scale: Array  # units of the m rows: 1 rad or the characteristic length
+    joint_scale: Array  # units of all n joints: 1 rad or the characteristic length
+    A: Array  # coefficients of the p joint tasks in units of the joints, rows of length 1, (p, n)
+    A_scale: Array  # units of the joint tasks, shape (p,)
+    length: float  # the characteristic length [m]
 
     @classmethod
     def of(
@@ -173,17 +164,9 @@ class TaskSystem(NamedTuple):
         A_scale = np.linalg.norm(A, axis=1)
         moving = np.any(A != 0.0, axis=0)
         moving[chain.coordinate] = True
-        system = cls(
-            model=model,
-            chain=chain,
-            rows=rows,
-            unknown=np.flatnonzero(moving),
-            row_scale=np.where(rows < 3, 1.0, length),
-            joint_scale=joint_scale,
-            A=A / A_scale[:, None],
-            A_scale=A_scale,
-            length=length,
-        )
+        unknown, row_scale = np.flatnonzero(moving), np.where(rows < 3, 1.0, length)
+        tasks = A / A_scale[:, None], A_scale
+        system = cls(model, chain, rows, unknown, row_scale, joint_scale, *tasks, length)
         system._check(link)
         return system
 
@@ -265,12 +248,9 @@ class LeastNormSystem(NamedTuple):
     """
 
     system: TaskSystem
-    weights: Array
-    """Of the u unknown joints."""
-    posture: Array
-    """Of all n joints."""
-    rate: Array
-    """Of all n joints."""
+    weights: Array  # of the u unknown joints
+    posture: Array  # of all n joints
+    rate: Array  # of all n joints
 
     @classmethod
     def of(cls, system: TaskSystem, given: LeastNorm) -> LeastNormSystem:

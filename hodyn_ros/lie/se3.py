@@ -7,12 +7,11 @@ part comes first. All functions take any leading batch axes.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import Array
 from hodyn_ros.lie import so3
 from hodyn_ros.lie.so3 import cross, hat
-
-Array = NDArray[np.float64]
 
 # A change of frames leaves rounding in the product of axis and moment of a zero-pitch screw.
 PITCH_TOLERANCE = 1e-12

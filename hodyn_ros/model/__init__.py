@@ -21,19 +21,7 @@ from hodyn_ros.model.screws import DHRow
 from hodyn_ros.model.urdf import to_urdf
 
 __all__ = [
-    'BASE',
-    'DHRow',
-    'Inertia',
-    'LimitCheck',
-    'Limits',
-    'LinkFrame',
-    'ModelWarning',
-    'MotionLimits',
-    'RobotModel',
-    'Violation',
-    'find_position_violations',
-    'find_violations',
-    'friction',
-    'motion_limits',
-    'to_urdf',
-]
+    'BASE', 'DHRow', 'Inertia', 'LimitCheck', 'Limits', 'LinkFrame', 'ModelWarning',
+    'MotionLimits', 'RobotModel', 'Violation', 'find_position_violations', 'find_violations',
+    'friction', 'motion_limits', 'to_urdf',
+]  # fmt: skip

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.names import listed
 
-Array = NDArray[np.float64]
 T = TypeVar('T', bound=np.generic)
 
 BASE = -1
@@ -41,10 +41,8 @@ class Mimic(NamedTuple):
 class Dynamics(NamedTuple):
     """Friction of one joint as its description gives it; nothing has checked the values."""
 
-    damping: float = 0.0
-    """Coefficient of viscous friction [N m s/rad] or [N s/m]."""
-    friction: float = 0.0
-    """Level of Coulomb friction [N m] or [N]."""
+    damping: float = 0.0  # coefficient of viscous friction [N m s/rad] or [N s/m]
+    friction: float = 0.0  # level of Coulomb friction [N m] or [N]
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,7 @@ class Link:
     name: str
     mass: float = 0.0
     M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
-    defect: str = ''
-    """Why the given inertia cannot be used. It matters only if the link moves."""
+    defect: str = ''  # why the given inertia cannot be used. It matters only if the link moves.
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hodyn_ros.checks import checked_number
+from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import leibniz
-
-Array = NDArray[np.float64]
 
 
 class FrictionLaw(ABC):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import so3
-
-Array = NDArray[np.float64]
 
 # Published tensors are rounded to about six digits; a tensor of a flat or slender part may
 # leave the cone of physical ones by such a rounding and is still meant well.

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import checked_number
+from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.errors import ModelError
+from hodyn_ros.resources import compiled_function
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 # Quantities that a URDF cannot limit.
 EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot')
@@ -114,15 +113,9 @@ def compiled_count() -> Callable[..., bool]:
     """Machine code of `_count_hits`, or itself without a compiler; takes long the first time."""
     given, bounds = 'Array(float64, 2, "A", True)', 'float64[:, ::1]'
     signature = f'boolean({bounds}, {bounds}, int64[:, ::1], {given}, {given})'
-    compiled: Callable[..., bool] = _count_hits
     with suppress(Exception):  # a broken installation raises all sorts
-        from numba import njit
-
-        try:
-            compiled = njit(signature, cache=True)(_count_hits)
-        except RuntimeError:  # there is no place for a cache
-            compiled = njit(signature)(_count_hits)
-    return compiled
+        return compiled_function(_count_hits, signature)
+    return _count_hits
 
 
 def _count_hits(

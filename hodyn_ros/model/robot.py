@@ -18,17 +18,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import checked_number, finite_array
+from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE as BASE
-from hodyn_ros.model.assembly import (
-    Assembly,
-    LinkFrame,
-    RobotDescription,
-    frozen,
-    massless_joints,
-)
+from hodyn_ros.model.assembly import Assembly, LinkFrame, RobotDescription, frozen, massless_joints
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
 from hodyn_ros.model.inertia import GivenInertia, checked_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
@@ -43,7 +37,6 @@ from hodyn_ros.model.screws import (
 from hodyn_ros.model.urdf import read_urdf
 from hodyn_ros.names import joint_order, listed
 
-Array = NDArray[np.float64]
 T = TypeVar('T')
 
 SingleCall = tuple[tuple[int, ...], Callable[..., int], int]
@@ -236,10 +229,6 @@ class RobotModel:
             by default it is refused. What rests on a positive mass matrix (simulation, control,
             time scaling) may then fail.
 
-        Returns
-        -------
-        RobotModel
-
         Raises
         ------
         ModelError
@@ -275,12 +264,7 @@ class RobotModel:
 
     @classmethod
     def from_screws(
-        cls,
-        Y: ArrayLike,
-        A: ArrayLike,
-        *,
-        parents: Sequence[int] | None = None,
-        **options: Any,
+        cls, Y: ArrayLike, A: ArrayLike, *, parents: Sequence[int] | None = None, **options: Any
     ) -> RobotModel:
         """Make a robot from joint screws and body poses in the base frame at q = 0.
 

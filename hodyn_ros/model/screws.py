@@ -18,16 +18,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import check_choice, exact_poses, finite_array, first_not_finite
+from hodyn_ros.checks import Array, check_choice, exact_poses, finite_array, first_not_finite
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.assembly import BASE, Joint, Link, RobotDescription
 from hodyn_ros.model.inertia import GivenInertia, checked_inertia
 from hodyn_ros.model.limits import Limits
 
-Array = NDArray[np.float64]
 T = TypeVar('T')
 
 # Axes from printed tables are rounded; what is further off is a mistake.
@@ -154,17 +153,10 @@ def screw_description(
         inertia, M_body, remarks = checked_inertia(f'Link {link_names[i]!r}', given_inertias[i])
         warnings += remarks
         links.append(Link(link_names[i], inertia.mass, M_body))
-        joints.append(
-            Joint(
-                joint_names[i],
-                _joint_type(screw),
-                base_link if parents[i] == BASE else link_names[parents[i]],
-                link_names[i],
-                B[i],
-                limits=_limits(f'Joint {joint_names[i]!r}', given_limits[i]),
-                screw=screw,
-            )
-        )
+        parent = base_link if parents[i] == BASE else link_names[parents[i]]
+        named = joint_names[i], _joint_type(screw), parent, link_names[i]
+        own_limits = _limits(f'Joint {joint_names[i]!r}', given_limits[i])
+        joints.append(Joint(*named, B[i], limits=own_limits, screw=screw))
     if tool is not None:
         pose = checked_poses('tool', np.array([tool]), 1)[0]
         links.append(Link('tool'))

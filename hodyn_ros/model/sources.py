@@ -47,10 +47,8 @@ class RobotSource(NamedTuple):
     """A robot description that was found."""
 
     path: Path
-    origin: str
-    """Where it comes from, for people."""
-    limits: Path | None = None
-    """File with limits that belong to it."""
+    origin: str  # where it comes from, for people
+    limits: Path | None = None  # file with limits that belong to it
     xacro_arguments: Mapping[str, str] = {}
 
     def description(self, arguments: Mapping[str, str] | None = None) -> str | Path:

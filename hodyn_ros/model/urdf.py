@@ -20,8 +20,9 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.assembly import (
@@ -40,7 +41,6 @@ from hodyn_ros.model.sources import RobotSource, find_robot
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
-Array = NDArray[np.float64]
 T = TypeVar('T')
 
 _JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
@@ -226,9 +226,7 @@ def _link(
         xx, xy, xz, yy, yz, zz = (_number(inertia, key) for key in _INERTIA)
         inertia_com[:] = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     try:
-        warnings += check_inertia(
-            owner, mass, frame[:3, 3], inertia_com, allow_impossible_inertia
-        )
+        warnings += check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible_inertia)
     except ModelError as error:
         return Link(name, defect=str(error))
     M_body = se3.transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)

@@ -15,11 +15,6 @@ from hodyn_ros.plotting.figures import (
 from hodyn_ros.plotting.report import html_report
 
 __all__ = [
-    'html_report',
-    'plot_efforts',
-    'plot_energy',
-    'plot_joint',
-    'plot_motion',
-    'plot_motors',
+    'html_report', 'plot_efforts', 'plot_energy', 'plot_joint', 'plot_motion', 'plot_motors',
     'plot_portraits',
-]
+]  # fmt: skip

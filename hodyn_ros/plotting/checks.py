@@ -13,24 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.limits import MOTOR_QUANTITIES, MotorLimits, find_motor_violations
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError
 from hodyn_ros.model.limits import MotionLimits, Violation, find_violations
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.labels import label_of
-from hodyn_ros.plotting.series import (
-    Range,
-    effort_series,
-    motion_series,
-    motor_series,
-    peak_share,
-)
+from hodyn_ros.plotting.series import Range, effort_series, motion_series, motor_series, peak_share
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.files import Results
-
-Array = NDArray[np.float64]
 
 # What may have a limit, in the order of tables.
 _QUANTITIES = (
@@ -41,18 +34,13 @@ _QUANTITIES = (
 class Check(NamedTuple):
     """One quantity of all joints or motors beside its limits."""
 
-    quantity: str
-    """As in `Violation`."""
+    quantity: str  # as in `Violation`
     title: str
-    subjects: tuple[str, ...]
-    """Names of the joints or motors."""
-    is_limited: NDArray[np.bool_]
-    """Which joints or motors have a limit."""
-    n_known: NDArray[np.intp]
-    """At how many samples the quantity of each is known."""
+    subjects: tuple[str, ...]  # names of the joints or motors
+    is_limited: NDArray[np.bool_]  # which joints or motors have a limit
+    n_known: NDArray[np.intp]  # at how many samples the quantity of each is known
     n_samples: int
-    shares: Array
-    """Share of the limit that the worst sample uses, see `peak_share`; NaN where there is none."""
+    shares: Array  # of the limit that the worst sample uses, see `peak_share`; NaN without limit
 
     @property
     def of_motors(self) -> bool:

@@ -25,6 +25,7 @@ from hodyn_ros.plotting.panels import (
     portrait_panels,
 )
 from hodyn_ros.plotting.series import (
+    Series,
     checked_results,
     effort_series,
     motion_series,
@@ -66,10 +67,6 @@ def plot_joint(
     violations : sequence of Violation, optional
         Their places are marked.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     JointNameError
@@ -93,25 +90,13 @@ def plot_motion(
     joints: Sequence[str] | None = None,
     violations: Sequence[Violation] = (),
 ) -> Figure:
-    """Draw the positions of joints and their derivatives, a row for each joint.
+    """Draw the positions of joints and their derivatives, a row for each of the `joints`.
 
-    Parameters
-    ----------
-    results, model, limits, violations
-        See `plot_joint`.
-    joints : sequence of str, optional
-        By default all.
-
-    Raises
-    ------
-    JointNameError, MotionError, ResourceError
-        See `plot_joint`.
+    These are by default all; the other parameters and the errors are those of `plot_joint`.
     """
     results = checked_results(results, model)
     series = motion_series(results, model, limits)
-    names = _chosen(model, joints)
-    rows = [panels_over_time(results.times, series, name, violations) for name in names]
-    return _figure(rows, f'{results.name}: motion')
+    return _rows(results, model, series, joints, violations, 'motion')
 
 
 def plot_efforts(
@@ -123,23 +108,13 @@ def plot_efforts(
 ) -> Figure:
     """Draw the torques of joints and their derivatives, a row for each joint.
 
-    Parameters
-    ----------
-    results, model, limits, joints, violations
-        See `plot_motion`.
-
-    Raises
-    ------
-    JointNameError, MotionError, ResourceError
-        See `plot_joint`; `MotionError` too if the results hold no efforts.
+    Parameters and errors are those of `plot_motion`; a `MotionError` too without efforts.
     """
     results = checked_results(results, model)
     if results.effort.shape[1] == 0:
         raise MotionError('The results hold no efforts, expected at least one order of them.')
     series = effort_series(results, model, limits)
-    names = _chosen(model, joints)
-    rows = [panels_over_time(results.times, series, name, violations) for name in names]
-    return _figure(rows, f'{results.name}: joint efforts')
+    return _rows(results, model, series, joints, violations, 'joint efforts')
 
 
 def plot_portraits(
@@ -151,19 +126,11 @@ def plot_portraits(
 ) -> Figure:
     """Draw the torque of each joint over its rate, with the box of both limits.
 
-    Parameters
-    ----------
-    results, model, limits, joints, violations
-        See `plot_motion`.
-
-    Raises
-    ------
-    JointNameError, MotionError, ResourceError
-        See `plot_joint`; `MotionError` too if the results hold no rates of the efforts.
+    Parameters and errors are those of `plot_motion`; a `MotionError` too without rates of the
+    efforts.
     """
     results = checked_results(results, model)
-    series = effort_series(results, model, limits)
-    names = _chosen(model, joints)
+    series, names = effort_series(results, model, limits), _chosen(model, joints)
     panels = [panel for name in names for panel in portrait_panels(series, name, violations)]
     if not panels:
         raise MotionError(
@@ -182,18 +149,8 @@ def plot_motors(
 ) -> Figure:
     """Draw the deflection of each joint, and velocity, torque and torque rate of its motors.
 
-    Parameters
-    ----------
-    results, model, violations
-        See `plot_joint`.
-    motor_limits : MotorLimits, optional
-    joints : sequence of str, optional
-        Whose motors are drawn, by default those of all.
-
-    Raises
-    ------
-    JointNameError, MotionError, ResourceError
-        See `plot_joint`; `MotionError` too if the results hold no motors.
+    `joints` are those whose motors are drawn, by default all. The other parameters and the errors
+    are those of `plot_joint`; a `MotionError` too without motors.
     """
     results = checked_results(results, model)
     if results.motors is None:
@@ -210,15 +167,7 @@ def plot_motors(
 def plot_energy(results: Results, model: RobotModel) -> Figure:
     """Draw kinetic and potential energy, and the power of the joints beside the rate of both.
 
-    Parameters
-    ----------
-    results, model
-        See `plot_joint`.
-
-    Raises
-    ------
-    JointNameError, MotionError, ResourceError
-        See `plot_joint`; `MotionError` too if the motion has no accelerations.
+    Parameters and errors are those of `plot_joint`; a `MotionError` too without accelerations.
     """
     results = checked_results(results, model)
     balance = energy_balance(results, model)
@@ -230,6 +179,16 @@ def plot_energy(results: Results, model: RobotModel) -> Figure:
         )
     panels = energy_panels(results.times, balance)
     return _figure([panels], f'{results.name}: energy', columns=2, width=5.2, height=3.2)
+
+
+def _rows(
+    results: Results, model: RobotModel, series: Sequence[Series], joints: Sequence[str] | None,
+    violations: Sequence[Violation], what: str,
+) -> Figure:  # fmt: skip
+    """Draw quantities over time, a row for each joint."""
+    names = _chosen(model, joints)
+    rows = [panels_over_time(results.times, series, name, violations) for name in names]
+    return _figure(rows, f'{results.name}: {what}')
 
 
 def _chosen(model: RobotModel, joints: Sequence[str] | None) -> Sequence[str]:

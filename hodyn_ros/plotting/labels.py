@@ -15,12 +15,9 @@ _POWERS = str.maketrans({sign: f'^{power}' for power, sign in enumerate('²³⁴
 class Label(NamedTuple):
     """Name, symbol and unit of a quantity."""
 
-    name: str
-    """Such as ``Torque rate``."""
-    symbol: str
-    """Such as ``Q′``; empty if there is none."""
-    unit: str
-    """Such as ``N m/s²``."""
+    name: str  # such as ``Torque rate``
+    symbol: str  # such as ``Q′``; empty if there is none
+    unit: str  # such as ``N m/s²``
 
     @property
     def title(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
+from hodyn_ros.checks import Array
 from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.plotting.labels import number, percent
@@ -16,8 +17,6 @@ from hodyn_ros.plotting.series import Range, Series, peak_share
 
 if TYPE_CHECKING:
     from hodyn_ros.files import Results
-
-Array = NDArray[np.float64]
 
 TIME_LABEL = 'time [s]'
 
@@ -29,8 +28,7 @@ _FARTHEST_LIMIT = 2.5
 class Curve(NamedTuple):
     """A line of a picture."""
 
-    name: str
-    """For the legend; empty if the picture has one curve only."""
+    name: str  # for the legend; empty if the picture has one curve only
     x: Array
     y: Array
 
@@ -38,21 +36,16 @@ class Curve(NamedTuple):
 class Panel(NamedTuple):
     """One picture."""
 
-    title: str
-    """Quantity that is shown, such as ``Torque Q``."""
-    subject: str
-    """Name of the joint or motor; empty for the whole robot."""
+    title: str  # quantity that is shown, such as ``Torque Q``
+    subject: str  # name of the joint or motor; empty for the whole robot
     x_label: str
     y_label: str
     curves: tuple[Curve, ...]
     x_limits: Range = Range()
     y_limits: Range = Range()
-    marks: tuple[tuple[float, float], ...] = ()
-    """Points (x, y) where a limit is exceeded most."""
-    notes: tuple[str, ...] = ()
-    """Lines on the extremes, and the share of the limits that they use."""
-    is_portrait: bool = False
-    """Whether one quantity is drawn over another instead of time."""
+    marks: tuple[tuple[float, float], ...] = ()  # points (x, y) where a limit is exceeded most
+    notes: tuple[str, ...] = ()  # lines on the extremes, and the share of the limits that they use
+    is_portrait: bool = False  # whether one quantity is drawn over another instead of time
 
     @property
     def x_range(self) -> tuple[float, float]:
@@ -204,14 +197,10 @@ def motor_panels(
 class EnergyBalance(NamedTuple):
     """Energies of a robot along a motion and the powers that change them, each of shape (N,)."""
 
-    kinetic: Array
-    """[J]"""
-    potential: Array
-    """[J]"""
-    power: Array
-    """Of all joints, qd^T Q [W]."""
-    rate: Array
-    """d/dt of the sum of both energies [W]."""
+    kinetic: Array  # [J]
+    potential: Array  # [J]
+    power: Array  # of all joints, qd^T Q [W]
+    rate: Array  # d/dt of the sum of both energies [W]
 
     @property
     def other(self) -> Array:
@@ -236,30 +225,23 @@ def energy_balance(results: Results, model: RobotModel) -> EnergyBalance | None:
 
 def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
     """Energies and power balance of the robot over time."""
-    total = balance.kinetic + balance.potential
-    energies = (
-        Curve('kinetic T', times, balance.kinetic),
-        Curve('potential U', times, balance.potential),
-        Curve('sum', times, total),
-    )
-    powers = (
-        Curve('joints q′ᵀQ', times, balance.power),
-        Curve('d/dt (T + U)', times, balance.rate),
-        Curve('difference', times, balance.other),
-    )
-    largest, difference = (
-        float(np.nanmax(np.abs(values))) for values in (balance.power, balance.other)
-    )
+    T, U, power, rate = balance
+    total = T + U
+    energies = ('kinetic T', T), ('potential U', U), ('sum', total)
+    powers = ('joints q′ᵀQ', power), ('d/dt (T + U)', rate), ('difference', balance.other)
+    largest, difference = (float(np.nanmax(np.abs(x))) for x in (power, balance.other))
     return [
         Panel(
-            'Energy', '', TIME_LABEL, 'energy [J]', energies,
+            'Energy', '', TIME_LABEL, 'energy [J]',
+            tuple(Curve(name, times, values) for name, values in energies),
             notes=(
-                f'kinetic at most {number(np.nanmax(balance.kinetic))} J; sum from '
+                f'kinetic at most {number(np.nanmax(T))} J; sum from '
                 f'{number(np.nanmin(total))} to {number(np.nanmax(total))} J',
             ),
         ),
         Panel(
-            'Power balance', '', TIME_LABEL, 'power [W]', powers,
+            'Power balance', '', TIME_LABEL, 'power [W]',
+            tuple(Curve(name, times, values) for name, values in powers),
             notes=(
                 f'joints at most {number(largest)} W; difference at most '
                 f'{number(difference, 2)} W',

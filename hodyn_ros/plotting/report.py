@@ -16,8 +16,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.joints import body_coordinates, body_poses
 from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.files import Results
-
-Array = NDArray[np.float64]
 
 # Stretches that a curve is divided into: two samples of each make a screen, and all curves
 # together at most so many that the page stays of a size that can be sent by mail.
@@ -116,7 +114,13 @@ def html_report(
     limits = motion_limits(model) if limits is None else limits
     if violations is None:
         violations = all_violations(results, model, limits, actuators, motor_limits)
-    _refuse_foreign(violations, len(results))
+    for item in violations:
+        if not 0 <= item.sample < len(results):
+            raise MotionError(
+                f'The violation of {item.quantity} by {item.joint_name!r} is at sample '
+                f'{item.sample}, but the results have {len(results)} samples; give the violations '
+                'of the same motion.'
+            )
     jinja2 = optional_import_module('jinja2', 'A report needs Jinja2', 'report')
     plotly = optional_import_module('plotly.offline', 'A report needs Plotly', 'report')
     page = jinja2.Environment(
@@ -124,7 +128,10 @@ def html_report(
     )
     page.policies['json.dumps_kwargs'] = {'separators': (',', ':'), 'allow_nan': False}
     sections, panels = _pictures(results, model, limits, motor_limits, violations)
-    n_stretches = _n_stretches(panels)
+    # Stretches that every curve is divided into.
+    n_curves = sum(len(panel.curves) * (1 + panel.is_portrait) for panel in panels)
+    most = _ALL_STRETCHES // max(n_curves, 1)
+    n_stretches = min(_MOST_STRETCHES, max(_FEWEST_STRETCHES, most))
     text: str = page.from_string(_asset('report.html')).render(
         title=title or f'{model.name}: {results.name}',
         results=results,
@@ -155,16 +162,6 @@ def html_report(
         script=_asset('report.js'),
     )
     return text
-
-
-def _refuse_foreign(violations: Sequence[Violation], N: int) -> None:
-    for violation in violations:
-        if not 0 <= violation.sample < N:
-            raise MotionError(
-                f'The violation of {violation.quantity} by {violation.joint_name!r} is at sample '
-                f'{violation.sample}, but the results have {N} samples; give the violations of '
-                'the same motion.'
-            )
 
 
 def _asset(name: str) -> str:
@@ -201,12 +198,6 @@ def _pictures(
         },
     }  # fmt: skip
     return sections, panels
-
-
-def _n_stretches(panels: Sequence[Panel]) -> int:
-    """Stretches that every curve is divided into."""
-    n_curves = sum(len(panel.curves) * (1 + panel.is_portrait) for panel in panels)
-    return min(_MOST_STRETCHES, max(_FEWEST_STRETCHES, _ALL_STRETCHES // max(n_curves, 1)))
 
 
 def _data(panel: Panel, n_stretches: int) -> dict[str, object]:

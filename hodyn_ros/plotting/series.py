@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
@@ -18,8 +19,6 @@ from hodyn_ros.plotting.labels import Label, effort_label, label_of, motion_labe
 if TYPE_CHECKING:
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.files import Results
-
-Array = NDArray[np.float64]
 
 _MOTION_LIMITS = ('position', 'velocity', 'acceleration', 'jerk')
 _EFFORT_LIMITS = ('effort', 'effort_dot')
@@ -35,16 +34,11 @@ class Range(NamedTuple):
 class Series(NamedTuple):
     """One quantity of all joints, or of all motors, along a motion, with its limits."""
 
-    quantity: str
-    """As in `Violation`; empty if it cannot have limits."""
-    names: tuple[str, ...]
-    """The m joints or motors."""
-    labels: tuple[Label, ...]
-    """How the quantity of each is written."""
-    values: Array
-    """Shape (N, m); NaN where it is not known."""
-    lower: Array
-    """Shape (m,); infinite where there is no limit."""
+    quantity: str  # as in `Violation`; empty if it cannot have limits
+    names: tuple[str, ...]  # the m joints or motors
+    labels: tuple[Label, ...]  # how the quantity of each is written
+    values: Array  # shape (N, m); NaN where it is not known
+    lower: Array  # shape (m,); infinite where there is no limit
     upper: Array
 
 
@@ -120,8 +114,7 @@ def _orders(what: str, values: Array, N: int, n: int) -> Array:
 
 
 def _refuse(is_wrong: NDArray[np.bool_], array: Array, what: str) -> None:
-    if is_wrong.any():
-        where = tuple(int(i) for i in np.argwhere(is_wrong)[0])
+    if (where := first_true(is_wrong)) is not None:
         raise MotionError(
             f'The {what} of the results hold {array[where]} at {where}, expected finite numbers.'
         )
@@ -175,9 +168,7 @@ def _joint_series(
     return found
 
 
-def motor_series(
-    results: Results, model: RobotModel, limits: MotorLimits | None
-) -> list[Series]:
+def motor_series(results: Results, model: RobotModel, limits: MotorLimits | None) -> list[Series]:
     """Positions of the motors and what may have limits: nothing if the results hold no motors."""
     if results.motors is None:
         return []

@@ -1,12 +1,14 @@
-"""Whole answers: efforts along a trajectory or along given samples, for topic and service."""
+"""Trajectories, chunks of positions and samples: the motion that is planned, and its efforts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
+from builtin_interfaces.msg import Duration
 from hodyn_msgs.msg import (
     JointEffort,
     JointEffortTrajectory,
@@ -15,15 +17,16 @@ from hodyn_msgs.msg import (
     StiffnessMotion,
     WrenchMotion,
 )
-from hodyn_msgs.srv import ComputeInverseDynamics
+from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
 from numpy.typing import NDArray
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
+from hodyn_ros.analysis.splicing import splice
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench, continued
+from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import (
     ActuatorError,
     HodynError,
@@ -31,6 +34,7 @@ from hodyn_ros.errors import (
     ModelError,
     MotionError,
     RequestError,
+    ScalingError,
     TrajectoryError,
     WrenchError,
 )
@@ -40,12 +44,14 @@ from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import (
     MOTION_FIELDS,
     TURN,
+    along,
     continuous_order,
     effort_trajectory_message,
     flat,
     motion_from_message,
     motion_samples_from_message,
     nanoseconds,
+    requested_waypoints,
     state_from_message,
     violation_message,
     waypoints_from_message,
@@ -60,7 +66,13 @@ from hodyn_ros.ros.motors import (
 from hodyn_ros.ros.robot import Robot, ready
 from hodyn_ros.ros.trajectories import Plan, Task
 from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion, checked_times
-from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
+from hodyn_ros.trajectory.planning import (
+    MotionPlan,
+    StartState,
+    Waypoints,
+    plan_motion,
+    waypoints_in_order,
+)
 from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:
@@ -87,6 +99,7 @@ _ERROR_CODES = {
     WrenchError: Response.INVALID_WRENCH,
     ActuatorError: Response.INVALID_ACTUATION,
     RequestError: Response.INVALID_REQUEST,
+    ScalingError: RetimeTrajectory.Response.LIMITS_EXCEEDED,
     HodynError: Response.INVALID_MOTION,  # any other one
 }
 
@@ -96,10 +109,7 @@ def plan_trajectory(
 ) -> tuple[Plan, JointEffortTrajectory]:
     """Plan a trajectory and compute its whole answer; HodynError if it cannot be used."""
     robot = ready(robot)
-    try:
-        message = deserialize_message(task.data, JointTrajectory)
-    except Exception as error:
-        raise TrajectoryError(f'The message cannot be unpacked: {error}') from error
+    message = unpacked(task)
     names, known = robot.model.joint_names, task.known
     waypoints = waypoints_from_message(message)
     del message  # it takes more memory than all that is made of it
@@ -121,11 +131,52 @@ def plan_trajectory(
             'stamp to the time at which it starts, or to zero for now.'
         )
     # The whole answer first: a motion whose efforts cannot be computed never starts.
-    whole = _efforts_along(robot, planned, settings)
+    whole = whole_answer(robot, planned, settings)
     _describe_plan(whole, plan, robot)
     if known is not None and start is not None and plan.motion.start_time == start.time:
         whole.remarks = [*whole.remarks, f'The start state is the one {known.origin}.']
     return Plan(task.number, planned, plan.remarks, plan.warnings), whole
+
+
+def unpacked(task: Task) -> JointTrajectory:
+    """Trajectory of a task; TrajectoryError if it is damaged."""
+    try:
+        return deserialize_message(task.data, JointTrajectory)
+    except Exception as error:
+        raise TrajectoryError(f'The message cannot be unpacked: {error}') from error
+
+
+def prepare_chunks() -> None:
+    """Load what the first chunk would have to wait for."""
+    from hodyn_ros.analysis.splicing_program import program_of
+
+    program_of(100)
+
+
+def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
+    """Plan the motion that follows a chunk; HodynError if there is none within the limits."""
+    robot = ready(robot)
+    message = unpacked(task)
+    points, options = message.points, settings.chunk
+    if not any(point.time_from_start.sec or point.time_from_start.nanosec for point in points):
+        for number, point in enumerate(points):
+            sec, nanosec = divmod(round(NANOSECONDS * options.period) * number, NANOSECONDS)
+            point.time_from_start = Duration(sec=sec, nanosec=nanosec)
+    names, join = robot.model.joint_names, task.known_time
+    # All times are those of the motion in progress.
+    begin = join if task.current is None else task.current.start
+    chunk = waypoints_in_order(waypoints_from_message(message), names)
+    chunk = replace(chunk, times=chunk.times + (task.start - begin) / NANOSECONDS)
+    if task.current is not None:
+        current = task.current.motion
+    elif task.known is not None:
+        current = task.known.motion[0]
+    else:  # As a trajectory does, the motion begins at the first point that has not passed.
+        current = chunk.positions[min(int(np.sum(chunk.times < 0.0)), len(points) - 1)]
+    times = (join - begin) / NANOSECONDS, round(options.step * NANOSECONDS) / NANOSECONDS
+    smooth = {'bandwidth': options.bandwidth, 'stop_duration': settings.stop_duration}
+    motion = splice(robot.model, robot.limits, chunk, current, times[0], step=times[1], **smooth)
+    return Plan(task.number, PlannedMotion(names, motion, join, motion.continuous_derivative))
 
 
 def refused_plan(task: Task, error: BaseException) -> Plan:
@@ -159,23 +210,16 @@ def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> A
     return motion
 
 
-def stop_answer(
-    robot: Robot, planned: PlannedMotion, settings: NodeSettings, remark: str
-) -> JointEffortTrajectory:
-    """Efforts along a motion that brings the robot to rest."""
-    message = _efforts_along(robot, planned, settings)
-    message.continuous_order = continuous_order(planned.continuous_derivative)
-    message.remarks = [remark]
-    return message
-
-
-def _efforts_along(
-    robot: Robot, planned: PlannedMotion, settings: NodeSettings
+def whole_answer(
+    robot: Robot, planned: PlannedMotion, settings: NodeSettings, *remarks: str
 ) -> JointEffortTrajectory:
     """Efforts along a motion, every trajectory_sample_period, without wrenches."""
     motion, source = planned.motion, JointEffort.SOURCE_JOINT_TRAJECTORY
     times = _sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
-    return effort_trajectory(robot, times, motion(times), (), planned.start, source, motion)
+    message = effort_trajectory(robot, times, motion(times), (), planned.start, source, motion)
+    message.continuous_order = continuous_order(planned.continuous_derivative)
+    message.remarks = remarks
+    return message
 
 
 def _sample_times(motion: PiecewiseMotion, period: float, max_samples: int) -> Array:
@@ -310,19 +354,21 @@ def _between_samples(
         yield motion, inverse_dynamics(robot.model, motion) if is_free else np.zeros_like(motion)
 
 
+def error_code(error: HodynError) -> int:
+    """Code of an error in the responses of services."""
+    code: int = next(_ERROR_CODES[kind] for kind in _ERROR_CODES if isinstance(error, kind))
+    return code
+
+
 def answer(
     robot: Robot | None, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> ComputeInverseDynamics.Response:
-    """Return the response to a service request; bad requests are answered, never raised.
-
-    The waypoints are taken out of the request.
-    """
+    """Response to a request, whose waypoints are taken out; bad ones are answered, not raised."""
     try:
         robot = ready(robot)
         message, warnings = _requested(robot, request, settings)
     except HodynError as error:
-        code = next(_ERROR_CODES[kind] for kind in _ERROR_CODES if isinstance(error, kind))
-        return Response(success=False, error_code=code, message=str(error))
+        return Response(success=False, error_code=error_code(error), message=str(error))
     return Response(
         success=True,
         error_code=Response.SUCCESS,
@@ -381,18 +427,11 @@ def _requested(
 def _requested_plan(
     model: RobotModel, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> MotionPlan:
-    n_points = len(request.trajectory.points)
-    if n_points > settings.max_trajectory_points:
-        raise RequestError(
-            f'The trajectory has {n_points} points, more than max_trajectory_points '
-            f'({settings.max_trajectory_points}).'
-        )
+    waypoints = requested_waypoints(request.trajectory, settings.max_trajectory_points)
     start = None
     if request.start_state:
         state = state_from_message(model, request.start_state[0])
         start = StartState(0.0, state, in_progress=True)
-    waypoints = waypoints_from_message(request.trajectory)
-    request.trajectory.points = []  # they take more memory than all that is made of them
     return plan_motion(
         waypoints,
         model.joint_names,
@@ -456,14 +495,7 @@ def _requested_wrenches(
     wrenches = []
     # In the same order every time, since each order has its own compiled code.
     for (link, expressed_in, acting), given in sorted(series.items()):
-        if len(given) == 1:
-            sampled = continued(given[0], times - times[0])
-        elif len(given) == len(times):
-            sampled = np.array(given)
-        else:
-            raise WrenchError(
-                f'There are {len(given)} wrenches on {link!r} ({expressed_in}, {acting}) for '
-                f'{len(times)} samples; expected one, or one per sample.'
-            )
+        what = f'wrenches on {link!r} ({expressed_in}, {acting})'
+        sampled = along(given, times, what, WrenchError)
         wrenches.append(Wrench(link, sampled[:, :orders], expressed_in, acting))
     return wrenches

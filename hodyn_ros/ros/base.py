@@ -10,10 +10,11 @@ import os
 import queue
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,9 +55,6 @@ except ImportError:  # ROS 2 Humble
 
 S = TypeVar('S')
 
-_Job = Callable[[], object]
-_Failed = Callable[[BaseException], object]
-
 DESCRIPTION = 'robot_description'
 
 LARGEST_SAMPLE = 256 * 1024  # bytes, about one instant: hundreds of joints with long names
@@ -74,69 +72,60 @@ _LONGEST_WAIT = 0.1  # s, until it is seen that the process is to end
 _PAUSE = 0.01  # s, after a failure, so that one that lasts does not take the whole processor
 
 
-class Worker:
-    """Does jobs in a thread of its own, in the order in which they are put.
+class Worker(ThreadPoolExecutor):
+    """Does jobs in one thread, in the order in which they are put.
 
     The traceback of every error that is no HodynError, a fault of ours, is logged.
     """
 
     def __init__(self, name: str, log: Callable[[str], object]) -> None:
+        super().__init__(1, name)
         self._log = log
-        self._jobs: queue.SimpleQueue[tuple[_Job, _Failed]] = queue.SimpleQueue()
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self.is_closed = False  # the job under way is to come to its end
 
-    def put(self, job: _Job, failed: _Failed = lambda error: None) -> None:
-        """Have a job done, which reports its outcome itself; from any thread.
+    def put(
+        self, job: Callable[[], object], failed: Callable[[BaseException], object] = repr
+    ) -> None:
+        """Have a job done, which reports its outcome itself, or `failed` what it has raised."""
 
-        `failed` is called with what the job has raised, whatever it is, so that whoever waits for
-        the outcome gets one.
-        """
-        self._jobs.put((job, failed))
+        def run() -> None:
+            try:
+                if not self.is_closed:
+                    job()
+            except BaseException as error:  # also SystemExit: nobody else would notice
+                if not isinstance(error, HodynError):
+                    self._log(traceback.format_exc())
+                failed(error)
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the job under way is to come to its end."""
-        return self._closed
+        # Of errors of those who are told; the next job may fare better.
+        self.submit(run).add_done_callback(lambda done: done.result())
 
     def close(self, timeout: float | None = None, drop: bool = True) -> None:
         """End the thread when the job under way is done; jobs that wait are dropped or not."""
-        self._closed = self._closed or drop
-        self.put(self._end)
-        self._thread.join(timeout)
-
-    def _end(self) -> None:
-        self._closed = True
-
-    def _run(self) -> None:
-        while not self._closed:
-            job, failed = self._jobs.get()
-            try:
-                try:
-                    if not self._closed:
-                        job()
-                except BaseException as error:  # also SystemExit: nobody else would notice
-                    if not isinstance(error, HodynError):
-                        self._log(traceback.format_exc())
-                    failed(error)
-            except BaseException:  # of those who are told; the next job may fare better
-                traceback.print_exc()
-            del job, failed  # a large one would stay until the next one comes
+        self.is_closed = drop
+        with suppress(RuntimeError):  # it has been closed before
+            wait([self.submit(int)], timeout)
+        self.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(eq=False)
 class _Input:
-    """A subscription that looks at a message before it unpacks it, see `RobotNode.listen`."""
+    """A subscription that looks at a message before it unpacks it.
+
+    `take` is called with every message; it raises HodynError against bad ones. A sample is about
+    one instant, small therefore, and accepted when it has been taken; of others it is said later
+    what has become of them. `then` is called when all messages that waited have been taken, and
+    may raise as `take` may.
+    """
 
     node: RobotNode[Any]
     topic: str
     kind: type
     take: Callable[[Any], None]
     profile: QoSProfile
-    is_sample: bool
-    as_bytes: bool
-    then: Callable[[], None] | None
+    is_sample: bool = True
+    as_bytes: bool = False
+    then: Callable[[], object] = bool  # which does nothing
 
     def __post_init__(self) -> None:
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
@@ -171,7 +160,14 @@ class _Input:
             # 0: the middleware does not say.
             node.received = info.get('received_timestamp', 0)
             now = time.time_ns()
-            late = max(now - (node.received or now), 0)
+            late, left_out = max(now - (node.received or now), 0), 0
+            # Other middleware does not number messages, and ROS 2 before Kilted is silent.
+            count, publisher = info.get('publication_sequence_number'), info.get('publisher_gid')
+            if count is not None and publisher is not None:
+                left_out = max(count - self._numbers.get(publisher['data'], count) - 1, 0)
+                if len(self._numbers) > _MOST_PUBLISHERS:
+                    self._numbers.clear()
+                self._numbers[publisher['data']] = count
             try:
                 if len(data) > largest:
                     raise SizeError(
@@ -184,13 +180,12 @@ class _Input:
                     raise MessageError(f'The message cannot be unpacked: {error}') from error
                 self.take(message)
             except Exception as error:  # a fault of ours must not end the node
-                health.arrived(late, self._left_out(info), is_taken=False)
+                health.arrived(late, left_out, is_taken=False)
                 node.refuse(self.topic, error, self.topic != 'joint_trajectory')
             else:
-                health.arrived(late, self._left_out(info), self.is_sample)
+                health.arrived(late, left_out, self.is_sample)
         try:
-            if self.then is not None:
-                self.then()
+            self.then()
         except Exception as error:
             node.refuse(self.topic, error)
 
@@ -200,18 +195,6 @@ class _Input:
         # lost where a message does not come behind the one before, and the next sum overflows.
         if info.total_count_change < _NO_COUNT:
             self.health.add(LOST, info.total_count_change)
-
-    def _left_out(self, info: Mapping[str, Any]) -> int:
-        """Count the messages of a publisher that never came, since its last one that did."""
-        number, publisher = info.get('publication_sequence_number'), info.get('publisher_gid')
-        if number is None or publisher is None:
-            return 0  # other middleware does not number them, and ROS 2 before Kilted is silent
-        identity = publisher['data']
-        before = self._numbers.get(identity, number)
-        if len(self._numbers) > _MOST_PUBLISHERS:
-            self._numbers.clear()
-        self._numbers[identity] = number
-        return max(int(number) - int(before) - 1, 0)
 
     def watch_publishers(self) -> None:
         """Note who publishes, and warn of those who are not heard."""
@@ -317,8 +300,7 @@ class RobotNode(Node, Generic[S]):
 
     def now(self) -> int:
         """Time of the node [ns]."""
-        nanoseconds: int = self.get_clock().now().nanoseconds
-        return nanoseconds
+        return int(self.get_clock().now().nanoseconds)
 
     def times_of_arrival(self) -> tuple[int, int]:
         """When the message that is being taken has arrived, and now, by the node's clock [ns]."""
@@ -328,24 +310,10 @@ class RobotNode(Node, Generic[S]):
         return (now if is_simulated else min(self.received or now, now)), now
 
     def listen(
-        self,
-        topic: str,
-        kind: type,
-        take: Callable[[Any], None],
-        profile: QoSProfile,
-        *,
-        is_sample: bool = True,
-        as_bytes: bool = False,
-        then: Callable[[], None] | None = None,
+        self, topic: str, kind: type, take: Callable[[Any], None], profile: QoSProfile, **how: Any
     ) -> None:
-        """Have `take` called with every message on a topic; it raises HodynError against bad ones.
-
-        A sample is about one instant, small therefore, and accepted when it has been taken; of
-        others it is said later what has become of them. `then` is called when all messages that
-        waited have been taken, and may raise as `take` may.
-        """
-        made = _Input(self, topic, kind, take, profile, is_sample, as_bytes, then)
-        self._inputs.append(made)
+        """Have `take` called with every message on a topic; how else is said by `_Input`."""
+        self._inputs.append(_Input(self, topic, kind, take, profile, **how))
 
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
         """Have something called in the thread of the executor, in turn; from any thread."""

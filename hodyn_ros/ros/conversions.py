@@ -9,7 +9,7 @@ import array
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.checks import first_not_finite
-from hodyn_ros.errors import MotionError, TrajectoryError, WrenchError
+from hodyn_ros.dynamics.wrenches import continued
+from hodyn_ros.errors import HodynError, MotionError, RequestError, TrajectoryError, WrenchError
 from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
@@ -102,71 +103,78 @@ def motion_from_message(
     names are not those of the model, a field has the wrong length, a needed one is empty or a
     value is not finite.
     """
-    N = samples or 1
     order = _order(tuple(message.joint_names), model.joint_names)
-    n = len(model.joint_names)
-    rows = []
-    empty = ''
-    for index, name in enumerate(MOTION_FIELDS):
-        values = getattr(message, name)
-        if len(values) == 0:
-            if index < _FEWEST_MOTION_FIELDS:
-                raise MotionError(
-                    f'{what}: {name} is empty, expected {N * n} values (only jerk and snap may be '
-                    'left empty).'
-                )
-            empty = empty or name
-            continue
-        if empty:
-            raise MotionError(
-                f'{what}: {name} is given but {empty} is empty; a derivative needs all lower ones.'
-            )
-        if len(values) != N * n:
-            raise _wrong_length(what, name, len(values), n, N)
-        rows.append(values)
-    motion: Array = np.array(rows).reshape(-1, N, n).swapaxes(0, 1)
+    n, N = len(model.joint_names), samples or 1
+    rows = read_rows(what, message, MOTION_FIELDS, n, _FEWEST_MOTION_FIELDS, samples=N)
+    given = [len(getattr(message, name)) > 0 for name in MOTION_FIELDS]
+    orders = sum(given)
+    if not all(given[:orders]):
+        name, empty = MOTION_FIELDS[given.index(True, orders)], MOTION_FIELDS[given.index(False)]
+        raise MotionError(
+            f'{what}: {name} is given but {empty} is empty; a derivative needs all lower ones.'
+        )
+    motion: Array = rows[:orders].reshape(-1, N, n).swapaxes(0, 1)
     if order is not None:
         motion = motion.take(order, axis=2)  # contiguous, as compiled code wants it
+    if samples is None:
+        motion = motion[0]
     if not np.isfinite(motion).all():
-        sample = int(np.argmin(np.isfinite(motion).all(axis=(1, 2))))
-        what = what if N == 1 else f'{what}, sample {sample}'
-        raise MotionError(not_finite(what, MOTION_FIELDS, model.joint_names, motion[sample]))
-    return motion[0] if samples is None else motion
+        check_finite(what, MOTION_FIELDS, model.joint_names, motion)
+    return motion
 
 
-def _wrong_length(what: str, name: str, given: int, n: int, N: int = 1) -> MotionError:
-    samples = '' if N == 1 else f' in each of {N} samples'
-    return MotionError(
-        f'{what}: {name} has {given} values, expected {N * n}, one for each of joint_names'
-        f'{samples}.'
-    )
+def read_rows(
+    what: str,
+    message: Any,
+    fields: Sequence[str],
+    n: int,
+    n_needed: int,
+    names: str = 'joint_names',
+    samples: int = 1,
+    error: type[HodynError] = MotionError,
+) -> Array:
+    """Fields of a message, shape (K, samples n), each with a value for every one of its names.
+
+    After the first ones, which are needed, a field may be empty: zeros. `error` refuses others.
+    """
+    rows = np.zeros((len(fields), samples * n))
+    for k, field in enumerate(fields):
+        values = getattr(message, field)
+        if len(values) == samples * n:
+            rows[k] = values
+        elif len(values) or k < n_needed:
+            each = '' if samples == 1 else f' in each of {samples} samples'
+            others = ' and '.join(fields[n_needed:])
+            raise error(
+                f'{what}: {field} has {len(values)} values, expected {samples * n}, one for each '
+                f'of {names}{each}' + (f' (only {others} may be left empty).' if others else '.')
+            )
+    return rows
 
 
-def not_finite(what: str, fields: Sequence[str], joints: Sequence[str], values: Array) -> str:
-    """Sentence on the first value that is not finite, of fields (rows) and joints (columns)."""
-    row, joint = first_not_finite(values) or (0, 0)
-    return (
-        f'{what}: {fields[row]} of joint {joints[joint]!r} is {values[row, joint]}; all values '
-        'must be finite.'
-    )
+def check_finite(
+    what: str,
+    fields: Sequence[str],
+    joints: Sequence[str],
+    values: Array,
+    error: type[HodynError] = MotionError,
+) -> None:
+    """Refuse fields (K, n), or (N, K, n) of several samples, with values that are not finite."""
+    where = first_not_finite(values)
+    if where is not None:
+        *sample, row, joint = where
+        at = f', sample {sample[0]}' if sample else ''
+        raise error(
+            f'{what}{at}: {fields[row]} of joint {joints[joint]!r} is {values[where]}; all values '
+            'must be finite.'
+        )
 
 
 def state_from_message(model: RobotModel, message: JointMotion) -> Array:
-    """State of shape (5, n) in model order; what is empty is zero, but the positions.
-
-    HodynError as from `motion_from_message`.
-    """
+    """State (5, n) in model order, zero where it is empty; errors as of `motion_from_message`."""
     order = model.joint_order(message.joint_names)
-    state = np.zeros((len(MOTION_FIELDS), len(order)))
-    for k, name in enumerate(MOTION_FIELDS):
-        values = getattr(message, name)
-        if len(values) == 0 and k > 0:
-            continue
-        if len(values) != len(order):
-            raise _wrong_length('start_state', name, len(values), len(order))
-        state[k] = np.asarray(values, dtype=np.float64)[order]
-    if not np.isfinite(state).all():
-        raise MotionError(not_finite('start_state', MOTION_FIELDS, model.joint_names, state))
+    state = read_rows('start_state', message, MOTION_FIELDS, len(order), 1)[:, order]
+    check_finite('start_state', MOTION_FIELDS, model.joint_names, state)
     return state
 
 
@@ -184,6 +192,18 @@ def waypoints_from_message(message: JointTrajectory) -> Waypoints:
     times = [point.time_from_start for point in points]
     seconds = np.array([time.sec + time.nanosec / NANOSECONDS for time in times])
     return Waypoints(names, seconds, **arrays)
+
+
+def requested_waypoints(message: JointTrajectory, most: int) -> Waypoints:
+    """Waypoints of a request, which are taken out of it; RequestError if they are too many."""
+    count = len(message.points)
+    if count > most:
+        raise RequestError(
+            f'The trajectory has {count} points, more than max_trajectory_points ({most}).'
+        )
+    waypoints = waypoints_from_message(message)
+    message.points = []  # they take more memory than all that is made of them
+    return waypoints
 
 
 def _rows(
@@ -245,49 +265,62 @@ def continuous_order(continuous_derivative: int) -> int:
     return max(min(continuous_derivative - 2, HIGHEST_EFFORT_ORDER), -1)
 
 
-class EffortWriter:
-    """Writes efforts into one message again and again: making one costs more than they do."""
+def fill(
+    message: Any, fields: Sequence[str], rows: Sequence[Array] | Array, end: str = ''
+) -> None:
+    """Write rows into the first fields of a message, whose names have an end; empty the others."""
+    values = np.asarray(rows, dtype=np.float64)[: len(fields)]
+    for k, field in enumerate(fields):
+        row = values[k].tobytes() if k < len(values) else b''
+        setattr(message, field + end, array.array('d', row))
 
-    def __init__(self, model: RobotModel) -> None:
-        self._message = JointEffort(joint_names=list(model.joint_names))
-        self._message.header.frame_id = model.base_link
-        self._empty = array.array('d')
 
-    def message(
-        self,
-        effort: Array,
-        stamp: int,
-        source: int,
-        continuous: int,
-        deviations: Array | None = None,
-        delay: float = 0.0,
-    ) -> JointEffort:
-        """Message of efforts (orders, n) with deviations [ns, s], valid until the next one."""
-        message, empty = self._message, self._empty
-        time = message.header.stamp
-        time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
-        orders = len(effort)
-        for order, name in enumerate(EFFORT_FIELDS):
-            is_there = order < orders
-            setattr(message, name, flat(effort[order]) if is_there else empty)
-            std = flat(deviations[order]) if is_there and deviations is not None else empty
-            setattr(message, f'{name}_std', std)
-        message.valid_order = orders - 1
-        message.continuous_order = min(continuous, orders - 1)
-        message.source = source
-        message.delay = delay
-        return message
+def along(given: Sequence[Array], times: Array, what: str, error: type[HodynError]) -> Array:
+    """Series (N, 3, c) of what goes on by its derivatives or is given for each time (N,) [s]."""
+    if len(given) == 1:
+        return continued(given[0], times - times[0])
+    if len(given) != len(times):
+        raise error(
+            f'There are {len(given)} {what} for {len(times)} samples; expected one, or one per '
+            'sample.'
+        )
+    return np.array(given)
+
+
+def message_of_joints(kind: type, model: RobotModel, stamp: int = 0) -> Any:
+    """Message about the joints of a model at a time [ns], without values."""
+    message = kind(joint_names=list(model.joint_names))
+    message.header.stamp = time_message(stamp)
+    message.header.frame_id = model.base_link
+    return message
+
+
+def write_efforts(
+    message: JointEffort,
+    effort: Array,
+    stamp: int,
+    source: int,
+    continuous: int,
+    deviations: Array | None = None,
+    delay: float = 0.0,
+) -> None:
+    """Write efforts (orders, n) with deviations [ns, s] into a message, used again and again."""
+    time = message.header.stamp
+    time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
+    orders = len(effort)
+    fill(message, EFFORT_FIELDS, effort)
+    fill(message, EFFORT_FIELDS, () if deviations is None else deviations[:orders], '_std')
+    message.valid_order = orders - 1
+    message.continuous_order = min(continuous, orders - 1)
+    message.source = source
+    message.delay = delay
 
 
 def motion_estimate_message(model: RobotModel, estimate: Estimate) -> MotionEstimate:
     """Estimated motion as a message."""
-    message = MotionEstimate()
-    message.header.stamp = time_message(estimate.time)
-    message.header.frame_id = model.base_link
-    message.joint_names = list(model.joint_names)
-    for name, values, deviations in zip(MOTION_FIELDS, estimate.motion, estimate.std):
-        setattr(message, name, flat(values))
-        setattr(message, f'{name}_std', flat(deviations))
+    message = message_of_joints(MotionEstimate, model, estimate.time)
+    fill(message, MOTION_FIELDS, estimate.motion)
+    fill(message, MOTION_FIELDS, estimate.std, '_std')
     message.valid_order = estimate.valid_order
     message.delay = estimate.delay
     message.measurement_std = flat(estimate.noise)
@@ -298,17 +331,11 @@ def effort_trajectory_message(
     model: RobotModel, times: Array, motion: Array, effort: Array, stamp: int, source: int
 ) -> JointEffortTrajectory:
     """Motion (N, K, n) and efforts (N, K-2, n) as a message; `stamp` in nanoseconds."""
-    message = JointEffortTrajectory()
-    message.header.stamp = time_message(stamp)
-    message.header.frame_id = model.base_link
-    message.joint_names = list(model.joint_names)
+    message = message_of_joints(JointEffortTrajectory, model, stamp)
     message.time_from_start = flat(times)
-    for name, values in zip(MOTION_FIELDS, np.moveaxis(motion, 1, 0)):
-        setattr(message, name, flat(values))
-    for name, values in zip(EFFORT_FIELDS, np.moveaxis(effort, 1, 0)):
-        setattr(message, name, flat(values))
-    message.valid_order = effort.shape[1] - 1
-    message.continuous_order = message.valid_order
+    fill(message, MOTION_FIELDS, motion.swapaxes(0, 1))
+    fill(message, EFFORT_FIELDS, effort.swapaxes(0, 1))
+    message.valid_order = message.continuous_order = effort.shape[1] - 1
     message.source = source
     return message
 

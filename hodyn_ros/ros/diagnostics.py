@@ -36,7 +36,10 @@ _LONGEST_INTERVALS = 10.0
 # Of an interval, at most so many latenesses are looked at. A larger share of samples left out is
 # worth a warning: now and then one is, on every machine.
 _LATENESSES = 10_000
-_LEFT_OUT = 0.01
+_LITTLE = 0.01
+
+Report = tuple[bytes, str, dict[str, object]]
+"""Level, message and values of a part of the node."""
 
 # Name of a node that the middleware knows by its publishers only, for a moment.
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'
@@ -45,11 +48,12 @@ _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 REFUSALS = ('too large', 'invalid', 'unknown joints', 'stale', 'busy', 'internal')
 
 LOST, MISSED = 'lost by the middleware', 'missed samples of the stream'
+LEFT_OUT = 'left out'
 _BEYOND = 'samples beyond the limit of'
 
 # What is counted of an input and worth a warning.
 _WARNINGS = {
-    'left out': 'samples were left out, newer ones had come',
+    LEFT_OUT: 'samples were left out, newer ones had come',
     LOST: 'samples were lost by the middleware',
     'dropped late samples': 'samples came too late',
     'gaps': 'there was a gap between samples',
@@ -69,13 +73,13 @@ def reason(error: BaseException) -> str:
     return str(error) if isinstance(error, HodynError) else f'Internal error: {error!r}'
 
 
-def resident_memory(pid: int | None = None) -> int | None:
-    """Memory that a process occupies [bytes]; by default this one. None if it is not known."""
+def resident_memory(pid: int | None = None) -> str:
+    """Memory that a process occupies [MiB], by default this one; empty if it is not known."""
     try:
         pages = int(Path(f'/proc/{pid or "self"}/statm').read_text().split()[1])
-        return pages * os.sysconf('SC_PAGE_SIZE')
+        return f'{pages * os.sysconf("SC_PAGE_SIZE") / 2**20:.1f}'
     except (OSError, ValueError, IndexError):
-        return None
+        return ''
 
 
 def _full_name(info: Any) -> str:
@@ -106,11 +110,11 @@ def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
 
 
 class Cause(NamedTuple):
-    """What is worth a warning."""
+    """What is worth a warning, if it came at all."""
 
     level: bytes
     text: str
-    times: int = 0  # how often it came; 0: it is a state
+    times: int = 1
 
 
 class Health:
@@ -131,14 +135,16 @@ class Health:
         self.recent[what] += count
 
     def level(self, causes: Iterable[Cause], now: float, fine: str) -> tuple[bytes, str]:
-        """Level and message at a time [s]: those of the worst of the latest causes, or `fine`."""
+        """Begin a new interval; level and message of the worst of the latest causes, or `fine`."""
         held = self._held if now < self._until else Cause(OK, fine)
-        worst = max([*causes, held], key=lambda cause: _SEVERITY.index(cause.level))
+        present = [*(cause for cause in causes if cause.times), held]
+        worst = max(present, key=lambda cause: _SEVERITY.index(cause.level))
         text = f'{worst.text} ({worst.times} times)' if worst.times > 1 else worst.text
         if worst is not held:
             # Silence that is over is no silence any more, but it was worth a warning.
             self._held = Cause(WARN if worst.level == STALE else worst.level, text)
             self._until = now + QUIET_TIME
+        self.recent.clear()
         return worst.level, text
 
 
@@ -160,13 +166,10 @@ class InputHealth(Health):
         self._is_silent = False
 
     def arrived(self, late: int, left_out: int, is_taken: bool) -> None:
-        """Count a message that came some time before [ns], others before which never came.
-
-        If it is not taken, others say what became of it.
-        """
+        """Count a message that is late [ns], those left out before it, and whether it is taken."""
         self.recent['arrived'] += 1
         if left_out:
-            self.add('left out', left_out)
+            self.add(LEFT_OUT, left_out)
         self._lateness.append(late * 1e-9)
         if is_taken:
             self.sign_of_life(is_taken=True)
@@ -192,30 +195,26 @@ class InputHealth(Health):
             self.recent['received'] += 1
             self._last_taken = now
 
-    def causes(self, topic: str, now: float) -> Iterable[Cause]:
-        """Say what of it is worth a warning."""
+    def _causes(self, topic: str, now: float) -> Iterable[Cause]:
         recent, publishers = self.recent, self.publishers
-        if recent['refused']:
-            level = WARN if recent['received'] else ERROR
-            yield Cause(level, f'input was refused: {self.last_error}', recent['refused'])
+        level = WARN if recent['received'] else ERROR
+        yield Cause(level, f'input was refused: {self.last_error}', recent['refused'])
         silence, intervals = now - (self._last_sign or now), self._intervals
         if self.timeout > 0.0 and len(intervals) >= _FEWEST_INTERVALS:
             if silence > max(self.timeout, _LONGEST_INTERVALS * max(intervals)):
                 self._is_silent = True
                 rate = len(intervals) / max(sum(intervals), 1e-9)
-                text = f'silent for {silence:.1f} s, came at {rate:.3g} Hz before'
-                yield Cause(STALE, text)
-        is_little = recent['left out'] <= _LEFT_OUT * (recent['arrived'] + recent['left out'])
+                yield Cause(STALE, f'silent for {silence:.1f} s, came at {rate:.3g} Hz before')
+        is_little = recent[LEFT_OUT] <= _LITTLE * (recent['arrived'] + recent[LEFT_OUT])
         for what, text in _WARNINGS.items():
-            if recent[what] and not (what == 'left out' and is_little):
-                yield Cause(WARN, text, recent[what])
+            yield Cause(WARN, text, 0 if what == LEFT_OUT and is_little else recent[what])
         yield from (Cause(WARN, text) for text in self.unheard)
         if len(publishers) > 1:
             names = ', '.join(sorted(publishers))
             yield Cause(WARN, f'{len(publishers)} publishers on {topic}: {names}')
 
-    def values(self, interval: float, now: float) -> dict[str, object]:
-        """Values for the report; starts a new interval."""
+    def report(self, topic: str, interval: float, now: float) -> Report:
+        """Level, message and values; a new interval starts."""
         late, last = sorted(self._lateness), self._last_taken
         values: dict[str, object] = {
             'age of the last input [s]': '' if last is None else f'{now - last:.3f}',
@@ -229,8 +228,8 @@ class InputHealth(Health):
         values.update((f'refused as {kind}', self.refused[kind]) for kind in REFUSALS)
         values.update((what, self.total[what]) for what in ('received', 'refused', *_WARNINGS))
         self._lateness.clear()
-        self.recent.clear()
-        return values
+        fine = 'input is taken' if self.total['received'] else 'no input yet'
+        return *self.level(self._causes(topic, now), now, fine), values
 
 
 class OutputHealth(Health):
@@ -261,30 +260,27 @@ class OutputHealth(Health):
         self._stopped_because = why
         self.add('held back')
 
-    def report(self, interval: float, now: float) -> tuple[bytes, str, dict[str, object]]:
-        """Level, message and values of a report; starts a new interval."""
+    def report(self, interval: float, now: float) -> Report:
+        """Level, message and values; a new interval starts."""
         recent, total, why = self.recent, self.total, self._stopped_because
+        mean = self._compute_time / max(recent['published'], 1)
+        values: dict[str, object] = {
+            'published': total['published'],
+            'rate [Hz]': f'{recent["published"] / interval:.1f}',
+            'held back because': why,
+            'held back': total['held back'],
+            'mean compute time [ms]': f'{1e3 * mean:.3f}',
+            'longest compute time [ms]': f'{1e3 * self._longest:.3f}',
+            MISSED: total[MISSED],
+            **{what: total[what] for what in sorted(total) if what.startswith(_BEYOND)},
+        }
         causes = (
             Cause(ERROR, f'the output is held back: {why}', recent['held back']),
             Cause(WARN, 'limits are exceeded', recent['hits']),
             Cause(WARN, 'samples of the stream were missed', recent[MISSED]),
         )
-        level = self.level((cause for cause in causes if cause.times), now, 'ok')
-        count = recent['published']
-        values = {
-            'published': total['published'],
-            'rate [Hz]': f'{count / interval:.1f}',
-            'held back because': why,
-            'held back': total['held back'],
-            'mean compute time [ms]': f'{1e3 * self._compute_time / max(count, 1):.3f}',
-            'longest compute time [ms]': f'{1e3 * self._longest:.3f}',
-            MISSED: total[MISSED],
-            **{what: total[what] for what in sorted(total) if what.startswith(_BEYOND)},
-        }
-        recent.clear()
-        self._stopped_because = ''
-        self._compute_time = self._longest = 0.0
-        return *level, values
+        self._stopped_because, self._compute_time, self._longest = '', 0.0, 0.0
+        return *self.level(causes, now, 'ok'), values
 
 
 class Diagnostics:
@@ -294,7 +290,7 @@ class Diagnostics:
         self,
         name: str,
         clock: Callable[[], float] = time.monotonic,
-        memory: Callable[[int | None], int | None] = resident_memory,
+        memory: Callable[[int | None], str] = resident_memory,
     ) -> None:
         self._name = name.lstrip('/')
         self._now, self._memory = clock, memory
@@ -329,8 +325,7 @@ class Diagnostics:
 
     def dropped(self, topic: str, count: int = 1) -> None:
         """Count samples of an input that came too late to be used."""
-        if count > 0:
-            self.input(topic).add('dropped late samples', count)
+        self.input(topic).add('dropped late samples', max(count, 0))
 
     def time_jumped(self) -> None:
         """Count a jump of the node's clock."""
@@ -344,32 +339,36 @@ class Diagnostics:
         interval = max(now - self._last_report, 1e-9)
         self._last_report = now
         self._hardware_id = robot.model.name if robot else ''
-        statuses = [self._model_status(robot, error, in_preparation, algorithms)]
+        reports = {'model': _model(robot, error, in_preparation, algorithms)}
         for topic, entry in self._inputs.items():
-            fine = 'input is taken' if entry.total['received'] else 'no input yet'
-            state = entry.level(entry.causes(topic, now), now, fine)
-            statuses.append(self.status(topic, *state, entry.values(interval, now)))
-        level, text, values = self.output.report(interval, now)
+            reports[topic] = entry.report(topic, interval, now)
+        *_, values = reports['joint_effort'] = self.output.report(interval, now)
         values.update((f'wrench on {link}', acts) for link, acts in self.wrenches.items())
-        statuses.append(self.status('joint_effort', level, text, values))
         if self.motors.total:
-            level, text, values = self.motors.report(interval, now)
+            *_, values = reports['motor_reference'] = self.motors.report(interval, now)
             for what in ('mean compute time [ms]', 'longest compute time [ms]', MISSED):
                 del values[what]
-            statuses.append(self.status('motor_reference', level, text, values))
         if self.estimate is not None:
-            order, delay, deviation = self.estimate
-            values = {
+            order, delay, deviations = self.estimate
+            reports['estimator'] = OK, f'positions to derivative {order} are estimated', {
                 'valid order': order,
                 'delay [ms]': f'{1e3 * delay:.3f}',
-                'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviation),
+                'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviations),
             }
-            text = f'positions to derivative {order} are estimated'
-            statuses.append(self.status('estimator', OK, text, values))
         if self.process is not None or self.waiting is not None:
-            statuses.append(self._planning_status(now))
-        statuses.append(self._node_status(now))
-        return statuses
+            reports['planning'] = self._planning_report(now)
+        jumps, others = 'time jumps', self.namesakes
+        text = f'{others} more of this name: each input is answered by all of them'
+        state = min(others, 1)
+        causes = (
+            Cause(WARN, 'the clock jumped', self._node.recent[jumps]), Cause(WARN, text, state)
+        )
+        reports['node'] = *self._node.level(causes, now, 'ok'), {
+            'memory [MiB]': self._memory(None),
+            'use_sim_time': 'true' if self.use_sim_time else 'false',
+            jumps: self._node.total[jumps],
+        }
+        return [self.status(part, *report) for part, report in reports.items()]
 
     def status(
         self, part: str, level: bytes, message: str, values: Mapping[str, object]
@@ -383,65 +382,44 @@ class Diagnostics:
             values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
         )
 
-    def _model_status(
-        self, robot: Robot | None, error: str, in_preparation: bool, algorithms: Mapping[str, str]
-    ) -> DiagnosticStatus:
-        # States that last, so the level need not be held.
-        values: dict[str, object] = {'in preparation': 'yes' if in_preparation else 'no'}
-        level, message = ERROR, 'no valid robot description yet'
-        if robot is not None:
-            level, message, model = OK, 'model loaded', robot.model
-            values.update(algorithms)
-            values['robot'] = model.name
-            values['joints'] = ' '.join(model.joint_names)
-            values['base link'], values['tip link'] = model.base_link, model.tip_link or ''
-            values.update((f'warning {k}', text) for k, text in enumerate(model.warnings))
-        elif in_preparation:
-            level, message = WARN, 'the model is being made ready'
-        if error:
-            values['refused description'] = error
-            if robot is not None:
-                level = WARN
-                message = 'the latest description was refused; the one before stays in use'
-        return self.status('model', level, message, values)
-
-    def _planning_status(self, now: float) -> DiagnosticStatus:
+    def _planning_report(self, now: float) -> Report:
         causes: list[Cause] = []
         values: dict[str, object] = {}
         if self.process is not None:
             state, restarts, last_exit, pid = self.process
-            if state == 'ended':
-                causes.append(Cause(ERROR, 'the process has ended'))
-            if count := restarts - self._planning.total['restarts']:
-                self._planning.add('restarts', count)
-                text = f'the process was started again, it had ended: {last_exit}'
-                causes.append(Cause(WARN, text, count))
+            self._planning.add('restarts', restarts - self._planning.total['restarts'])
+            text = f'the process was started again, it had ended: {last_exit}'
+            causes.append(Cause(WARN, text, self._planning.recent['restarts']))
+            causes.append(Cause(ERROR, 'the process has ended', int(state == 'ended')))
+            memory = '' if pid is None else self._memory(pid)
             values = {
-                'process': state,
-                'restarts': restarts,
-                'last exit': last_exit,
-                'memory [MiB]': '' if pid is None else self._mebibytes(pid),
+                'process': state, 'restarts': restarts, 'last exit': last_exit,
+                'memory [MiB]': memory,
             }
         if self.waiting is not None:
             count, most = self.waiting
             values['waiting requests'], values['most waiting requests'] = count, most
-            if count >= most:
-                causes.append(Cause(WARN, f'{count} requests wait, no more are taken'))
-        return self.status('planning', *self._planning.level(causes, now, 'ready'), values)
+            text = f'{count} requests wait, no more are taken'
+            causes.append(Cause(WARN, text, int(count >= most)))
+        return *self._planning.level(causes, now, 'ready'), values
 
-    def _node_status(self, now: float) -> DiagnosticStatus:
-        jumps, others = self._node.recent.pop('time jumps', 0), self.namesakes
-        causes = [Cause(WARN, 'the clock jumped', jumps)] if jumps else []
-        if others:
-            text = f'{others} more of this name: each input is answered by all of them'
-            causes.append(Cause(WARN, text))
-        values = {
-            'memory [MiB]': self._mebibytes(None),
-            'use_sim_time': 'true' if self.use_sim_time else 'false',
-            'time jumps': self._node.total['time jumps'],
-        }
-        return self.status('node', *self._node.level(causes, now, 'ok'), values)
 
-    def _mebibytes(self, pid: int | None) -> str:
-        memory = self._memory(pid)
-        return '' if memory is None else f'{memory / 2**20:.1f}'
+def _model(
+    robot: Robot | None, error: str, in_preparation: bool, algorithms: Mapping[str, str]
+) -> Report:
+    # States that last, so the level need not be held.
+    values: dict[str, object] = {'in preparation': 'yes' if in_preparation else 'no'}
+    level, message = ERROR, 'no valid robot description yet'
+    if robot is not None:
+        level, message, model = OK, 'model loaded', robot.model
+        values.update(algorithms, robot=model.name, joints=' '.join(model.joint_names))
+        values['base link'], values['tip link'] = model.base_link, model.tip_link or ''
+        values.update((f'warning {k}', text) for k, text in enumerate(model.warnings))
+    elif in_preparation:
+        level, message = WARN, 'the model is being made ready'
+    if error:
+        values['refused description'] = error
+        if robot is not None:
+            level = WARN
+            message = 'the latest description was refused; the one before stays in use'
+    return level, message, values

@@ -5,21 +5,36 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
-from hodyn_msgs.msg import JointMotion
+from geometry_msgs.msg import WrenchStamped
+from hodyn_msgs.msg import JointMotion, ObservedState
 from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.control.controller import Command, Controller, shifted, warm_up
-from hodyn_ros.control.guard import Guard
+from hodyn_ros.control.guard import Guard, SlowedMotion
 from hodyn_ros.control.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs, References
+from hodyn_ros.control.interaction import (
+    CartesianImpedance,
+    GravityCompensation,
+    JointImpedance,
+)
 from hodyn_ros.control.laws import make_controller
+from hodyn_ros.control.tracking import (
+    ObserverController,
+    tracking_controller,
+    without_dampers,
+)
 from hodyn_ros.errors import (
     ControlError,
     HodynError,
@@ -28,16 +43,34 @@ from hodyn_ros.errors import (
     StaleError,
     TrajectoryError,
 )
+from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.limits import motion_limits
 from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import exceeded_limits, plan_trajectory, refused_plan
 from hodyn_ros.ros.base import RobotNode, main
-from hodyn_ros.ros.conversions import MOTION_FIELDS, flat, motion_from_message, nanoseconds
-from hodyn_ros.ros.flatness_settings import HOLD, ControlSettings
+from hodyn_ros.ros.conversions import (
+    MOTION_FIELDS,
+    flat,
+    motion_from_message,
+    nanoseconds,
+    time_message,
+)
+from hodyn_ros.ros.flatness_settings import (
+    CARTESIAN,
+    FLOAT,
+    FLOATING,
+    HOLD,
+    JOINT,
+    MODES,
+    TRACKING,
+    ControlSettings,
+)
 from hodyn_ros.ros.joint_states import check_age, values_of
 from hodyn_ros.ros.robot import Drives, Robot, RobotPreparation, actuators_config, assemble
 from hodyn_ros.ros.trajectories import TRAJECTORY, Plan, Task, TrajectoryInput, report_plan
+from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion, State
 
 Array = NDArray[np.float64]
@@ -48,12 +81,27 @@ REFERENCE = '~/reference'
 # or another law asks for more than this bandwidth, it stays robust.
 STOPPING_LAW, STOPPING_BANDWIDTH = 'feed_forward_2', 20.0  # rad/s
 
+# Fields of hodyn_msgs/ObservedState, in the order of control.ObservedState.
+OBSERVED = (
+    *('position', 'velocity', 'acceleration', 'jerk', 'motor_position', 'motor_velocity'),
+    *('spring_torque', 'spring_torque_dot', 'external_torque', 'external_torque_dot'),
+    'motor_friction',
+)
+
+# How many intervals of the stamps tell the period of the measurements, and how far it may be from
+# sample_period, as a part of it.
+_INTERVALS, _DEVIATION = 20, 0.2
+
+# A stop leaves the path where a joint is farther from it than this part of max_tracking_error.
+_ON_PATH = 0.99
+
 
 class _Loop(NamedTuple):
     """Everything that follows from the robot description; replaced as a whole."""
 
     robot: Robot
-    controller: Controller
+    controller: Controller | ObserverController
+    modes: dict[str, ObserverController | ControlError]  # that the law may be changed to
     stopping: Controller  # stops the robot, whatever the other one has made of it
     guard: Guard
     pairs: Pairs
@@ -76,9 +124,15 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         )
         self._measured: Measured | None = None
         self._newest: Measured | None = None  # to be answered
+        self._intervals: deque[int] = deque(maxlen=_INTERVALS)  # of the stamps [ns]
+        self._answered = 0  # stamp of the measurement that the observer has had [ns]
+        self._limited_since = 0  # stamp from which on a motor is at its limit [ns]; 0: none is
         self._command: Command | None = None  # the latest, unless there was none for a measurement
         self._violations = 0  # of bounds, by measurements one after the other
+        self._early = b''  # trajectory that has come before the simulated time
         self._stopped = ''  # why the robot has been stopped
+        self._floats = False  # instead of being held where it has been stopped
+        self._leaves_path = False  # the stop is a motion of its own, by a law of its own
         self._stops = self._beyond = 0
         self._tracking = self._largest_tracking = 0.0
         self._trajectories = TrajectoryInput(
@@ -86,6 +140,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         )
         self._references = References(self._trajectories.timeline, self._end_trajectories)
         self._publisher = qos.create_publisher(self, JointState, '~/motor_command', qos.OUTPUT)
+        self._observed = qos.create_publisher(self, ObservedState, '~/observed_state', qos.OUTPUT)
+        self._wrench = qos.create_publisher(self, WrenchStamped, '~/external_wrench', qos.OUTPUT)
         for topic in (LINKS, MOTORS):
             take = partial(self._take, topic)
             self.listen(topic, JointState, take, qos.SENSOR_INPUT, then=self._control_newest)
@@ -131,40 +187,91 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Make what controls a robot; HodynError if there is no controller for it."""
         model, drives = robot.model, robot.drives
         assert drives is not None
-        bandwidth = settings.of_joints('bandwidths', 'bandwidth', model.joint_names)
         limits = drives.limits.motor_torque if settings.limit_torques else None
+        bandwidth = settings.of_joints('bandwidths', 'bandwidth', model.joint_names)
+        if settings.controller in MODES and settings.bandwidths:
+            raise ControlError(
+                f'{settings.controller} has one bandwidth; bandwidths.<joint> is of other laws.'
+            )
+        bandwidth = np.where(bandwidth > 0.0, bandwidth, STOPPING_BANDWIDTH)
         slower = np.minimum(bandwidth, STOPPING_BANDWIDTH)
+        undamped, lead = without_dampers(drives.actuators), settings.lead
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter('always')
-            law, stopping = (
-                make_controller(kind, model, drives.actuators, poles, limits, settings.lead)
-                for kind, poles in ((settings.controller, bandwidth), (STOPPING_LAW, slower))
-            )
+            stopping = make_controller(STOPPING_LAW, model, undamped, slower, limits, lead)
+            law: Controller | ObserverController | ControlError
+            modes: dict[str, ObserverController | ControlError] = {}
+            if settings.controller in MODES:
+                modes = _modes(drives.actuators, settings, limits)
+                law = modes[settings.controller]
+                if isinstance(law, ControlError):
+                    raise law
+            else:
+                law = make_controller(
+                    settings.controller, model, drives.actuators, bandwidth, limits, lead
+                )
+        external = settings.of_joints(
+            'max_external_torques', 'max_external_torque', model.joint_names
+        )
         for warning in caught:
             self.get_logger().warning(str(warning.message))
         guard = Guard(
             model,
             robot.limits,
             settings.of_joints('max_tracking_errors', 'max_tracking_error', model.joint_names),
+            np.where(external > 0.0, external, np.inf),
             position_margin=settings.position_margin,
             velocity_margin=settings.velocity_margin,
             stop_duration=settings.stop_duration,
             allow_limit_violations=settings.allow_limit_violations,
         )
         names = {LINKS: model.joint_names, MOTORS: tuple(drives.actuators.motor_names)}
+        if settings.tool_link:
+            model.link(settings.tool_link)
         pairs, command = Pairs(self.diagnostics.dropped), JointState(name=list(names[MOTORS]))
-        return _Loop(robot, law, stopping, guard, pairs, names, command)
+        return _Loop(robot, law, modes, stopping, guard, pairs, names, command)
 
     def check_settings(self, settings: ControlSettings) -> None:
         """Refuse settings for which there is no controller."""
         if self._loop is not None:
-            self._made(self._loop.robot, settings)
+            self._changed(self._loop, self.settings, settings)
+            changes = settings.controller, self.settings.controller
+            if changes[0] != changes[1] and not set(MODES).isdisjoint(changes):
+                self._check_change(self._loop)
+                if self.settings.controller == FLOATING and settings.without_reference != HOLD:
+                    raise ControlError(
+                        'A robot that was led by hand has no reference: set without_reference to '
+                        'hold first.'
+                    )
 
     def on_settings(self, before: ControlSettings) -> None:
         """Control with other settings from now on."""
-        if self._loop is not None:
-            loop = self._made(self._loop.robot, self.settings)
-            self._loop = loop._replace(pairs=self._loop.pairs)
+        if self._loop is None:
+            return
+        self._loop = loop = self._changed(self._loop, before, self.settings)
+        law = loop.controller
+        if self.settings.controller != before.controller and isinstance(law, ObserverController):
+            if FLOATING in (before.controller, self.settings.controller):
+                self._references.clear()  # it is held where it has been led to
+            law.begin()
+
+    def _changed(self, loop: _Loop, before: ControlSettings, after: ControlSettings) -> _Loop:
+        """What controls with other settings; HodynError if nothing can."""
+        law = loop.modes.get(after.controller)
+        if law is None or replace(after, controller=before.controller) != before:
+            return self._made(loop.robot, after)._replace(pairs=loop.pairs)
+        if isinstance(law, ControlError):
+            raise law
+        return loop._replace(controller=law)
+
+    def _check_change(self, loop: _Loop) -> None:
+        """Refuse another law while the robot moves or has been stopped."""
+        if self._measured is None:
+            return
+        why = self._stopped and f'the robot has been stopped: {self._stopped}'
+        why = why or loop.guard.unrest(self._measured.state[:2])
+        if why:
+            raise ControlError(f'The control law is changed at rest, but {why}')
 
     # Planning, for the input of trajectories
 
@@ -186,6 +293,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def _take_reference(self, message: JointMotion) -> None:
         loop = self._ready()
+        self._check_led()
         if self._stopped:
             hint = 'A trajectory ends that, also an empty one.'
             raise ControlError(f'The robot has been stopped: {self._stopped} {hint}')
@@ -207,9 +315,18 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if self._trajectories.clear('A stream of references has taken its place.'):
             self.get_logger().warning('The motion gives way to a stream of references.')
 
+    def _check_led(self) -> None:
+        """Refuse motions for a robot that is led by hand."""
+        if self.settings.controller == FLOATING:
+            raise ControlError('The robot is led by hand: set controller to another law first.')
+
     def _take_trajectory(self, data: bytes) -> None:
+        self._check_led()
         if not self.settings.measurement_timeout and self._measured is None:
             raise StaleError('There is no measurement yet, whose stamps are the time.')
+        if not self._time():  # simulated time has not begun, nor can the motion
+            self._early = data
+            return
         if self._stopped:
             why = 'the motion to rest is not over.'
             if self._measured and self._references.has_stopped(self._measured.stamp):
@@ -221,8 +338,17 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._trajectories.take(data)
         if self._stopped:
             self._stopped = ''
+            if self._floats:
+                self._floats = False
+                self._ready().controller.begin()  # type: ignore[union-attr]
             self._references.end_stop()
             self.get_logger().info('The stop is over: a trajectory has come.')
+
+    def _take_early(self, data: bytes) -> None:
+        try:
+            self._take_trajectory(data)
+        except HodynError as error:
+            self.refuse(TRAJECTORY, error)
 
     def _start_state(self, now: int) -> State | None:
         """Where a trajectory starts that no other one precedes."""
@@ -247,9 +373,17 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         stamp, names, pairs = nanoseconds(message.header.stamp), loop.names[topic], loop.pairs
         if not stamp:
             raise MotionError(f'{topic}: there is no stamp, by which links and motors are paired.')
-        values = values_of(topic, message, ('position', 'velocity'), names)
+        fields = ['position', 'velocity']
+        is_observed = isinstance(loop.controller, ObserverController)
+        if is_observed and not message.velocity:
+            fields.pop()
+        if is_observed and self.settings.torque_sensors and topic == LINKS:
+            fields.append('effort')
+        values = values_of(topic, message, tuple(fields), names)
         if values is None:
             raise JointNameError(f'{topic}: expected names {listed(names)}.')
+        if 'velocity' not in fields:
+            values = np.insert(values, 1, np.nan, axis=0)
         measured = pairs.take(topic, stamp, values)
         if measured is not None:
             if measured.begins_anew:
@@ -280,7 +414,12 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         try:
             timeout = self.settings.measurement_timeout
             check_age('Measurement', measured.stamp, self.now(), timeout, 'measurement_timeout')
-            self._measured = measured
+            before, self._measured = self._measured, measured
+            if self._early:
+                data, self._early = self._early, b''
+                self._take_early(data)
+            if before is not None:
+                self._intervals.append(measured.stamp - before.stamp)
             command, error = self._answer(loop, measured)
         except HodynError as refusal:
             self._command = None
@@ -292,13 +431,22 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         message.effort = flat(command.torque)
         self._publisher.publish(message)
         loop.pairs.answer(stamp)
-        hits = [f'torque of {message.name[j]}' for j in command.is_limited.nonzero()[0]]
+        is_limited = command.is_limited
+        self._limited_since = (self._limited_since or stamp) if is_limited.any() else 0
+        hits = [f'torque of {message.name[j]}' for j in is_limited.nonzero()[0]]
         self._tracking = float(abs(error).max())
         self._largest_tracking = max(self._largest_tracking, self._tracking)
         self.diagnostics.output.published(time.perf_counter() - begin, hits)
+        self._publish_observed(loop, stamp)
 
     def _answer(self, loop: _Loop, measured: Measured) -> tuple[Command, Array]:
         """Command for a measurement, and the tracking error; HodynError if there is none."""
+        law = loop.controller if isinstance(loop.controller, ObserverController) else None
+        if law is not None:
+            # Velocities that are not measured are those of the observer.
+            for row, seen in ((1, law.observer.links), (3, law.observer.motors)):
+                if np.isnan(measured.state[row]).any():
+                    measured.state[row] = seen[1]
         if self._stopped and not self._references.is_stopping:
             self._stop(loop, measured, self._stopped)  # time or the robot is another one
         try:
@@ -306,22 +454,82 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         except HodynError:
             self._violations = 0  # they count one after the other
             raise
-        violation = '' if self._stopped else loop.guard.violation(measured.state[:2], error)
+        watched, external = error, None
+        if law is not None and law.yields:
+            watched = np.zeros_like(error)
+        elif law is not None and not law.observer.is_new:
+            external = law.observer.present[0][3]
+        violation = fault = ''
+        if self._stopped and not self._leaves_path and not self._floats:
+            if (abs(error) >= _ON_PATH * loop.guard.max_error).any():
+                fault = violation = self._stopped  # it cannot even follow the stop
+        elif not self._stopped:
+            fault = self._fault(measured, reference)
+            violation = fault or loop.guard.violation(measured.state[:2], watched, external)
         self._violations = self._violations + 1 if violation else 0
         if violation:
             self._beyond += 1
-            if self._violations < self.settings.violation_samples:
+            if not fault and self._violations < self.settings.violation_samples:
                 if self._command is None:
                     raise ControlError(violation)
                 return self._command, error
-            self._stop(loop, measured, violation)
+            # By its own fault or that of others; where it moves otherwise than it should, the path
+            # is no help.
+            follows = fault or not loop.guard.violation(measured.state[:2], watched)
+            if follows and not fault and self.settings.collision_reaction == FLOAT:
+                floating = loop.modes[FLOATING]
+                if isinstance(floating, ObserverController):
+                    self._floats = True
+                    floating.begin()
+            self._stop(loop, measured, violation, reference if follows else None)
             reference, error = self._reference(loop, measured)
-        law = loop.stopping if self._stopped else loop.controller
-        return law.evaluate(reference, *measured.state), error
+        leaves_path = self._stopped and self._leaves_path
+        if law is None:
+            plain = loop.stopping if leaves_path else loop.controller
+            return plain.evaluate(reference, *measured.state), error
+        observer, (q, qd, theta, thetad) = law.observer, measured.state
+        missing = (measured.stamp - self._answered) / NANOSECONDS
+        if missing > self.settings.max_gap or missing <= 0.0:
+            law.reset()
+        elif missing > 1.5 * law.sample_period:
+            observer.bridge(round(missing / law.sample_period) - 1, q, theta)
+        self._answered = measured.stamp
+        if not leaves_path:
+            used = loop.modes[FLOATING] if self._floats else law
+            assert isinstance(used, ObserverController)
+            return used.evaluate(reference, q, qd, theta, thetad, measured.spring_torque), error
+        observer.update(q, qd, theta, thetad, measured.spring_torque)
+        command = loop.stopping.evaluate(reference, *measured.state)
+        observer.apply(command.torque, 0.0)
+        return command, error
+
+    def _fault(self, measured: Measured, reference: Array) -> str:
+        """Say what does not let the robot move on, whatever it measures; empty if it may."""
+        settings, intervals, stamp = self.settings, self._intervals, measured.stamp
+        gap = intervals[-1] / NANOSECONDS if intervals else 0.0
+        if gap > settings.max_gap and reference[1:].any():
+            return f'There was no measurement for {gap:.3f} s while it moved (max_gap).'
+        limited = (stamp - (self._limited_since or stamp)) / NANOSECONDS
+        if limited > settings.saturation_time:
+            return f'A motor was at its torque limit for {limited:.3f} s (saturation_time).'
+        if len(intervals) == _INTERVALS and settings.controller == TRACKING:
+            # Samples that are lost make some intervals longer, not all.
+            T, found = settings.sample_period, np.array((min(intervals), max(intervals)))
+            shortest, longest = found / NANOSECONDS
+            if shortest > (1.0 + _DEVIATION) * T or longest < (1.0 - _DEVIATION) * T:
+                return (
+                    f'A measurement comes every {shortest:.6g} to {longest:.6g} s, sample_period '
+                    f'is {T:.6g} s.'
+                )
+        return ''
 
     def _reference(self, loop: _Loop, measured: Measured) -> tuple[Array, Array]:
         """Return the reference of a measurement, later by the lead, and the tracking error."""
         settings, lead = self.settings, loop.controller.lead
+        if isinstance(loop.controller, GravityCompensation) and not self._stopped:
+            reference = np.zeros((5, len(measured.state[0])))
+            reference[0] = measured.state[0]
+            return reference, reference[1]
         reference = self._references.at(
             measured.stamp + round(lead * NANOSECONDS),
             measured.state[0],
@@ -330,17 +538,64 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         )
         return reference, shifted(reference, -lead)[0] - measured.state[0]
 
-    def _stop(self, loop: _Loop, measured: Measured, violation: str) -> None:
-        """Bring the robot to rest from where it is measured, and hold it."""
+    def _stop(
+        self, loop: _Loop, measured: Measured, violation: str, reference: Array | None = None
+    ) -> None:
+        """Bring the robot to rest and hold it.
+
+        Along the path of its reference (5, n), or, without one or where the robot is not at it,
+        by another law from where it is measured.
+        """
         self._stopped, self._violations, self._stops = violation, 0, self._stops + 1
+        self._limited_since = 0
         self.get_logger().error(f'The robot is being stopped: {violation}')
+        begin, duration = measured.stamp, self.settings.stop_duration
+        motion: PiecewiseMotion | SlowedMotion = loop.guard.stopping(measured.state[:2])
+        self._leaves_path = reference is None or bool(
+            (abs(reference[0] - measured.state[0]) >= _ON_PATH * loop.guard.max_error).any()
+        )
+        if reference is not None and not self._leaves_path:
+            begin += round(loop.controller.lead * NANOSECONDS)
+            planned = self._trajectories.timeline.under_way(begin)
+            if planned is None:
+                motion = stop_motion(reference, duration)
+            else:
+                now = (begin - planned.start) / NANOSECONDS
+                motion = SlowedMotion(planned.motion, now, duration)
         self._trajectories.clear(f'The robot is being stopped: {violation}')
-        motion = loop.guard.stopping(measured.state[:2])
-        self._references.stop(motion, measured.stamp, loop.guard.max_error)
+        # What floats is followed, what has to rest keeps its distance.
+        most_ahead = np.zeros_like(loop.guard.max_error) if self._floats else loop.guard.max_error
+        self._references.stop(motion, begin, most_ahead)
+
+    def _publish_observed(self, loop: _Loop, stamp: int) -> None:
+        law, link = loop.controller, self.settings.tool_link
+        wanted = [self._observed.get_subscription_count() > 0]
+        wanted.append(bool(link) and self._wrench.get_subscription_count() > 0)
+        if not any(wanted) or not isinstance(law, ObserverController) or self._answered != stamp:
+            return
+        state, model = law.observer.state(), loop.robot.model
+        if wanted[0]:
+            message = ObservedState(
+                joint_names=loop.names[LINKS], motor_names=loop.names[MOTORS],
+                **{name: flat(values) for name, values in zip(OBSERVED, state)},
+            )  # fmt: skip
+            message.header.frame_id = model.base_link
+            message.header.stamp = time_message(stamp)
+            self._observed.publish(message)
+        if wanted[1]:
+            J = jacobian(model, state.position[None], link, 'body')[0]
+            wrench = np.linalg.lstsq(J.T, state.external_torque, rcond=None)[0]
+            made = WrenchStamped()
+            made.header.frame_id, made.header.stamp = link, time_message(stamp)
+            torque, force = made.wrench.torque, made.wrench.force
+            torque.x, torque.y, torque.z, force.x, force.y, force.z = wrench.tolist()
+            self._wrench.publish(made)
 
     def on_time_jump(self, why: str) -> None:
         """Begin anew: after time has gone back nothing of before is true any more."""
         self._measured = self._command = self._newest = None
+        self._intervals.clear()
+        self._answered = self._limited_since = 0
         self._violations = 0
         self._references.clear()
         if self._loop is not None:
@@ -374,6 +629,44 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             output.level = DiagnosticStatus.ERROR
             output.message = f'the robot has been stopped: {self._stopped}'
         return statuses
+
+
+def _modes(
+    actuators: Actuators, settings: ControlSettings, limits: Array | None
+) -> dict[str, ObserverController | ControlError]:
+    """Laws that share an observer, or why they cannot be used."""
+    T, model = settings.sample_period, actuators.model
+    modes: dict[str, ObserverController | ControlError] = {}
+    tracking = tracking_controller(
+        actuators, T, bandwidth=settings.bandwidth or None, torque_limits=limits,
+        delay=settings.delay,
+    )  # fmt: skip
+    shared: dict[str, Any] = {
+        'bandwidth': tracking.bandwidth, 'torque_limits': limits, 'observer': tracking.observer
+    }  # fmt: skip
+    ratio = settings.damping_ratio
+    joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', model.joint_names)
+    tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
+    null, floating = settings.nullspace_stiffness, settings.floating_damping
+    made: dict[str, Callable[[], ObserverController]] = {
+        JOINT: lambda: JointImpedance(
+            actuators, T, stiffness=joint, damping_ratio=ratio, **shared
+        ),
+        FLOATING: lambda: GravityCompensation(actuators, T, damping=floating, **shared),
+    }
+    if settings.tool_link:
+        made[CARTESIAN] = lambda: CartesianImpedance(
+            actuators, T, link=settings.tool_link, stiffness=tool, damping_ratio=ratio,
+            nullspace_stiffness=null, **shared,
+        )  # fmt: skip
+    modes[TRACKING] = tracking
+    modes[CARTESIAN] = ControlError('cartesian_impedance needs tool_link, the link that it holds.')
+    for name, make in made.items():
+        try:
+            modes[name] = make()
+        except ControlError as error:
+            modes[name] = error
+    return modes
 
 
 def _built(xml: str, settings: ControlSettings) -> Robot:

@@ -15,7 +15,12 @@ from hodyn_ros.ros.parameters import Triple, Values, entry, joint_values, per_jo
 
 Array = NDArray[np.float64]
 
-HOLD = 'hold'
+HOLD, FLOAT = 'hold', 'float'
+
+TRACKING, FLOATING = 'tracking', 'gravity_compensation'
+JOINT, CARTESIAN = 'joint_impedance', 'cartesian_impedance'
+MODES = (TRACKING, JOINT, CARTESIAN, FLOATING)
+"""Laws that share an observer: from one to another there is no step of the torque."""
 
 _same = partial(same, NodeSettings, read_only=True)
 
@@ -32,17 +37,27 @@ class ControlSettings:
     max_message_size: int = _same('max_message_size')
     allow_partial_joints: bool = _same('allow_partial_joints')
     controller: str = entry(
-        'feed_forward_2', 'Control law: feed_forward_0 to 2 (with the joint torque and that many '
-        'of its derivatives), flatness (exact linearisation), rigid_computed_torque, or '
-        'pd_gravity.', choices=CONTROLLERS,
+        TRACKING, 'Control law: tracking, which bears wrong models and needs positions alone; '
+        'joint_impedance, cartesian_impedance or gravity_compensation (the robot is led by hand), '
+        'which yield; feed_forward_0 to 2 (with the joint torque and that many of its '
+        'derivatives), flatness (exact linearisation), rigid_computed_torque, or pd_gravity.',
+        choices=(*MODES, *CONTROLLERS),
     )
     bandwidth: float = entry(
-        20.0, 'Where the poles of the error dynamics lie in the left half plane [rad/s], for '
-        'joints without a bandwidths.<joint>.', 1e-2, 1e4,
+        0.0, 'Where the poles of the error dynamics lie in the left half plane [rad/s], for '
+        'joints without a bandwidths.<joint>; 0: 0.05 / sample_period for tracking, 20 for the '
+        'other laws.', 0.0, 1e4,
     )
-    lead: float = entry(
-        0.0005, 'How much later than the measurement the torque acts, in the mean: half of the '
-        'period of the measurements [s]. Delays are no part of it.', 0.0, 0.1,
+    sample_period: float = entry(
+        0.001, 'Between two measurements, and how long a command is held [s].', 1e-5, 1.0
+    )
+    delay: float = entry(
+        0.0, 'From a measurement until its command acts, as far as it is known; for tracking in '
+        'whole samples [s].', 0.0, 0.1,
+    )
+    torque_sensors: bool = entry(
+        False, 'The efforts in joint_states are those of sensors between springs and links; '
+        'tracking uses them in place of the deflections.',
     )
     limit_torques: bool = entry(
         True, 'Torques are cut at the limits of the motors, max_motor_torque of the actuators, or '
@@ -84,11 +99,55 @@ class ControlSettings:
         3, 'How many measurements one after the other must exceed a bound until the robot is '
         'stopped; during those before, the torque stays as it is.', 1, 20,
     )
+    saturation_time: float = entry(
+        0.2, 'The robot is stopped if a motor is at its torque limit for longer than this [s].',
+        1e-3, 1e6,
+    )
+    max_gap: float = entry(
+        0.05, 'The robot is stopped if it moves and no measurement came for longer than this [s].',
+        1e-3, 1e6,
+    )
+    max_external_torque: float = entry(
+        0.0, 'The robot is stopped if a torque on a link that the model lacks is larger than this '
+        '[N m, N], for joints without a max_external_torques.<joint>; 0: never. Only tracking '
+        'knows it.', 0.0, 1e6,
+    )
+    collision_reaction: str = entry(
+        'stop', 'What happens then: stop (along the path) or float (by gravity_compensation).',
+        choices=('stop', FLOAT),
+    )
+    tool_link: str = entry(
+        '', 'Link that cartesian_impedance holds, and at which ~/external_wrench takes all '
+        'external torques to act; empty: neither is there.',
+    )
+    joint_stiffness: float = entry(
+        100.0, 'Of joint_impedance [N m/rad, N/m], for joints without a '
+        'joint_stiffnesses.<joint>.', 0.0, 1e6,
+    )
+    translational_stiffness: float = entry(
+        500.0, 'Of cartesian_impedance in all directions [N/m].', 0.0, 1e6
+    )
+    rotational_stiffness: float = entry(
+        30.0, 'Of cartesian_impedance about all axes [N m/rad].', 0.0, 1e6
+    )
+    nullspace_stiffness: float = entry(
+        5.0, 'Of joints that the link of cartesian_impedance leaves free [N m/rad, N/m].', 0.0, 1e6
+    )
+    damping_ratio: float = entry(0.7, 'Of joint_impedance and cartesian_impedance.', 0.0, 2.0)
+    floating_damping: float = entry(
+        0.5, 'Of the motors in gravity_compensation [N m s/rad, N s/m].', 0.0, 1e6
+    )
     bandwidths: Values = per_joint(
-        'bandwidths', 'bandwidth of joint {joint}; 0: that of all.', 1e-2, 1e4
+        'bandwidths', 'bandwidth of joint {joint}, not for tracking; 0: that of all.', 1e-2, 1e4
     )
     max_tracking_errors: Values = per_joint(
         'max_tracking_errors', 'max_tracking_error of joint {joint}; 0: that of all.', 1e-6, 1e6
+    )
+    max_external_torques: Values = per_joint(
+        'max_external_torques', 'max_external_torque of joint {joint}; 0: that of all.', 1e-6, 1e6
+    )
+    joint_stiffnesses: Values = per_joint(
+        'joint_stiffnesses', 'joint_stiffness of joint {joint}; 0: that of all.', 1e-6, 1e6
     )
     actuators: Values = _same('actuators')
 
@@ -96,6 +155,14 @@ class ControlSettings:
         """Values (n,) of a family of parameters, and of the parameter of all."""
         own = joint_values(start, getattr(self, start), joint_names)
         return np.array([own.get(name, getattr(self, of_all)) for name in joint_names])
+
+    @property
+    def lead(self) -> float:
+        """How much later than the measurement the torque acts in the mean [s].
+
+        Exact linearisation cannot look ahead over a delay, only over the hold.
+        """
+        return 0.5 * self.sample_period + self.delay * (self.controller != 'flatness')
 
     @cached_property
     def planning(self) -> NodeSettings:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 
-from hodyn_ros.errors import JointNameError, MotionError, StaleError
+from hodyn_ros.errors import JointNameError, StaleError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import TURN, nanoseconds, not_finite
+from hodyn_ros.ros.conversions import TURN, check_finite, nanoseconds, read_rows
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.trajectory.timeline import NANOSECONDS, State
 
@@ -47,10 +47,8 @@ class MeasuredMotion:
         self._last_position = np.zeros(0)
         self._last_stamp = 0
         self._estimator: DerivativeEstimator | None = None
-        self.dropped = 0
-        """Number of measurements that came too late to be used."""
-        self.is_behind_gap = False
-        """Whether the latest measurement made the estimate start anew."""
+        self.dropped = 0  # measurements that came too late to be used
+        self.is_behind_gap = False  # whether the latest one made the estimate start anew
         if self._in_use is not None and self._in_use[0].enabled:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(
@@ -127,15 +125,8 @@ def values_of(
     places = _places(topic, names, wanted)
     if not places:
         return None
-    for field in fields:
-        if len(getattr(message, field)) != len(names):
-            raise MotionError(
-                f'{topic}: {field} has {len(getattr(message, field))} values, expected '
-                f'{len(names)}, one for each of name.'
-            )
-    values = np.array([getattr(message, field) for field in fields], dtype=np.float64)[:, places]
-    if not np.isfinite(values).all():
-        raise MotionError(not_finite(topic, fields, wanted, values))
+    values = read_rows(topic, message, fields, len(names), len(fields), 'name')[:, places]
+    check_finite(topic, fields, wanted, values)
     return values
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import array
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from hodyn_msgs.msg import MotorReference, MotorTrajectory, StiffnessMotion
@@ -13,10 +12,10 @@ from numpy.typing import NDArray
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.limits import spring_deflections
 from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, motor_step
-from hodyn_ros.dynamics.wrenches import ORDERS, continued
+from hodyn_ros.dynamics.wrenches import continued
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import flat, nanoseconds, not_finite
+from hodyn_ros.ros.conversions import along, check_finite, fill, flat, nanoseconds, read_rows
 from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
@@ -41,11 +40,8 @@ class MotorStream:
         self._state: MotorState | None = None
         self._source: int | None = None
         self._begin = 0
-        self._message = MotorReference(
-            motor_names=list(actuators.motor_names), joint_names=_joints_of_motors(actuators)
-        )
+        self._message = _motor_message(MotorReference, actuators)
         self._message.header.frame_id = actuators.model.base_link
-        self._empty = array.array('d')
 
     def reset(self) -> None:
         """Forget the samples so far."""
@@ -82,29 +78,29 @@ class MotorStream:
         time = message.header.stamp
         time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
         message.source = source
-        for fields, values in ((POSITION_FIELDS, motors.position), (TORQUE_FIELDS, motors.torque)):
-            for name, row in zip_longest(fields, values[: len(fields)]):
-                setattr(message, name, self._empty if row is None else flat(row))
-        message.deflection = flat(spring_deflections(self._actuators, motors)[0])
+        _fill(message, self._actuators, motors)
         return message
 
 
-def _joints_of_motors(actuators: Actuators) -> list[str]:
-    return [actuators.model.joint_names[joint] for joint in actuators.joint_of_motor]
+def _motor_message(kind: type, actuators: Actuators) -> Any:
+    joints = [actuators.model.joint_names[joint] for joint in actuators.joint_of_motor]
+    return kind(motor_names=list(actuators.motor_names), joint_names=joints)
+
+
+def _fill(message: Any, actuators: Actuators, motors: MotorMotion) -> None:
+    """Write what the motors do at an instant, or at several ones, into a message."""
+    fill(message, POSITION_FIELDS, motors.position.swapaxes(0, -2))
+    fill(message, TORQUE_FIELDS, motors.torque.swapaxes(0, -2))
+    message.deflection = flat(spring_deflections(actuators, motors)[..., 0, :])
 
 
 def motor_trajectory_message(
     actuators: Actuators, times: Array, motors: MotorMotion
 ) -> MotorTrajectory:
     """Motors along a motion of N samples as a message."""
-    message = MotorTrajectory(
-        motor_names=list(actuators.motor_names), joint_names=_joints_of_motors(actuators)
-    )
+    message = _motor_message(MotorTrajectory, actuators)
     message.time_from_start = flat(times)
-    for fields, values in ((POSITION_FIELDS, motors.position), (TORQUE_FIELDS, motors.torque)):
-        for name, rows in zip(fields, np.moveaxis(values, 1, 0)):
-            setattr(message, name, flat(rows))
-    message.deflection = flat(spring_deflections(actuators, motors)[:, 0])
+    _fill(message, actuators, motors)
     return message
 
 
@@ -119,19 +115,9 @@ def stiffness_from_message(message: StiffnessMotion, joints: Iterable[str]) -> d
             f'StiffnessMotion: joint_names {what} {listed(unknown or repeated)}; the joints of '
             f'variable stiffness are {listed(known)}.'
         )
-    values = np.zeros((ORDERS, len(names)))
-    for order, field in enumerate(STIFFNESS_FIELDS):
-        given = getattr(message, field)
-        if order and not len(given):
-            continue
-        if len(given) != len(names):
-            raise ActuatorError(
-                f'StiffnessMotion: {field} has {len(given)} values, expected {len(names)}, one '
-                'for each of joint_names.'
-            )
-        values[order] = given
-    if not np.isfinite(values).all():
-        raise ActuatorError(not_finite('StiffnessMotion', STIFFNESS_FIELDS, names, values))
+    what = 'StiffnessMotion'
+    values = read_rows(what, message, STIFFNESS_FIELDS, len(names), 1, error=ActuatorError)
+    check_finite(what, STIFFNESS_FIELDS, names, values, ActuatorError)
     if not (values[0] > 0.0).all():
         joint = int((values[0] <= 0.0).argmax())
         raise ActuatorError(
@@ -154,22 +140,15 @@ def requested_stiffness(
     joints = tuple(joints)
     series = [stiffness_from_message(message, joints) for message in messages]
     names = list(series[0])
-    if len(series) == 1:
-        values = np.stack([series[0][name] for name in names], axis=-1)
-        along = continued(values, times - times[0])
-        return {name: along[:, :, j] for j, name in enumerate(names)}
-    if len(series) != len(times):
-        raise ActuatorError(
-            f'There are {len(series)} entries of stiffness for {len(times)} samples; expected '
-            'one, or one per sample.'
-        )
     for i, entry in enumerate(series):
         if entry.keys() != series[0].keys():
             raise JointNameError(
                 f'Entry {i} of stiffness is about {listed(entry)}, the first one about '
                 f'{listed(names)}; expected the same joints in all entries.'
             )
-    return {name: np.array([entry[name] for entry in series]) for name in names}
+    given = [np.stack([entry[name] for name in names], axis=-1) for entry in series]
+    values = along(given, times, 'entries of stiffness', ActuatorError)
+    return {name: values[:, :, j] for j, name in enumerate(names)}
 
 
 class Stiffness:
@@ -183,10 +162,7 @@ class Stiffness:
         self._wanted: dict[str, tuple[int, Array]] = {}  # stamps and series (3, 1)
 
     def take(self, message: StiffnessMotion, joints: Iterable[str], now: int) -> bool:
-        """Take a wish for joints whose stiffness can be chosen; a stamp of zero means now [ns].
-
-        Returns whether it is taken, instead of a newer one that has come before.
-        """
+        """Take a wish, stamped zero for now [ns]; return whether no newer one came before it."""
         values = stiffness_from_message(message, joints)
         stamp = nanoseconds(message.header.stamp) or now
         if any(name in self._wanted and self._wanted[name][0] > stamp for name in values):

@@ -23,39 +23,55 @@ from hodyn_msgs.msg import (
     StiffnessMotion,
     WrenchMotion,
 )
+from hodyn_msgs.srv import SetPayload
 from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
 from hodyn_ros.dynamics.inverse import chosen_algorithm, effort_deviations, inverse_dynamics
-from hodyn_ros.errors import HodynError, StaleError, TrajectoryError, WrenchError
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import (
+    HodynError,
+    JointNameError,
+    StaleError,
+    TrajectoryError,
+    WrenchError,
+)
 from hodyn_ros.model.limits import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.base import RobotNode, main
+from hodyn_ros.ros.controllers import CommandStream, command_columns
 from hodyn_ros.ros.conversions import (
     EFFORT_FIELDS,
     HIGHEST_EFFORT_ORDER,
-    EffortWriter,
     continuous_order,
+    message_of_joints,
     motion_estimate_message,
     motion_from_message,
     nanoseconds,
+    time_message,
+    write_efforts,
 )
 from hodyn_ros.ros.diagnostics import MISSED
 from hodyn_ros.ros.joint_states import MeasuredMotion, check_age
 from hodyn_ros.ros.motors import MotorStream, Stiffness
 from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.payloads import Transitions, mixed, payloads_of
 from hodyn_ros.ros.planning import PlanningClient
 from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of
-from hodyn_ros.ros.trajectories import TRAJECTORY, Plan, TrajectoryInput, report_plan
+from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, TrajectoryInput, report_plan
 from hodyn_ros.ros.wrenches import Wrenches
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
+
+
+# Settings of which a robot is made.
+_OF_ROBOTS = ('limits', 'actuators', 'friction', 'command')
 
 
 class HodynNode(RobotNode[NodeSettings]):
@@ -66,7 +82,7 @@ class HodynNode(RobotNode[NodeSettings]):
         settings = self.settings
         self.robot: Robot | None = None  # in use
         self._limit_check: LimitCheck | None = None  # what follows belongs to the robot in use
-        self._writer: EffortWriter
+        self._message: JointEffort  # used again and again
         self._motors: MotorStream | None = None
         self._remark = ''  # why there is no compiled code
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
@@ -74,6 +90,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._stiffness = Stiffness()
         self._wrenches = Wrenches(settings)
         self._measured = MeasuredMotion()
+        self._transitions = Transitions()
 
         publish = qos.create_publisher
         self._effort_publisher = publish(self, JointEffort, '~/joint_effort', qos.OUTPUT)
@@ -83,6 +100,7 @@ class HodynNode(RobotNode[NodeSettings]):
         ]
         self._estimate_publisher = publish(self, MotionEstimate, '~/motion_estimate', qos.OUTPUT)
         self._motor_publisher = publish(self, MotorReference, '~/motor_reference', qos.OUTPUT)
+        self._commands = CommandStream(self)
         # It runs as long as there is a motion.
         period = 1.0 / settings.publish_rate
         self._stream_timer = self.create_timer(period, self._on_stream_timer)
@@ -112,8 +130,11 @@ class HodynNode(RobotNode[NodeSettings]):
         profile = qos.as_series(qos.SENSOR_INPUT) if settings.answer_all else qos.SENSOR_INPUT
         answer, states = self._answer_joint_states, self._take_joint_states
         self.listen('joint_states', JointState, states, profile, then=answer)
+        self.create_service(SetPayload, '~/set_payload', self._set_payload)
         whole, profile = self._trajectories.take, qos.INPUT
         self.listen(TRAJECTORY, JointTrajectory, whole, profile, is_sample=False, as_bytes=True)
+        chunk, profile = partial(whole, topic=CHUNK), qos.NEWEST
+        self.listen(CHUNK, JointTrajectory, chunk, profile, is_sample=False, as_bytes=True)
         self.open()
 
     # Parameters and the robot
@@ -133,6 +154,7 @@ class HodynNode(RobotNode[NodeSettings]):
             if settings.wrench.link:
                 self.robot.model.link(settings.wrench.link)
             drives_of(self.robot.model, settings.actuators)
+            command_columns(self.robot, settings.command)
 
     def on_settings(self, before: NodeSettings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
@@ -142,7 +164,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if settings.publish_rate != before.publish_rate:
             self._stream_timer.timer_period_ns = round(NANOSECONDS / settings.publish_rate)
             self._stream_timer.reset()  # or the old period would have to be over first
-        if (settings.limits, settings.actuators) != (before.limits, before.actuators):
+        if any(getattr(settings, name) != getattr(before, name) for name in _OF_ROBOTS):
             self._preparation.update_robot()
             self._on_progress()
         else:
@@ -156,16 +178,23 @@ class HodynNode(RobotNode[NodeSettings]):
     def _on_progress(self) -> None:
         """Follow what has become of robots: there is another one, or one is being made ready."""
         robot = self._preparation.robot
-        self.settings = self.parameters.settings  # with the limits of its joints
+        settings = self.settings = self.parameters.settings  # with the limits of its joints
         if robot is not None and robot is not self.robot:
             self._note_limit_hits()
             self._limit_check = LimitCheck(robot.model, robot.limits)
-            self._writer = EffortWriter(robot.model)
+            self._message = message_of_joints(JointEffort, robot.model)
             drives, before = robot.drives, self.robot and self.robot.drives
             if drives is not before:
                 self._motors = None if drives is None else MotorStream(drives.actuators)
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
             self.robot = robot
+            self._transitions.follow(self._preparation.with_payloads)
+            self._can_command = True
+            try:
+                self._commands.use(robot, settings.command)
+            except JointNameError as error:
+                self._can_command = False
+                self.get_logger().error(f'No commands are published. {error}')
         self._planning.set_up(self.robot, self._preparation.is_under_way)
         self._trajectories.follow(self._preparation, self.get_logger().error)
 
@@ -182,6 +211,11 @@ class HodynNode(RobotNode[NodeSettings]):
             f'the joints {joints} and one of the quantities {listed(EXTRA_QUANTITIES)}.'
             for name in self.parameters.unused('limits')
         ]
+        warnings += [
+            f'Parameter {name} changes no friction: expected friction.<joint>.<key> with one of '
+            f'the joints {joints}.'
+            for name in self.parameters.unused('friction')
+        ]
         if remark and remark != self._remark:
             text = f'Efforts are computed without compiled code, which is slower: {remark}.'
             warnings.append(text)
@@ -194,6 +228,28 @@ class HodynNode(RobotNode[NodeSettings]):
     def _awaits_robot(self) -> bool:
         """Whether there is nothing yet to measure, but soon will be."""
         return self.robot is None and self._preparation.is_under_way
+
+    def _set_payload(
+        self, request: SetPayload.Request, response: SetPayload.Response
+    ) -> SetPayload.Response:
+        """Have a link carry something else from now on, or from the end of the last transition."""
+        try:
+            before = self.robot or self._preparation.ready()
+            allow_impossible = self.settings.allow_impossible_inertia
+            payloads, remarks = payloads_of(before, request, allow_impossible)
+            start = self._transitions.start(self.now())
+            self._preparation.update_robot(payloads)
+        except HodynError as error:
+            response.message = str(error)
+            self.refuse('set_payload', error)
+            return response
+        self._on_progress()
+        after = self._preparation.ready()
+        self._transitions.add(before, after, start, request.transition_time)
+        self._preparation.request_wrenches()
+        self.diagnostics.received('set_payload')
+        response.success, response.warnings, response.start = True, remarks, time_message(start)
+        return response
 
     # Single motions and measurements
 
@@ -288,7 +344,10 @@ class HodynNode(RobotNode[NodeSettings]):
                 self.hold_back('effort', error)
                 return
             motion, wrenches = motion[: acting.order + 3], acting.wrenches or None
-        effort = inverse_dynamics(robot.model, motion, wrenches)
+        if self._transitions.items:
+            effort = self._efforts(robot, 0, motion, stamp, wrenches)
+        else:
+            effort = inverse_dynamics(robot.model, motion, wrenches)
         deviations, delay = None, 0.0
         if estimate is not None or acting is not None:
             deviations = effort_deviations(
@@ -300,7 +359,8 @@ class HodynNode(RobotNode[NodeSettings]):
                 () if acting is None else acting.deviations,
             )
             delay = 0.0 if estimate is None else estimate.delay
-        message = self._writer.message(effort, stamp, source, continuous, deviations, delay)
+        message = self._message
+        write_efforts(message, effort, stamp, source, continuous, deviations, delay)
         self._effort_publisher.publish(message)
         for field, publisher in zip(EFFORT_FIELDS[: len(effort)], self._mirrors):
             mirror = JointState(header=message.header, name=message.joint_names)
@@ -311,6 +371,28 @@ class HodynNode(RobotNode[NodeSettings]):
             self._limit_check.look(motion, effort)
         if self._motors is not None:
             self._publish_motors(robot, motion, effort, stamp, source)
+        is_stream = source == JointEffort.SOURCE_JOINT_TRAJECTORY
+        if is_stream and self._can_command and self._commands.is_wanted:
+            sent = effort
+            if robot.sent is not robot.model:
+                sent = self._efforts(robot, 1, motion, stamp, wrenches)
+            self._commands.publish(motion, sent)
+
+    def _efforts(
+        self,
+        latest: Robot,
+        variant: int,
+        motion: Array,
+        stamp: int,
+        wrenches: Sequence[Wrench] | None,
+    ) -> Array:
+        """Efforts at an instant [ns] with the payloads of that time, for one of the variants."""
+        before, after, transition = self._transitions.at(stamp, latest)
+        effort = inverse_dynamics(before.variants[variant], motion, wrenches)
+        if transition is None:
+            return effort
+        other = inverse_dynamics(after.variants[variant], motion, wrenches)
+        return mixed(effort, other, transition.weights(stamp, len(effort)))
 
     def _publish_motors(
         self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int
@@ -368,6 +450,7 @@ class HodynNode(RobotNode[NodeSettings]):
     def on_time_jump(self, why: str) -> None:
         """Forget all but the robot."""
         self._wrenches.clear()
+        self._transitions.clear()
         self._stiffness.clear()
         if self._motors is not None:
             self._motors.reset()
@@ -387,14 +470,15 @@ class HodynNode(RobotNode[NodeSettings]):
         for topic in ('wrench_motion', 'wrench'):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         diagnostics.wrenches = self._wrenches.report(self.now())
-        algorithms = {} if self.robot is None else self._algorithms(self.robot.model)
-        return diagnostics.report(*self._preparation.state, algorithms)
+        values = {} if self.robot is None else self._values(self.robot)
+        return diagnostics.report(*self._preparation.state, values)
 
     def _note_limit_hits(self) -> None:
         if self._limit_check is not None:
             self.diagnostics.output.exceeded(self._limit_check.take_hits())
 
-    def _algorithms(self, model: RobotModel) -> dict[str, str]:
+    def _values(self, robot: Robot) -> dict[str, str]:
+        model = robot.model
         motion = np.zeros((5, model.n_joints))
         algorithms = {'algorithm': chosen_algorithm(model, motion)}
         wrenches = self._wrenches.latest()
@@ -402,7 +486,9 @@ class HodynNode(RobotNode[NodeSettings]):
             algorithms['algorithm with wrenches'] = chosen_algorithm(model, motion, wrenches)
         if self._remark:
             algorithms['no compiled code because'] = self._remark
-        return algorithms
+        carried = {f'payload of {item.link}': str(item) for item in robot.payloads}
+        laws = {f'friction of {joint}': str(law) for joint, law in model.friction.items()}
+        return {**algorithms, **carried, **laws}
 
 
 if __name__ == '__main__':

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.dynamics.wrench_sources import Expiry
 from hodyn_ros.lie import se3, so3
+from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.ros.parameters import Entry, Triple, Values, entry, family, group, shown
+from hodyn_ros.names import listed
+from hodyn_ros.ros.parameters import Entry, Names, Triple, Values, entry, family, group, shown
 from hodyn_ros.ros.robot import actuator_problems
-
-INTERPOLATIONS = ('spline', 'jtc')
-STALE_POLICIES = ('stop', 'hold', 'fade')
-ACTINGS = ('on_robot', 'on_environment')
+from hodyn_ros.trajectory.planning import INTERPOLATIONS
 
 _LIMIT_UNITS = {
     'acceleration': 'rad/s^2 or m/s^2',
@@ -30,6 +29,25 @@ _LIMITS = {
     key: Entry(key, math.inf, f'Limit of the {key} of joint {{joint}} [{unit}].', 1e-9)
     for key, unit in _LIMIT_UNITS.items()
 }
+_FRICTION = {
+    key: Entry(key, math.inf, f'Friction of joint {{joint}}: {text}', low)
+    for key, text, low in (
+        ('viscous', 'coefficient of what is proportional to the velocity [N m s/rad].', 0.0),
+        ('coulomb', 'level of what is constant against the motion [N m].', -math.inf),
+        ('smoothing', 'velocity at which 76 % of that level is reached [rad/s].', 0.0),
+        ('phi1', 'parameter of the law identified on the Panda [N m].', -math.inf),
+        ('phi2', 'parameter of the law identified on the Panda [s/rad].', -math.inf),
+        ('phi3', 'parameter of the law identified on the Panda [rad/s].', -math.inf),
+        ('offset', 'constant effort [N m].', -math.inf),
+    )
+}
+# Keys of a law with their values in its order; a law is there if the first of them is given.
+_LAWS: tuple[tuple[type[FrictionLaw], Names], ...] = (
+    (Viscous, ('viscous',)),
+    (Coulomb, ('coulomb', 'smoothing')),
+    (Sigmoid, ('phi1', 'phi2', 'phi3')),
+    (Offset, ('offset',)),
+)
 # `actuator_problems` looks at the values of all of them together.
 _ACTUATORS = {
     key.name: Entry(
@@ -52,7 +70,8 @@ class WrenchSettings:
     )
     stale_policy: str = entry(
         'stop', 'When a wrench is older than wrench_timeout: stop the output, hold its last '
-        'value, or fade it out.', choices=STALE_POLICIES, name='wrench_stale_policy',
+        'value, or fade it out.', choices=('stop', 'hold', 'fade'),
+        name='wrench_stale_policy',
     )
     fade_time: float = entry(
         0.5, 'Time in which a stale wrench comes to rest: at its value with the policy hold, at '
@@ -64,7 +83,7 @@ class WrenchSettings:
     acting: str = entry(
         'on_robot', 'What the sensor reads: the wrench that the environment exerts on_robot '
         '(pushing the tool along x reads positive x), or the one that the robot exerts '
-        'on_environment.', choices=ACTINGS,
+        'on_environment.', choices=('on_robot', 'on_environment'),
     )
     sensor_xyz: Triple = entry(
         (0.0, 0.0, 0.0), 'Origin of the sensor in the link that frame_id names [m].'
@@ -131,6 +150,47 @@ class EstimatorSettings:
 
 
 @dataclass(frozen=True)
+class CommandSettings:
+    """What is sent to controllers; limits are checked on all of the effort whatever is sent."""
+
+    effort: str = entry(
+        'full', 'Content of efforts that are sent to controllers: full, or without_gravity for '
+        'robots that compensate gravity themselves.', choices=('full', 'without_gravity'),
+    )
+    friction: bool = entry(
+        True, 'Efforts that are sent contain the friction of the model; false for robots that '
+        'compensate it themselves.',
+    )
+    effort_tolerance: float = entry(
+        0.05, 'How far efforts between the points of ~/controller_trajectory may be from exact '
+        'ones, where a controller interpolates them linearly [N m, N]; 0: no such trajectory is '
+        'published.', 0.0, 1e6,
+    )
+    joints: Names = entry(('',), 'Joints in ~/commands, in its order; empty: those of the model.')
+    interfaces: Names = entry(
+        ('effort',), 'Values of each joint in ~/commands, in its order.',
+        choices=('position', 'velocity', 'effort', 'effort_dot'),
+    )
+
+
+@dataclass(frozen=True)
+class ChunkSettings:
+    """How chunks of positions are followed."""
+
+    period: float = entry(
+        0.02, 'Time between the points of a chunk that have no times [s].', 1e-3, 10.0
+    )
+    step: float = entry(
+        0.01, 'Time between the knots of the motion, at which another chunk can take over [s].',
+        1e-3, 0.1,
+    )
+    bandwidth: float = entry(
+        5.0, 'Frequency from which on the motion does not follow a chunk, but smooths it [Hz].',
+        0.1, 100.0,
+    )
+
+
+@dataclass(frozen=True)
 class NodeSettings:
     """All parameters of `hodyn_node` but `robot_description`, at one instant."""
 
@@ -179,15 +239,17 @@ class NodeSettings:
         'unread.', 1024, 2**31 - 1,
     )
     interpolation: str = entry(
-        'spline', 'Motion between waypoints: spline (four times continuously differentiable) or '
-        'jtc (as joint_trajectory_controller moves).', choices=INTERPOLATIONS,
+        'spline', 'Motion between waypoints: spline (four times continuously differentiable), jtc '
+        '(as joint_trajectory_controller moves) or jtc_upsampled (with its positions_upsampling).',
+        choices=INTERPOLATIONS,
     )
     allow_partial_joints: bool = entry(
         False, 'A trajectory may leave joints out; they rest where they are.'
     )
     stop_duration: float = entry(
-        0.5, 'Time in which an empty trajectory brings the motion to rest [s]; 0: the stream ends '
-        'at once.', 0.0, 60.0,
+        0.5, 'Time in which an empty trajectory brings the motion to rest [s], from a quarter to '
+        'four times as long where limits of the motion ask for it; 0: the stream ends at once.',
+        0.0, 60.0,
     )
     input_timeout: float = entry(
         0.5, 'A motion whose stamp is older than this is refused [s]; 0: any age is taken.', 0.0,
@@ -201,16 +263,28 @@ class NodeSettings:
         0.5, 'Time in which it does so, smoothly; less if it would change by more than a tenth '
         '[s].', 1e-3, 60.0,
     )
+    command: CommandSettings = group(CommandSettings)
+    chunk: ChunkSettings = group(ChunkSettings)
     wrench: WrenchSettings = group(WrenchSettings)
     estimator: EstimatorSettings = group(EstimatorSettings)
     # Beside those of the robot description.
     limits: Values = family('limits', _LIMITS, waits=True)
+    # The node does not use that of the robot description.
+    friction: Values = family('friction', _FRICTION, waits=True)
     # What is between motors and joints.
     actuators: Values = family('actuators', _ACTUATORS, is_declared=False)
 
     def contradictions(self) -> list[str]:
         """Values that are valid alone but not together."""
         problems = actuator_problems(self.actuators)
+        for joint, given in _by_joint(self.friction).items():
+            for _, keys in _LAWS:
+                lacking = [key for key in keys if key not in given]
+                if lacking and len(lacking) < len(keys) and lacking != ['smoothing']:
+                    problems.append(
+                        f'Parameters friction.{joint}: {listed(given)} need {listed(lacking)} '
+                        'too; set all at once.'
+                    )
         center = self.wrench.tool_center_of_mass
         if any(center) and not self.wrench.tool_mass > 0.0:
             problems.append(
@@ -221,7 +295,23 @@ class NodeSettings:
 
     def limits_of(self, model: RobotModel) -> MotionLimits:
         """Limits of a model, completed by those of the parameters."""
-        extra: dict[str, dict[str, float]] = {}
-        for joint, quantity, value in self.limits:
-            extra.setdefault(joint, {})[quantity] = value
-        return motion_limits(model, extra)
+        return motion_limits(model, _by_joint(self.limits))
+
+    def friction_laws(self) -> dict[str, FrictionLaw]:
+        """Friction of joints that have some."""
+        laws: dict[str, FrictionLaw] = {}
+        for joint, given in _by_joint(self.friction).items():
+            terms = tuple(
+                kind(*(given.get(key, 0.0) for key in keys))
+                for kind, keys in _LAWS
+                if keys[0] in given
+            )
+            laws[joint] = Sum(terms)
+        return laws
+
+
+def _by_joint(values: Values) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for joint, key, value in values:
+        found.setdefault(joint, {})[key] = value
+    return found

@@ -28,6 +28,8 @@ S = TypeVar('S')
 
 Triple = tuple[float, float, float]
 
+Names = tuple[str, ...]
+
 Values = tuple[tuple[str, str, Any], ...]
 """Joint, key and value of the parameters of a family; the key is empty where there is none."""
 
@@ -39,7 +41,7 @@ class Entry:
     """A parameter. Its type is that of the default; whole numbers are numbers too."""
 
     name: str
-    default: bool | int | float | str | Triple | None  # None: anything
+    default: bool | int | float | str | Triple | Names | None  # None: anything
     description: str
     low: float = -math.inf
     high: float = math.inf
@@ -53,6 +55,9 @@ class Entry:
             return ''
         if isinstance(default, bool):
             fits, expected = isinstance(value, bool), 'true or false'
+        elif _is_names(default):
+            expected = 'a list of ' + (', '.join(self.choices) or 'names')
+            fits = _is_names(value) and not (self.choices and {*value} - {*self.choices})
         elif self.choices:
             expected = 'one of ' + ', '.join(f"'{name}'" for name in self.choices)
             fits = value in self.choices
@@ -70,7 +75,7 @@ class Entry:
     def converted(self, value: Any) -> Any:
         """Value that fits, in the type of the default."""
         if isinstance(self.default, tuple):
-            return tuple(float(number) for number in value)
+            return tuple(value if _is_names(value) else map(float, value))
         return float(value) if isinstance(self.default, float) else value
 
     def descriptor(self) -> ParameterDescriptor:
@@ -143,7 +148,7 @@ class Family:
 
 
 def entry(
-    default: bool | int | float | str | Triple,
+    default: bool | int | float | str | Triple | Names,
     description: str,
     low: float = -math.inf,
     high: float = math.inf,
@@ -203,6 +208,10 @@ def is_number(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < 2**63
     return isinstance(value, float)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and {*map(type, value)} == {str}
 
 
 def _is_triple(value: Any) -> bool:

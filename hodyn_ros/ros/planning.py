@@ -20,33 +20,37 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import rclpy
 from hodyn_msgs.msg import JointEffortTrajectory
-from hodyn_msgs.srv import ComputeInverseDynamics
+from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import (
     answer,
     exceeded_limits,
+    plan_chunk,
     plan_trajectory,
+    prepare_chunks,
     refused_plan,
-    stop_answer,
+    whole_answer,
 )
 from hodyn_ros.ros.base import RobotNode, Worker
+from hodyn_ros.ros.controllers import planned_for_controller
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.diagnostics import reason
+from hodyn_ros.ros.payloads import Payload
+from hodyn_ros.ros.retiming_service import retimed
 from hodyn_ros.ros.robot import Robot, robot_of
-from hodyn_ros.ros.trajectories import Plan, Task
+from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, Task
 from hodyn_ros.trajectory.timeline import PlannedMotion
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings
-
-SERVICE = 'compute_inverse_dynamics'
 
 CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
 GRACE = 0.3  # s, for an answer that is under way when the node ends
@@ -73,12 +77,31 @@ _START = (
     'from hodyn_ros.ros.planning import serve; serve()'
 )
 
-Response = ComputeInverseDynamics.Response
 
+class Service(NamedTuple):
+    """How requests of a kind are answered."""
+
+    name: str
+    kind: Any
+    answer: Callable[[Robot | None, Any, NodeSettings], Any]
+
+    def refusal(self, error_code: int, message: str) -> Any:
+        """Response to a request that is not answered."""
+        return self.kind.Response(error_code=error_code, message=message)
+
+
+# The fields success, error_code and message, and the codes below, are those of all of them. The
+# functions are looked up when they are called.
+SERVICES = (
+    Service('compute_inverse_dynamics', ComputeInverseDynamics, lambda *given: answer(*given)),
+    Service('retime', RetimeTrajectory, lambda *given: retimed(*given)),
+)
+_Send = Callable[[Any, Any], None]
+BUSY, INTERNAL_ERROR = RetimeTrajectory.Response.BUSY, RetimeTrajectory.Response.INTERNAL_ERROR
 _KINDS = {
-    Response.INVALID_JOINTS: 'unknown joints',
-    Response.INTERNAL_ERROR: 'internal',
-    Response.BUSY: 'busy',
+    RetimeTrajectory.Response.INVALID_JOINTS: 'unknown joints',
+    INTERNAL_ERROR: 'internal',
+    BUSY: 'busy',
 }
 
 
@@ -89,14 +112,16 @@ class Identity(NamedTuple):
     namespace: str
     domain_id: int
     enclave: str
-    service_name: str
+    service_names: tuple[str, ...]  # in the order of SERVICES
     trajectory_topic: str
+    controller_topic: str
     qos_overrides: tuple[tuple[str, Any], ...]
 
 
 class Served(NamedTuple):
-    """A request of the service has been answered."""
+    """A request has been answered."""
 
+    service: str
     error: str  # empty on success
     kind: str  # of the refusal
     waiting: int  # requests
@@ -114,12 +139,13 @@ class PlanningClient:
             *names,
             node.context.get_domain_id(),
             next((enclave for *others, enclave in graph if others == [*names]), '/'),
-            node.resolve_service_name(f'~/{SERVICE}'),
+            tuple(node.resolve_service_name(f'~/{service.name}') for service in SERVICES),
             node.resolve_topic_name('~/effort_trajectory'),
+            _controller_topic(node),
             tuple(item for item in given if item[0].startswith('qos_overrides.')),
         )
         self._lock = threading.Lock()
-        self._set_up = '', False, node.settings  # arguments of `use`
+        self._set_up: tuple[Any, ...] = '', False, node.settings, ()  # arguments of `use`
         self._latest = 0  # number of the task that is perhaps not planned yet
         self._pipe: IO[bytes] | None = None
         self._closed = threading.Event()
@@ -129,13 +155,10 @@ class PlanningClient:
         self._thread.start()
 
     def set_up(self, robot: Robot | None, in_preparation: bool) -> None:
-        """Plan with the robot in use and the settings of the node from now on.
-
-        Without a robot, requests wait for the first one if it is in preparation.
-        """
+        """Plan with the robot in use from now on; for the first one in preparation, wait."""
         with self._lock:
-            description = '' if robot is None else robot.description
-            self._set_up = description, in_preparation, self._node.settings
+            made_of = ('', ()) if robot is None else (robot.description, robot.payloads)
+            self._set_up = made_of[0], in_preparation, self._node.settings, made_of[1]
             self._send('use', *self._set_up)
 
     def plan(self, task: Task) -> None:
@@ -184,10 +207,10 @@ class PlanningClient:
             return
         node.diagnostics.waiting = event.waiting, node.settings.max_waiting_requests
         if event.error:
-            node.diagnostics.refused(SERVICE, event.error, event.kind)
-            node.log_error(SERVICE, f'{SERVICE} refused: {event.error}')
+            node.diagnostics.refused(event.service, event.error, event.kind)
+            node.log_error(event.service, f'{event.service} refused: {event.error}')
         else:
-            node.diagnostics.received(SERVICE)
+            node.diagnostics.received(event.service)
 
     def _on_state(self, state: str, restarts: int, last_exit: str, pid: int | None) -> None:
         self._node.diagnostics.process = state, restarts, last_exit, pid
@@ -262,6 +285,18 @@ class PlanningClient:
         return f'it has ended with exit code {code}'
 
 
+def _controller_topic(node: RobotNode[NodeSettings]) -> str:
+    """Topic of trajectories for a controller; empty if the node would hear it itself."""
+    topic: str = node.resolve_topic_name('~/controller_trajectory')
+    if topic != node.resolve_topic_name(TRAJECTORY):
+        return topic
+    node.get_logger().error(
+        f'No trajectories for a controller are published: {topic} is where the node gets its own '
+        'ones. Have planners send theirs to another topic (joint_trajectory).'
+    )
+    return ''
+
+
 def _write(pipe: IO[bytes], item: object) -> None:
     with suppress(OSError, ValueError):  # the process has ended, which its reader finds too
         pickle.dump(item, pipe, pickle.HIGHEST_PROTOCOL)
@@ -290,9 +325,10 @@ class Planner:
     ) -> None:
         self._settings, self._report = settings, report
         self._robot: Robot | None = None
-        self._latest: tuple[int, JointEffortTrajectory] | None = None
+        self._latest: tuple[int, list[Any]] | None = None  # messages of the plan of this number
         self._changed = threading.Condition()  # of what requests wait for
-        self._description, self._is_expected = '', False
+        self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
+        self._is_expected = False
         self._unused = 0  # robots that are still to be made
         self._unanswered = 0  # requests, of which one has its turn
         self._closed = False
@@ -306,42 +342,52 @@ class Planner:
             start_parameter_services=False,  # its parameters are those of the node
             parameter_overrides=overrides,
         )
-        self._publisher = qos.create_publisher(
-            node, JointEffortTrajectory, identity.trajectory_topic, qos.EFFORT_TRAJECTORY
-        )
-        service = node.create_service(
-            ComputeInverseDynamics,
-            identity.service_name,
-            lambda request, response: request,
-            qos_profile=QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE),
-        )
-        # The executor sends what a callback returns as soon as it returns. So the callback passes
-        # the request on to what the executor takes for the sending.
-        self._send = service.send_response
-        service.send_response = self._take
+        topics = {identity.trajectory_topic: JointEffortTrajectory}
+        if identity.controller_topic:
+            topics[identity.controller_topic] = JointTrajectory
+        self._publishers = [
+            qos.create_publisher(node, kind, topic, qos.EFFORT_TRAJECTORY)
+            for topic, kind in topics.items()
+        ]
+        for service, name in zip(SERVICES, identity.service_names):
+            entity = node.create_service(
+                service.kind,
+                name,
+                lambda request, response: request,
+                qos_profile=QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE),
+            )
+            # The executor sends what a callback returns as soon as it returns. So the callback
+            # passes the request on to what the executor takes for the sending.
+            entity.send_response = partial(self._take, service, entity.send_response)
         self._executor = SingleThreadedExecutor(context=context)
         self._executor.add_node(node)
         self._unpack = self._executor._take_service
         self._executor._take_service = self._take_readable
         self._worker = Worker('planning', node.get_logger().error)
+        self._worker.put(prepare_chunks)
         self._answering = Worker('answering', node.get_logger().error)
         self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
         self._thread.start()
 
-    def use(self, description: str, is_expected: bool, settings: NodeSettings) -> None:
-        """Use other settings, and a robot as soon as it is made; requests wait for that.
-
-        They wait as well where there is none, but the first one `is_expected`.
-        """
+    def use(
+        self,
+        description: str,
+        is_expected: bool,
+        settings: NodeSettings,
+        payloads: tuple[Payload, ...],
+    ) -> None:
+        """Use settings and, once it is made, a robot; requests wait for it or an expected one."""
+        parts = (
+            description, payloads, settings.limits, settings.actuators, settings.friction,
+            settings.command,
+        )  # fmt: skip
         with self._changed:
-            before, self._settings, self._is_expected = self._settings, settings, is_expected
-            parts = description, settings.limits, settings.actuators
-            is_other = parts != (self._description, before.limits, before.actuators)
-            self._description = description
+            self._settings, self._is_expected = settings, is_expected
+            is_other, self._parts = parts != self._parts, parts
             self._unused += is_other
             self._changed.notify_all()
         if is_other:
-            self._worker.put(lambda: self._make_robot(description, settings))
+            self._worker.put(lambda: self._make_robot(description, settings, payloads))
 
     def echo(self) -> None:
         """Answer the wish for an echo."""
@@ -356,11 +402,32 @@ class Planner:
 
     def accept(self, number: int, start: int) -> None:
         """Publish the whole answer to a plan that starts at a time [ns]."""
-        self._worker.put(lambda: self._accept(number, start))
+
+        def accept() -> None:
+            latest, self._latest = self._latest, None
+            if latest is not None and latest[0] == number:
+                self._publish(latest[1], start)
+
+        self._worker.put(accept)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Compute and publish the whole answer to a motion to rest."""
-        self._worker.put(lambda: self._publish(planned, remark))
+
+        def publish() -> None:
+            robot = self._robot
+            if robot is not None and robot.model.joint_names == planned.joint_names:
+                whole = whole_answer(robot, planned, self._settings, remark)
+                points = planned_for_controller(robot, planned, self._settings)[0]
+                self._publish([whole, points], planned.start)
+
+        self._worker.put(publish)
+
+    def _publish(self, messages: list[Any], start: int) -> None:
+        """Publish the whole answer, and the trajectory for a controller if there is one."""
+        for message, publisher in zip(messages, self._publishers):
+            if message is not None:
+                message.header.stamp = time_message(start)
+                publisher.publish(message)
 
     def close(self, grace: float) -> None:
         """Finish what has been begun, up to a time [s]."""
@@ -388,10 +455,12 @@ class Planner:
             except Exception:
                 self._node.get_logger().error(traceback.format_exc())
 
-    def _make_robot(self, description: str, settings: NodeSettings) -> None:
+    def _make_robot(
+        self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
+    ) -> None:
         self._robot = None  # the one before is not to stay if this one fails
         try:
-            self._robot = robot_of(description, settings)
+            self._robot = robot_of(description, settings, payloads)
         finally:
             with self._changed:
                 self._unused -= 1
@@ -399,51 +468,51 @@ class Planner:
 
     def _plan(self, task: Task) -> None:
         begin = time.perf_counter()
+        if task.topic == CHUNK:  # There is no time for a whole answer.
+            plan = plan_chunk(self._robot, task, self._settings)
+            self._report(plan._replace(duration=time.perf_counter() - begin))
+            return
         plan, message = plan_trajectory(self._robot, task, self._settings)
-        self._latest = task.number, message
         exceeded = exceeded_limits(message, 'effort_trajectory has all of them.')
-        plan = plan._replace(warnings=(*plan.warnings, *exceeded))
+        assert self._robot is not None and plan.planned is not None
+        points, *texts = planned_for_controller(self._robot, plan.planned, self._settings)
+        remark, warning = ((text,) if text else () for text in texts)
+        message.remarks = [*message.remarks, *remark, *warning]
+        self._latest = task.number, [message, points]
+        plan = plan._replace(
+            remarks=(*plan.remarks, *remark), warnings=(*plan.warnings, *exceeded, *warning)
+        )
         self._report(plan._replace(duration=time.perf_counter() - begin))
 
-    def _accept(self, number: int, start: int) -> None:
-        latest, self._latest = self._latest, None
-        if latest is not None and latest[0] == number:
-            message = latest[1]
-            message.header.stamp = time_message(start)
-            self._publisher.publish(message)
-
-    def _publish(self, planned: PlannedMotion, remark: str) -> None:
-        robot = self._robot
-        if robot is not None and robot.model.joint_names == planned.joint_names:
-            self._publisher.publish(stop_answer(robot, planned, self._settings, remark))
-
-    def _take(self, request: Any, header: Any) -> None:
+    def _take(self, service: Service, send: _Send, request: Any, header: Any) -> None:
         """Have a request answered when its turn comes, or refuse it at once."""
         waiting = self._waiting
         if waiting < self._settings.max_waiting_requests:
             with self._changed:
                 self._unanswered += 1
-            self._answering.put(lambda: self._reply(request, header))
+            self._answering.put(lambda: self._reply(service, send, request, header))
             return
         text = (
             f'{waiting} requests wait already, as many as max_waiting_requests allows; try again '
             'later.'
         )
-        self._respond(Response(error_code=Response.BUSY, message=text), header)
+        self._respond(service, send, service.refusal(BUSY, text), header)
 
     def _take_readable(self, service: Any) -> Any:
         try:
             return self._unpack(service)
         except Exception:  # such as text that is not UTF-8; rclpy would take no more
             self._node.get_logger().error(traceback.format_exc())
-            self._report(Served('The request cannot be unpacked.', 'invalid', self._waiting))
+            name = service.service_name.rpartition('/')[2]
+            text = 'The request cannot be unpacked.'
+            self._report(Served(name, text, 'invalid', self._waiting))
             return None
 
     @property
     def _waiting(self) -> int:
         return max(self._unanswered - 1, 0)
 
-    def _reply(self, request: ComputeInverseDynamics.Request, header: Any) -> None:
+    def _reply(self, service: Service, send: _Send, request: Any, header: Any) -> None:
         # What was set at the node before the request may come after it: they go different ways.
         self._asked += 1
         self._report(ECHO)
@@ -454,28 +523,28 @@ class Planner:
             self._changed.wait_for(lambda: self._closed or self._is_settled())
         try:
             if self._closed:
-                response = Response(error_code=Response.INTERNAL_ERROR, message='The node ends.')
+                response = service.refusal(INTERNAL_ERROR, 'The node ends.')
             else:
-                response = answer(self._robot, request, self._settings)
+                response = service.answer(self._robot, request, self._settings)
         except BaseException as error:  # whoever has asked gets to know it
             self._node.get_logger().error(traceback.format_exc())
-            response = Response(error_code=Response.INTERNAL_ERROR, message=reason(error))
+            response = service.refusal(INTERNAL_ERROR, reason(error))
         with self._changed:
             self._unanswered -= 1
-        self._respond(response, header)
+        self._respond(service, send, response, header)
 
     def _is_settled(self) -> bool:
         return not (self._unused or (self._is_expected and self._robot is None))
 
-    def _respond(self, response: ComputeInverseDynamics.Response, header: Any) -> None:
+    def _respond(self, service: Service, send: _Send, response: Any, header: Any) -> None:
         try:
-            self._send(response, header)
+            send(response, header)
         except Exception as error:  # whoever has asked gets to know it
             self._node.get_logger().error(traceback.format_exc())
-            response = Response(error_code=Response.INTERNAL_ERROR, message=reason(error))
-            self._send(response, header)
+            response = service.refusal(INTERNAL_ERROR, reason(error))
+            send(response, header)
         kind = _KINDS.get(response.error_code, 'invalid')
-        self._report(Served(response.message, kind, self._waiting))
+        self._report(Served(service.name, response.message, kind, self._waiting))
 
 
 def serve() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -18,15 +19,18 @@ from hodyn_ros.actuators.config import (
     motor_limits_from_config,
 )
 from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.dynamics.wrenches import ORDERS, Wrench
+from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import Efforts, engine_of, unavailable
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import ActuatorError, HodynError, ModelError
+from hodyn_ros.model.assembly import frozen
+from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.limits import MotionLimits, compiled_count
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.ros.base import DESCRIPTION
 from hodyn_ros.ros.diagnostics import reason
+from hodyn_ros.ros.payloads import Payload, loaded
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base import RobotNode
@@ -54,11 +58,8 @@ class Drives(NamedTuple):
 
     def default_stiffness(self, samples: tuple[int, ...] = ()) -> dict[str, Array]:
         """Series (..., 3) of the stiffness that is constant."""
-        series = {}
-        for name, value in self.stiffness.items():
-            series[name] = np.zeros((*samples, ORDERS))
-            series[name][..., 0] = value
-        return series
+        items = self.stiffness.items()
+        return {name: np.tile([value, 0.0, 0.0], (*samples, 1)) for name, value in items}
 
 
 class Robot(NamedTuple):
@@ -68,6 +69,16 @@ class Robot(NamedTuple):
     limits: MotionLimits
     description: str
     drives: Drives | None = None
+    sent: RobotModel = None  # type: ignore[assignment]
+    """Its efforts are those that controllers want; the model itself, or without some of them."""
+    payloads: tuple[Payload, ...] = ()  # part of the model
+    bare: RobotModel = None  # type: ignore[assignment]
+    """Model of the description alone, with kernels."""
+
+    @property
+    def variants(self) -> tuple[RobotModel, RobotModel]:
+        """Models for all efforts and for those that are sent."""
+        return self.model, self.sent
 
 
 def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
@@ -102,16 +113,55 @@ def _model_settings(settings: NodeSettings) -> tuple[Any, ...]:
     return *links, settings.gravity, settings.allow_impossible_inertia
 
 
-def robot_of(description: str, settings: NodeSettings) -> Robot | None:
+def robot_of(
+    description: str, settings: NodeSettings, payloads: tuple[Payload, ...] = ()
+) -> Robot | None:
     """Robot of a description that the node uses, with kernels; the latest models are kept."""
     if not description:
         return None
-    return _robot(description, _warm(description, *_model_settings(settings)), settings)
+    model = _warm(description, *_model_settings(settings))
+    robot = _robot(description, model, settings, payloads)
+    _prepare_variants(robot)
+    return robot
 
 
-def _robot(description: str, model: RobotModel, settings: NodeSettings) -> Robot:
+def _robot(
+    description: str, model: RobotModel, settings: NodeSettings, payloads: tuple[Payload, ...]
+) -> Robot:
+    bare, payloads = model, tuple(item for item in payloads if item.link in model.links)
+    model = _changed(model, payloads, tuple(settings.friction_laws().items()))
+    command = settings.command
+    sent = _sent(model, command.effort == 'without_gravity', not command.friction)
     drives = drives_of(model, settings.actuators)
-    return Robot(model, settings.limits_of(model), description, drives)
+    return Robot(model, settings.limits_of(model), description, drives, sent, payloads, bare)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _changed(
+    model: RobotModel, payloads: tuple[Payload, ...], laws: tuple[tuple[str, FrictionLaw], ...]
+) -> RobotModel:
+    laws = tuple(item for item in laws if item[0] in model.body_names)
+    model = loaded(model, payloads)
+    return model.with_friction(dict(laws)) if laws else model
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _sent(model: RobotModel, is_weightless: bool, is_frictionless: bool) -> RobotModel:
+    if is_weightless:
+        model = replace(model, gravity=frozen(np.zeros(3)))
+    if is_frictionless and model.friction:
+        model = model.with_friction(dict.fromkeys(model.friction))
+    return model
+
+
+def _prepare_variants(robot: Robot) -> None:
+    """Have kernels for models that are none of a description alone."""
+    try:
+        for model in () if unavailable() else robot.variants:
+            for order in EFFORT_ORDERS:
+                engine_of(model).prepare_general(order)
+    except Exception:  # compilers fail in many ways; NumPy computes the same
+        pass
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -145,10 +195,7 @@ def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
 
 
 def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Drives | None:
-    """Assemble what moves the joints of a model; None if nothing is said of them.
-
-    HodynError if a joint is unknown, or something is missing, does not fit or cannot be used.
-    """
+    """Actuators of a model, None if nothing is said of them; HodynError if they do not fit."""
     if not values:
         return None
     config = actuators_config(values)
@@ -266,6 +313,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
     ) -> None:
         super().__init__(node, self._compilation, self._robot_of, progressed, changed)
         self._wrenches = wrenches
+        self._payloads: tuple[Payload, ...] = ()
         options = _model_settings(node.settings)
         self._assembled = lru_cache(REMEMBERED)(lambda xml: assemble(xml, *options))
         node.worker.put(_import_compiler)
@@ -286,10 +334,17 @@ class CompiledRobots(RobotPreparation[Compiled]):
             if wanted:
                 self._node.worker.put(lambda: _compile(self._node, model, wanted))
 
-    def update_robot(self) -> None:
-        """Take limits and actuators of the robot in use from the settings once more."""
+    def update_robot(self, payloads: tuple[Payload, ...] | None = None) -> None:
+        """Take what the settings say of the robot in use once more, and perhaps payloads."""
         if self.robot is not None:
-            self.robot = self._robot_of(self.robot.description, (self.robot.model, ''))
+            if payloads is not None:
+                self._payloads = payloads
+            self.robot = self._robot_of(self.robot.description, (self.robot.bare, ''))
+
+    def with_payloads(self, payloads: tuple[Payload, ...]) -> Robot:
+        """Robot in use, as it is with other payloads."""
+        robot = self.ready()
+        return self._variant(robot.description, robot.bare, payloads)
 
     def _compilation(self, xml: str) -> Callable[[], Compiled]:
         wrenches = self._wrenches()
@@ -304,7 +359,13 @@ class CompiledRobots(RobotPreparation[Compiled]):
 
     def _robot_of(self, description: str, made: Compiled) -> Robot:
         self._node.parameters.declare_joints(made[0].joint_names)
-        return _robot(description, made[0], self._node.parameters.settings)
+        return self._variant(description, made[0], self._payloads)
+
+    def _variant(self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]) -> Robot:
+        robot = _robot(description, bare, self._node.parameters.settings, payloads)
+        if any(model is not bare for model in robot.variants):
+            self._node.worker.put(lambda: _prepare_variants(robot))
+        return robot
 
 
 def _compile(

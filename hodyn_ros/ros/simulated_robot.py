@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -31,15 +31,18 @@ from hodyn_ros.ros.diagnostics import publisher_names
 from hodyn_ros.ros.joint_states import values_of
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import (
+    Entry,
     Triple,
     Values,
     entry,
+    family,
     group,
     joint_values,
     per_joint,
     same,
 )
 from hodyn_ros.ros.robot import actuators_config
+from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
@@ -75,6 +78,7 @@ class SensorSettings:
     delay: int = _entry(0, 'Samples by which measurements are older than stamped.', 0, 1000)
     seed: int = _entry(0, 'Seed of the noise.', 0, 2**31 - 1)
     velocity_filter: float = _noise('Low pass of velocities by differences [s].')
+    torque_noise: float = _noise('Standard deviation on the torque of the springs [N m, N].')
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,15 @@ class SimulationSettings:
         STIFFNESS, 'Stiffness at the start of joint {joint} [N m/rad, N/m].', 0.0, 1e12
     )
     actuators: Values = _same('actuators')
+    imperfections: Values = family(
+        'imperfections',
+        {
+            item.name: Entry('', item.metadata['default'], item.metadata['meaning'] + '.')
+            for item in fields(Imperfections)
+        },
+        read_only=True,
+        is_declared=False,
+    )
 
 
 class SimulatedRobot(RobotNode[SimulationSettings]):
@@ -164,7 +177,10 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             xml, *links, settings.gravity, joint_friction=settings.joint_friction
         )
         actuators = actuators_from_config(model, actuators_config(settings.actuators))
-        plant = ElasticPlant(model, actuators, settings.time_step, settings.integrator)
+        imperfections = Imperfections.from_tables(actuators_config(settings.imperfections))
+        plant = ElasticPlant(
+            model, actuators, settings.time_step, settings.integrator, imperfections=imperfections
+        )
         sensors = Sensors(**asdict(settings.sensors))
         robot = SampledPlant(plant, settings.sample_period, sensors, settings.command_delay)
         # By default a joint is at zero, or at the limit that is closest to zero.
@@ -199,6 +215,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             (self._joint_publisher, robot.plant.joint_names, measured.q, measured.qd),
         ):
             message = JointState(name=names, position=flat(position), velocity=flat(velocity))
+            if publisher is self._joint_publisher:
+                message.effort = flat(measured.spring_torque)
             message.header.stamp = stamp
             publisher.publish(message)
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import MessageError, SizeError, TrajectoryError
-from hodyn_ros.ros.conversions import (
-    MOST_NAMES,
-    TrajectoryHead,
-    nanoseconds,
-    trajectory_head,
-)
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.ros.conversions import MOST_NAMES, nanoseconds, trajectory_head
+from hodyn_ros.ros.diagnostics import LEFT_OUT
 from hodyn_ros.ros.robot import RobotPreparation, ready
-from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.trajectory.piecewise import position_extremes
+from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
 from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings
 
 TRAJECTORY = 'joint_trajectory'
+CHUNK = 'position_chunk'
 
 # Trajectories that wait for the one before them; of a flood the oldest give way.
 MOST_WAITING = 16
@@ -37,6 +40,11 @@ _TIME_PER_BYTE = 1e-6
 _FORGETTING = 0.7
 _MOST_TRIES = 4
 
+# Parts of stop_duration in which a stop is tried until one keeps the limits of the motion.
+_STOPS = (1.0, 1.4, 0.7, 2.0, 0.5, 2.8, 0.35, 4.0, 0.25)
+_LOOKS = np.linspace(0.0, 1.0, 65)
+_ROUNDING = 1e-6
+
 
 class Task(NamedTuple):
     """A trajectory that is to be planned."""
@@ -47,6 +55,8 @@ class Task(NamedTuple):
     now: int  # node's time by which it must not have ended [ns]
     known: State | None  # state of the joints at `known_time`, if it is known
     known_time: int  # [ns]
+    topic: str = TRAJECTORY
+    current: PlannedMotion | None = None  # for a chunk: what is in progress at `known_time`
 
 
 class Plan(NamedTuple):
@@ -59,16 +69,23 @@ class Plan(NamedTuple):
     error: str = ''  # why it is refused
     kind: str = 'invalid'  # of the refusal
     duration: float = 0.0  # how long planning has taken [s]
+    topic: str = TRAJECTORY
 
 
 def report_plan(node: RobotNode[Any], plan: Plan) -> None:
     """Count and log what has become of a trajectory."""
     logger, remarks = node.get_logger(), list(plan.remarks)
+    is_chunk = plan.topic == CHUNK  # there are many
     if plan.error:
-        node.diagnostics.refused(TRAJECTORY, plan.error, plan.kind)
-        node.log_error(TRAJECTORY, f'{TRAJECTORY} refused: {plan.error}', False)
+        node.diagnostics.refused(plan.topic, plan.error, plan.kind)
+        node.log_error(plan.topic, f'{plan.topic} refused: {plan.error}', is_chunk)
         return
-    node.diagnostics.received(TRAJECTORY)
+    if is_chunk and plan.planned is None:
+        node.diagnostics.input(CHUNK).add(LEFT_OUT)
+        return
+    node.diagnostics.received(plan.topic)
+    if is_chunk:
+        return
     if plan.planned is not None:
         duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
         logger.info(f'Trajectory taken: a motion of {duration:.3f} s.')
@@ -80,34 +97,29 @@ def report_plan(node: RobotNode[Any], plan: Plan) -> None:
         logger.warning(text)
 
 
-class TrajectoryPlanner(Protocol):
+class _Planner(Protocol):
     """What plans trajectories, wherever it runs; every plan is reported to `on_plan`."""
 
-    def plan(self, task: Task) -> None:
-        """Plan a trajectory."""
+    def plan(self, task: Task) -> None: ...
 
-    def accept(self, number: int, start: int) -> None:
-        """Publish the whole answer to a plan that starts at a time [ns]."""
+    def accept(self, number: int, start: int) -> None: ...
 
-    def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Compute and publish the whole answer to a motion to rest."""
+    def publish(self, planned: PlannedMotion, remark: str) -> None: ...
 
 
-class _Waiting(NamedTuple):
+@dataclass
+class _Trajectory:
+    """What has been taken, and, once it is being planned, how."""
+
     data: bytes  # empty: the motion is to stop
     has_stamp: bool  # otherwise it starts now
     start: int
     arrival: int
-
-
-class _Open(NamedTuple):
-    """The trajectory that is being planned."""
-
-    waiting: _Waiting
-    number: int
-    sent: int
-    tries: int
-    is_joined: bool  # it is to continue a motion in progress
+    number: int = 0
+    sent: int = 0
+    tries: int = 0
+    is_joined: bool = False  # it is to continue a motion in progress
+    topic: str = TRAJECTORY
 
 
 class TrajectoryInput:
@@ -119,7 +131,7 @@ class TrajectoryInput:
 
     def __init__(
         self,
-        planner: TrajectoryPlanner,
+        planner: _Planner,
         clock: Callable[[], int],
         settings: Callable[[], NodeSettings],
         measured: Callable[[int], State | None],
@@ -128,58 +140,74 @@ class TrajectoryInput:
         self.timeline = Timeline()
         self._planner, self._clock, self._settings = planner, clock, settings
         self._measured, self._done = measured, done
-        self._waiting: deque[_Waiting] = deque()
-        self._open: _Open | None = None
+        self._waiting: deque[_Trajectory] = deque()
+        self._open: _Trajectory | None = None
         self._stopping: PlannedMotion | None = None
         self._joint_names: tuple[str, ...] | None = None
+        self._limits: MotionLimits | None = None
         self._is_held = False
         self._numbers = 0
         self._time_per_byte = _TIME_PER_BYTE
 
-    def use_joints(self, names: tuple[str, ...] | None, is_held: bool) -> bool:
-        """Plan for a robot with these joints; without one, trajectories wait if they are held.
-
-        Returns whether a motion has been stopped, since it was for other joints.
-        """
-        was_stopped = names != self._joint_names and self.timeline.clear()
-        if self._joint_names not in (None, names):
-            self._forget_open('The robot has been replaced by one with other joints.')
-        self._joint_names, self._is_held = names, is_held
-        self._go_on()
-        return was_stopped
-
     def follow(self, preparation: RobotPreparation[Any], log: Callable[[str], object]) -> None:
         """Plan for the robot in use; trajectories wait for the first one if it is under way."""
-        robot = preparation.robot
+        robot, before = preparation.robot, self._joint_names
         names = None if robot is None else robot.model.joint_names
-        if self.use_joints(names, preparation.is_under_way):
+        self._limits = None if robot is None else robot.limits
+        if names != before and self.timeline.clear():
             log('The running trajectory is stopped: the new robot has other joints.')
+        if before not in (None, names):
+            self._forget_open('The robot has been replaced by one with other joints.')
+        self._joint_names, self._is_held = names, preparation.is_under_way
+        self._go_on()
 
     def clear(self, reason: str) -> bool:
         """Drop everything; return whether a motion has been stopped."""
         self._forget_all(reason)
         return self.timeline.clear()
 
-    def take(self, data: bytes) -> None:
-        """Take a serialized trajectory; HodynError if it is plain that it cannot be used."""
+    def take(self, data: bytes, topic: str = TRAJECTORY) -> None:
+        """Take a serialized trajectory; HodynError if it is plain that it cannot be used.
+
+        Of chunks that wait, only the newest one is planned.
+        """
         try:
             head = trajectory_head(data)
         except ValueError as error:
             raise MessageError(f'The message cannot be unpacked: {error}.') from error
-        self._check_size(head)
+        most = self._settings().max_trajectory_points
+        if head.n_points is None:
+            raise SizeError(
+                f'JointTrajectory: it has {head.n_names} joint names, expected those of the '
+                f'robot, and no more than {MOST_NAMES}.'
+            )
+        if head.n_points > most:
+            raise SizeError(
+                f'JointTrajectory: it has {head.n_points} points, more than '
+                f'max_trajectory_points ({most}); send fewer points, or raise the parameter.'
+            )
         if self._joint_names is None and not self._is_held:
             ready(None)
         arrival = self._clock()
         stamp = nanoseconds(head.stamp)
         start = stamp or arrival
-        if not head.n_points:
+        if topic == CHUNK:
+            if not head.n_points:
+                raise TrajectoryError(
+                    f'The chunk has no points; to stop, send an empty trajectory on {TRAJECTORY}.'
+                )
+            for older in [item for item in self._waiting if item.topic == CHUNK]:
+                self._waiting.remove(older)
+                self._refuse('A newer chunk has overtaken this one.', True, CHUNK)
+        elif not head.n_points:
             data = b''
             if start <= arrival:
                 self._forget_all('An empty trajectory has overtaken this one.', wanted=True)
         if len(self._waiting) >= MOST_WAITING:
-            self._waiting.popleft()
-            self._refuse(f'More than {MOST_WAITING} newer trajectories wait to be planned.')
-        self._waiting.append(_Waiting(data, bool(stamp), start, arrival))
+            oldest = self._waiting.popleft()
+            reason = f'More than {MOST_WAITING} newer trajectories wait to be planned.'
+            self._refuse(reason, topic=oldest.topic)
+        self._waiting.append(_Trajectory(data, bool(stamp), start, arrival, topic=topic))
         self._go_on()
 
     def on_plan(self, plan: Plan) -> None:
@@ -187,18 +215,19 @@ class TrajectoryInput:
         if self._open is None or plan.number != self._open.number:
             return  # overtaken by a stop or by a jump of time
         open_, self._open = self._open, None
+        plan = plan._replace(topic=open_.topic)
         now = self._clock()
         planned = plan.planned
         if planned is not None:
             elapsed = (now - open_.sent) / NANOSECONDS
             self._time_per_byte = max(
-                _FORGETTING * self._time_per_byte, plan.duration / len(open_.waiting.data)
+                _FORGETTING * self._time_per_byte, plan.duration / len(open_.data)
             )
             is_late = planned.first < now
             if is_late and open_.is_joined and open_.tries < _MOST_TRIES:
-                self._send(open_.waiting, open_.tries + 1, 2.0 * max(elapsed, SHORTEST_LEAD))
+                self._send(open_, 2.0 * max(elapsed, SHORTEST_LEAD))
                 return
-            if is_late and not open_.is_joined and not open_.waiting.has_stamp:
+            if is_late and not open_.is_joined and not open_.has_stamp:
                 # Now is when it is planned: nothing of the motion is left out.
                 planned = planned._replace(start=planned.start + now - planned.first)
             try:
@@ -217,19 +246,6 @@ class TrajectoryInput:
         self._done(plan)
         self._go_on()
 
-    def _check_size(self, head: TrajectoryHead) -> None:
-        most = self._settings().max_trajectory_points
-        if head.n_points is None:
-            raise SizeError(
-                f'JointTrajectory: it has {head.n_names} joint names, expected those of the '
-                f'robot, and no more than {MOST_NAMES}.'
-            )
-        if head.n_points > most:
-            raise SizeError(
-                f'JointTrajectory: it has {head.n_points} points, more than '
-                f'max_trajectory_points ({most}); send fewer points, or raise the parameter.'
-            )
-
     def _go_on(self) -> None:
         """Have the next trajectory planned, if there is one and a robot for it."""
         if self._joint_names is None and not self._is_held:
@@ -237,17 +253,21 @@ class TrajectoryInput:
         while self._open is None and self._waiting and self._joint_names is not None:
             waiting = self._waiting.popleft()
             if waiting.data:
-                size = len(waiting.data)
-                self._send(waiting, 1, SHORTEST_LEAD + 2.0 * self._time_per_byte * size)
+                more = 2.0 * self._time_per_byte * len(waiting.data)
+                self._send(waiting, SHORTEST_LEAD + (more if waiting.topic == TRAJECTORY else 0.0))
             else:
                 self._stop(self._joint_names, waiting.start)
 
-    def _send(self, waiting: _Waiting, tries: int, lead: float) -> None:
+    def _send(self, item: _Trajectory, lead: float) -> None:
         now = self._clock()
-        joined = max(waiting.start, waiting.arrival)
+        joined = max(item.start, item.arrival)
         begun = self.timeline.state(max(joined, now))
-        if begun is not None and begun.in_progress:
+        is_chunk, start = item.topic == CHUNK, item.start
+        if is_chunk or (begun is not None and begun.in_progress):
             joined = max(joined, now + round(lead * NANOSECONDS))
+        if is_chunk:  # All motions of chunks have their knots at the same times.
+            joined += -joined % round(self._settings().chunk.step * NANOSECONDS)
+            start = start if item.has_stamp else joined
         known = self.timeline.state(joined)
         # What is measured now is where the robot will be if nothing moves it until then.
         if not (known and known.in_progress) and not self.timeline.moves_between(now, joined):
@@ -255,12 +275,13 @@ class TrajectoryInput:
             if measured and (known is None or measured.time >= known.time):
                 known = measured
         self._numbers += 1
-        is_joined = known is not None and known.in_progress
-        self._open = _Open(waiting, self._numbers, now, tries, is_joined)
-        latest = now if waiting.has_stamp else waiting.start
-        self._planner.plan(
-            Task(self._numbers, waiting.data, waiting.start, latest, known, joined)
-        )
+        item.number, item.sent, item.tries = self._numbers, now, item.tries + 1
+        item.is_joined = is_chunk or (known is not None and known.in_progress)
+        self._open = item
+        latest = now if item.has_stamp else item.start
+        current = self.timeline.under_way(joined) if is_chunk else None
+        task = Task(item.number, item.data, start, latest, known, joined, item.topic, current)
+        self._planner.plan(task)
 
     def _stop(self, names: tuple[str, ...], time: int) -> None:
         """Bring the motion to rest from a time on; nothing that came before starts any more."""
@@ -277,7 +298,7 @@ class TrajectoryInput:
             self.timeline.cut(time)
             remark = 'An empty trajectory ends the stream.'
         else:
-            motion = stop_motion(state.motion, duration)
+            motion = stop_within(self._limits, state.motion, duration)
             planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
             self.timeline.add(planned)
             self._stopping = planned
@@ -289,13 +310,36 @@ class TrajectoryInput:
         """Drop what is not planned yet; if that is wanted, it is no refusal."""
         self._forget_open(reason, wanted)
         while self._waiting:
-            self._waiting.popleft()
-            self._refuse(reason, wanted)
+            self._refuse(reason, wanted, self._waiting.popleft().topic)
 
     def _forget_open(self, reason: str, wanted: bool = False) -> None:
         if self._open is not None:
-            self._open = None
-            self._refuse(reason, wanted)
+            open_, self._open = self._open, None
+            self._refuse(reason, wanted, open_.topic)
 
-    def _refuse(self, reason: str, wanted: bool = False) -> None:
-        self._done(Plan(0, None, (reason,)) if wanted else Plan(0, None, error=reason))
+    def _refuse(self, reason: str, wanted: bool = False, topic: str = TRAJECTORY) -> None:
+        given: dict[str, Any] = {'remarks': (reason,)} if wanted else {'error': reason}
+        self._done(Plan(0, None, topic=topic, **given))
+
+
+def stop_within(limits: MotionLimits | None, state: Array, duration: float) -> MotionSpline:
+    """Motion to rest within limits, in a time near the one that is wanted.
+
+    If none of some times does, the one whose motion exceeds its limits least. What the state
+    exceeds already counts as its limit.
+    """
+    found: list[tuple[float, MotionSpline]] = []
+    if limits is None:
+        return stop_motion(state, duration)
+    most = np.maximum((limits.velocity, limits.acceleration, limits.jerk), np.abs(state[1:4]))
+    lower, upper = np.minimum(limits.lower, state[0]), np.maximum(limits.upper, state[0])
+    for part in _STOPS:
+        motion = stop_motion(state, part * duration)
+        samples = np.abs(motion(_LOOKS * motion.duration, 3)[:, 1:])
+        extremes = position_extremes(motion)
+        beyond = np.maximum(lower - extremes.lowest, extremes.highest - upper)
+        excess = max(float(np.max(samples / np.maximum(most, 1e-9))) - 1.0, float(beyond.max()))
+        found.append((excess, motion))
+        if excess <= _ROUNDING:
+            break
+    return min(found, key=lambda item: item[0])[1]

@@ -25,11 +25,7 @@ from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import (
-    moment_force,
-    nanoseconds,
-    wrench_from_message,
-)
+from hodyn_ros.ros.conversions import moment_force, nanoseconds, wrench_from_message
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 from hodyn_ros.trajectory.timeline import NANOSECONDS
 
@@ -86,12 +82,9 @@ def check_link(model: RobotModel, link: str) -> None:
 class WrenchesAt(NamedTuple):
     """Wrenches at the instant of a motion."""
 
-    wrenches: list[Wrench]
-    """With `order + 1` orders, hence for the motion up to its derivative `order + 2`."""
-    order: int
-    """Highest derivative of the efforts that the motion and the wrenches permit."""
-    deviations: list[Array | None]
-    """Independent deviations of one standard deviation, shape (S, order + 1, 6); None if exact."""
+    wrenches: list[Wrench]  # with `order + 1` orders: for the motion up to derivative `order + 2`
+    order: int  # highest derivative of the efforts that the motion and the wrenches permit
+    deviations: list[Array | None]  # independent ones (S, order + 1, 6), one sigma; None: exact
 
 
 class Wrenches:
@@ -110,12 +103,10 @@ class Wrenches:
         self._settings, self._options = settings.wrench, _estimator_options(settings)
         self._make_estimator = make_estimator
         self._model: RobotModel | None = None
-        self.sources: dict[str, GivenWrench | MeasuredWrench] = {}
-        """Where the wrench on every link comes from."""
+        self.sources: dict[str, GivenWrench | MeasuredWrench] = {}  # by link
         # Also of links whose wrench has ended: what was sent before that must not revive it.
         self._newest: dict[str, int] = {}
-        self.dropped = 0
-        """Number of messages left out since they came after newer ones, or twice."""
+        self.dropped = 0  # messages that came after newer ones, or twice
 
     def use(self, settings: NodeSettings, model: RobotModel) -> list[str]:
         """Follow other settings or another model; return the links whose wrench has no place."""
@@ -186,10 +177,7 @@ class Wrenches:
         return not is_same
 
     def _is_next(self, link: str, topic: str, stamp: int, now: int, repeated: bool) -> bool:
-        """Return whether a message is newer than those before, or repeated where that is allowed.
-
-        Others are counted. A second source on a link is refused as long as the first is alive.
-        """
+        """Whether a message is newer than those before, or may be repeated; others are counted."""
         present, timeout = self.sources.get(link), self._settings.timeout
         if present is not None and present.topic != topic:
             age = (now - present.stamp) / NANOSECONDS

@@ -3,12 +3,14 @@
 MuJoCo is imported when the first plant is made.
 """
 
+from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import Measurement, SampledPlant, Sensors
 from hodyn_ros.simulation.tracking import Tracking, simulate_tracking
 
 __all__ = [
     'ElasticPlant',
+    'Imperfections',
     'Measurement',
     'SampledPlant',
     'Sensors',

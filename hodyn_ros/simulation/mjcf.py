@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.actuator import Actuator, RigidDrive
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
@@ -27,6 +28,7 @@ from hodyn_ros.model.friction import Coulomb, FrictionLaw, Sum, Viscous
 from hodyn_ros.model.inertia import inertia_parts
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.resources import optional_import_module
+from hodyn_ros.simulation.imperfections import Imperfections
 
 Array = NDArray[np.float64]
 Callback = Callable[[Any, Any], None]
@@ -39,8 +41,9 @@ _SMALLEST_MASS = 1e-9
 _STAND_IN = (1.0, (1.0, 1.0, 1.0))
 
 # Time steps in which dry friction may bring a joint to rest, as few as MuJoCo takes. It is a soft
-# constraint there: with the 20 ms that it has by default it even drives what brakes faster.
-_STICTION = 2.0
+# constraint there: with the 20 ms that it has by default it even drives what brakes faster. And
+# its impedance, as high as it may be: by default what sticks creeps a thousand times faster.
+_STICTION, _HARDNESS = 2.0, 0.9999
 
 # A function that gives the torque may simulate something else on its way.
 _STEPPING = threading.RLock()
@@ -64,6 +67,65 @@ class SimulatedJoint:
     law: Callable[[Array], Array] | None = None  # torques (m,) of other springs by deflections
     coupling: tuple[float, ...] = (1.0,)  # the c_i
     range: tuple[float, float] = (-np.inf, np.inf)  # of the deflection [rad] or [m]
+    backlash: float = 0.0  # of a linear spring
+    softening: float = 1.0  # torque of the spring that the model has, over that of this one
+    gear_ratio: float = 1.0  # of a rotor, whose coordinate it is that moves in MuJoCo
+    is_carried: bool = False  # whether the rotor is on the link in front of the joint
+
+    def torque(self, deflection: Array) -> Array:
+        """Torques (m,) of the springs by deflections (m,)."""
+        if self.law is not None:
+            return self.law(deflection)
+        return self.stiffness * slack(deflection, self.backlash)
+
+
+def slack(deflection: Array, backlash: float) -> Array:
+    """Deflection of a spring itself, behind its backlash."""
+    return deflection - np.minimum(np.maximum(deflection, -0.5 * backlash), 0.5 * backlash)
+
+
+def simulated_joints(
+    model: RobotModel, actuators: Actuators, imperfections: Imperfections
+) -> dict[str, SimulatedJoint]:
+    """Describe what moves the joints, or raise a `SimulationError` if it cannot be simulated."""
+    names = model.joint_names
+    elastic = [name for name in names if isinstance(actuators[name], SeriesElastic)]
+    turning = [
+        name for name in elastic if model.joint_types[names.index(name)] != 'prismatic'
+    ]
+    stiffness, damping, backlash = (
+        imperfections.of(name, names, elastic)
+        for name in ('stiffness_error', 'damping', 'backlash')
+    )
+    gear_ratio = imperfections.of('gear_ratio', names, turning)
+    viscous, coulomb = (imperfections.of(name, names) for name in ('viscous', 'coulomb'))
+    found = {}
+    for j, name in enumerate(names):
+        joint = simulated_joint(name, actuators[name])
+        more = Viscous(viscous[j]) + Coulomb(coulomb[j])
+        joint = replace(
+            joint,
+            frictions=tuple(more if law is None else law + more for law in joint.frictions),
+            damping=joint.damping + damping[j],
+        )
+        if gear_ratio[j]:
+            joint = replace(joint, gear_ratio=gear_ratio[j], is_carried=True)
+        if stiffness[j] or backlash[j]:
+            joint = _with_other_spring(joint, 1.0 + stiffness[j], backlash[j])
+        found[name] = joint
+    return found
+
+
+def _with_other_spring(joint: SimulatedJoint, factor: float, backlash: float) -> SimulatedJoint:
+    law = joint.law
+    return replace(
+        joint,
+        stiffness=factor * joint.stiffness,
+        law=law and (lambda d: factor * law(slack(d, backlash))),
+        range=(joint.range[0] - 0.5 * backlash, joint.range[1] + 0.5 * backlash),
+        backlash=backlash,
+        softening=1.0 / factor,
+    )
 
 
 def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
@@ -169,6 +231,11 @@ def motor_joint(motor: str) -> str:
     return f'motor: {motor}'
 
 
+def rotor_inertia(joint: SimulatedJoint) -> float:
+    """Of the rotor of a joint with a single motor, about its axis [kg m^2]."""
+    return joint.inertias[0] / joint.gear_ratio**2
+
+
 def split_friction(law: FrictionLaw | None) -> _Friction:
     """Split a law of friction.
 
@@ -221,13 +288,12 @@ def elastic_model(
     joints: Mapping[str, SimulatedJoint],
     time_step: float,
     integrator: str = 'RK4',
-    visible: bool = False,
 ) -> Any:
     """Compile a robot with its motors and springs for MuJoCo, or raise a `SimulationError`.
 
-    Friction and armature of the model are those of the links' joints. Links are visible as
-    capsules between the joints. The result has the inertias of the robot model, also those that
-    MuJoCo's compiler refuses: published data violate the triangle inequality slightly.
+    Friction and armature of the model are those of the links' joints. The result has the inertias
+    of the robot model, also those that MuJoCo's compiler refuses: published data violate the
+    triangle inequality slightly.
     """
     _check_model(model)
     library = mujoco()
@@ -240,7 +306,7 @@ def elastic_model(
     off = library.mjtDisableBit
     # A simulation that has broken down must not start again at zero unnoticed.
     spec.option.disableflags = off.mjDSBL_CONTACT.value | off.mjDSBL_AUTORESET.value
-    _add_robot(spec, model, joints, visible)
+    _add_robot(spec, model, joints)
     try:
         result = spec.compile()
     except ValueError as error:
@@ -251,39 +317,54 @@ def elastic_model(
             body = result.joint(link_joint(name)).bodyid[0]
             result.body_mass[body] = inertia.mass
             result.body_inertia[body] = inertia.moments
+        joint = joints[name]
+        if joint.is_carried:
+            # The mass of the rotor is that of the link in front, and so is its inertia but for
+            # that about its axis.
+            body = result.joint(motor_joint(joint.motors[0])).bodyid[0]
+            result.body_mass[body] = 0.0
+            result.body_inertia[body] = 0.0, 0.0, rotor_inertia(joint)
+            result.body_iquat[body] = 1.0, 0.0, 0.0, 0.0  # the compiler turned the stand-in
     library.mj_setConst(result, library.MjData(result))
     return result
 
 
-def _add_robot(
-    spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint], visible: bool
-) -> None:
-    if visible:
-        _add_scenery(spec)
+def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint]) -> None:
     bodies = {BASE: spec.worldbody}
     for i in range(model.n_bodies):
         parent = bodies[int(model.parent[i])]
-        bodies[i] = _add_link(parent, model, joints, i, visible)
-    for name in model.joint_names:
+        bodies[i] = _add_link(parent, model, joints, i)
+    for i, name in enumerate(model.body_names):
         joint = joints[name]
-        if joint.is_elastic:
+        if joint.is_carried:
+            carrier = bodies[int(model.parent[i])]
+            axis = model.B[i, :3, :3] @ model.X[i, :3]
+            _add_motor(carrier, joint.motors[0], 1.0, joint.frictions[0], joint.gear_ratio, axis)
+        elif joint.is_elastic:
             for motor, inertia, law in zip(joint.motors, joint.inertias, joint.frictions):
                 _add_motor(spec.worldbody, motor, inertia, law)
+    for name in model.joint_names:
+        joint = joints[name]
         if joint.stiffness or joint.damping:
+            half = 0.5 * joint.backlash
             tendon = spec.add_tendon(
-                name=name, stiffness=joint.stiffness, damping=joint.damping, springlength=(0, 0)
-            )
-            tendon.wrap_joint(motor_joint(joint.motors[0]), 1.0)
+                name=name, stiffness=joint.stiffness, damping=joint.damping,
+                springlength=(-half, half),
+            )  # fmt: skip
+            tendon.wrap_joint(motor_joint(joint.motors[0]), 1.0 / joint.gear_ratio)
             tendon.wrap_joint(link_joint(name), -1.0)
         for motor in joint.motors:
             moved = motor_joint(motor) if joint.is_elastic else link_joint(name)
-            spec.add_actuator(name=motor, target=moved, trntype=mujoco().mjtTrn.mjTRN_JOINT)
+            gear = (1.0 / joint.gear_ratio, 0, 0, 0, 0, 0)
+            kind = mujoco().mjtTrn.mjTRN_JOINT
+            spec.add_actuator(name=motor, target=moved, trntype=kind, gear=gear)
     for joint in spec.joints:
         joint.solref_friction = (_STICTION * spec.option.timestep, 1.0)
+        joint.solimp_friction = (_HARDNESS, _HARDNESS, 1.0, 0.5, 1.0)
 
 
 def _add_link(
-    parent: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint], i: int, visible: bool
+    parent: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint], i: int
 ) -> Any:
     name, inertia = model.body_names[i], _body_inertia(model, i)
     mass, moments = (inertia.mass, inertia.moments) if inertia.is_accepted else _STAND_IN
@@ -314,41 +395,31 @@ def _add_link(
         damping=viscous,
         frictionloss=dry,
     )
-    if visible:
-        shapes, end = mujoco().mjtGeom, model.B[i, :3, 3]
-        if np.linalg.norm(end) > 1e-6:
-            grey, line = (0.85, 0.87, 0.9, 1), np.concatenate([np.zeros(3), end])
-            parent.add_geom(
-                type=shapes.mjGEOM_CAPSULE, fromto=line, size=(0.045, 0, 0), mass=0, rgba=grey
-            )
-        blue = (0.2, 0.4, 0.7, 1)
-        body.add_geom(type=shapes.mjGEOM_SPHERE, size=(0.06, 0, 0), mass=0, rgba=blue)
     return body
 
 
-def _add_motor(world: Any, name: str, inertia: float, law: FrictionLaw | None) -> None:
-    # A flywheel, also for a prismatic joint: gravity does not turn it, and where it is does not
-    # matter. The mass is without effect.
-    body = world.add_body(
-        name=motor_joint(name), explicitinertial=True, mass=1.0, inertia=np.full(3, inertia)
+def _add_motor(
+    carrier: Any, name: str, inertia: float, law: FrictionLaw | None, ratio: float = 1.0,
+    axis: Any = (0.0, 0.0, 1.0),
+) -> None:
+    """Add a flywheel, also for a prismatic joint, which turns `ratio` times as far as the motor.
+
+    Gravity does not turn it, and where it is does not matter. Its mass is without effect.
+    """
+    along = np.empty(4)
+    mujoco().mju_quatZ2Vec(along, np.asarray(axis))
+    inertias = np.full(3, inertia)
+    body = carrier.add_body(
+        name=motor_joint(name), quat=along, explicitinertial=True, mass=1.0, inertia=inertias
     )
     friction = split_friction(law)
     body.add_joint(
         name=motor_joint(name),
         type=mujoco().mjtJoint.mjJNT_HINGE,
         axis=(0, 0, 1),
-        damping=friction.viscous,
-        frictionloss=friction.dry,
+        damping=friction.viscous / ratio**2,
+        frictionloss=friction.dry / ratio,
     )
-
-
-def _add_scenery(spec: Any) -> None:
-    view = spec.visual
-    view.global_.offwidth, view.global_.offheight = 1280, 960
-    view.headlight.ambient, view.headlight.diffuse = (0.4, 0.4, 0.4), (0.5, 0.5, 0.5)
-    world, shapes = spec.worldbody, mujoco().mjtGeom
-    world.add_light(pos=(1, -1, 3), dir=(-0.3, 0.3, -1))
-    world.add_geom(type=shapes.mjGEOM_PLANE, size=(1.5, 1.5, 0.1), rgba=(0.93, 0.93, 0.9, 1))
 
 
 def _quat(rotation: Array) -> Array:

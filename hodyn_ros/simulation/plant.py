@@ -17,6 +17,7 @@ from hodyn_ros.errors import DeflectionError, SimulationError
 from hodyn_ros.model.friction import FrictionLaw, joint_friction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.mjcf import (
     INTEGRATORS,
     callbacks,
@@ -24,7 +25,8 @@ from hodyn_ros.simulation.mjcf import (
     link_joint,
     motor_joint,
     mujoco,
-    simulated_joint,
+    rotor_inertia,
+    simulated_joints,
     split_friction,
 )
 
@@ -52,13 +54,14 @@ class ElasticPlant:
         Of the integration [s].
     integrator : str
         RK4 (fourth order), Euler (semi-implicit), implicit or implicitfast (first order).
-    visible : bool
-        Whether links can be drawn.
+    imperfections : Imperfections, optional
+        How the robot differs from model and actuators; by default it does not.
 
     Attributes
     ----------
     model : RobotModel
     actuators : Actuators
+        Both as given, without the imperfections.
     joint_names, motor_names : tuple of str
         In the order of all arrays, n and m of them.
     time_step : float
@@ -78,7 +81,7 @@ class ElasticPlant:
         actuators: Actuators | Mapping[str, Actuator],
         time_step: float = 1e-4,
         integrator: str = 'RK4',
-        visible: bool = False,
+        imperfections: Imperfections | None = None,
     ) -> None:
         if not isinstance(model, RobotModel):
             model = RobotModel.from_urdf(model)
@@ -89,15 +92,19 @@ class ElasticPlant:
         actuators.check_suits(model)
         self.model, self.actuators = model, actuators
         self.time_step = float(time_step)
-        joints = {name: simulated_joint(name, actuators[name]) for name in model.joint_names}
+        faults = imperfections or Imperfections()
+        joints = simulated_joints(model, actuators, faults)
         self._joints = tuple(joints.values())
         self.joint_names = model.joint_names
         self.motor_names = tuple(motor for joint in self._joints for motor in joint.motors)
         self._library = mujoco()
-        self.mujoco_model = elastic_model(model, joints, self.time_step, integrator, visible)
+        rotors = [joint.is_carried * rotor_inertia(joint) for joint in self._joints]
+        links = faults.links(model, np.array(rotors))
+        self.mujoco_model = elastic_model(links, joints, self.time_step, integrator)
         self.mujoco_data = self._library.MjData(self.mujoco_model)
         self._find_addresses()
-        self._find_laws()
+        self._find_laws(links)
+        self._find_drives(faults)
         self.reset(np.zeros(model.n_joints), theta=np.zeros(len(self.motor_names)))
 
     def _find_addresses(self) -> None:
@@ -116,13 +123,18 @@ class ElasticPlant:
         self._lowest, self._highest = np.array(
             [joint.range for joint in self._joints for _ in joint.motors]
         ).T
+        # How far a degree of freedom of MuJoCo turns what it belongs to.
+        self._turns = np.ones(self.mujoco_model.nv)
+        self._turns[self._motor] = [
+            1.0 / joint.gear_ratio for joint in self._joints for _ in joint.motors
+        ]
 
     def _addresses(self, names: Iterable[str]) -> Indices:
         """Degrees of freedom by the names of joints; positions have the same, all being scalar."""
         addresses = [self.mujoco_model.joint(name).dofadr[0] for name in names]
         return np.array(addresses, dtype=np.intp)
 
-    def _find_laws(self) -> None:
+    def _find_laws(self, links: RobotModel) -> None:
         """Collect what MuJoCo does not compute itself: it is added while it steps."""
         self._laws = []
         self._friction: dict[int, FrictionLaw] = {}
@@ -130,12 +142,25 @@ class ElasticPlant:
             motors = self._motor[self._joint == j]
             if joint.law is not None:
                 self._laws.append((joint.law, np.array(joint.coupling), motors, self._link[j]))
-            of_link = [(self.model.friction.get(name), self._link[j])]
+            of_link = [(links.friction.get(name), self._link[j])]
             for law, address in of_link + list(zip(joint.frictions, motors)):
                 rest = split_friction(law).rest
                 if rest is not None:
                     before = self._friction.get(int(address))
                     self._friction[int(address)] = rest if before is None else before + rest
+
+    def _find_drives(self, faults: Imperfections) -> None:
+        """Collect what motors are subject to that changes from step to step."""
+        limit, rate, coulomb, breakaway, velocity = (
+            faults.of(name, self.joint_names)[self._joint]
+            for name in (
+                'torque_limit', 'torque_rate_limit', 'coulomb', 'breakaway', 'stribeck_velocity'
+            )
+        )
+        self._torque_limit, self._torque_step = limit, rate * self.time_step
+        self._fall, self._stribeck_velocity = np.maximum(breakaway - coulomb, 0.0), velocity
+        self._least_dry = np.array(self.mujoco_model.dof_frictionloss[self._motor])
+        self._changes = bool(np.isfinite(rate).any() or self._fall.any())
 
     @property
     def time(self) -> float:
@@ -167,9 +192,25 @@ class ElasticPlant:
         """Deflection of the spring at each motor, shape (m,); zero where a joint is rigid."""
         return self.theta - self._coupling * self.q[self._joint]
 
-    @staticmethod
-    def _of(values: Any, addresses: Indices) -> Array:
-        return np.array(values[addresses], dtype=np.float64)
+    @property
+    def spring_torque(self) -> Array:
+        """Torques of springs and dampers on the links, shape (n,); zero where a joint is rigid."""
+        torque = np.zeros(len(self._joints))
+        np.add.at(torque, self._joint, self._coupling * self._motor_load())
+        return torque
+
+    def _motor_load(self) -> Array:
+        """Torques of springs and dampers on the motors, shape (m,)."""
+        deflection, load = self.deflection, np.zeros(len(self.motor_names))
+        rate = self.thetad - self._coupling * self.qd[self._joint]
+        for j, joint in enumerate(self._joints):
+            own = self._joint == j
+            load[own] = joint.torque(deflection[own]) + joint.damping * rate[own]
+        return load
+
+    def _of(self, values: Any, addresses: Indices) -> Array:
+        found: Array = values[addresses] * self._turns[addresses]
+        return found
 
     def reset(
         self,
@@ -213,8 +254,12 @@ class ElasticPlant:
         self._library.mj_resetData(self.mujoco_model, data)
         data.time = time
         # The links come last: a rigid joint has both positions in one place.
-        data.qpos[self._motor], data.qvel[self._motor] = motor_position, motor_velocity
+        turns = self._turns[self._motor]
+        data.qpos[self._motor], data.qvel[self._motor] = (
+            motor_position / turns, motor_velocity / turns,
+        )  # fmt: skip
         data.qpos[self._link], data.qvel[self._link] = position, velocity
+        data.ctrl[:] = self._motor_load()  # where drives begin whose torque rates are limited
         self._check()
 
     def push(self, joint: str, force: ArrayLike) -> None:
@@ -251,7 +296,7 @@ class ElasticPlant:
         for j, joint in enumerate(self._joints):
             if joint.law is not None:
                 own = self._joint == j
-                torque[own] = joint.law(motors[own] - np.array(joint.coupling) * position[j])
+                torque[own] = joint.torque(motors[own] - np.array(joint.coupling) * position[j])
         return torque
 
     def _chosen(self, stiffness: Mapping[str, float] | None) -> Mapping[str, float]:
@@ -278,7 +323,8 @@ class ElasticPlant:
             try:
                 actuator = self.actuators[name]
                 if isinstance(actuator, SeriesElastic):
-                    motors[own] += actuator.spring.deflection(Q)
+                    motors[own] += actuator.spring.deflection(Q * joint.softening)
+                    motors[own] += 0.5 * joint.backlash * np.sign(Q)
                 elif joint.is_elastic:
                     if name not in stiffness:
                         raise SimulationError(
@@ -301,7 +347,8 @@ class ElasticPlant:
         ----------
         torque : array-like, shape (m,), or callable
             Motor torques [N m], held during all steps as a drive does between two commands; or a
-            function of the time [s], which is evaluated wherever the integrator asks for it.
+            function of the time [s], which is evaluated wherever the integrator asks for it, or
+            at the beginning of each step if torque rates are limited.
         steps : int
             Number of time steps, zero or more.
 
@@ -311,17 +358,40 @@ class ElasticPlant:
             If an argument cannot be used, the simulation diverges, or a spring leaves its range.
         """
         checked_number('steps', steps, SimulationError, least=0, whole=True)
-        control = None
-        if callable(torque):
-            function = torque
+        data, function = self.mujoco_data, torque if callable(torque) else None
+        held = None if callable(torque) else self._limited(torque)
 
-            def control(model: Any, data: Any) -> None:
-                data.ctrl[:] = self.checked_torque(function(float(data.time)))
-        else:
-            self.mujoco_data.ctrl[:] = self.checked_torque(torque)
-        with callbacks(control=control, passive=self._passive()):
-            self._library.mj_step(self.mujoco_model, self.mujoco_data, nstep=steps)
+        def wanted() -> Array:
+            if function is None:
+                assert held is not None
+                return held
+            return self._limited(function(float(data.time)))
+
+        def control(model: Any, data: Any) -> None:
+            data.ctrl[:] = wanted()
+
+        is_asked = function is not None and not self._changes
+        with callbacks(control=control if is_asked else None, passive=self._passive()):
+            if self._changes:
+                for _ in range(steps):
+                    self._change(wanted())
+                    self._library.mj_step(self.mujoco_model, data)
+            else:
+                data.ctrl[:] = data.ctrl if held is None else held
+                self._library.mj_step(self.mujoco_model, data, nstep=steps)
         self._check()
+
+    def _limited(self, torque: ArrayLike) -> Array:
+        limit = self._torque_limit
+        limited: Array = np.minimum(np.maximum(self.checked_torque(torque), -limit), limit)
+        return limited
+
+    def _change(self, wanted: Array) -> None:
+        """Let drives approach a wanted torque, and dry friction fall with the speed."""
+        data, step, turns = self.mujoco_data, self._torque_step, self._turns[self._motor]
+        data.ctrl[:] += np.minimum(np.maximum(wanted - data.ctrl, -step), step)
+        fall = self._fall * np.exp(-((self.thetad / self._stribeck_velocity) ** 2))
+        self.mujoco_model.dof_frictionloss[self._motor] = self._least_dry + fall * turns
 
     def checked_torque(self, torque: ArrayLike) -> Array:
         """Motor torques (m,) [N m] or [N] as an array, if the simulation takes them.
@@ -355,13 +425,14 @@ class ElasticPlant:
         return self._add_passive if self._laws or self._friction else None
 
     def _add_passive(self, model: Any, data: Any) -> None:
+        turns = self._turns
         for law, coupling, motors, link in self._laws:
-            torque = law(data.qpos[motors] - coupling * data.qpos[link])
-            data.qfrc_passive[motors] -= torque
+            torque = law(data.qpos[motors] * turns[motors] - coupling * data.qpos[link])
+            data.qfrc_passive[motors] -= torque * turns[motors]
             data.qfrc_passive[link] += coupling @ torque
         if self._friction:
-            effort = joint_friction(self._friction, np.array(data.qvel)[:, None])
-            data.qfrc_passive[:] -= effort[:, 0]
+            effort = joint_friction(self._friction, (data.qvel * turns)[:, None])
+            data.qfrc_passive[:] -= effort[:, 0] * turns
 
     def _check(self) -> None:
         """Refuse to go on from a state that means nothing."""

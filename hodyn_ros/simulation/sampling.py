@@ -33,6 +33,8 @@ class Measurement(NamedTuple):
     """Motor positions in joint coordinates, shape (m,)."""
     thetad: Array
     """Motor velocities, shape (m,)."""
+    spring_torque: Array
+    """Of torque sensors between springs and links, shape (n,); zero where a joint is rigid."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Sensors:
     resolution, motor_resolution : float
         Step of the encoders of q and theta [rad] or [m]; 0: none. Positions are rounded to it,
         noise included.
+    torque_noise : float
+        Standard deviation of white noise on the torque of the springs [N m] or [N].
     delay : int
         By how many samples a measurement is older than its time says.
     seed : int
@@ -71,6 +75,7 @@ class Sensors:
     delay: int = 0
     seed: int = 0
     velocity_filter: float = 0.0
+    torque_noise: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -167,6 +172,7 @@ class SampledPlant:
         # All noise is drawn, be it used or not, so that one kind does not change another.
         link = self._random.standard_normal((2, len(plant.joint_names)))
         motor = self._random.standard_normal((2, len(plant.motor_names)))
+        torque = self._random.standard_normal(len(plant.joint_names))
         position = [
             _rounded(plant.q + sensors.position_noise * link[0], sensors.resolution),
             _rounded(
@@ -179,10 +185,13 @@ class SampledPlant:
         ]
         if sensors.velocity_filter and self._count:
             share = -np.expm1(-self.period / sensors.velocity_filter)
-            _, q, qd, theta, thetad = self._taken[-1]
+            _, q, qd, theta, thetad, _ = self._taken[-1]
             for i, (old, rate) in enumerate(((q, qd), (theta, thetad))):
                 velocity[i] = rate + share * ((position[i] - old) / self.period - rate)
-        measured = Measurement(plant.time, position[0], velocity[0], position[1], velocity[1])
+        measured = Measurement(
+            plant.time, position[0], velocity[0], position[1], velocity[1],
+            plant.spring_torque + sensors.torque_noise * torque,
+        )  # fmt: skip
         self._taken.append(measured)
         # Before the first samples nothing has moved.
         while len(self._taken) <= sensors.delay:

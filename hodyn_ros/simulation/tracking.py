@@ -19,7 +19,7 @@ Motion = Callable[[Array], Array]
 """From times (N,) to positions and their first four derivatives (N, 5, n)."""
 
 
-class TrackingController(Protocol):
+class _Controller(Protocol):
     """What computes motor torques from a reference and a measurement.
 
     If it has an attribute `lead` [s], its references are those of so much later.
@@ -82,7 +82,7 @@ class Tracking(NamedTuple):
 
 def simulate_tracking(
     plant: ElasticPlant,
-    controller: TrackingController,
+    controller: _Controller,
     motion: Motion,
     duration: float,
     period: float = 1e-3,
@@ -90,6 +90,7 @@ def simulate_tracking(
     command_delay: int = 0,
     start: Callable[[SampledPlant], None] | None = None,
     disturbance: Callable[[ElasticPlant, float], None] | None = None,
+    torque_sensors: bool = False,
 ) -> Tracking:
     """Let a robot follow a motion in closed loop.
 
@@ -114,6 +115,8 @@ def simulate_tracking(
         whose joints are rigid or series elastic then.
     disturbance : callable, optional
         Is called at every sample with the plant and the time [s], and may push it.
+    torque_sensors : bool
+        Whether `command` gets the measured torque of the springs as its last argument.
 
     Returns
     -------
@@ -149,7 +152,8 @@ def simulate_tracking(
     states, torques, measured = [], [], sampled.measurement
     for reference in desired:
         states.append((measured.time, plant.q, plant.qd, plant.theta, plant.thetad))
-        torques.append(np.array(controller.command(reference, *measured[1:]), dtype=np.float64))
+        sensed = measured[1:] if torque_sensors else measured[1:5]
+        torques.append(np.array(controller.command(reference, *sensed), dtype=np.float64))
         if disturbance is not None:
             disturbance(plant, measured.time)
         measured = sampled.advance(torques[-1])

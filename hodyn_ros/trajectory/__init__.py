@@ -14,22 +14,8 @@ from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline, stop_motion
 
 __all__ = [
-    'DerivativeEstimator',
-    'Estimate',
-    'Extremes',
-    'JtcMotion',
-    'MotionPlan',
-    'MotionSpline',
-    'PiecewiseMotion',
-    'Sinusoids',
-    'StartState',
-    'Waypoints',
-    'deviation_from_jtc',
-    'fit_spline',
-    'jtc_motion',
-    'panda_sinusoids',
-    'plan_motion',
-    'position_extremes',
-    'spline_of_degree_5',
+    'DerivativeEstimator', 'Estimate', 'Extremes', 'JtcMotion', 'MotionPlan', 'MotionSpline',
+    'PiecewiseMotion', 'Sinusoids', 'StartState', 'Waypoints', 'deviation_from_jtc', 'fit_spline',
+    'jtc_motion', 'panda_sinusoids', 'plan_motion', 'position_extremes', 'spline_of_degree_5',
     'stop_motion',
-]
+]  # fmt: skip

@@ -14,11 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import checked_number, finite_array
+from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.kalman import ModelBank
-
-Array = NDArray[np.float64]
 
 _number = partial(checked_number, error=MotionError)
 
@@ -491,15 +489,9 @@ class DerivativeEstimator:
         if order < 0 or self._newest is None:
             return None
         K = order + 1
-        return Estimate(
-            time,
-            mean[:, :K].T.copy(),
-            std[:K].copy(),
-            factor[:, :K, :K].copy(),
-            order,
-            1e-9 * (self._newest - time),
-            self._deviation.copy(),
-        )
+        arrays = mean[:, :K].T.copy(), std[:K].copy(), factor[:, :K, :K].copy()
+        delay = 1e-9 * (self._newest - time)
+        return Estimate(time, *arrays, order, delay, self._deviation.copy())
 
 
 class Rounding:

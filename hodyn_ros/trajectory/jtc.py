@@ -1,6 +1,7 @@
 """The motion of joint_trajectory_controller through waypoints, exactly.
 
-The rules are those of `Trajectory::interpolate_between_points` of ros2_controllers, with
+The rules are those of `Trajectory::interpolate_between_points` and, for positions alone on
+request, `fill_cubic_spline_velocities` of ros2_controllers (commit 94e74de35, August 2026), with
 interpolation method `splines`.
 """
 
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 from math import factorial, perm
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import finite_array
+from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     Indices,
@@ -22,8 +23,6 @@ from hodyn_ros.trajectory.piecewise import (
     checked_times,
     continuous_derivative,
 )
-
-Array = NDArray[np.float64]
 
 _DEGREE = 5
 
@@ -59,6 +58,8 @@ def jtc_motion(
     positions: ArrayLike,
     velocities: ArrayLike | None = None,
     accelerations: ArrayLike | None = None,
+    *,
+    positions_upsampling: bool = False,
 ) -> JtcMotion:
     """Motion of joint_trajectory_controller through waypoints (interpolation method splines).
 
@@ -73,10 +74,9 @@ def jtc_motion(
         [rad] or [m]
     velocities, accelerations : array-like, shape (N, n), optional
         [rad/s] or [m/s] and their rates. A row of NaN is not given.
-
-    Returns
-    -------
-    JtcMotion
+    positions_upsampling : bool
+        As with `positions_upsampling.enable` of the controller: waypoints of which none has a
+        velocity or an acceleration are joined by the cubic spline of class C2 from rest to rest.
 
     Raises
     ------
@@ -89,6 +89,8 @@ def jtc_motion(
     positions = checked_positions(positions, len(times))
     velocities, _ = checked_rows(velocities, 'velocities', positions.shape)
     accelerations, _ = checked_rows(accelerations, 'accelerations', positions.shape)
+    if positions_upsampling:
+        velocities = upsampled_velocities(times, positions, velocities, accelerations)
     degrees = segment_degrees(velocities, accelerations)
     if np.any(degrees == 0):
         index = int(np.argmin(degrees))
@@ -142,6 +144,29 @@ def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
     expansions[:, :, _DEGREE] = fifth[:, None] / step**_DEGREE
     times = np.arange(len(fourth)) * round(1e9 * step) / 1e9
     return JtcMotion(times, expansions, 4, np.full(len(fifth), _DEGREE))
+
+
+def upsampled_velocities(
+    times: Array, positions: Array, velocities: Array, accelerations: Array
+) -> Array:
+    """Compute what the controller gives waypoints with positions alone, shape (N, n).
+
+    The velocities that make the acceleration of the cubics continuous, zero at both ends. Those
+    that are given if any velocity or acceleration is, or if there is one waypoint only.
+    """
+    from scipy.linalg import solve_banded
+
+    if len(times) < 2 or not np.all(np.isnan([velocities, accelerations])):
+        return velocities
+    rates = 1.0 / np.diff(times)
+    pull = 3.0 * rates[:, None] ** 2 * np.diff(positions, axis=0)
+    bands, right = np.zeros((3, len(times))), np.zeros_like(positions)
+    bands[0, 2:], bands[1], bands[2, :-2] = rates[1:], 1.0, rates[:-1]
+    bands[1, 1:-1] = 2.0 * (rates[:-1] + rates[1:])
+    right[1:-1] = pull[:-1] + pull[1:]
+    supplied: Array = solve_banded((1, 1), bands, right, check_finite=False)
+    supplied[[0, -1]] = 0.0  # without rounding
+    return supplied
 
 
 def segment_degrees(velocities: Array, accelerations: Array) -> Indices:

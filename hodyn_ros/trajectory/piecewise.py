@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from math import comb, factorial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import TrajectoryError
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
@@ -350,6 +351,13 @@ def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
             f'{name}[{index + 1}] = {second!r} s; remove or move one of them.'
         )
     return array
+
+
+def divided_times(times: Array, rate: float) -> Array:
+    """Times (N,) with as many more between them, equally far apart, as make a rate [Hz]."""
+    counts = np.maximum(1, np.ceil(np.diff(times) * rate - 1e-9)).astype(int)
+    parts = map(partial(np.linspace, endpoint=False), times[:-1], times[1:], counts.tolist())
+    return np.concatenate([*parts, times[-1:]])
 
 
 def checked_positions(

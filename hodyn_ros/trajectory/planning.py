@@ -12,11 +12,17 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import joint_order, listed
-from hodyn_ros.trajectory.jtc import JtcMotion, jtc_expansions, jtc_motion, segment_degrees
+from hodyn_ros.trajectory.jtc import (
+    JtcMotion,
+    jtc_expansions,
+    jtc_motion,
+    segment_degrees,
+    upsampled_velocities,
+)
 from hodyn_ros.trajectory.piecewise import (
     BLOCK,
     Extremes,
@@ -29,10 +35,9 @@ from hodyn_ros.trajectory.piecewise import (
 )
 from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, STANDSTILL, MotionSpline, fit_spline
 
-Array = NDArray[np.float64]
-
-INTERPOLATIONS = ('spline', 'jtc')
-"""Ways to move between waypoints: with class C4, or exactly as joint_trajectory_controller."""
+INTERPOLATIONS = ('spline', 'jtc', 'jtc_upsampled')
+"""Ways to move between waypoints: with class C4, or exactly as joint_trajectory_controller, alone
+or with its `positions_upsampling`."""
 
 HOLD_DURATION = 1.0
 """How long a motion lasts [s] that only holds the position."""
@@ -93,6 +98,11 @@ class Waypoints(Immutable):
             object.__setattr__(self, field, array)
         super().__post_init__()
 
+    @property
+    def rows(self) -> tuple[Array, Array, Array]:
+        """Positions, velocities and accelerations."""
+        return self.positions, self.velocities, self.accelerations
+
 
 class StartState(NamedTuple):
     """Where the robot is, in the order of the joints of the model."""
@@ -115,7 +125,7 @@ class MotionPlan(Immutable):
     motion: MotionSpline | JtcMotion
     """From the start state or the first waypoint to the last."""
     interpolation: str
-    """'spline' or 'jtc'."""
+    """'spline', 'jtc' or 'jtc_upsampled'."""
     continuous_derivative: int
     """Highest time derivative of the positions, of the first four, up to which all are continuous
     along the motion and, where it begins at a start state, from what is known of that."""
@@ -152,13 +162,10 @@ def plan_motion(
         The n joints in the order wanted, as that of a model.
     start : StartState, optional
     interpolation : str
-        'spline' for a motion of class C4, 'jtc' for that of joint_trajectory_controller.
+        'spline' for a motion of class C4, 'jtc' for that of joint_trajectory_controller,
+        'jtc_upsampled' for that with its positions_upsampling, see `jtc_motion`.
     allow_partial_joints : bool
         Whether joints may be missing in the waypoints; they hold their position at the start.
-
-    Returns
-    -------
-    MotionPlan
 
     Raises
     ------
@@ -170,15 +177,17 @@ def plan_motion(
         is needed or unusable; or the interpolation is unknown or not possible.
     """
     names = tuple(joint_names)
-    if interpolation not in INTERPOLATIONS:
-        raise TrajectoryError(
-            f'interpolation is {interpolation!r}, expected one of {listed(INTERPOLATIONS)}.'
-        )
+    check_choice('interpolation', interpolation, INTERPOLATIONS, TrajectoryError)
     is_spline = interpolation == 'spline'
     if start is not None:
         start = _checked(start, names, needed=ORDER if is_spline else 3)
     waypoints, held = _all_joints(waypoints, names, start, allow_partial_joints)
-    knots, boundary, remarks = _knots(waypoints, start, _NEAR if is_spline else 0.0)
+    complete = waypoints
+    if interpolation == 'jtc_upsampled':
+        # The controller does so when a message arrives, before it knows which waypoints count.
+        velocities = upsampled_velocities(waypoints.times, *waypoints.rows)
+        complete = replace(waypoints, velocities=velocities)
+    knots, boundary, remarks = _knots(complete, start, _NEAR if is_spline else 0.0)
     controlled = knots
     if boundary is not None:
         # What the start state leaves open is zero for the controller.
@@ -189,13 +198,8 @@ def plan_motion(
     motion: MotionSpline | JtcMotion
     warnings: list[str] = []
     if is_spline:
-        motion = fit_spline(
-            knots.times,
-            knots.positions,
-            knots.velocities,
-            knots.accelerations,
-            start=None if boundary is None else boundary.motion[1:],
-        )
+        state = None if boundary is None else boundary.motion[1:]
+        motion = fit_spline(knots.times, *knots.rows, start=state)
         extremes = position_extremes(motion)
         if boundary is not None and boundary.in_progress:
             _refuse_swing(knots, boundary.motion, extremes)
@@ -212,9 +216,7 @@ def plan_motion(
                 'or more evenly spaced in time.'
             )
     else:
-        motion = jtc_motion(
-            controlled.times, controlled.positions, controlled.velocities, controlled.accelerations
-        )
+        motion = jtc_motion(controlled.times, *controlled.rows)
         extremes = position_extremes(motion)
         deviation = np.zeros(len(names))
         supplied = 'The motion is that of joint_trajectory_controller, which '
@@ -295,7 +297,7 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
             f'The spline has {len(spline.times)} waypoints from {spline.start_time!r} s to '
             f'{spline.end_time!r} s, the waypoints have other times.'
         )
-    rows = waypoints.times, waypoints.positions, waypoints.velocities, waypoints.accelerations
+    rows = waypoints.times, *waypoints.rows
     if np.any(segment_degrees(*rows[2:]) == 0):
         return np.full(n, np.nan)
 
@@ -357,9 +359,9 @@ def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartSta
 
 def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Waypoints:
     """Waypoints with all their joints in the order wanted; JointNameError if they are others."""
-    rows = waypoints.positions, waypoints.velocities, waypoints.accelerations
     order = joint_order(waypoints.joint_names, joint_names)
-    return Waypoints(tuple(joint_names), waypoints.times, *(row[:, order] for row in rows))
+    rows = (row[:, order] for row in waypoints.rows)
+    return Waypoints(tuple(joint_names), waypoints.times, *rows)
 
 
 def _all_joints(
@@ -476,13 +478,10 @@ def _refuse_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:
 
 def _after_state(waypoints: Waypoints, start: StartState, first: int) -> Waypoints:
     """Put the start state before the waypoints from the given one on."""
-    return Waypoints(
-        waypoints.joint_names,
-        np.concatenate([[start.time], waypoints.times[first:]]),
-        np.concatenate([start.motion[0:1], waypoints.positions[first:]]),
-        np.concatenate([start.motion[1:2], waypoints.velocities[first:]]),
-        np.concatenate([start.motion[2:3], waypoints.accelerations[first:]]),
-    )
+    times = np.concatenate([[start.time], waypoints.times[first:]])
+    pairs = zip(start.motion, waypoints.rows)
+    rows = (np.concatenate([state[None], row[first:]]) for state, row in pairs)
+    return Waypoints(waypoints.joint_names, times, *rows)
 
 
 def _hold(waypoints: Waypoints, start: StartState) -> tuple[Waypoints, None, list[str]]:

@@ -6,12 +6,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import Array
 from hodyn_ros.lie import leibniz
 from hodyn_ros.trajectory.spline import ORDER, MotionSpline, fit_spline
-
-Array = NDArray[np.float64]
 
 
 @lru_cache(maxsize=4)

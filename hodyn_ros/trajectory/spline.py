@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import comb, factorial, perm
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import checked_number, finite_array
+from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     BLOCK,
@@ -28,8 +28,6 @@ from hodyn_ros.trajectory.piecewise import (
     expanded,
     taylor_weights,
 )
-
-Array = NDArray[np.float64]
 
 ORDER = (DEGREE + 1) // 2
 """Derivatives of a state, the zeroth included: position to snap."""
@@ -130,10 +128,6 @@ def fit_spline(
         out of standstill: all that is not given at the first waypoint is zero. Only if a velocity
         or acceleration other than zero is given there, the remaining derivatives are free. The
         same holds for `end`.
-
-    Returns
-    -------
-    MotionSpline
 
     Raises
     ------

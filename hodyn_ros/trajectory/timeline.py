@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import Array
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
-
-Array = NDArray[np.float64]
 
 NANOSECONDS = 1_000_000_000  # in a second
 

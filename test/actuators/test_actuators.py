@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from support import oracles, robots
+from support.damped_joint import first_deflection, follow_torque
 
 import hodyn_ros
 from hodyn_ros import RobotModel, Wrench, friction, inverse_dynamics
@@ -21,7 +22,6 @@ from hodyn_ros.actuators import (
     motor_motion,
     motor_step,
 )
-from hodyn_ros.actuators.damped import first_deflection, follow_torque
 from hodyn_ros.errors import ActuatorError, DeflectionError, JointNameError, MotionError
 
 # A chain of five joints, one of each kind of actuator.

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
+from support.damped_joint import first_deflection, follow_torque
 
 from hodyn_ros.actuators import CubicSpring, LinearSpring, SeriesElastic, TableSpring
-from hodyn_ros.actuators.damped import first_deflection, follow_torque
 from hodyn_ros.errors import ActuatorError, DeflectionError
 
 OMEGA = np.array([3.0, 1.7])

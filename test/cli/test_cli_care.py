@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from hodyn_ros import RobotModel
+from hodyn_ros.analysis import timings
 from hodyn_ros.analysis.scaling import uniform_scaling
-from hodyn_ros.cli import problem, retime
+from hodyn_ros.cli import problem
 from hodyn_ros.cli.main import run
 from hodyn_ros.errors import ScalingError
 from hodyn_ros.files import read_motion
@@ -149,7 +150,7 @@ def test_table_of_measurements_is_no_path_unless_asked_for(step, tmp_path, monke
     def tried(*_, **__):
         raise ScalingError('this path was tried')
 
-    monkeypatch.setattr(retime, 'retimed', tried)
+    monkeypatch.setattr(timings, 'retime', tried)
     for words in ([motion, '--derivatives', 'spline'], [measured(tmp_path / 'b.csv', 1e-6)]):
         assert run(['retime', URDF, *words]) == 2
         assert 'this path was tried' in capsys.readouterr().err

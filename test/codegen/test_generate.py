@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
 from support.random_trees import helical_model, random_gravity, random_motion, random_robot
 
 from hodyn_ros import (
@@ -26,9 +27,6 @@ from hodyn_ros.codegen.statements import identifier, in_parts, is_identifier, st
 from hodyn_ros.lie import so3
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
-WARNINGS = ('-Wall', '-Wextra', '-Wconversion', '-pedantic', '-Werror')
-C_COMPILERS = [name for name in ('gcc', 'clang') if shutil.which(name)]
-CPP_COMPILERS = [name for name in ('g++', 'clang++') if shutil.which(name)]
 LAWS = (
     friction.Viscous(0.7),
     friction.Coulomb(1.3, smoothing=0.2),
@@ -93,12 +91,6 @@ def links_of(model):
     """Three links, two of which move, and the base link."""
     links = list(model.links)
     return (links[-1], model.base_link, links[len(links) // 2])
-
-
-def run(*command):
-    result = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
 
 
 def build_test(paths, compiler, standard, *options):
@@ -506,8 +498,9 @@ struct ElasticController {
 
 def test_examples_of_the_documentation_compile(tmp_path):
     page = (URDF.parent / 'doc' / 'code_generation.rst').read_text()
-    texts = dict(re.findall(r'\.\. code-block:: (c|cpp)\n\n((?: {3}.*\n|\n)+)', page))
-    texts = {language: textwrap.dedent(text) for language, text in texts.items()}
+    # The first of each language.
+    texts = re.findall(r'\.\. code-block:: (c|cpp)\n\n((?: {3}.*\n|\n)+)', page)
+    texts = {language: textwrap.dedent(text) for language, text in texts[::-1]}
     paths = generate_code(panda(), tmp_path / 'c', orders=[2])
     example = tmp_path / 'c' / 'example.c'
     example.write_text(texts['c'])

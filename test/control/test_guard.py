@@ -5,8 +5,9 @@ import pytest
 from support.robots import TWO_LINK
 
 from hodyn_ros import RobotModel
-from hodyn_ros.control.guard import Guard
+from hodyn_ros.control.guard import Guard, SlowedMotion
 from hodyn_ros.errors import MotionError
+from hodyn_ros.trajectory import fit_spline
 
 LIMIT, SPEED = 2.0, 3.0  # of the robot description
 
@@ -14,7 +15,8 @@ LIMIT, SPEED = 2.0, 3.0  # of the robot description
 def made(**options):
     model = RobotModel.from_urdf(TWO_LINK)
     bounds = {'position_margin': 0.05, 'velocity_margin': 0.2, 'stop_duration': 0.5}
-    return Guard(model, model.limits, np.array([0.2, 0.1]), **bounds, **options)
+    errors, torques = np.array([0.2, 0.1]), np.array([5.0, np.inf])
+    return Guard(model, model.limits, errors, torques, **bounds, **options)
 
 
 @pytest.fixture
@@ -70,3 +72,26 @@ def test_references_beyond_a_limit_are_refused_unless_they_may(guard):
     with pytest.raises(MotionError, match='velocity of elbow is 3.1, its limit 3'):
         guard.check_reference(motion)
     made(allow_limit_violations=True).check_reference(motion)
+
+
+@pytest.mark.parametrize('begin', [0.6, 1.9])
+def test_motion_is_brought_to_rest_on_its_path(begin):
+    motion = fit_spline([0.0, 1.0, 2.0], [[0.0, 0.0], [1.0, 0.5], [0.3, 1.0]])
+    slowed = SlowedMotion(motion, begin, 0.5)
+    np.testing.assert_allclose(slowed(0.0), motion(begin), atol=1e-12)
+    end = slowed(slowed.end_time)
+    np.testing.assert_allclose(end[1:], 0.0, atol=1e-9)
+    path = np.array([motion(t)[0] for t in np.linspace(begin, 2.0, 5001)])
+    h = 1e-4
+    for t in np.linspace(0.0, 0.5, 12)[1:-1]:
+        point = slowed(t)
+        assert np.abs(path - point[0]).max(axis=1).min() < 1e-3  # between samples of the path
+        if begin < 1.0:
+            change = (slowed(t + h)[:4] - slowed(t - h)[:4]) / (2.0 * h)
+            np.testing.assert_allclose(change, point[1:], rtol=1e-4, atol=1e-3)
+
+
+def test_external_torques_are_bounded(guard):
+    state, none = np.zeros((2, 2)), np.zeros(2)
+    assert guard.violation(state, none, np.array([4.9, 1e3])) == ''
+    assert 'external torque' in guard.violation(state, none, np.array([-5.1, 0.0]))

@@ -342,10 +342,10 @@ def test_given_samples_without_some_orders_are_computed_as_far_as_they_go():
     'options, kind, message',
     [
         ({'derivatives': 'guess'}, MotionError, "'guess', expected one of auto, given"),
-        ({'orders': -1}, MotionError, 'orders is -1, expected 0 to'),
+        ({'orders': -1}, MotionError, 'orders is -1, expected a whole number from 0 to'),
         ({'orders': True}, MotionError, 'orders is True'),
         ({'derivatives': 'given', 'orders': 2.0}, MotionError, 'orders is 2.0'),
-        ({'rate': 0.0}, MotionError, 'rate is 0.0, expected a positive'),
+        ({'rate': 0.0}, MotionError, 'rate is 0.0, expected a finite number above 0'),
         ({'rate': 1e9}, MotionError, 'choose a lower rate'),
         ({'derivatives': 'given'}, MotionError, 'efforts need the acceleration too'),
         ({'derivatives': 'estimate', 'estimator': {'speed': 1}}, MotionError, 'speed'),

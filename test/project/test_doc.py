@@ -176,7 +176,12 @@ def test_docutils_parses_without_complaint(page):
         optional_arguments = 1
         option_spec = dict.fromkeys(
             (
-                'caption', 'exclude-members', 'hidden', 'maxdepth', 'members', 'show-inheritance',
+                'caption',
+                'exclude-members',
+                'hidden',
+                'maxdepth',
+                'members',
+                'show-inheritance',
                 'special-members',
             ),
             directives.unchanged,

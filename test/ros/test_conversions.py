@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hodyn_msgs.msg import JointMotion
+from hodyn_msgs.msg import JointEffort, JointMotion
 from support import robots
 
 from hodyn_ros import RobotModel
 from hodyn_ros.ros.conversions import (
     EFFORT_FIELDS,
     MOTION_FIELDS,
-    EffortWriter,
+    message_of_joints,
     motion_from_message,
+    write_efforts,
 )
 
 MODELS = [RobotModel.from_urdf(text) for text in (robots.TWO_LINK, 'panda')]
@@ -20,7 +21,7 @@ MODELS = [RobotModel.from_urdf(text) for text in (robots.TWO_LINK, 'panda')]
 
 @pytest.mark.parametrize('model', MODELS)
 def test_message_holds_the_efforts_whatever_it_held_before(model):
-    writer = EffortWriter(model)
+    message = message_of_joints(JointEffort, model)
     random = np.random.default_rng(1)
     for _ in range(200):
         orders = int(random.integers(1, 4))
@@ -28,7 +29,7 @@ def test_message_holds_the_efforts_whatever_it_held_before(model):
         std = random.random(effort.shape) if random.random() < 0.5 else None
         stamp, delay = int(random.integers(0, 2**31 * 10**9)), random.normal()
         source, continuous = int(random.integers(0, 4)), int(random.integers(-1, 3))
-        message = writer.message(effort, stamp, source, continuous, std, delay)
+        write_efforts(message, effort, stamp, source, continuous, std, delay)
         assert message.header.frame_id == model.base_link
         assert tuple(message.joint_names) == model.joint_names
         assert message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == stamp

@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
 
-MEMORY = {None: 64 * 2**20, 42: 32 * 2**20}
+MEMORY = {None: '64.0', 42: '32.0'}
 
 
 class Station:
@@ -442,9 +442,9 @@ def test_clock_memory_and_time_jumps_are_reported(station):
 
 
 def test_memory_is_that_of_the_process():
-    before = resident_memory()
+    before = float(resident_memory())
     block = bytearray(b'x' * (64 * 2**20))
-    assert resident_memory() - before > 32 * 2**20
+    assert float(resident_memory()) - before > 32
     del block
     process = subprocess.Popen(
         [sys.executable, '-c', 'print(1, flush=True); input()'],
@@ -452,9 +452,9 @@ def test_memory_is_that_of_the_process():
         stdout=subprocess.PIPE,
     )
     process.stdout.readline()
-    assert 2**20 < resident_memory(process.pid) < resident_memory()
+    assert 1 < float(resident_memory(process.pid)) < float(resident_memory())
     process.communicate(b'\n')
-    assert resident_memory(process.pid) is None
+    assert resident_memory(process.pid) == ''
 
 
 def test_wrenches_that_act_are_told(station):

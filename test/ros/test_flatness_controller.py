@@ -42,8 +42,8 @@ PARAMETERS = {
     'actuators.elbow.motor_inertia': 0.1,
     'controller': 'flatness',
     'bandwidth': 12.0,
-    'lead': 0.0,
     'max_tracking_error': 100.0,  # this robot does not move
+    'max_gap': 1e6,  # and is measured now and then
     'measurement_timeout': 0.0,  # stamps are the time
     'diagnostics_period': 0.05,
 }
@@ -194,8 +194,11 @@ STATE = np.array([[0.3, -0.4], [0.1, 0.2], [0.35, -0.4], [0.15, 0.2]])
 REFERENCE = np.array([[0.3, -0.5], [0.2, 0.1], [1.0, -0.5], [2.0, 3.0], [40.0, -20.0]])
 
 
-def flatness(bandwidth=12.0, lead=0.0):
-    return FlatnessController(MODEL, DRIVES, bandwidth, torque_limits=LIMIT, lead=lead)
+LEAD = 0.5e-3  # s, half of the default of sample_period
+
+
+def flatness(bandwidth=12.0):
+    return FlatnessController(MODEL, DRIVES, bandwidth, torque_limits=LIMIT, lead=LEAD)
 
 
 def send_and_wait(harness, stamp, motion):
@@ -213,7 +216,7 @@ def test_every_pair_is_answered_once_by_the_law(start):
     controller = flatness()
     for k, stamp in enumerate(stamps):
         reference = np.array(
-            [[np.polyval(poly, k * 1e-3) for poly in polys] for polys in taylor(REFERENCE)]
+            [[np.polyval(poly, k * 1e-3 + LEAD) for poly in polys] for polys in taylor(REFERENCE)]
         )
         state = STATE + 1e-3 * k
         state[2:, 1] = state[:2, 1]
@@ -275,7 +278,7 @@ def test_without_a_reference_the_robot_may_be_held_where_it_is(start):
 def test_a_stream_that_ends_ends_the_commands(start):
     harness = start(reference_timeout=0.01)
     send_and_wait(harness, 10**9, REFERENCE)
-    harness.answer(10**9 + 10 * STEP, STATE)
+    harness.answer(10**9 + 9 * STEP, STATE)
     harness.measure(10**9 + 11 * STEP, STATE)
     status = harness.status('motor_command', lambda s: s.level == DiagnosticStatus.ERROR)
     assert 'The stream of references has ended' in dict_of(status)['held back because']
@@ -309,7 +312,7 @@ def test_a_trajectory_is_followed_and_its_end_is_held(start):
     message.header.stamp = time_message(now)
     harness.publishers['joint_trajectory'].publish(message)
     harness.wait(lambda: harness.node._trajectories.timeline, 'planned')
-    controller = FlatnessController(MODEL, DRIVES, [12.0, 5.0], torque_limits=LIMIT)
+    controller = FlatnessController(MODEL, DRIVES, [12.0, 5.0], torque_limits=LIMIT, lead=LEAD)
     state = STATE.copy()
     state[2:, 1] = state[:2, 1]
     via = np.zeros((5, 2))
@@ -318,8 +321,8 @@ def test_a_trajectory_is_followed_and_its_end_is_held(start):
         found = harness.answer(stamp, state)
         via[0] = positions
         if stamp == now + 10**9:
-            motion = planned.at(stamp)
-            np.testing.assert_allclose(motion[0], positions, atol=1e-9)
+            np.testing.assert_allclose(planned.at(stamp)[0], positions, atol=1e-9)
+            motion = planned.at(stamp + round(1e9 * LEAD))
         else:
             motion = via
         np.testing.assert_allclose(found, controller.command(motion, *state), rtol=1e-6)
@@ -438,7 +441,7 @@ def test_the_law_and_its_gains_can_be_changed_while_it_runs(start):
     for name, value, message in (
         ('controller', 'magic', 'expected one of'),
         ('bandwidth', -1.0, ''),  # rclpy's own words
-        ('lead', 'soon', 'expected a number from'),
+        ('sample_period', 'soon', 'expected a number from'),
         ('bandwidths.elbow', 1e-6, 'expected 0 or a number'),
     ):
         (result,) = harness.node.set_parameters([Parameter(name, value=value)])
@@ -549,7 +552,7 @@ def test_unusable_robots_and_actuators_are_refused(parameters, message):
 def test_entries_are_declared_with_descriptions_and_ranges(start):
     harness = start()
     for name in (
-        *('controller', 'bandwidth', 'lead', 'without_reference', 'bandwidths.elbow'),
+        *('controller', 'bandwidth', 'sample_period', 'without_reference', 'bandwidths.elbow'),
         *('allow_limit_violations', 'max_tracking_error', 'max_tracking_errors.elbow'),
         *('velocity_margin', 'position_margin', 'violation_samples'),
     ):

@@ -4,6 +4,7 @@ The node answers a simulated robot in lock step, by its callbacks: every run is 
 """
 
 import time
+import types
 
 import numpy as np
 import pytest
@@ -24,10 +25,15 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from hodyn_ros import RobotModel  # noqa: E402
 from hodyn_ros.actuators import SeriesElastic  # noqa: E402
+from hodyn_ros.control import TrackingController  # noqa: E402
 from hodyn_ros.control.inputs import LINKS, MOTORS  # noqa: E402
 from hodyn_ros.errors import ControlError, MotionError  # noqa: E402
+from hodyn_ros.kinematics import jacobian  # noqa: E402
 from hodyn_ros.ros.conversions import MOTION_FIELDS, time_message  # noqa: E402
-from hodyn_ros.ros.flatness_controller import FlatnessControllerNode  # noqa: E402
+from hodyn_ros.ros.flatness_controller import (  # noqa: E402
+    OBSERVED,
+    FlatnessControllerNode,
+)
 from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
 from hodyn_ros.simulation.sampling import SampledPlant  # noqa: E402
 
@@ -59,7 +65,10 @@ class Kept:
 class Loop:
     """A controller node and a simulated robot, which follows its commands in lock step."""
 
-    def __init__(self, urdf=TWO_LINK, start=START, **parameters):
+    def __init__(
+        self, urdf=TWO_LINK, start=START, *, has_velocities=True, has_sensors=False, **parameters
+    ):
+        self.has_velocities, self.has_sensors, self.restore = has_velocities, has_sensors, []
         self.context = Context()
         rclpy.init(context=self.context, domain_id=next_domain())
         values = {
@@ -94,11 +103,22 @@ class Loop:
     def close(self):
         self.executor.shutdown()
         self.node._publisher = self.publisher
+        for name, publisher in self.restore:
+            setattr(self.node, name, publisher)
         self.node.destroy_node()
         rclpy.shutdown(context=self.context)
 
-    def sample(self, change=None, push=0.0):
-        """One sample: the robot is measured, perhaps with a fault, and moves by the answer."""
+    def lose(self, count):
+        """The robot moves on with the torque it has, and nothing is measured."""
+        for _ in range(count):
+            self.stamp += STEP
+            self.robot.advance(self.record[-1][2])
+
+    def sample(self, change=None, push=0.0, force=(0.0, 0.0)):
+        """One sample: the robot is measured, perhaps with a fault, and moves by the answer.
+
+        A push is on the motors, a force, in joint torques, on the links.
+        """
         measured = self.robot.measurement
         state = np.array([measured.q, measured.qd, measured.theta, measured.thetad])
         if change is not None:
@@ -106,13 +126,19 @@ class Loop:
         kept = self.node._publisher
         kept.effort = None
         for topic, rows in ((LINKS, state[:2]), (MOTORS, state[2:])):
-            message = JointState(name=NAMES, position=rows[0], velocity=rows[1])
+            message = JointState(name=NAMES, position=rows[0])
+            if self.has_velocities:
+                message.velocity = rows[1]
+            if self.has_sensors and topic == LINKS:
+                message.effort = STIFFNESS * (measured.theta - measured.q)
             message.header.stamp = time_message(self.stamp)
             self.node._take(topic, message)
             self.node._control_newest()
         torque = kept.effort
         self.record.append((measured.q, measured.qd, torque))
         self.stamp += STEP
+        plant = self.robot.plant
+        plant.mujoco_data.qfrc_applied[plant._link] = force
         self.robot.advance((np.zeros(2) if torque is None else torque) + push)
         return torque
 
@@ -214,12 +240,12 @@ def test_what_is_allowed_is_stopped_when_the_robot_cannot_follow(start):
     reason = dict_of(status)['stopped because']
     assert 'of shoulder is' in reason
     assert 'max_tracking_error' in reason or 'velocity_margin' in reason
-    loop.run(1.5)
+    loop.run(2.5)
     # It stays within its limits, rests, and is held against its weight.
     assert abs(loop.q).max() < LIMIT
     assert abs(loop.qd[-100:]).max() < REST
     assert np.ptp(loop.q[-500:], axis=0).max() < 2e-3
-    assert len(loop.record) - stopped == 1500
+    assert len(loop.record) - stopped == 2500
     assert loop.status().level == DiagnosticStatus.ERROR  # and stays stopped
 
 
@@ -434,7 +460,7 @@ def test_time_that_begins_anew_does_not_end_the_stop(start):
 
 
 def test_bounds_of_single_joints(start):
-    loop = start(**{'max_tracking_errors.elbow': 0.01})
+    loop = start(controller='feed_forward_2', **{'max_tracking_errors.elbow': 0.01})
     loop.run(0.05, change=np.array([[0.05, 0.0], [0.0, 0.0]] * 2))
     assert not loop.node._stopped
     loop.run(0.05, change=np.array([[0.0, 0.05], [0.0, 0.0]] * 2))
@@ -448,10 +474,12 @@ def test_bounds_of_single_joints(start):
     assert result.successful
 
 
-def test_defaults_are_full_feed_forward_with_half_a_period_at_1_khz(start):
-    settings = start().node.settings
-    assert settings.controller == 'feed_forward_2'
-    assert (settings.bandwidth, settings.lead) == (20.0, 0.0005)
+def test_default_is_the_tracking_law_at_1_khz(start):
+    loop = start()
+    settings, law = loop.node.settings, loop.node._loop.controller
+    assert isinstance(law, TrackingController)
+    assert (law.bandwidth, law.sample_period) == (50.0, 0.001)
+    assert settings.lead == law.lead == 0.0005
 
 
 def test_what_a_law_warns_of_is_logged(start, monkeypatch):
@@ -474,6 +502,217 @@ def test_what_a_law_warns_of_is_logged(start, monkeypatch):
     (result,) = loop.node.set_parameters([Parameter('bandwidth', value=15.0)])
     assert result.successful
     assert 'It is soft.' in said
+
+
+def test_tracking_follows_a_heavier_robot_without_velocities(start):
+    loop = start(HEAVIER_TWO_LINK, has_velocities=False)
+    loop.send(START + [0.6, -0.3], seconds=1.0)
+    loop.run(0.5)
+    now = loop.node._references._latest.motion[0]
+    np.testing.assert_allclose(loop.q[-1], now, atol=5e-3)
+    loop.run(2.0)
+    assert not loop.node._stopped
+    np.testing.assert_allclose(loop.q[-1], START + [0.6, -0.3], atol=1e-4)
+
+
+def test_single_lost_measurements_are_bridged_and_long_pauses_stop_it_on_its_path(start):
+    loop = start()
+    loop.send(START + [0.8, -0.8], seconds=1.0)
+    for _ in range(20):
+        loop.run(0.02)
+        loop.lose(2)
+    assert not loop.node._stopped
+    loop.lose(60)
+    loop.sample()
+    assert 'no measurement' in loop.node._stopped and 'max_gap' in loop.node._stopped
+    assert loop.node._references.is_stopping and not loop.node._leaves_path
+    loop.run(1.5)
+    # It rests on the way, a line on which the elbow moves as far as the shoulder.
+    moved = loop.q[-1] - START
+    assert 0.05 < moved[0] < 0.79
+    np.testing.assert_allclose(moved[1], -moved[0], atol=2e-3)
+    assert abs(loop.qd[-1]).max() < REST
+    loop.send(START + [0.8, -0.8], seconds=1.0)  # resumes on request
+    loop.run(1.5)
+    assert not loop.node._stopped
+    np.testing.assert_allclose(loop.q[-1], START + [0.8, -0.8], atol=1e-3)
+
+
+def test_a_trajectory_from_before_the_simulated_time_begins_with_it(start):
+    loop = start()
+    assert change(loop, measurement_timeout=0.1).successful
+    loop.node._measured, loop.node.now = None, lambda: 0
+    message = JointTrajectory(joint_names=NAMES)
+    message.points.append(JointTrajectoryPoint(positions=[0.8, -0.9]))
+    message.points[0].time_from_start.sec = 1
+    loop.node._take_trajectory(serialize_message(message))
+    assert loop.node._trajectories._open is None
+    loop.node.now = lambda: loop.stamp
+    loop.sample()
+    loop.spin_until(lambda: loop.node._trajectories.timeline)
+    loop.run(2.0)
+    assert not loop.node._stopped
+    np.testing.assert_allclose(loop.q[-1], [0.8, -0.9], atol=1e-3)
+
+
+def test_a_pause_at_rest_does_not_stop_it(start):
+    loop = start()
+    loop.lose(200)
+    loop.run(0.5)
+    assert not loop.node._stopped
+    np.testing.assert_allclose(loop.q[-1], START, atol=1e-3)
+
+
+def test_saturation_that_lasts_stops_it(start):
+    loop = start(saturation_time=0.05, max_tracking_error=1e6, velocity_margin=1e6)
+    loop.run(0.04, push=[100.0, 0.0])
+    assert not loop.node._stopped
+    loop.run(0.04, push=[100.0, 0.0])
+    assert 'torque limit' in loop.node._stopped
+
+
+def test_measurements_at_another_rate_than_it_was_told_stop_it(start):
+    loop = start(sample_period=0.004)
+    assert 'sample_period is 0.004' in loop.node._stopped
+    assert 'every 0.001 to 0.001 s' in loop.node._stopped
+
+
+def test_a_collision_stops_it_along_its_path(start):
+    loop = start(max_external_torque=30.0, **{'max_external_torques.elbow': 4.0})
+    loop.send(START + [0.8, -0.8], seconds=1.5)
+    loop.run(0.4)
+    assert not loop.node._stopped
+    loop.run(0.3, force=[0.0, 6.0])
+    assert 'external torque of elbow' in loop.node._stopped
+    assert not loop.node._leaves_path
+    loop.run(1.5)
+    moved = loop.q[-1] - START
+    assert 0.05 < moved[0] < 0.7
+    np.testing.assert_allclose(moved[1], -moved[0], atol=5e-3)
+
+
+def test_what_is_observed_is_published(start):
+    loop = start(tool_link='tool')
+    seen, wrenches = [], []
+    for name, into in (('_observed', seen), ('_wrench', wrenches)):
+        kept = getattr(loop.node, name)
+        fake = types.SimpleNamespace(publish=into.append, get_subscription_count=lambda: 1)
+        setattr(loop.node, name, fake)
+        loop.restore.append((name, kept))
+    loop.run(0.3, force=[3.0, 1.0])
+    state, wrench = seen[-1], wrenches[-1]
+    assert list(state.joint_names) == list(state.motor_names) == list(NAMES)
+    assert state.header.stamp == wrench.header.stamp == time_message(loop.stamp - STEP)
+    np.testing.assert_allclose(state.external_torque, [3.0, 1.0], rtol=0.05)
+    np.testing.assert_allclose(state.position, loop.q[-1], atol=1e-4)
+    assert wrench.header.frame_id == 'tool'
+    J = jacobian(loop.node._loop.robot.model, np.array(state.position)[None], 'tool')[0]
+    torque, force = wrench.wrench.torque, wrench.wrench.force
+    acts = [torque.x, torque.y, torque.z, force.x, force.y, force.z]
+    np.testing.assert_allclose(J.T @ acts, state.external_torque, atol=1e-9)
+    assert all(len(getattr(state, name)) == 2 for name in OBSERVED)
+
+
+def test_torque_sensors_are_used_where_there_are_any(start):
+    loop = start(torque_sensors=True, has_sensors=True)
+    loop.run(0.3)
+    np.testing.assert_allclose(loop.q[-1], START, atol=1e-3)
+    assert loop.node._measured.spring_torque is not None
+
+
+def change(loop, **values):
+    return loop.node.set_parameters_atomically([Parameter(k, value=v) for k, v in values.items()])
+
+
+def test_laws_are_changed_at_rest_without_a_step(start):
+    loop = start(tool_link='tool', joint_stiffness=60.0)
+    loop.run(1.0, force=[2.0, 1.0])
+    for law in ('joint_impedance', 'cartesian_impedance', 'gravity_compensation', 'tracking'):
+        before = loop.record[-1][2]
+        assert change(loop, controller=law).successful
+        loop.sample(force=[2.0, 1.0])
+        np.testing.assert_allclose(loop.record[-1][2], before, atol=0.1)
+        loop.run(0.02 if law == 'gravity_compensation' else 1.5, force=[2.0, 1.0])
+    assert not loop.node._stopped
+    # Of one and the same observer, which was never at a loss.
+    np.testing.assert_allclose(
+        loop.node._loop.controller.observer.state().external_torque, [2.0, 1.0], rtol=0.2
+    )
+
+
+def test_impedance_yields_by_its_stiffness(start):
+    loop = start(controller='joint_impedance', joint_stiffness=50.0, max_external_torque=1e-3,
+                 **{'joint_stiffnesses.elbow': 20.0})  # fmt: skip
+    loop.run(2.0, force=[2.5, 1.0])
+    assert not loop.node._stopped
+    moved = loop.q[-1] - START
+    np.testing.assert_allclose(moved, [2.5 / 50.0, 1.0 / 20.0], rtol=0.05)
+
+
+def test_a_robot_that_is_led_by_hand_stays_where_it_is_left(start):
+    loop = start(controller='gravity_compensation')
+    with pytest.raises(ControlError, match='led by hand'):
+        loop.send(START)
+    loop.run(0.6, force=[1.0, 0.3])
+    loop.run(3.0)
+    there = loop.q[-1]
+    assert abs(there - START).max() > 0.02
+    assert abs(loop.qd[-1]).max() < REST
+    assert change(loop, controller='tracking').successful
+    loop.run(0.5)
+    np.testing.assert_allclose(loop.q[-1], there, atol=5e-3)
+    loop.send(START, seconds=1.0)
+    loop.run(1.5)
+    np.testing.assert_allclose(loop.q[-1], START, atol=1e-3)
+
+
+def test_a_robot_that_collides_may_float_until_the_next_trajectory(start):
+    loop = start(collision_reaction='float', **{'max_external_torques.elbow': 4.0})
+    loop.send(START + [0.8, -0.8], seconds=1.5)
+    loop.run(0.4)
+    loop.run(0.1, force=[0.0, 8.0])
+    assert 'external torque of elbow' in loop.node._stopped and loop.node._floats
+    loop.run(3.0)
+    led = loop.q[-1]
+    loop.run(0.3, force=[0.0, 1.0])
+    assert loop.q[-1][1] - led[1] > 0.02  # it gives way
+    loop.run(3.0)
+    loop.send(START, seconds=1.0)
+    assert not loop.node._stopped
+    loop.run(2.0)
+    np.testing.assert_allclose(loop.q[-1], START, atol=1e-3)
+
+
+def test_laws_are_not_changed_while_the_robot_moves_or_is_stopped(start):
+    loop = start()
+    loop.send(START + [0.8, 0.0], seconds=1.0)
+    loop.run(0.5)
+    result = change(loop, controller='gravity_compensation')
+    assert not result.successful and 'still moves' in result.reason
+    result = change(loop, controller='cartesian_impedance')
+    assert not result.successful and 'needs tool_link' in result.reason
+    loop.lose(60)
+    loop.run(1.5)
+    result = change(loop, controller='joint_impedance')
+    assert not result.successful and 'has been stopped' in result.reason
+    result = change(loop, controller='joint_impedance', joint_stiffness=1e5)
+    assert not result.successful and 'stiffness' in result.reason
+
+
+@pytest.mark.parametrize(
+    ('values', 'message'),
+    [
+        ({'bandwidth': 150.0, 'delay': 0.02}, 'would'),
+        ({'bandwidths.elbow': 30.0}, 'tracking has one bandwidth'),
+        ({'tool_link': 'hand'}, "no link 'hand'"),
+        ({'sample_period': 0.0}, 'out of range'),
+        ({'controller': 'magic'}, 'expected one of'),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(start, values, message):
+    node = start().node
+    result = node.set_parameters_atomically([Parameter(k, value=v) for k, v in values.items()])
+    assert not result.successful and message in result.reason
 
 
 def test_over_topics_a_robot_in_lock_step_is_stopped_and_moves_on():

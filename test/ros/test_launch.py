@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,7 @@ from support.ros_harness import next_domain
 
 from hodyn_ros import RobotModel
 from hodyn_ros.ros.node import HodynNode
+from hodyn_ros.ros.trajectory_proxy import ProxySettings
 
 LAUNCH = Path(__file__).resolve().parents[2] / 'launch'
 try:
@@ -235,7 +237,7 @@ def test_every_argument_is_declared_with_a_description(load):
 
 def test_every_input_of_the_node_can_be_remapped(started, real_node):
     topics = ('joint_trajectory', 'joint_motion', 'joint_states', 'wrench_motion', 'wrench')
-    topics += ('stiffness_motion',)
+    topics += ('stiffness_motion', 'position_chunk')
     (options,) = started(
         description_topic='/elsewhere/robot_description',
         **{topic: f'/elsewhere/{topic}' for topic in topics},
@@ -292,11 +294,39 @@ def test_demo_adds_a_publisher_on_the_same_topic(load, started):
     assert start_demo({**given, 'demo': 'false'}) == []
 
 
+def test_launch_of_the_proxy_passes_on_what_is_given(load, tmp_path):
+    names = load('trajectory_proxy.launch.py')
+    *declared, action = names['generate_launch_description']().arguments[0]
+    assert [item.arguments[0] for item in declared] == [name for name, _, _ in names['ARGUMENTS']]
+    assert all(item.options['description'].endswith('.') for item in declared)
+    defaults = {name: default for name, default, _ in names['ARGUMENTS']}
+
+    def start(**given):
+        (node,) = action.options['function']({**defaults, **given})
+        return node.options
+
+    assert start()['parameters'] == [{'use_sim_time': False}]
+    path = tmp_path / 'parameters.yaml'
+    path.write_text('/**: {ros__parameters: {timing: uniform}}')
+    given = {'controller': 'arm_controller', 'slower_only': 'True', 'efforts': 'false'}
+    options = start(params_file=str(path), namespace='arm', **given)
+    assert (options['executable'], options['namespace']) == ('trajectory_proxy', 'arm')
+    assert options['parameters'] == [
+        str(path),
+        {'use_sim_time': False, 'controller': 'arm_controller', 'slower_only': True,
+         'efforts': False},
+    ]  # fmt: skip
+    known = {entry.name for entry in fields(ProxySettings)} | {'use_sim_time'}
+    assert set(options['parameters'][1]) <= known
+    with pytest.raises(RuntimeError, match='params_file is .*missing., which is no file.'):
+        start(params_file=str(tmp_path / 'missing'))
+
+
 def arguments_of(load, file):
     """Arguments that a launch file offers, those of the one that it includes among them."""
     *entities, _ = load(file)['generate_launch_description']().arguments[0]
     names = [item.arguments[0] for item in entities if isinstance(item.arguments[0], str)]
-    if file != 'hodyn.launch.py':
+    if file not in ('hodyn.launch.py', 'trajectory_proxy.launch.py'):
         names += arguments_of(load, 'hodyn.launch.py')
     return names
 

@@ -114,7 +114,7 @@ def values_of(harness: Harness, topic: str, **expected: object) -> dict[str, str
 
 
 def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(start):
-    harness = start()
+    harness = start(input_timeout=60.0)  # s; the machine may be slow
     harness.forget()
     sent = [now(harness) + number for number in range(50)]
     with held_up(harness):
@@ -133,7 +133,8 @@ def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(
     'parameter', ['answer_all', 'qos_overrides./{namespace}/joint_motion.subscription.depth']
 )
 def test_series_is_answered_completely_where_that_is_wanted(start, parameter):
-    harness = start(**{parameter: True if parameter == 'answer_all' else 1000})
+    given = {parameter: True if parameter == 'answer_all' else 1000}
+    harness = start(input_timeout=60.0, **given)  # s; the machine may be slow
     harness.forget()
     sent = [now(harness) + number for number in range(200)]
     with held_up(harness):

@@ -147,7 +147,7 @@ def test_every_number_has_a_range_and_says_its_unit(plain_node):
 @pytest.mark.parametrize(
     ('name', 'choices'),
     [
-        ('interpolation', ['spline', 'jtc']),
+        ('interpolation', ['spline', 'jtc', 'jtc_upsampled']),
         ('wrench_stale_policy', ['stop', 'hold', 'fade']),
         ('wrench.acting', ['on_robot', 'on_environment']),
     ],
@@ -183,7 +183,10 @@ def test_values_reach_the_settings(plain_node):
         'wrench.tool_center_of_mass': [0.01, 0.02, 0.03], 'wrench.delay': 0.05,
         'wrench.noise': 0.1, 'wrench.bandwidth': 30.0, 'estimator.enabled': False,
         'estimator.delay': 0.03, 'estimator.noise': 1e-4, 'estimator.bandwidth': 20.0,
-        'estimator.max_gap': 0.2, 'estimator.highest_order': 1,
+        'estimator.max_gap': 0.2, 'estimator.highest_order': 1, 'chunk.period': 0.05,
+        'chunk.step': 0.02, 'chunk.bandwidth': 3.0, 'command.effort': 'without_gravity',
+        'command.friction': False, 'command.effort_tolerance': 0.2,
+        'command.joints': ['b', 'a'], 'command.interfaces': ['position', 'effort'],
     }  # fmt: skip
     assert set(values) == set(NAMES)
     for entry in ENTRIES:
@@ -193,7 +196,7 @@ def test_values_reach_the_settings(plain_node):
     read = flat(dataclasses.asdict(settings))
     for key in ('timeout', 'stale_policy', 'fade_time'):  # of given wrenches too
         read[f'wrench_{key}'] = read.pop(f'wrench.{key}')
-    assert read.pop('limits') == read.pop('actuators') == ()
+    assert read.pop('limits') == read.pop('actuators') == read.pop('friction') == ()
     assert {name: list(v) if isinstance(v, tuple) else v for name, v in read.items()} == values
 
 
@@ -227,8 +230,8 @@ INVALID = [
     ('estimator.highest_order', 3, '2'),
     ('estimator.highest_order', -1, '0'),
     ('estimator.enabled', 1, 'expected true or false'),
-    ('interpolation', 'quintic', "'spline', 'jtc'"),
-    ('interpolation', '', "'spline', 'jtc'"),
+    ('interpolation', 'quintic', "'spline', 'jtc', 'jtc_upsampled'"),
+    ('interpolation', '', "'spline', 'jtc', 'jtc_upsampled'"),
     ('wrench_stale_policy', 'Stop', "'stop', 'hold', 'fade'"),
     ('wrench.link', 3, 'expected text'),
     ('wrench.sensor_xyz', [0.0, 0.0], 'three finite numbers'),
@@ -283,7 +286,7 @@ def test_start_error_names_all_that_is_wrong(plain_node):
         Parameters(node, NodeSettings)
     for part in (
         'publish_rate is -1.0, expected a number from 0.01 to 10000',
-        "interpolation is 'cubic', expected one of 'spline', 'jtc'",
+        "interpolation is 'cubic', expected one of 'spline', 'jtc', 'jtc_upsampled'",
         'gravity is [0.0], expected three finite numbers',
         'max_samples is 2.5, expected a whole number from 2 to 10000000',
     ):
@@ -651,7 +654,8 @@ def test_documentation_lists_every_parameter_with_type_default_and_range(hodyn_n
     for name, value in declared.items():
         kind, default, bounds = rows[name]
         (descriptor,) = node.describe_parameters([name])
-        expected = types.get(type(value), 'double[3]')
+        is_text = isinstance(np.atleast_1d(value)[0], str)
+        expected = types.get(type(value), 'string[]' if is_text else 'double[3]')
         assert kind == expected + (', fixed' if descriptor.read_only else ''), name
         written = yaml.safe_load(default) if default != "''" else ''
         assert list(np.atleast_1d(written)) == list(np.atleast_1d(value)), name

@@ -215,7 +215,8 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
 @pytest.mark.parametrize('data', [b'\x80\x99', b'no pickle', pickle.dumps(('plan', 1))])
 def test_process_that_is_sent_nonsense_ends(data):
     # Here at first there is a planner, whose threads are not to keep the process.
-    begin = ('', (Identity('node', '/', next_domain(), '/', '/a', '/b', ()), NodeSettings()))
+    identity = Identity('node', '/', next_domain(), '/', ('/a', '/r'), '/b', '/c', ())
+    begin = ('', (identity, NodeSettings()))
     with subprocess.Popen(
         [sys.executable, '-c', planning._START, *sys.path],
         stdin=subprocess.PIPE,
@@ -254,7 +255,9 @@ def planner():
     """A planner in this process, a client of its service and what it reports."""
     domain, context, events = next_domain(), Context(), []
     rclpy.init(context=context, domain_id=domain)
-    identity = Identity('hodyn_node', '/', domain, '/', '/compute', '/efforts', ())
+    identity = Identity(
+        'hodyn_node', '/', domain, '/', ('/compute', '/retime'), '/efforts', '/points', ()
+    )
     settings = NodeSettings(max_waiting_requests=3)
 
     def report(event):
@@ -279,7 +282,7 @@ def planner():
             assert time.monotonic() < deadline
 
     def use(urdf):
-        made.use(urdf, False, settings)
+        made.use(urdf, False, settings, ())
 
     yield SimpleNamespace(
         planner=made, settings=settings, service=service, wait=wait, events=events, use=use
@@ -391,7 +394,7 @@ def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(planner):
     planner.planner._worker.put(lambda: (begun.set(), go_on.wait()))
     assert begun.wait(TIMEOUT)
     settings = dataclasses.replace(planner.settings, trajectory_sample_period=0.5)
-    planner.planner.use(robots.TWO_LINK, False, settings)
+    planner.planner.use(robots.TWO_LINK, False, settings, ())
     future = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
     try:
         planner.wait(future.done)

@@ -26,6 +26,7 @@ from hodyn_ros import RobotModel, inverse_dynamics  # noqa: E402
 from hodyn_ros.actuators.sea import SeriesElastic  # noqa: E402
 from hodyn_ros.ros import qos  # noqa: E402
 from hodyn_ros.ros.simulated_robot import SimulatedRobot  # noqa: E402
+from hodyn_ros.simulation.imperfections import Imperfections  # noqa: E402
 from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
 from hodyn_ros.simulation.sampling import Sensors  # noqa: E402
 from hodyn_ros.simulation.tracking import simulate_tracking  # noqa: E402
@@ -169,7 +170,12 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
             'sensors.motor_velocity_noise': 1e-3,
             'sensors.seed': 7,
             'sensors.delay': delay,
+            'sensors.torque_noise': 0.1,
             'command_delay': delay,
+            'imperfections.coulomb': 0.2,
+            'imperfections.elbow.coulomb': 1,
+            'imperfections.fore.payload': 0.5,
+            'imperfections.torque_rate_limit': 5000.0,
         },
     )
     desired = motion(1e-3 * np.arange(count))
@@ -177,6 +183,7 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
     torques = []
     for k, reference in enumerate(desired):
         links, motors = robot.sample(START + k * PERIOD)
+        assert len(links.effort) == 2 and not motors.effort
         torques.append(
             controller.command(
                 reference,
@@ -188,7 +195,13 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
     robot.sample(START + count * PERIOD)
     actuator = SeriesElastic(STIFFNESS, INERTIA)
     record = simulate_tracking(
-        ElasticPlant(MODEL, dict.fromkeys(MODEL.joint_names, actuator)),
+        ElasticPlant(
+            MODEL, dict.fromkeys(MODEL.joint_names, actuator),
+            imperfections=Imperfections(
+                coulomb={'shoulder': 0.2, 'elbow': 1.0}, payload={'fore': 0.5},
+                torque_rate_limit=5000.0,
+            ),
+        ),  # fmt: skip
         Follower(),
         motion,
         1e-3 * count,
@@ -455,6 +468,10 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
         ({'publish_clock': 1}, 'Parameter publish_clock is 1, expected true or false'),
         ({'initial_position.wrist': 0.3}, 'initial_position.wrist is for no joint'),
         ({'initial_position.elbow': 'up'}, 'initial_position.elbow is .up., expected a number'),
+        ({'imperfections.colomb': 1.0}, 'imperfection is .colomb., expected one of stiffness_err'),
+        ({'imperfections.elbow.damping': -1.0}, 'damping of .elbow. is -1.0, expected a finite'),
+        ({'imperfections.wrist.damping': 1.0}, 'damping is given for .wrist., expected one of'),
+        ({'imperfections.coulomb': 'high'}, 'imperfections.coulomb is .high., expected a number'),
     ],
 )
 def test_parameters_that_cannot_be_used_end_the_start(bench, parameters, message):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from rclpy.serialization import serialize_message
+from support.motion_limits import FRANKA
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros import HodynError
+from hodyn_ros import HodynError, RobotModel
+from hodyn_ros.analysis import motion_limits
+from hodyn_ros.resources import share_file
 from hodyn_ros.ros import trajectories
 from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.trajectories import Plan, TrajectoryInput
+from hodyn_ros.ros.trajectories import Plan, TrajectoryInput, stop_within
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.planning import StartState, Waypoints, plan_motion
+from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.trajectory.timeline import MOST_PENDING, PlannedMotion, State, Timeline
 
 SECOND = 10**9
@@ -50,7 +56,14 @@ class Setup:
             lambda now: self.measured,
             self.done.append,
         )
-        self.input.use_joints(NAMES, False)
+        self.follow(NAMES, False)
+
+    def follow(self, names, is_held):
+        """Plan for a robot with these joints, or for none; return what is logged."""
+        model, log = SimpleNamespace(joint_names=names), []
+        robot = names and SimpleNamespace(model=model, limits=None)
+        self.input.follow(SimpleNamespace(robot=robot, is_under_way=is_held), log.append)
+        return log
 
     @property
     def timeline(self):
@@ -283,9 +296,7 @@ def test_empty_trajectory_overtakes_those_that_wait_to_be_planned(setup):
     texts = [plan.remarks[-1].split()[-1] for plan in setup.done[1:]]
     assert texts == ['one.', 'one.', 'rest.']
     motion = setup.timeline._motions[0].motion
-    setup.input.on_plan(
-        Plan(late.number, PlannedMotion(NAMES, motion, setup.now + SECOND, 4))
-    )
+    setup.input.on_plan(Plan(late.number, PlannedMotion(NAMES, motion, setup.now + SECOND, 4)))
     assert len(setup.timeline._motions) == 2  # the old one and the stop
     assert len(setup.planner.tasks) == 2
 
@@ -302,9 +313,7 @@ def test_jump_of_time_drops_motions_also_those_that_are_being_planned(setup):
     setup.take([(1, 1), (3, 3)], [1, 2])
     late = setup.planner.tasks[-1]
     assert setup.input.clear('time jumped')
-    setup.input.on_plan(
-        Plan(late.number, PlannedMotion(NAMES, _motion(), 101 * SECOND, 4))
-    )
+    setup.input.on_plan(Plan(late.number, PlannedMotion(NAMES, _motion(), 101 * SECOND, 4)))
     assert not setup.timeline
     assert setup.timeline.state(setup.now) is None
     assert setup.done[-1].error == 'time jumped'
@@ -317,23 +326,23 @@ def _motion() -> PiecewiseMotion:
 def test_robot_with_other_joints_drops_motions_and_plans(setup):
     setup.run([(0, 0), (1, 2)], [0, 4])
     setup.take([(1, 1), (3, 3)], [1, 2])
-    assert setup.input.use_joints(('c',), False)
+    assert setup.follow(('c',), False)
     assert not setup.timeline
     assert 'other joints' in setup.done[-1].error
 
 
 def test_trajectories_wait_for_the_first_robot(setup):
-    setup.input.use_joints(None, True)
+    setup.follow(None, True)
     setup.take([(0, 0), (1, 2)], [0, 1])
     assert not setup.planner.tasks
-    setup.input.use_joints(NAMES, False)
+    setup.follow(NAMES, False)
     assert len(setup.planner.tasks) == 1
 
 
 def test_trajectories_that_wait_in_vain_are_refused(setup):
-    setup.input.use_joints(None, True)
+    setup.follow(None, True)
     setup.take([(0, 0), (1, 2)], [0, 1])
-    setup.input.use_joints(None, False)
+    setup.follow(None, False)
     assert 'no robot model' in setup.done[-1].error
     with pytest.raises(HodynError, match='no robot model'):
         setup.take([(0, 0), (1, 2)], [0, 1])
@@ -408,13 +417,34 @@ def test_stop_that_is_sent_again_and_again_takes_no_longer(setup):
 
 
 def test_trajectory_without_a_stamp_is_never_over_before_it_is_planned(setup):
-    setup.input.use_joints(None, True)
+    setup.follow(None, True)
     setup.take([(0, 0), (1, 2)], [0, 1])
     setup.take([(0, 0), (1, 2)], [0, 1], stamp=setup.now)
     arrival = setup.now
     setup.now += 10 * SECOND
-    setup.input.use_joints(NAMES, False)
+    setup.follow(NAMES, False)
     assert setup.planner.tasks[-1].now == arrival
     setup.plan(which=0)
     np.testing.assert_array_equal(setup.sample(setup.now)[0], [0, 0])
     assert setup.planner.tasks[-1].now == setup.now  # this one is over
+
+
+@pytest.mark.parametrize(
+    'derivatives', [(0.7, 15.0, 500.0), (0.5, -10.0, -300.0), (1.5, 0.0, 0.0)]
+)
+def test_stop_keeps_limits_where_another_duration_does(derivatives):
+    model = RobotModel.from_urdf(share_file('urdf/panda.urdf'))
+    limits = motion_limits(model, FRANKA)
+    state = np.zeros((5, 7))
+    state[0] = [0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8]
+    state[1:4, 6] = derivatives
+    motion = stop_within(limits, state, 0.5)
+    np.testing.assert_allclose(motion(0.0)[:4], state[:4], rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(motion(motion.end_time)[1:], 0.0, atol=1e-6)
+    samples = np.abs(motion(np.linspace(0.0, motion.end_time, 1001)))
+    most = np.maximum((limits.velocity, limits.acceleration, limits.jerk), np.abs(state[1:4]))
+    excess = (samples[:, 1:4] / most).max()
+    at_once = np.abs(stop_motion(state, 0.5)(np.linspace(0.0, 0.5, 1001)))
+    assert excess <= max(1.0 + 1e-3, 0.7 * (at_once[:, 1:4] / most).max())
+    if derivatives[1] == 0.0:
+        assert motion.duration == 0.5

@@ -77,14 +77,14 @@ def test_a_worker_reports_every_error_and_goes_on(error):
     worker.close()
 
 
-def test_a_worker_survives_those_whom_it_tells(capfd):
+def test_a_worker_survives_those_whom_it_tells(caplog):
     log, outcomes = Outcomes(), Outcomes()
     worker = Worker('test', log)
     worker.put(raiser(KeyError('job')), raiser(ValueError('told')))
     worker.put(lambda: outcomes('next'))
     outcomes.wait(1)
     worker.close()
-    assert 'told' in capfd.readouterr().err
+    assert 'told' in caplog.text
 
 
 def test_a_worker_ends_with_the_job_under_way():
@@ -102,13 +102,16 @@ def test_a_worker_ends_with_the_job_under_way():
     closing = threading.Thread(target=worker.close)
     closing.start()
     deadline = time.monotonic() + TIMEOUT
-    while not worker._closed:
+    while not worker.is_closed:
         assert time.monotonic() < deadline
         time.sleep(0.001)
     go_on.set()
     closing.join(TIMEOUT)
     assert outcomes == ['done']
-    assert not closing.is_alive() and not worker._thread.is_alive()
+    assert not closing.is_alive()
+    for thread in worker._threads:
+        thread.join(TIMEOUT)
+        assert not thread.is_alive()
 
 
 def trajectory():
@@ -155,11 +158,13 @@ def test_the_preparation_refuses_what_fails_and_goes_on(monkeypatch, error):
 def test_the_planning_refuses_what_fails_and_goes_on(monkeypatch, error):
     context, reported = Context(), Outcomes()
     rclpy.init(context=context, domain_id=next_domain())
-    identity = planning.Identity('hodyn_node', '/', 0, '/', '/compute', '/efforts', ())
+    identity = planning.Identity(
+        'hodyn_node', '/', 0, '/', ('/compute', '/retime'), '/efforts', '/points', ()
+    )
     settings = make_settings(NodeSettings, {})
     planner = planning.Planner(identity, settings, reported, context)
     try:
-        planner.use(TWO_LINK, False, settings)
+        planner.use(TWO_LINK, False, settings, ())
         monkeypatch.setattr(
             planning, 'plan_trajectory', Fault(error, planning.plan_trajectory)
         )

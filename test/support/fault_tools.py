@@ -63,6 +63,7 @@ INPUTS = {
     'robot_description': (String, qos.ROBOT_DESCRIPTION),
     'joint_motion': (JointMotion, qos.OUTPUT),
     'joint_trajectory': (JointTrajectory, qos.OUTPUT),
+    'position_chunk': (JointTrajectory, qos.OUTPUT),
     'wrench_motion': (WrenchMotion, qos.OUTPUT),
     'joint_states': (JointState, qos.OUTPUT),
     'wrench': (WrenchStamped, qos.OUTPUT),

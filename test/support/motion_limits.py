@@ -38,5 +38,5 @@ def excess(limits, motion, knots, per_segment):
     for part in np.array_split(t, 1 + len(t) // 20_000):
         played = motion(part)
         found = find_violations(PANDA, limits, played, inverse_dynamics(PANDA, played))
-        worst = max([worst, *(abs(v.value) / v.limit - 1.0 for v in found)])
+        worst = max([worst, *(abs((v.value - v.limit) / v.limit) for v in found)])
     return worst

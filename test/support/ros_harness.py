@@ -40,7 +40,7 @@ from hodyn_ros.ros import qos
 from hodyn_ros.ros.executor import StreamExecutor
 from hodyn_ros.ros.node import HodynNode
 
-TIMEOUT = 20.0  # s, only ever reached by a failing test
+TIMEOUT = 120.0  # s, only ever reached by a failing test: kernels may have to be compiled first
 
 _DOMAINS = itertools.cycle(np.roll(np.arange(1, 100), os.getpid()).tolist())
 
@@ -87,7 +87,10 @@ class Harness:
     """A running node and everything that a client of it needs."""
 
     def __init__(
-        self, parameters: dict[str, Any] | None = None, description_first: str | None = None
+        self,
+        parameters: dict[str, Any] | None = None,
+        description_first: str | None = None,
+        cli_args: list[str] | None = None,
     ) -> None:
         self.messages: dict[str, list[Any]] = defaultdict(list)
         self._arrived = threading.Condition()
@@ -129,7 +132,10 @@ class Harness:
             for name, value in values.items()
         ]
         self.node = HodynNode(
-            context=self.context, namespace=self.namespace, parameter_overrides=overrides
+            context=self.context,
+            namespace=self.namespace,
+            parameter_overrides=overrides,
+            cli_args=cli_args,
         )
         self._executors = [
             SingleThreadedExecutor(context=self.context),

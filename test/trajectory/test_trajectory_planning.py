@@ -452,7 +452,7 @@ def test_arguments_are_not_touched():
 
 
 def test_unknown_interpolation_is_refused_with_those_that_exist():
-    with pytest.raises(TrajectoryError, match="'cubic', expected one of spline, jtc"):
+    with pytest.raises(TrajectoryError, match="'cubic', expected one of spline, jtc, jtc_up"):
         plan_motion(path(), NAMES, interpolation='cubic')
 
 

@@ -3,36 +3,26 @@
 Both have the torques k_i sinh(u_i) with u_i = a_i d_i + s_i and d_i = theta_i - q, so that
 Q = k_1 sinh u_1 + k_2 sinh u_2, sigma = a_1 k_1 cosh u_1 + a_2 k_2 cosh u_2. Of the two motions
 that give the same (Q, sigma), the one here has motor 1 ahead: a_1 tanh u_1 > a_2 tanh u_2. The
-inverse is in `kernels`.
+law and its inverse are in `kernels`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
-from hodyn_ros.actuators.series import sinh_cosh
 from hodyn_ros.actuators.springs import increasing_root
-from hodyn_ros.actuators.vsa.model import Elastic, KnownModel, checked_pair
-from hodyn_ros.checks import checked_number
+from hodyn_ros.actuators.vsa.model import KnownModel, checked_pair
+from hodyn_ros.checks import set_checked
 from hodyn_ros.errors import ActuatorError
 
 Array = NDArray[np.float64]
-
-class _Springs(NamedTuple):
-    """Constants of both springs, each of shape (2,), in the order of the kernels."""
-
-    k: Array
-    a: Array
-    shift: Array
-    limit: Array
 
 
 class HyperbolicPair(KnownModel):
@@ -42,14 +32,14 @@ class HyperbolicPair(KnownModel):
     def springs(self) -> tuple[tuple[float, float], ...]:
         """Both k [N m], a [1/rad], shift s [-] and the largest deflections [rad]."""
 
-    @cached_property
-    def _springs(self) -> _Springs:
-        return _Springs(*(np.array(pair) for pair in self.springs()))
+    @property
+    def _springs(self) -> tuple[Array, ...]:
+        return tuple(map(np.array, self.springs()))
 
     @cached_property
     def block(self) -> Array:
         """Kind and constants, see `kernels`."""
-        return np.concatenate(([kernels.PAIR], *self._springs))
+        return np.concatenate(([kernels.PAIR], *self.springs()))
 
     @cached_property
     def effort_range(self) -> tuple[float, float]:
@@ -57,8 +47,7 @@ class HyperbolicPair(KnownModel):
         k, a, shift, limit = self._springs
         ends = []
         # The effort grows with both deflections; motor 1 must stay ahead of motor 2.
-        for sign, leading in ((-1.0, 1), (1.0, 0)):
-            other = 1 - leading
+        for sign, leading, other in ((-1.0, 1, 0), (1.0, 0, 1)):
             u = sign * a * limit + shift
             tanh = a[leading] * np.tanh(u[leading]) / a[other]
             balanced = np.arctanh(tanh) if abs(tanh) < 1.0 else np.copysign(np.inf, tanh)
@@ -66,16 +55,6 @@ class HyperbolicPair(KnownModel):
             with np.errstate(over='ignore'):
                 ends.append(float(k @ np.sinh(u)))
         return ends[0], ends[1]
-
-    def series(self, deflection: Array) -> Elastic:
-        """Efforts and stiffness with their time derivatives; see `VsaModel.series`."""
-        k, a, shift, _ = self._springs
-        u = a[:, None] * deflection
-        u[..., 0] += shift
-        sine, cosine = sinh_cosh(u)
-        motor_effort = k[:, None] * sine
-        stiffness = (a * k) @ cosine
-        return Elastic(motor_effort[..., 0, :] + motor_effort[..., 1, :], stiffness, motor_effort)
 
     def completed(self, effort: Array, free: Array) -> Array:
         """Both deflections from that of spring 1; see `VsaModel.completed`."""
@@ -98,11 +77,8 @@ class HyperbolicPair(KnownModel):
         lower = np.maximum(np.maximum(lowest, softest), -limit[0])
         upper = np.minimum(highest, limit[0])
         slack = ROUNDING * np.maximum(1.0, np.abs(lower))
-        reachable = lower <= upper + slack
-        return (
-            np.where(reachable, np.minimum(lower, upper), np.nan),
-            np.where(reachable, upper, np.nan),
-        )
+        upper = np.where(lower <= upper + slack, upper, np.nan)
+        return np.minimum(lower, upper), upper
 
     def _softest(self, effort: Array) -> Array:
         """Find the u_1 of the smallest stiffness at an effort: a_1 tanh u_1 = a_2 tanh u_2."""
@@ -189,12 +165,8 @@ class DlrBavs(HyperbolicPair):
     max_deflection: float = np.inf
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            infinite = field.name == 'max_deflection'
-            value = getattr(self, field.name)
-            what = f'DlrBavs: {field.name}'
-            value = checked_number(what, value, ActuatorError, above=0.0, infinite=infinite)
-            object.__setattr__(self, field.name, value)
+        set_checked(self, ActuatorError, 'a', 'b', 'k', 'ke', above=0.0)
+        set_checked(self, ActuatorError, 'max_deflection', above=0.0, infinite=True)
 
     def springs(self) -> tuple[tuple[float, float], ...]:
         """Constants of both springs; see `HyperbolicPair.springs`."""

@@ -2,12 +2,12 @@
 
 With d = theta - q the energy is U = Ks R(x)^2 sin(d)^2, R(x) = (L / r_t) x / (L - x); its
 derivatives are the published torque Q = Ks R^2 sin 2d, the stiffness 2 Ks R^2 cos 2d and the force
-2 Ks R R' sin(d)^2 on the pivot.
+2 Ks R R' sin(d)^2 on the pivot. The law and its inverse are in `kernels`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,11 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
-from hodyn_ros.actuators.series import product, reciprocal
-from hodyn_ros.actuators.vsa.model import Elastic, KnownModel
-from hodyn_ros.checks import checked_number
+from hodyn_ros.actuators.vsa.model import KnownModel
+from hodyn_ros.checks import set_checked
 from hodyn_ros.errors import ActuatorError
-from hodyn_ros.lie import leibniz
 
 Array = NDArray[np.float64]
 
@@ -62,11 +60,9 @@ class AwasII(KnownModel):
     pitch: float = 1.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name != 'max_travel' or value is not None:
-                value = checked_number(f'AwasII: {field.name}', value, ActuatorError, above=0.0)
-            object.__setattr__(self, field.name, value)
+        set_checked(self, ActuatorError, 'Ks', 'L', 'r_t', 'max_deflection', 'pitch', above=0.0)
+        if self.max_travel is not None:
+            set_checked(self, ActuatorError, 'max_travel', above=0.0)
         if self.max_deflection > LARGEST_DEFLECTION:
             raise ActuatorError(
                 f'AwasII: max_deflection is {self.max_deflection} rad, expected at most pi / 4: '
@@ -98,25 +94,6 @@ class AwasII(KnownModel):
         largest = self._highest * float(np.sin(2.0 * self.max_deflection))
         return -largest, largest
 
-    def series(self, deflection: Array) -> Elastic:
-        """Efforts and stiffness with their time derivatives; see `VsaModel.series`."""
-        d, x = deflection[..., 0, :], self.pitch * deflection[..., 1, :]
-        rest = -x
-        rest[..., 0] += self.L
-        inverse = reciprocal(rest)
-        ratio = product(x, inverse)
-        gain = self.Ks * (self.L / self.r_t) ** 2
-        stiff = gain * product(ratio, ratio)
-        # Half the derivative of Ks R^2 with respect to the coordinate of motor 2.
-        growth = gain * self.L * self.pitch * product(ratio, product(inverse, inverse))
-        sine, cosine = leibniz.sin_cos(2.0 * d)
-        # 2 sin(d)^2 = 1 - cos 2d, whose digits the difference would lose.
-        square = -cosine
-        square[..., 0] = 2.0 * np.sin(d[..., 0]) ** 2
-        effort = product(stiff, sine)
-        motor_effort = np.stack((effort, product(growth, square)), axis=-2)
-        return Elastic(effort, 2.0 * product(stiff, cosine), motor_effort)
-
     def completed(self, effort: Array, free: Array) -> Array:
         """Both deflections from that of the pivot; see `VsaModel.completed`."""
         with np.errstate(divide='ignore', invalid='ignore'):
@@ -130,11 +107,11 @@ class AwasII(KnownModel):
     def range_of_free(self, effort: Array) -> tuple[Array, Array]:
         """Find the ends of the curve of an effort; see `VsaModel.range_of_free`."""
         least = np.abs(effort) / np.sin(2.0 * self.max_deflection)
-        lower = self._pivot(least)
+        ratio = np.sqrt(least / self.Ks) * self.r_t / self.L  # x / (L - x)
         highest = self.L if self.max_travel is None else self.max_travel
         reachable = least <= self._highest * (1.0 + ROUNDING)
         upper = np.where(reachable, highest / self.pitch, np.nan)
-        return np.where(reachable, np.minimum(lower, upper), np.nan), upper
+        return np.minimum(self.L * ratio / (1.0 + ratio) / self.pitch, upper), upper
 
     def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
         """Interval of the stiffnesses at an effort; see `VsaModel.stiffness_range`."""
@@ -147,8 +124,3 @@ class AwasII(KnownModel):
         # Where the interval is a point, rounding must not turn it round.
         upper = np.maximum(lower, upper)
         return np.where(reachable, lower, np.nan), np.where(reachable, upper, np.nan)
-
-    def _pivot(self, stiff: Array) -> Array:
-        """Coordinate of motor 2 that gives Ks R^2."""
-        ratio = np.sqrt(stiff / self.Ks) * self.r_t / self.L
-        return np.asarray(self.L * ratio / (1.0 + ratio) / self.pitch)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar, NamedTuple, NoReturn
 
 import numpy as np
@@ -23,12 +22,12 @@ from hodyn_ros.actuators.actuator import (
     Actuator,
     Motors,
     check_friction,
-    checked_finite,
-    motor_torque,
+    motors_at,
+    series_of,
 )
 from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.actuators.springs import increasing_root
-from hodyn_ros.checks import checked_number, finite_array, first_not_finite
+from hodyn_ros.checks import checked_number, first_not_finite
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 from hodyn_ros.model.friction import FrictionLaw
 
@@ -238,6 +237,14 @@ class KnownModel(VsaModel):
     def block(self) -> Array:
         """Kind and constants, see `kernels`."""
 
+    def series(self, deflection: Array) -> Elastic:
+        """Efforts and stiffness with their time derivatives; see `VsaModel.series`."""
+        *batch, K = deflection.shape
+        d = np.ascontiguousarray(deflection, dtype=np.float64).reshape(-1, K)
+        found = np.empty((*batch[:-1], 4, K))
+        kernels.elastic(len(d) // 2, self.block, d, found.reshape(-1, K))
+        return Elastic(found[..., 0, :], found[..., 1, :], found[..., 2:, :])
+
     def deflections_for(self, effort: Array, stiffness: Array) -> Array:
         """Deflections that give an effort and a stiffness; see `VsaModel.deflections_for`."""
         series = np.broadcast_arrays(np.asarray(effort), np.asarray(stiffness))
@@ -245,26 +252,17 @@ class KnownModel(VsaModel):
 
     def deflection_series(self, effort: Array, stiffness: Array) -> Array:
         """Deflections and their time derivatives; see `VsaModel.deflection_series`."""
-        K, N = effort.shape[-1], prod(effort.shape[:-1])
-        theta = np.empty((N * K, 2))
-        Q = np.ascontiguousarray(effort, dtype=np.float64).reshape(N * K, 1)
-        S = np.ascontiguousarray(stiffness, dtype=np.float64).reshape(N, K)
-        place, block = np.zeros((1, 3), dtype=np.int64), np.concatenate(([0.0, 0.0], self.block))
-
-        def run(of: slice, count: int) -> int:
-            rows = slice(of.start * K, of.stop * K)
-            found = theta[rows], np.empty((count * max(K - 2, 0), 2)), np.empty((count * K, 1))
-            still = np.zeros((count * K, 1))
-            return kernels.vary(count, place, block, still, Q[rows], S[of], *found)
-
-        status = run(slice(0, N), N) if N else 0
+        found, status = kernels.deflections(self.block, effort, stiffness)
+        first = effort[..., 0], stiffness[..., 0]
         if status & kernels.OUT_OF_REACH:
-            self.check_reach(effort[..., 0], stiffness[..., 0])
+            self.check_reach(*first)
         if status & kernels.IRREGULAR:
-            each = (run(slice(i, i + 1), 1) & kernels.IRREGULAR for i in range(N))
-            irregular = np.array([bool(found) for found in each]).reshape(effort.shape[:-1])
-            self._refuse(irregular, effort[..., 0], stiffness[..., 0], is_edge=True)
-        return np.swapaxes(theta.reshape(*effort.shape, 2), -1, -2)
+            irregular = np.zeros(effort.shape[:-1], dtype=bool)
+            for i in np.ndindex(irregular.shape):
+                _, status = kernels.deflections(self.block, effort[i], stiffness[i])
+                irregular[i] = status & kernels.IRREGULAR
+            self._refuse(irregular, *first, is_edge=True)
+        return found
 
 
 @dataclass(frozen=True)
@@ -338,30 +336,22 @@ class VariableStiffness(Actuator):
                 'shape (..., S) [N m/rad], beside motion and effort; none is given.'
             )
         given = {'q': q, 'effort': effort, 'stiffness': stiffness}
-        series = [_series_of(name, value) for name, value in given.items()]
+        series = [series_of(name, value) for name, value in given.items()]
         R = min(values.shape[-1] for values in series)
-        cut = [values[..., :R] for values in series]
-        if not cut[0].shape == cut[1].shape == cut[2].shape:
-            try:
-                cut = list(np.broadcast_arrays(*cut))
-            except ValueError:
-                shapes = ', '.join(f'{name} {f.shape}' for name, f in zip(given, series))
-                raise MotionError(f'Leading axes do not fit: {shapes}.') from None
+        try:
+            q, Q, sigma = np.broadcast_arrays(*(values[..., :R] for values in series))
+        except ValueError:
+            shapes = ', '.join(f'{name} {f.shape}' for name, f in zip(given, series))
+            raise MotionError(f'Leading axes do not fit: {shapes}.') from None
         with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
-            deflection = self.model.deflection_series(cut[1], cut[2])
-            position = deflection + self._carried(cut[0])
+            deflection = self.model.deflection_series(Q, sigma)
+            position = deflection + self._carried(q)
             load = self.model.series(deflection[..., : max(R - 2, 1)]).motor_effort
-            constants = zip(self.motor_inertia, self.friction)  # type: ignore[arg-type]
-            torques = [
-                motor_torque(*own, position[..., i, :], load[..., i, :])
-                for i, own in enumerate(constants)
-            ]
-        motors = Motors(position, np.stack(torques, axis=-2))
-        return checked_finite(self, motors, q=cut[0], effort=cut[1], stiffness=cut[2])
+        return motors_at(self, position, load, q=q, effort=Q, stiffness=sigma)
 
     def elastic(self, q: ArrayLike, position: ArrayLike) -> Elastic:
         """Compute what the springs do at positions of joint (..., K) and motors (..., 2, K)."""
-        q, position = _series_of('q', q), _series_of('position', position)
+        q, position = series_of('q', q), series_of('position', position)
         return self.model.series(position - self._carried(q))
 
     def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
@@ -392,14 +382,3 @@ def checked_pair(
         for i in (0, -1)
     )
     return first, second
-
-
-def _series_of(name: str, value: ArrayLike) -> Array:
-    """Refuse a series with a `MotionError` unless it holds finite numbers of shape (..., K)."""
-    found = finite_array(name, value, MotionError)
-    if found.ndim == 0 or found.shape[-1] == 0:
-        raise MotionError(
-            f'{name} has shape {found.shape}, expected (..., K): a last axis with the value and '
-            'its time derivatives.'
-        )
-    return found

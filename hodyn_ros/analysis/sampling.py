@@ -1,0 +1,174 @@
+"""Samples of a motion between which joint_trajectory_controller keeps close to its efforts.
+
+That controller moves along polynomials of degree 5 between points with positions, velocities and
+accelerations, and interpolates the efforts of the points linearly. Over a time h the error of that
+is at most h^2 max|d^2 Q / dt^2| / 8, and the exact second derivative says how long h may be.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.errors import RequestError, TrajectoryError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
+from hodyn_ros.trajectory.piecewise import BLOCK, Indices, PiecewiseMotion
+
+MOST_POINTS = 100_000
+
+# Part of the tolerance that the choice of the period leaves for the third derivative of efforts.
+_AIM = 0.85
+# Part of it that the errors found between the samples may take: there may be larger ones nearby.
+_FOUND = 0.98
+# Parts of a segment at which its curvature is looked at, and of an interval at which its error is.
+_LOOKS = np.arange(9) / 8
+_BETWEEN = np.arange(1, 8) / 8
+# Times of messages are whole nanoseconds; a motion is not sampled at less than some of them.
+_RESOLUTION = 1e9
+_SHORTEST = 1e-6
+_LARGEST = 1e12  # tolerance, with which nothing is left but waypoints
+
+
+class ControllerTrajectory(NamedTuple):
+    """Points of a motion for joint_trajectory_controller, with feed-forward efforts."""
+
+    times: Array
+    """Whole nanoseconds, increasing, shape (N,) [s]."""
+    motion: Array
+    """Positions, velocities and accelerations, shape (N, 3, n) [rad/s^k] or [m/s^k]."""
+    effort: Array
+    """Shape (N, n) [N m] or [N]."""
+    error: float
+    """Largest distance of the efforts, interpolated linearly, from exact ones, as found at seven
+    places between any two points [N m] or [N]."""
+
+
+def controller_trajectory(
+    model: RobotModel,
+    motion: PiecewiseMotion,
+    tolerance: float,
+    *,
+    max_points: int = MOST_POINTS,
+) -> ControllerTrajectory:
+    """Points with efforts that are close to the exact ones between the points too.
+
+    Exact are the efforts of the given motion, and those of the motion of degree 5 that the
+    controller makes of the points; both are kept. The knots of motions that are less than four
+    times continuously differentiable, and of those of degree 5, are among the points.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its efforts, of any content: without gravity for robots that add that themselves.
+    motion : MotionSpline or JtcMotion
+    tolerance : float
+        [N m] or [N]
+    max_points : int
+
+    Raises
+    ------
+    TrajectoryError
+        If the efforts of the motion jump, since its accelerations do.
+    RequestError
+        If the tolerance is not positive, or needs more points than `max_points`.
+    """
+    tolerance = checked_number('tolerance', tolerance, RequestError, above=0.0)
+    if motion.continuous_derivative < 2:
+        raise TrajectoryError(
+            'The accelerations of the motion jump at its waypoints, and with them the efforts, '
+            'which no interpolation follows. Use the interpolation spline, or waypoints with '
+            'velocities and accelerations.'
+        )
+    ends = _whole(motion.times)
+    if not isinstance(motion, JtcMotion) and motion.continuous_derivative > 3:
+        ends = ends[[0, -1]]
+    if len(ends) < 2:
+        raise TrajectoryError('The motion takes less than a nanosecond.')
+    looks, phase = _phase(model, motion, ends, tolerance)
+    wanted = np.diff(np.interp(ends, looks, phase))  # intervals, which may be beyond counting
+    most, needed = max_points - 1, tolerance
+    if np.ceil(wanted).clip(1.0).sum() <= most:
+        times = _divided(ends, looks, phase, np.ceil(wanted).clip(1.0).astype(np.intp))
+        errors = _errors(model, motion, times, np.arange(len(times) - 1))
+        while len(bad := np.flatnonzero(errors > _FOUND * tolerance)) and len(times) <= most:
+            if np.diff(times)[bad].min() < _SHORTEST:  # rounding is all that is left of the error
+                needed = errors.max()
+                break
+            times = np.insert(times, bad + 1, _whole((times[bad] + times[bad + 1]) / 2.0))
+            errors = np.insert(errors, bad + 1, 0.0)
+            halves = np.repeat(bad + np.arange(len(bad)), 2) + np.tile([0, 1], len(bad))
+            errors[halves] = _errors(model, motion, times, halves)
+        if len(times) <= max_points and not len(bad):
+            states = _motion(motion, times)[:, :3]
+            effort = inverse_dynamics(model, states)[:, 0]
+            return ControllerTrajectory(times, states, effort, float(errors.max()))
+    needed *= 2.0
+    wanted *= np.sqrt(tolerance / needed)
+    while np.ceil(wanted).clip(1.0).sum() > 0.8 * most and needed < _LARGEST:
+        wanted, needed = wanted / np.sqrt(1.25), 1.25 * needed
+    would = f'{needed:.2g} would do' if needed < _LARGEST else 'its waypoints alone are as many'
+    raise RequestError(
+        f'An effort tolerance of {tolerance:g} N m needs more points than {max_points} for this '
+        f'motion of {motion.duration:.3f} s; {would}.'
+    )
+
+
+def _whole(times: Array) -> Array:
+    """Different times of messages next to some times; at the ends they may lie outside."""
+    return np.unique(np.round(times * _RESOLUTION)) / _RESOLUTION
+
+
+def _motion(motion: PiecewiseMotion, times: Array) -> Array:
+    return motion(times.clip(motion.start_time, motion.end_time))
+
+
+def _phase(
+    model: RobotModel, motion: PiecewiseMotion, ends: Array, tolerance: float
+) -> tuple[Array, Array]:
+    """Times (L,), and how many intervals there should be up to each."""
+    knots = motion.times
+    times = (knots[:-1, None] + _LOOKS[:-1] * np.diff(knots)[:, None]).ravel()
+    times = np.unique(np.concatenate([times, knots[-1:], ends]))
+    curvature = np.empty(len(times))
+    for start in range(0, len(times), BLOCK):
+        block = slice(start, start + BLOCK)
+        effort = inverse_dynamics(model, _motion(motion, times[block]))
+        curvature[block] = np.abs(effort[:, 2]).max(axis=1)
+    wanted = np.sqrt(curvature / (8.0 * _AIM * tolerance))
+    wanted = np.maximum(wanted[:-1], wanted[1:]) * np.diff(times)
+    # What has no curvature has places in it too.
+    return times, np.concatenate([[0.0], np.cumsum(wanted + 1e-9)])
+
+
+def _divided(ends: Array, times: Array, phase: Array, counts: Indices) -> Array:
+    """Times that divide what lies between two ends in so many intervals of equal phase."""
+    first = np.interp(ends, times, phase)
+    index = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
+    wanted = first[index] + place / counts[index] * np.diff(first)[index]
+    found = np.interp(wanted, phase, times)
+    found[place == 0] = ends[:-1]
+    return _whole(np.append(found, ends[-1]))
+
+
+def _errors(model: RobotModel, motion: PiecewiseMotion, times: Array, chosen: Indices) -> Array:
+    """Largest error of efforts that are interpolated linearly, in some intervals."""
+    states = _motion(motion, times)
+    executed = jtc_motion(times, *np.moveaxis(states[:, :3], 1, 0))
+    effort = inverse_dynamics(model, states[:, :3])[:, 0]
+    errors = np.empty(len(chosen))
+    for start in range(0, len(chosen), BLOCK // len(_BETWEEN)):
+        block = slice(start, start + BLOCK // len(_BETWEEN))
+        index, part = chosen[block], _BETWEEN[:, None]
+        between = times[index, None] + _BETWEEN * (times[index + 1] - times[index])[:, None]
+        linear = (1.0 - part) * effort[index, None] + part * effort[index + 1, None]
+        found = [
+            np.abs(inverse_dynamics(model, states[:, :, :3])[:, :, 0] - linear).max(axis=(1, 2))
+            for states in (_motion(motion, between), executed.within(index, _BETWEEN))
+        ]
+        errors[block] = np.maximum(*found)
+    return errors

@@ -1,0 +1,178 @@
+"""Chunks of positions, such as learned policies send, spliced into the motion in progress.
+
+The new motion is a spline of degree 5 with even knots, so of class C4, that begins with the state
+of the one in progress and ends at rest. It is as near to the chunk as its limits allow: a
+quadratic program for each joint, whose bounds hold at all times since a derivative of a spline is
+a mean of differences of its coefficients (de Boor, A Practical Guide to Splines). The motion in
+progress, which comes to rest by itself, is a feasible point, so there is always a solution.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hodyn_ros.checks import checked_number, finite_array
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.errors import StaleError, TrajectoryError
+from hodyn_ros.model.limits import MotionLimits, find_position_violations
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
+from hodyn_ros.trajectory.piecewise import PiecewiseMotion, taylor_weights
+from hodyn_ros.trajectory.planning import Waypoints, waypoints_in_order
+from hodyn_ros.trajectory.spline import stop_motion
+
+_FEWEST, _MOST = 10, 2000  # knots of a motion, after the first one
+
+# Parts of an interval between knots at which efforts are compared with their limits, and the
+# part of these that they may reach there, since they may be higher in between.
+_LOOKS, _REACH = np.arange(4) / 4, 0.98
+# Rounds in which a motion with too high efforts is led nearer to the one in progress, and how
+# much more than what is missing.
+_ROUNDS, _MORE = 12, 1.2
+_LEAST, _NO_LIMIT = 1e-9, 1e6  # in place of limits that are zero or infinite
+_LONG, _SHORTEST_STOP = 5.0, 0.1  # s, of motions in progress
+_TURN = 2.0 * np.pi
+
+
+def splice(
+    model: RobotModel,
+    limits: MotionLimits,
+    chunk: Waypoints,
+    current: PiecewiseMotion | ArrayLike,
+    join: float,
+    *,
+    step: float = 0.01,
+    bandwidth: float = 5.0,
+    stop_duration: float = 0.5,
+) -> JtcMotion:
+    """Lead a motion in progress over to a chunk of positions, within the limits of a robot.
+
+    Position, velocity, acceleration and jerk keep their limits at all times. Torques and their
+    rates are looked at four times in every step, with two per cent of their limits in reserve;
+    where they are too high, the motion is led nearer to the one in progress. What that one exceeds
+    already may be exceeded as far.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    chunk : Waypoints
+        One or more, of which times and positions are used. Those before the join have passed,
+        behind the last one it is held. Continuous joints may be whole turns away.
+    current : PiecewiseMotion or array-like, shape (n,)
+        The motion in progress, with the same time as the chunk, or where the joints rest [rad] or
+        [m].
+    join : float
+        When the new motion begins, best at a knot of one in progress with the same step [s].
+    step : float
+        Between the knots; a whole number of nanoseconds [s].
+    bandwidth : float
+        Frequency from which on the chunk is not followed, but smoothed [Hz].
+    stop_duration : float
+        From the last waypoint until rest, longer if the motion in progress takes longer [s].
+
+    Returns
+    -------
+    JtcMotion
+        Of class C4, from the join at its time zero to rest.
+
+    Raises
+    ------
+    JointNameError
+        If the chunk has other joints than the model.
+    StaleError
+        If all waypoints have passed at the join.
+    TrajectoryError
+        If an argument cannot be used, a waypoint lies outside of the limits, or torques or their
+        rates exceed theirs even where the motion goes on as it was.
+    """
+    checked_number('join', join, TrajectoryError, unit='s')
+    checked_number('step', step, TrajectoryError, above=0.0, unit='s')
+    checked_number('bandwidth', bandwidth, TrajectoryError, above=0.0, unit='Hz')
+    checked_number('stop_duration', stop_duration, TrajectoryError, least=0.0, unit='s')
+    chunk = waypoints_in_order(chunk, model.joint_names)
+    times, positions = chunk.times, chunk.positions
+    if times[-1] < join:
+        raise StaleError(
+            f'The last waypoint of the chunk lies {join - times[-1]:.3g} s before the instant '
+            'from which it can be followed; send longer chunks, or send them earlier.'
+        )
+    if isinstance(current, PiecewiseMotion) and join >= current.end_time:
+        current = current(current.end_time, 0)[0]
+    if isinstance(current, PiecewiseMotion):
+        state, end = current(join), current.end_time
+    else:
+        rest = finite_array('current', current, TrajectoryError)
+        state, end = np.stack((rest, *np.zeros((4, *rest.shape)))), join
+    if state.shape != (5, model.n_joints):
+        raise TrajectoryError(
+            f'The motion in progress has {state.shape[1:]} joints, expected {model.n_joints}.'
+        )
+    if end - join > _LONG:  # that is not what the chunk is compared with
+        current = stop_motion(state, max(stop_duration, _SHORTEST_STOP), join)
+        end = current.end_time
+    # As with joint_trajectory_controller, continuous joints take the shorter way.
+    turns = np.round((state[0] - positions[0]) / _TURN)
+    positions = positions + _TURN * turns * [kind == 'continuous' for kind in model.joint_types]
+    for item in find_position_violations(model, limits, positions):
+        raise TrajectoryError(
+            f'Waypoint {item.sample} of the chunk has the position {item.value:.6g} of '
+            f'{item.joint_name}, whose limit is {item.limit:.6g}.'
+        )
+    if times[0] > join:
+        times, positions = np.append(join, times), np.concatenate((state[:1], positions))
+    intervals = max(ceil((max(times[-1] + stop_duration, end) - join) / step - 1e-6), _FEWEST)
+    if intervals > _MOST:
+        raise TrajectoryError(
+            f'The motion would have {intervals} steps of {step:g} s, expected {_MOST} at most; '
+            'send a shorter chunk, or a trajectory instead.'
+        )
+    from hodyn_ros.analysis import splicing_program  # It loads SciPy.
+
+    program = splicing_program.program_of(intervals)
+    knots = join + step * np.arange(intervals + 1.0)
+    wanted = np.stack([np.interp(knots, times, column) for column in positions.T], axis=1)
+    # Coefficients of the motion in progress. At a knot q = c + D2 / 4 + D4 / 120 with differences
+    # D4 = step^4 q4d and D2 = step^2 q2d - D4 / 6. The first five are those of the polynomial that
+    # has the state at the join, the last five rest.
+    at = np.zeros((intervals + 5, 5, model.n_joints))
+    at[:, 0] = state[0]
+    if isinstance(current, PiecewiseMotion):
+        at[5:-5] = current(knots[3:-3].clip(max=end))
+        at[-5:, 0] = current(end, 0)
+    at[:5] = taylor_weights(step * np.arange(-2.0, 3.0), 5, 5) @ state
+    before = at[:, 0] - step**2 / 4.0 * at[:, 2] + step**4 / 30.0 * at[:, 4]
+    weight = (2.0 * np.pi * bandwidth * step) ** -6.0
+    # What the motion in progress exceeds, the new one may exceed as far.
+    low, high = np.clip((limits.lower, limits.upper), -_NO_LIMIT, _NO_LIMIT)
+    of_orders = (high - low) / 2.0, limits.velocity, limits.acceleration, limits.jerk
+    bound = np.clip(of_orders, _LEAST, _NO_LIMIT) * step ** np.arange(4.0)[:, None]
+    middle = np.zeros_like(bound)
+    middle[0] = (low + high) / 2.0
+    center = program.limited @ before - middle[program.orders]
+    bound = np.maximum(bound[program.orders], np.abs(center))
+    gradient = program.free.T @ (
+        program.at_knots.T @ (wanted - program.at_knots @ before)
+        - weight * program.third.T @ (program.third @ before)
+    )
+    limit = _REACH * np.maximum((limits.effort, limits.effort_dot), _LEAST)
+    nearer = 1.0
+    for _ in range(_ROUNDS):
+        band = program.bands[0] + nearer * weight * program.bands[1]
+        change = program.least(band, gradient, center, bound)
+        motion = spline_of_degree_5(before + program.free @ change, step)
+        samples = motion.within(np.arange(intervals), _LOOKS)
+        ratios = np.abs(inverse_dynamics(model, samples)[:, :, :2]) / limit
+        excess = float(ratios.max(initial=0.0))
+        if excess <= 1.0:
+            return motion
+        nearer *= (_MORE * excess) ** 2
+    *_, order, joint = np.unravel_index(ratios.argmax(), ratios.shape)
+    raise TrajectoryError(
+        f'The {("effort", "effort_dot")[order]} of {model.joint_names[joint]} is {excess:.3g} '
+        'times as large as it may be, even where the chunk is hardly followed; the motion in '
+        'progress goes on.'
+    )

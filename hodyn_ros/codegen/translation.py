@@ -1,0 +1,139 @@
+"""Functions of Python that are plain loops over numbers, as C99 that is C++11 as well.
+
+Translated are numbers, arrays with one or two indices, loops over `range`, conditions and calls;
+anything else is refused with a `NotImplementedError`. A variable lives in the block in which it
+gets its first value, and is a whole number if it is annotated so. Unlike in Python, `/` needs a
+number that is not whole, and `//` two that are and have no sign.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_NAMES = {'abs': 'fabs', 'max': 'larger', 'min': 'smaller', 'None': 'void', 'float': 'double'}
+_SPELLED_ALIKE = (
+    ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Name, ast.Subscript, ast.Constant,
+    ast.Call, ast.Compare, ast.Eq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.UnaryOp, ast.USub,
+    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.expr_context,
+)  # fmt: skip
+
+HELPERS = f"""
+static const double pi = {math.pi!r};
+static double smaller(double a, double b) {{ return b < a ? b : a; }}
+static double larger(double a, double b) {{ return b > a ? b : a; }}
+"""
+
+
+def translated(source: str, names: Sequence[str], columns: Mapping[str, str]) -> str:
+    """Static functions, which need `HELPERS` and math.h, from those of a module in Python.
+
+    Those that others call come first. Parameters are annotated int, float, Vector, Index (whole
+    numbers), or as an array with two indices, row by row, by a name for which there is a number of
+    columns (an expression of C).
+    """
+    module = {node.name: node for node in ast.parse(source).body if hasattr(node, 'name')}
+    written: dict[str, list[bool]] = {}
+    return '\n'.join(_Function(module[name], columns, written).text for name in names)
+
+
+class _Function(ast.NodeTransformer):
+    """Text of one function; what has been visited is spelled in Python as in C.
+
+    Of each function it is noted which of its arguments it writes.
+    """
+
+    def __init__(
+        self, node: Any, columns: Mapping[str, str], noted: dict[str, list[bool]]
+    ) -> None:
+        kinds = {item.arg: ast.unparse(item.annotation) for item in node.args.args}
+        self._columns = {name: columns[kind] for name, kind in kinds.items() if kind in columns}
+        self._noted, self._written = noted, set[str]()
+        body = '\n'.join(self._block(node.body, set(kinds)))
+        noted[node.name] = [name in self._written for name in kinds]
+        parameters = []
+        for name, kind in kinds.items():
+            array = '' if name in self._written else 'const '
+            number = 'int' if kind in ('int', 'Index') else 'double'
+            is_one = kind in ('int', 'float')
+            parameters.append(f'{number} {name}' if is_one else f'{array}{number} *{name}')
+        head = textwrap.indent(',\n'.join(parameters), '    ')
+        result = ast.unparse(node.returns)
+        self.text = f'static {_NAMES.get(result, result)} {node.name}(\n{head})\n{{\n{body}\n}}\n'
+
+    def _block(self, statements: Sequence[ast.stmt], outside: set[str]) -> Iterator[str]:
+        """Lines of a block; the names outside are declared."""
+        declared = set(outside)
+        for node in statements:
+            for line in self._statement(node, declared):
+                yield f'    {line}'
+
+    def _statement(self, node: ast.stmt, declared: set[str]) -> Iterator[str]:
+        match node:
+            case ast.Expr(ast.Constant()):  # documentation
+                pass
+            case ast.If(test, body, others):
+                yield f'if ({self._spelled(test)}) {{'
+                yield from self._block(body, declared)
+                if others:
+                    yield '} else {'
+                    yield from self._block(others, declared)
+                yield '}'
+            case ast.For(ast.Name(i), ast.Call(ast.Name('range'), [*start, end]), body, []) if (
+                len(start) < 2
+            ):
+                first = self._spelled(*start) if start else '0'
+                yield f'for (int {i} = {first}; {i} < {self._spelled(end)}; ++{i}) {{'
+                yield from self._block(body, {*declared, i})
+                yield '}'
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
+                changed = {ast.unparse(target).partition('[')[0] for target in targets}
+                if changed & {ast.unparse(part) for value in values for part in ast.walk(value)}:
+                    raise NotImplementedError(f'{ast.unparse(node)!r} is not done in one step.')
+                for target, value in zip(targets, values):
+                    yield from self._statement(ast.Assign([target], value, lineno=0), declared)
+            case ast.AnnAssign(ast.Name(name), kind, ast.expr() as value):
+                declared.add(name)
+                yield f'{self._spelled(kind)} {name} = {self._spelled(value)};'
+            case ast.Assign([ast.Name(name)]) if name not in declared:
+                declared.add(name)
+                yield f'double {self._spelled(node)};'
+            case _:
+                yield f'{self._spelled(node)};'
+
+    def _spelled(self, node: ast.AST) -> str:
+        return ast.unparse(self.visit(node)).replace('//', '/')
+
+    def visit(self, node: ast.AST) -> Any:
+        """Refuse what may mean something else in C."""
+        if not isinstance(node, _SPELLED_ALIKE) or len(getattr(node, 'ops', ())) > 1:
+            raise NotImplementedError(f'{ast.unparse(node)!r} is not translated to C.')
+        return super().visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Names of types and functions."""
+        return ast.Name(_NAMES.get(node.id, node.id))
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Arrays that the function writes are written here."""
+        for argument, is_written in zip(node.args, self._noted.get(ast.unparse(node.func), ())):
+            if is_written:
+                self._written.add(ast.unparse(argument).partition('[')[0])
+        return self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Element of an array, or row of one with two indices."""
+        array = ast.unparse(node.value)
+        if isinstance(node.ctx, ast.Store):
+            self._written.add(array)
+        if array not in self._columns:
+            return self.generic_visit(node)
+        places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        row, *column = map(self.visit, places)
+        start = ast.BinOp(row, ast.Mult(), ast.Name(self._columns[array]))
+        if not column:
+            return ast.BinOp(node.value, ast.Add(), start)
+        return ast.Subscript(node.value, ast.BinOp(start, ast.Add(), *column))

@@ -1,0 +1,370 @@
+"""Laws for robots with elastic joints that touch things and people.
+
+Impedance, torque control and leading by hand feed the torque Q of the springs back, so that the
+motors feel lighter than they are, B_theta instead of B, and give them a torque u,
+
+    tau = Q + B B_theta^-1 (u - D_s (theta' - q') - Q) + friction,
+    B_theta theta'' = u - Q - D_s (theta' - q'),
+
+which keeps them passive. D_s damps the resonance of motor and spring and does nothing to slow
+motions; a single joint stays passive with D_s / K <= D / K_m, where D and K_m are the damping and
+stiffness between motor and wanted position.
+
+u is a function of the motors alone: u = l(q_b) less a damping, where theta = q_b + f^-1(l(q_b))
+gives the links' position of rest on held motors, l being the torque wanted of the springs. So the
+stiffness at rest is that of l: K_m = K_d (1 - K^-1 K_d)^-1 allows for the springs in series.
+
+Sources: Albu-Schaeffer, Ott and Hirzinger 2007, "A unified passivity-based control framework for
+position, torque and impedance control of flexible joint robots"; static inverse: Ott et al. 2008,
+"On the passivity-based impedance control of flexible joint robots"; double diagonalisation:
+Albu-Schaeffer et al. 2003, "Cartesian impedance control of redundant robots"; observed friction:
+Le Tien et al. 2008, "Friction observer and compensation for control of robots".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.checks import checked_number, exact_poses, finite_array
+from hodyn_ros.control.controller import middle_of_range
+from hodyn_ros.control.tracking import ObserverController
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
+from hodyn_ros.errors import ControlError
+from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
+from hodyn_ros.kinematics.joints import link_or_tip
+from hodyn_ros.lie import so3
+
+Array = NDArray[np.float64]
+
+_RINGING = 0.5  # damping ratio of a motor on its spring, with the links held
+_FASTEST = 0.6  # resonance by the sample time, from which on measurements come too late
+_MOST_DAMPING = 0.8  # of a motor, by its inertia and the sample time
+_MOST_STIFFNESS = 0.6  # by that of the springs
+_STEP, _DELAY = 0.4, 1.5  # of a low pass that tells the rate of the spring torques, in samples
+_STEPS = 2  # of Newton's method in a sample
+_CRAWL = 0.01  # rad/s or m/s, below which less than the known friction is compensated
+_SINGULAR = 1e-6  # added to the squares of the singular values of a Jacobian
+_HALF_TURN = 3.0  # rad, from which on the axis of a rotation is found with more care
+
+
+def _turn(R: Array) -> Array:
+    """Rotation vector of a rotation of less than half a turn; `so3.log` takes longer."""
+    v = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    sine = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+    angle = np.arctan2(sine, 0.5 * (R[0, 0] + R[1, 1] + R[2, 2] - 1.0))
+    turn: Array = v * (angle / sine if sine > 1e-9 else 1.0)
+    return turn
+
+
+class InteractionController(ObserverController):
+    """What the laws for interaction share; see the module.
+
+    Parameters
+    ----------
+    actuators, sample_period
+        See `ObserverController`; variable stiffness is refused.
+    damping : float or array-like, shape (n,) or (n, n)
+        Of the motors against the ground [N m s/rad] or [N s/m].
+    motor_share : float
+        B_theta / B of elastic joints, above 0 to 1; closer to 1 for joints with fast resonances.
+    observes_friction : bool
+        Whether the friction of the motors is compensated as observed, or as the actuators know it.
+    **options
+        bandwidth, torque_limits, delay, observer; see `ObserverController`.
+
+    Raises
+    ------
+    ControlError
+        If an argument cannot be used, or the damping is too large for the sample time.
+    """
+
+    damping_ratio, _axes = 0.0, 0  # as many axes of the stiffness as joints
+    _given: ArrayLike = 0.0
+
+    yields = True
+
+    def __init__(
+        self,
+        actuators: Actuators,
+        sample_period: float,
+        *,
+        damping: ArrayLike = 0.0,
+        motor_share: float = 0.25,
+        observes_friction: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(actuators, sample_period, **options)
+        t, n = self.observer.transmission, self.model.n_joints
+        if t.is_variable:
+            raise ControlError('A joint has variable stiffness: use TrackingController.')
+        share = checked_number('The motor_share', motor_share, ControlError, above=0.0, most=1.0)
+        self._is_rigid, self.observes_friction = t.is_elastic == 0.0, observes_friction
+        middle = middle_of_range(self.model)
+        stiffness = t.at(middle, middle).stiffness
+        W = t.resonances(mass_matrix(self.model, middle[None])[0], stiffness)
+        self._calm = np.maximum(0.0, 1.0 - W * self.sample_period / _FASTEST)
+        self._gain = 1.0 + np.where(self._is_rigid, 0.0, self._calm * (1.0 / share - 1.0))
+        self._inertia = t.inertia / self._gain
+        self._damping, self._motion = _matrix('damping', damping, n), np.zeros(n)
+        self._see(stiffness)
+        self._check(middle)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with what the observer knows; see `ObserverController.begin`."""
+        super().begin()
+        self._rest: Array | None = None
+        self._slow: Array | None = None
+
+    def _check(self, position: Array) -> None:
+        """Refuse what cannot be done where the robot is in a position."""
+        desired = np.zeros_like(self._desired)
+        desired[0] = position
+        self.stiffness = _matrix('stiffness', self._given, self._axes or len(position))
+        share, _, felt = self._possible(self._hold(position, desired)[1])
+        if share < 1.0:
+            raise ControlError(
+                'The stiffness is more than the springs in series permit, in the middle of the '
+                f'range at most {share:.6g} of it: {(share * self.stiffness).tolist()}.'
+            )
+        mass = mass_matrix(self.model, position[None])[0]
+        moved = np.diag(self._inertia) + mass * np.outer(self._is_rigid, self._is_rigid)
+        D = np.linalg.solve(moved, self._dampers(mass, felt)) * self.sample_period
+        most = np.abs(np.linalg.eigvals(D)).max() / _MOST_DAMPING
+        if most > 1.0:
+            raise ControlError(
+                f'The damping is {most:.3g} times as large as the sample time permits; lessen '
+                'damping, damping_ratio or stiffness, or take a larger motor_share.'
+            )
+
+    def _see(self, stiffness: Array) -> None:
+        """Note the stiffness of the springs (n,): compliance, and D_s / K [s]."""
+        self._compliance = np.where(self._is_rigid, 0.0, 1.0 / (stiffness + self._is_rigid))
+        self._ringing = 2.0 * _RINGING * self._calm * np.sqrt(self._inertia * self._compliance)
+
+    def _demand(
+        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
+    ) -> tuple[Array, Array | float]:
+        observer, half = self.observer, 0.5 * self.sample_period
+        springs, (links, motors), now = observer.springs, observer.ahead, observer.present
+        self._see(springs.stiffness)
+        # Of what is measured alone: an estimated velocity of the links lags behind when they are
+        # pushed, and this damping would then drive them.
+        if self._slow is None:
+            self._slow = springs.torque.copy()
+        self._slow += _STEP * (springs.torque - self._slow)
+        rate = (springs.torque - self._slow) / (_DELAY * self.sample_period)
+        # Torques act half a sample later than the state for which they are found, and a delay.
+        velocity = np.where(self._is_rigid, links[1], motors[1])
+        position = np.where(self._is_rigid, links[0], motors[0]) + half * velocity
+        meanwhile = motors[0] - now[1][0] - links[0] + now[0][0]
+        torque = springs.torque + springs.rate * meanwhile + half * rate
+        wanted = self._wanted(desired, position, velocity) - self._ringing * rate
+        demand = torque + self._gain * (wanted - torque)
+        if self.observes_friction:
+            return demand - motors[3], 0.0
+        known = np.zeros((1, len(velocity)))
+        self.actuators.single.add_friction(velocity[None], known)
+        friction: Array = known[0] * np.minimum(1.0, abs(velocity) / _CRAWL)
+        return demand + friction, friction
+
+    def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
+        """Torques u (n,) for motors in a state, without the dampers between links and motors."""
+        if self._rest is None:
+            self._rest = self.observer.ahead[0][0].copy()
+        q = self._rest
+        for _ in range(_STEPS):
+            torque, stiffness = self._hold(q, desired)
+            share, stiffness, felt = self._possible(stiffness)
+            torque = share * torque + self._motion + gravity_effort(self.model, q[None])[0]
+            missing = position - q - self._undamped.single.deflections(torque[None])[0]
+            step = missing + self._compliance * (felt @ missing)
+            q += step
+        D = self._dampers(self.observer.mass, felt)
+        wanted: Array = torque - stiffness @ step - D @ velocity
+        return wanted
+
+    def _possible(self, stiffness: Array) -> tuple[float, Array, Array]:
+        """Share of a stiffness K_d that the springs permit, that part of it, and its K_m."""
+        compliance = self._compliance
+        root = np.sqrt(compliance)
+        most = np.linalg.eigvalsh(root[:, None] * stiffness * root)[-1]
+        share = 1.0 if most <= _MOST_STIFFNESS else _MOST_STIFFNESS / most
+        stiffness = share * stiffness
+        felt = np.linalg.solve(np.eye(len(root)) - stiffness * compliance, stiffness)
+        return share, stiffness, 0.5 * (felt + felt.T)
+
+    def _dampers(self, mass: Array, felt: Array) -> Array:
+        """Dampers (n, n) of motors that feel a stiffness."""
+        if self.damping_ratio == 0.0:
+            return self._damping
+        moved = mass + np.diag(np.where(self._is_rigid, 0.0, self._inertia))
+        L = np.linalg.cholesky(moved)
+        part = np.linalg.solve(L, np.linalg.solve(L, felt).T)
+        values, U = np.linalg.eigh(0.5 * (part + part.T))
+        modes = L @ (U * np.maximum(values, 0.0) ** 0.25)
+        D: Array = 2.0 * self.damping_ratio * modes @ modes.T
+        return D + self._damping
+
+    def _hold(self, position: Array, desired: Array) -> tuple[Array, Array]:
+        """Torques (n,) wanted of the springs besides the weight, and the stiffness (n, n)."""
+        return self.stiffness @ (desired[0] - position), self.stiffness
+
+
+class GravityCompensation(InteractionController):
+    """A robot without weight, to be led by hand: u = g(q_b) - D theta'.
+
+    `desired` is not looked at. The motors feel like B_theta. See `InteractionController`.
+    """
+
+
+class TorqueControl(InteractionController):
+    """Gives the links wanted torques: u = Q_d + D_s K^-1 Q_d' + B_theta K^-1 Q_d'' - D theta'.
+
+    `desired` (3, n) holds the wanted torques of the springs (of rigid joints: of the motors) and
+    their first two time derivatives [N m/s^k] or [N/s^k]; the weight is part of them. At rest they
+    are exact. Links that accelerate get B_theta q'' less, since the motors have to be moved with
+    them; rigid joints B q''. See `InteractionController`.
+    """
+
+    orders = 3
+
+    def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
+        wanted: Array = desired[0] + self._ringing * desired[1] - self._damping @ velocity
+        wanted += self._inertia * self._compliance * desired[2]
+        return wanted
+
+
+class JointImpedance(InteractionController):
+    """Links on springs and dampers about a wanted motion, K_d (q_d - q) + damping.
+
+    Weight, inertia and Coriolis torques of the wanted motion are fed forward. The dampers give the
+    motors with the links, M + B_theta on K_m, the damping ratio in each of their modes.
+
+    Parameters
+    ----------
+    actuators, sample_period, **options
+        See `InteractionController`; a damping is added.
+    stiffness : float or array-like, shape (n,) or (n, n)
+        K_d, symmetric, not negative and at most 0.6 of the springs [N m/rad] or [N/m].
+    damping_ratio : float
+        1 for critical damping; of that, the springs permit 0.5 if K_d = K / 4.
+    """
+
+    def __init__(
+        self,
+        actuators: Actuators,
+        sample_period: float,
+        *,
+        stiffness: ArrayLike,
+        damping_ratio: float = 0.7,
+        **options: Any,
+    ) -> None:
+        ratio = checked_number('The damping_ratio', damping_ratio, ControlError, least=0.0)
+        self.damping_ratio, self._given = ratio, stiffness
+        super().__init__(actuators, sample_period, **options)
+
+    def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
+        effort = inverse_dynamics(self.model, desired)
+        motors = motor_motion(self._undamped, desired, effort).position
+        self._motion = effort[0] - gravity_effort(self.model, desired[:1])[0]
+        velocity = velocity - motors[1] + 0.5 * self.sample_period * motors[2]
+        forward: Array = self._inertia * motors[2] + self._ringing * effort[1]
+        return forward + super()._wanted(desired, position, velocity)
+
+
+class CartesianImpedance(JointImpedance):
+    """A link on springs and dampers about a wanted pose.
+
+    The potential is e^T K_x e / 2, where e holds the rotation vector and the way of the link from
+    the wanted pose, in its axes. Joints that it leaves free are held by springs of their own,
+    projected so that the link does not feel them. Where the springs do not permit the stiffness,
+    as where the arm is stretched, it is lessened as a whole.
+
+    Parameters
+    ----------
+    actuators, sample_period, damping_ratio, **options
+        See `JointImpedance`.
+    link : str, optional
+        By default the tip.
+    stiffness : float or array-like, shape (6,) or (6, 6)
+        K_x, rotations first [N m/rad], [N/m].
+    nullspace_stiffness : float or array-like, shape (n,) or (n, n)
+        Towards the wanted positions of the joints [N m/rad] or [N/m].
+    """
+
+    _axes = 6
+
+    def __init__(
+        self,
+        actuators: Actuators,
+        sample_period: float,
+        link: str | None = None,
+        *,
+        nullspace_stiffness: ArrayLike = 10.0,
+        **options: Any,
+    ) -> None:
+        self._link: str | None = link
+        self._free = nullspace_stiffness
+        self.aim(None)
+        super().__init__(actuators, sample_period, **options)
+
+    def aim(self, pose: ArrayLike | None) -> None:
+        """Want a pose (4, 4) of the link in the base; None: that of the wanted positions."""
+        self._pose = None
+        if pose is not None:
+            goal = finite_array('The pose', pose, ControlError)
+            if goal.shape != (4, 4):
+                raise ControlError(f'The pose has shape {goal.shape}, expected (4, 4).')
+            self._pose = exact_poses('The pose', goal, ControlError)
+
+    def _check(self, position: Array) -> None:
+        self._link, n = link_or_tip(self.model, self._link), len(position)
+        # The link at a position, with the velocity of each joint alone, and at the wanted one.
+        self._moved = np.zeros((n + 1, 2, n))
+        self._moved[:n, 1] = np.eye(n)
+        self.model.warm_up(2, self._at_link)
+        self._nullspace = _matrix('nullspace_stiffness', self._free, len(position))
+        super()._check(position)
+
+    def _hold(self, position: Array, desired: Array) -> tuple[Array, Array]:
+        self._moved[:, 0] = position
+        self._moved[-1, 0] = desired[0]
+        found, n = self._at_link(), len(position)
+        pose, goal = found.pose[0], found.pose[n] if self._pose is None else self._pose
+        R, J, way = goal[:3, :3].T, found.twist[:n, 0].T, desired[0] - position
+        turn = _turn(R @ pose[:3, :3])
+        if turn @ turn > _HALF_TURN**2:
+            turn = so3.log(R @ pose[:3, :3])
+        angle, hat = np.linalg.norm(turn), so3.hat(turn)
+        # Of the rotation vector by the angular velocity in the wanted axes.
+        bend = (1.0 - 0.5 * angle / np.tan(0.5 * angle)) / angle**2 if angle > 1e-3 else 1.0 / 12.0
+        E = np.concatenate([(np.eye(3) - 0.5 * hat + bend * hat @ hat) @ R @ J[:3], R @ J[3:]])
+        e = np.concatenate([turn, R @ (pose[:3, 3] - goal[:3, 3])])
+        # What the link does not feel.
+        N = np.eye(n) - J.T @ np.linalg.solve(J @ J.T + _SINGULAR * np.eye(6), J)
+        free = N @ self._nullspace @ N
+        return free @ way - E.T @ (self.stiffness @ e), E.T @ self.stiffness @ E + free
+
+    def _at_link(self) -> LinkMotion:
+        return forward_kinematics(self.model, self._moved, self._link, 'hybrid')
+
+
+def _matrix(name: str, values: ArrayLike, n: int) -> Array:
+    """Symmetric matrix (n, n) without negative eigenvalues, from it, its diagonal or a number."""
+    array = finite_array(f'The {name}', values, ControlError)
+    matrix = np.diag(np.broadcast_to(array, (n,))) if array.shape in ((), (n,)) else array
+    is_symmetric = matrix.shape == (n, n) and np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
+    if not is_symmetric or np.linalg.eigvalsh(matrix)[0] < -1e-9 * abs(matrix).max():
+        raise ControlError(
+            f'The {name} is {array.tolist()}, expected one number, {n} of them or a symmetric '
+            f'matrix ({n}, {n}), without negative values or eigenvalues.'
+        )
+    return matrix.copy()

@@ -1,0 +1,246 @@
+"""Margins of a tracking law on the robot that it knows: by how much a loop may be wrong.
+
+The law and the robot are linearised at rest. The law's map from memory and measurement to memory
+and torque is differentiated numerically; the links with springs, motors and weight are sampled
+with held torques. The loop of each motor is cut while all others stay closed: with the matrix G
+from motor torques to motor torques and S = (I - G)^-1, it is l_j = 1 / S_jj - 1 (Skogestad and
+Postlethwaite, "Multivariable Feedback Control", 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import expm
+
+from hodyn_ros.checks import checked_number
+from hodyn_ros.control.controller import middle_of_range
+from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
+from hodyn_ros.errors import ControlError
+from hodyn_ros.kinematics.jacobian import jacobian
+
+if TYPE_CHECKING:
+    from hodyn_ros.control.tracking import TrackingController
+
+Array = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+Values = TypeVar('Values', Array, ComplexArray)
+
+_STEP = 1e-5  # of numerical differentiation
+_SLOWEST = 1.0  # rad/s, of the frequencies that are looked at
+
+
+class Margins(NamedTuple):
+    """Margins of a law at rest; n joints, m motors."""
+
+    decay: float
+    """Of the slowest error of the closed loop [1/s]; negative if it grows."""
+    gain_up: Array
+    """By what factor the torque of each motor alone may be too large, shape (m,)."""
+    gain_down: Array
+    """Factor above which it has to stay, shape (m,)."""
+    phase: Array
+    """Shape (m,) [rad]."""
+    delay: Array
+    """That each motor alone bears beyond the known one, shape (m,) [s]."""
+    sensitivity: Array
+    """Largest of each motor's loop, shape (m,)."""
+    crossover: Array
+    """Highest frequency at which the loop of each motor has gain 1, shape (m,) [rad/s]."""
+    resonance: Array
+    """Of each joint with free motor and link, zero where it is rigid, shape (n,) [rad/s]."""
+    tip_stiffness: float
+    """Least ratio of an oscillating force to the deflection at any link's origin, over directions
+    and frequencies [N/m]; infinite at frequency zero."""
+
+    def table(self, motor_names: Sequence[str]) -> str:
+        """Text with a line for each motor."""
+        width = max(5, *map(len, motor_names))
+        rows = [f'{"motor":{width}}  gain     phase  delay  sensitivity  crossover']
+        values = zip(
+            motor_names, self.gain_down, self.gain_up, self.phase, self.delay, self.sensitivity,
+            self.crossover,
+        )  # fmt: skip
+        for name, down, up, phase, delay, sensitivity, crossover in values:
+            rows.append(
+                f'{name:{width}}  {down:.2f}-{up:<4.2g} {np.degrees(phase):3.0f} deg '
+                f'{1e3 * delay:4.1f} ms         {sensitivity:4.2f}  {crossover:3.0f} rad/s'
+            )
+        rows.append(
+            f'Slowest error: {self.decay:.3g} 1/s; least stiffness against an oscillating force: '
+            f'{1e-3 * self.tip_stiffness:.3g} N/mm.'
+        )
+        return '\n'.join(rows)
+
+
+def find_margins(
+    controller: TrackingController,
+    position: ArrayLike | None = None,
+    stiffness: Mapping[str, ArrayLike] | None = None,
+    frequencies: int = 400,
+) -> Margins:
+    """Compute the margins of a law; see `TrackingController.margins`."""
+    count = int(
+        checked_number('The number of frequencies', frequencies, ControlError, least=2, whole=True)
+    )
+    model, T = controller.model, controller.sample_period
+    q = middle_of_range(model) if position is None else np.asarray(position, dtype=np.float64)
+    law = type(controller)(
+        controller.actuators, T, bandwidth=controller.bandwidth,
+        delay=controller.observer.delay_samples * T,
+    )  # fmt: skip
+    theta = law.resting(q, stiffness)
+    A, B, C, D = _linear_law(law, q, theta, stiffness)
+    F, acts, disturbs = _linear_robot(law, q, theta)
+    n, m, delay = len(q), len(theta), law.observer.delay_samples
+    seen = np.zeros((n + m, len(F)))
+    seen[:n, :n] = np.eye(n)
+    t = law.observer.transmission
+    elastic = np.flatnonzero(t.is_elastic[t.joint])
+    seen[n + elastic, 2 * n + np.arange(len(elastic))] = 1.0
+
+    closed = _closed_loop(A, B @ seen, C, D @ seen, F, acts, delay)
+    largest = np.abs(np.linalg.eigvals(closed)).max()
+
+    w = np.geomspace(_SLOWEST, np.pi / T, count)
+    z = np.exp(1j * w * T)[:, None, None]
+    robot = seen @ np.linalg.solve(z * np.eye(len(F)) - F, np.hstack([acts, disturbs]))
+    feedback = C @ np.linalg.solve(z * np.eye(len(A)) - A, B) + D
+    from_torque, from_push = robot[:, :, :m] * z**-delay, robot[:, :, m:]
+    S = np.linalg.inv(np.eye(m) - feedback @ from_torque)
+    sensitivity = np.diagonal(S, axis1=1, axis2=2)
+    compliance = np.linalg.solve(np.eye(n + m) - from_torque @ feedback, from_push)[:, :n]
+    links: list[str | None] = [model.tip_link] if model.tip_link else [*model.links]
+    J = [jacobian(model, q[None], link, 'hybrid')[0, 3:] for link in links]
+    softest = max(np.linalg.norm(j @ compliance @ j.T, 2, (1, 2)).max() for j in J)
+    loops = np.array([_loop_margins(w, loop) for loop in (1.0 / sensitivity - 1.0).T])
+    up, down, phase, bears, crossover = loops.T
+    return Margins(
+        float(-np.log(largest) / T), up, down, phase, bears, np.abs(sensitivity).max(axis=0),
+        crossover, t.is_elastic * t.resonances(law.observer.mass, law.observer.springs.stiffness),
+        float(1.0 / softest) if softest > 0.0 else np.inf,
+    )  # fmt: skip
+
+
+def _linear_law(
+    law: TrackingController, q: Array, theta: Array, stiffness: Mapping[str, ArrayLike] | None
+) -> tuple[Array, Array, Array, Array]:
+    """Matrices of x[k + 1] = A x[k] + B y[k], u[k] = C x[k] + D y[k], with y = (q, theta)."""
+    desired, observer, n = np.zeros((5, len(q))), law.observer, len(q)
+    desired[0] = q
+    for _ in range(observer.delay_samples + 3):
+        law.evaluate(desired, q, None, theta, None, stiffness=stiffness)
+    middle = np.concatenate([observer.memory, q, theta])
+    N = len(middle) - n - len(theta)
+
+    def step(point: Array) -> Array:
+        observer.memory = point[:N]
+        command = law.evaluate(
+            desired, point[N : N + n], None, point[N + n :], None, stiffness=stiffness
+        )
+        return np.concatenate([observer.memory, command.torque])
+
+    J = np.array([(step(middle + d) - step(middle - d)) / (2.0 * _STEP)
+                  for d in _STEP * np.eye(len(middle))]).T  # fmt: skip
+    return J[:N, :N], J[:N, N:], J[N:, :N], J[N:, N:]
+
+
+def _linear_robot(
+    law: TrackingController, q: Array, theta: Array
+) -> tuple[Array, Array, Array]:
+    """Matrices of x[k + 1] = F x[k] + G u[k] + H push[k], x = (q, q', theta, theta').
+
+    Motors of rigid joints are part of the links.
+    """
+    t, n, m = law.observer.transmission, len(q), len(theta)
+
+    def torques(point: Array) -> Array:
+        springs = t.at(point[:n], point[n:])
+        weight = gravity_effort(law.model, point[None, :n])[0]
+        return np.concatenate([springs.torque - weight, springs.load])
+
+    point = np.concatenate([q, theta])
+    J = np.array([(torques(point + d) - torques(point - d)) / (2.0 * _STEP)
+                  for d in _STEP * np.eye(n + m)]).T  # fmt: skip
+    inertia = mass_matrix(law.model, q[None])[0]
+    inertia += np.diag((1.0 - t.is_elastic) * t.joint_inertia)
+    A, G, H = (np.zeros((2 * (n + m), count)) for count in (2 * (n + m), m, n))
+    # Rows and columns: links, their velocities, motors, theirs.
+    place, speed = np.r_[:n, 2 * n : 2 * n + m], np.r_[n : 2 * n, 2 * n + m : 2 * (n + m)]
+    is_elastic = t.is_elastic[t.joint]
+    elastic = np.flatnonzero(is_elastic)
+    moves = np.zeros((m, n))
+    moves[np.arange(m), t.joint] = 1.0
+    A[place, speed] = 1.0
+    A[np.ix_(speed, place)] = J * np.r_[np.ones(n), -np.ones(m)][:, None]
+    damper = t.damping[t.joint] * t.turns
+    A[np.ix_(speed, speed)] = np.block([
+        [-np.diag(t.damping), moves.T * damper], [moves * damper[:, None], -np.diag(damper)]
+    ])  # fmt: skip
+    G[speed] = np.vstack([moves.T * (1.0 - is_elastic), np.eye(m)])
+    H[speed[:n]] = np.eye(n)
+    scale = np.eye(len(A))
+    scale[n : 2 * n, n : 2 * n] = np.linalg.inv(inertia)
+    scale[speed[n:], speed[n:]] = 1.0 / np.where(is_elastic > 0.0, t.inertia, 1.0)
+    kept = np.r_[: 2 * n, 2 * n + elastic, 2 * n + m + elastic]
+    A, G, H = ((scale @ matrix)[kept] for matrix in (A, G, H))
+    size = len(kept)
+    exponent = np.zeros((size + m + n, size + m + n))
+    exponent[:size] = np.hstack([A[:, kept], G, H])
+    held = expm(law.sample_period * exponent)[:size]
+    return held[:, :size], held[:, size : size + m], held[:, size + m :]
+
+
+def _closed_loop(
+    A: Array, B: Array, C: Array, D: Array, F: Array, acts: Array, delay: int
+) -> Array:
+    """Matrix of the robot, the torques under way and the law, from sample to sample."""
+    N, M, m = len(F), len(A), len(C)
+    whole = np.zeros((N + delay * m + M,) * 2)
+    whole[:N, :N] = F
+    whole[-M:, :N], whole[-M:, -M:] = B, A
+    if delay:
+        whole[:N, N : N + m] = acts
+        waiting = np.arange(N, N + (delay - 1) * m)
+        whole[waiting, waiting + m] = 1.0
+        last = slice(N + (delay - 1) * m, N + delay * m)
+        whole[last, :N], whole[last, -M:] = D, C
+    else:
+        whole[:N, :N] += acts @ D
+        whole[:N, -M:] = acts @ C
+    return whole
+
+
+def _loop_margins(w: Array, loop: ComplexArray) -> tuple[float, float, float, float, float]:
+    """Gain up and down, phase, delay and crossover of a loop (N,) over frequencies (N,)."""
+    at = _crossings(loop.imag)
+    real = np.append(_between(loop.real, at), loop.real[-1])
+    factors = -1.0 / real[real < 0.0]
+    up = min(factors[factors > 1.0], default=np.inf)
+    down = max(factors[factors <= 1.0], default=0.0)
+    at = _crossings(np.abs(loop) - 1.0)
+    points = _between(loop, at)
+    frequency, lead = _between(w, at), np.angle(-points)
+    return (
+        up,
+        down,
+        min(np.abs(lead), default=np.pi),
+        min((lead % (2.0 * np.pi)) / frequency, default=np.inf),
+        max(frequency, default=0.0),
+    )
+
+
+def _crossings(values: Array) -> Array:
+    """Where values (N,) go through zero, as fractional indices."""
+    i = np.flatnonzero(values[:-1] * values[1:] < 0.0)
+    found: Array = i + values[i] / (values[i] - values[i + 1])
+    return found
+
+
+def _between(values: Values, at: Array) -> Values:
+    i = np.minimum(at.astype(int), len(values) - 2)
+    found: Values = values[i] + (at - i) * (values[i + 1] - values[i])
+    return found

@@ -1,0 +1,349 @@
+"""Observer of a robot with elastic joints: velocities, and torques that the model does not know.
+
+It needs positions alone, those of the links and those of the motors, and the motor torques that
+were commanded. Each joint has two observers, of its link and of its motor, with three equal poles
+at -w_o: with T the sample time, z = exp(-w_o T), L1 = 1 - z^3, L2 = 1.5 (1 - z)^2 (1 + z) / T and
+L3 = (1 - z)^3 / T^2, positions, velocities and missing accelerations are corrected by the
+difference of measured and predicted positions. The links move by M q'' = Q + r - h(q, q'), the
+motors by B theta'' = tau - Q + r_m. What is missing, r on the links (a payload, a push, an error
+of the stiffness) and r_m on the motors (minus their friction), is constant but for corrections.
+
+Sources: Luenberger 1971, "An introduction to observers"; De Luca et al. 2006, "Collision detection
+and safe reaction", whose residual r is, behind its low pass; the spring torque between links and
+motors is that of Spong 1987.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.checks import checked_number
+from hodyn_ros.control.controller import fill, middle_of_range
+from hodyn_ros.control.kernels import carry_forward, factorise, observe
+from hodyn_ros.control.transmission import Springs, Transmission
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import mass_matrix
+from hodyn_ros.errors import ControlError
+
+Array = NDArray[np.float64]
+
+# Steps in a sample in which the state is carried forward over a known delay.
+SUBSTEPS = 4
+_MOST_DELAYED = 100  # samples
+# Fastest and slowest poles of the observers, by the sample time and the bandwidth, and how much
+# faster than the resonance of a joint they are.
+_FASTEST, _SLOWEST, _OVER_RESONANCE = 0.4, 3.5, 1.5
+
+
+class ObservedState(NamedTuple):
+    """State of a robot as it is estimated from positions; n joints, m motors."""
+
+    position: Array
+    """Of the links, shape (n,) [rad] or [m]."""
+    velocity: Array
+    """Shape (n,)."""
+    acceleration: Array
+    """Shape (n,)."""
+    jerk: Array
+    """Shape (n,)."""
+    motor_position: Array
+    """In joint coordinates, shape (m,)."""
+    motor_velocity: Array
+    """Shape (m,)."""
+    spring_torque: Array
+    """On the links, with dampers, shape (n,) [N m] or [N]; of rigid joints the motor torque."""
+    spring_torque_rate: Array
+    """Of the springs alone, shape (n,); zero for rigid joints."""
+    external_torque: Array
+    """On the links, which the model does not know, shape (n,)."""
+    external_torque_rate: Array
+    """Shape (n,)."""
+    motor_friction: Array
+    """Torque that the motors lose, beyond the friction that the model knows, shape (m,)."""
+
+
+class StateObserver:
+    """Observer of links and motors, sample by sample.
+
+    Call `update` with every measurement, and `apply` with the torque that answers it.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        With the model of the robot; see `Transmission`.
+    sample_period : float
+        T [s]
+    bandwidth : float
+        w [rad/s]: the observers have poles at 1.5 sqrt(K (1/M_jj + 1/B)) of each joint, between
+        3.5 w and 0.4 / T; torques that the model lacks are given behind a low pass of w.
+    delay : float
+        From a measurement until the torque that answers it acts, without half a sample for which
+        it is held [s]; in whole samples. The state is carried forward over it.
+
+    Attributes
+    ----------
+    model : RobotModel
+    transmission : Transmission
+    delay_samples : int
+    share : float
+        Of a difference that a low pass of w takes in a sample.
+    link_gains : ndarray, shape (3, n)
+        Of positions, velocities and accelerations; known when poles have been placed.
+    present, ahead : tuple of two ndarrays
+        Links (5, n) and motors (4, m) at the latest measurement, and a delay later: position,
+        velocity, torque that the model lacks, the same behind the low pass.
+    measured : tuple of two ndarrays
+        Latest positions of links (n,) and motors (m,).
+    springs : Springs
+        At the latest measurement, with dampers; by the torque sensors where there are any.
+    is_new : bool
+        Whether there has been no measurement yet.
+    acting : ndarray, shape (m,)
+        Motor torque that was commanded last, at first that of rest; empty before a measurement.
+    mass : ndarray, shape (n, n)
+        Mass matrix where the robot is a delay later, motors of rigid joints included.
+
+    Raises
+    ------
+    ControlError
+        If an argument cannot be used.
+    """
+
+    def __init__(
+        self, actuators: Actuators, sample_period: float, bandwidth: float, delay: float = 0.0
+    ) -> None:
+        self.actuators, self.model = actuators, actuators.model
+        self.transmission = transmission = Transmission(actuators)
+        T = checked_number('sample_period', sample_period, ControlError, above=0.0, unit='s')
+        w = checked_number('bandwidth', bandwidth, ControlError, above=0.0, unit='rad/s')
+        most = _MOST_DELAYED * T
+        delay = checked_number('The delay', delay, ControlError, least=0.0, most=most, unit='s')
+        self.sample_period, self.bandwidth, self.delay_samples = T, w, round(delay / T)
+        n, m = self.model.n_joints, len(transmission.joint)
+        self.share = -np.expm1(-w * T)
+        self._rigid_inertia = np.diag(
+            np.where(transmission.is_elastic, 0.0, transmission.joint_inertia)
+        )
+        self.links, self.motors = np.zeros((5, n)), np.zeros((4, m))
+        self._factor = np.zeros((n, n))
+        self.mass, self.measured = np.empty((n, n)), (np.empty(n), np.empty(m))
+        # Of the springs and of the links, at a sample and the one before.
+        self._torque, self._load, self._bias = (np.empty((2, count)) for count in (n, m, n))
+        self._motion = np.zeros((3, n))
+        self.reset()
+
+    def poles(self, resonance: Array) -> Array:
+        """Poles [rad/s] of observers of joints with free resonances [rad/s]."""
+        w, fastest = self.bandwidth, _FASTEST / self.sample_period
+        chosen: Array = np.minimum(np.maximum(_OVER_RESONANCE * resonance, _SLOWEST * w), fastest)
+        return chosen
+
+    def tune(self, stiffness: Array) -> None:
+        """Place the poles for springs of a stiffness (n,), see `poles`."""
+        middle = mass_matrix(self.model, middle_of_range(self.model)[None])[0]
+        self.place(self.poles(self.transmission.resonances(middle, stiffness)))
+
+    def place(self, poles: Array) -> None:
+        """Give the observers of all joints three equal poles (n,) at -poles [rad/s]."""
+        T = self.sample_period
+        z = np.exp(-poles * T)
+        gains = (1.0 - z**3, 1.5 * (1.0 - z) ** 2 * (1.0 + z) / T, (1.0 - z) ** 3 / T**2)
+        self.link_gains = np.array(gains)
+        self._motor_gains = np.ascontiguousarray(self.link_gains[:, self.transmission.joint])
+
+    def reset(self) -> None:
+        """Forget everything; the next measurement begins anew."""
+        self.is_new, self.acting = True, np.empty(0)
+        self.links[:], self.motors[:] = 0.0, 0.0
+        # Of the sample that ends at the next measurement, and those under way.
+        self._applied: deque[Array] = deque(maxlen=self.delay_samples + 1)
+
+    def update(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None = None,
+        acceleration: Array | None = None,
+    ) -> None:
+        """Take a measurement.
+
+        Parameters
+        ----------
+        q, qd : array-like, shape (n,)
+            Position and velocity of the links; the velocity, which may be None, is looked at in
+            the first sample only.
+        theta, thetad : array-like, shape (m,)
+            The same of the motors, in joint coordinates; what is given of rigid joints is not
+            looked at.
+        spring_torque : array-like, shape (n,), optional
+            Of sensors in the joints [N m] or [N], in place of what the deflections tell; those of
+            rigid joints and of joints of variable stiffness are not looked at.
+        acceleration : ndarray, shape (n,), optional
+            Of the links in the first sample, zero by default. What the model then lacks is taken
+            for an external torque, so that nothing jumps afterwards.
+
+        Raises
+        ------
+        MotionError
+            If a shape is wrong or a value is not finite.
+        DeflectionError
+            If a spring is measured outside of its range.
+        """
+        position, motor_position = self.measured
+        fill(position, 'q', q)
+        fill(motor_position, 'theta', theta)
+        if self.is_new:
+            self._begin(qd, thetad)
+        springs = self._springs(spring_torque)
+        torque, load = springs.torque, springs.load
+        if self.is_new:
+            self.is_new = False
+            self._torque[:], self._load[:] = torque, load
+            t, missing = self.transmission, self._bias[0] - torque
+            if acceleration is not None:
+                missing += self.mass @ acceleration
+            self.links[2:4] = t.is_elastic * missing
+            acts = load + t.share * ((1.0 - t.is_elastic) * missing)[t.joint]
+            self._applied.extend([acts] * (self.delay_samples + 1))
+            self.acting = acts
+        else:
+            self._torque[0], self._load[0] = torque, load
+            self._advance()
+            self._torque[1], self._load[1] = torque, load
+            self._bias[1] = self._bias[0]
+            self._mass, self._bias[0] = self._dynamics(self.links, self._factor)
+        self.springs, self.mass = springs, self._mass
+        self.present = self.ahead = self.links.copy(), self.motors.copy()
+        if self.delay_samples:
+            self.ahead = self._carried_forward()
+
+    def bridge(self, samples: int, q: ArrayLike, theta: ArrayLike) -> None:
+        """Make up for measurements that have not come, on a line to the next one (n,), (m,).
+
+        The torque of the last answer has been held.
+        """
+        q, theta = np.asarray(q, dtype=np.float64), np.asarray(theta, dtype=np.float64)
+        last_q, last_theta = (values.copy() for values in self.measured)
+        for k in range(1, samples + 1):
+            share = k / (samples + 1.0)
+            self.update(
+                last_q + share * (q - last_q), None, last_theta + share * (theta - last_theta),
+                None,
+            )  # fmt: skip
+            self.apply(self._applied[-1], 0.0)
+
+    def _begin(self, qd: ArrayLike | None, thetad: ArrayLike | None) -> None:
+        """Begin at a measurement: at rest where no velocities are known."""
+        self.links[0], self.motors[0] = self.measured
+        for rows, name, velocity in ((self.links, 'qd', qd), (self.motors, 'thetad', thetad)):
+            if velocity is not None:
+                fill(rows[1], name, velocity)
+        stiffness = self.transmission.at(*self.measured).stiffness
+        self.tune(stiffness)
+        self._mass, self._bias[:] = self._dynamics(self.links, self._factor)
+        self.mass = self._mass
+
+    def _springs(self, spring_torque: ArrayLike | None) -> Springs:
+        """Springs and dampers where they are measured, by the torque sensors if there are any."""
+        t = self.transmission
+        springs = t.at(*self.measured)
+        torque, load = springs.torque, springs.load
+        if t.is_damped:
+            speed = t.turns * (self.motors[1] - self.links[1, t.joint])
+            damper = t.damping[t.joint] * speed
+            torque, load = torque + t.by_joint(damper), load + damper
+        if spring_torque is not None:
+            sensed = np.empty(len(torque))
+            fill(sensed, 'spring_torque', spring_torque)
+            torque = np.where(t.is_single, sensed, torque)
+            load = np.where(t.is_single[t.joint], sensed[t.joint], load)
+        return springs._replace(torque=torque, load=load)
+
+    def _advance(self) -> None:
+        """Let a sample pass from the estimate before, and correct it by the measurement."""
+        t = self.transmission
+        observe(
+            len(t.is_elastic), len(t.joint), self.sample_period, self.share, t.joint,
+            t.is_elastic, t.inertia, self.link_gains, self._motor_gains, self._mass,
+            self._factor, self._bias, self._torque, self._load, self._applied[0], *self.measured,
+            self.links, self.motors,
+        )  # fmt: skip
+
+    def _carried_forward(self) -> tuple[Array, Array]:
+        """State after the delay, under the torques that are under way."""
+        t, (links, motors), springs = self.transmission, self.present, self.springs
+        links, motors, d, T = links.copy(), motors.copy(), self.delay_samples, self.sample_period
+        factor, middle = np.zeros_like(self._factor), links.copy()
+        middle[0] += 0.5 * d * T * links[1]
+        _, bias = self._dynamics(middle, factor)
+        carry_forward(
+            len(t.is_elastic), len(t.joint), d, SUBSTEPS, T, t.joint, t.is_elastic, t.turns,
+            t.inertia, factor, bias, springs.torque, springs.rate, springs.load, *self.measured,
+            np.array(list(self._applied)[1:]), links, motors,
+        )  # fmt: skip
+        self.mass, _ = self._dynamics(links, factor)
+        return links, motors
+
+    def _dynamics(self, links: Array, factor: Array) -> tuple[Array, Array]:
+        """Mass matrix, whose factor is written, and efforts without accelerations."""
+        self._motion[:2] = links[:2]
+        mass: Array = mass_matrix(self.model, self._motion[:1])[0]
+        bias: Array = inverse_dynamics(self.model, self._motion)[0]
+        if len(self.transmission.rigid):
+            mass += self._rigid_inertia
+        failed = factorise(len(mass), mass, factor)
+        if failed:
+            raise ControlError(
+                f'The mass matrix is singular: joint {self.model.joint_names[failed - 1]!r} moves '
+                'no inertia.'
+            )
+        return mass, bias
+
+    @property
+    def memory(self) -> Array:
+        """Copy of all that the next estimate depends on, besides the next measurement, (N,)."""
+        rows = self._torque[1], self._load[1], self._bias[1], *self._applied
+        return np.concatenate([self.links[:4].ravel(), self.motors.ravel(), *rows])
+
+    @memory.setter
+    def memory(self, values: Array) -> None:
+        n, m = self.links.shape[1], self.motors.shape[1]
+        ends = np.cumsum([4 * n, 4 * m, n, m, n] + [m] * self.delay_samples)
+        links, motors, self._torque[1], self._load[1], self._bias[1], *applied = np.split(
+            values, ends
+        )
+        self.links[:4], self.motors[:] = links.reshape(4, n), motors.reshape(4, m)
+        self._applied.extend(applied)
+        self._mass, self._bias[0] = self._dynamics(self.links, self._factor)
+
+    def apply(self, torque: Array, friction: Array | float) -> None:
+        """Note the motor torque (m,) of the answer, and the friction that is known in it."""
+        self.acting = torque
+        self._applied.append(torque - friction)
+
+    def state(self) -> ObservedState:
+        """Estimate of the state at the latest measurement."""
+        t, (links, motors), w = self.transmission, self.present, self.bandwidth
+        springs, n = self.springs, links.shape[1]
+        turning = springs.rate * (motors[1] - t.turns * links[1, t.joint])
+        rate = t.by_joint(turning)
+        torque = springs.torque.copy()
+        torque[t.rigid] = self._applied[0][t.rigid_motors]
+        external, external_rate = links[3], w * (links[2] - links[3])
+        motion = np.zeros((4, n))
+        motion[:2] = links[:2]
+        mass = mass_matrix(self.model, motion[:1])[0] + self._rigid_inertia
+        for k, total in ((2, torque + external), (3, rate + external_rate)):
+            motion[k] = np.linalg.solve(mass, total - inverse_dynamics(self.model, motion)[k - 2])
+        position, velocity, acceleration, jerk = motion
+        return ObservedState(
+            position, velocity, acceleration, jerk, motors[0], motors[1], torque, rate, external,
+            external_rate, -motors[3],
+        )  # fmt: skip

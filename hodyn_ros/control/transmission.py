@@ -1,0 +1,145 @@
+"""Springs between motors and links as a control law sees them: torques, stiffness and loads."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.actuators.actuator import RigidDrive
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.springs import LinearSpring
+from hodyn_ros.actuators.vsa.model import VariableStiffness
+from hodyn_ros.errors import ControlError, DeflectionError
+
+Array = NDArray[np.float64]
+
+
+class Springs(NamedTuple):
+    """Springs at one position of links and motors, n joints, m motors; zero for rigid joints."""
+
+    torque: Array
+    """On the links, (n,) [N m] or [N]."""
+    stiffness: Array
+    """- d torque / dq with the motors held, (n,)."""
+    load: Array
+    """Of the motors, (m,)."""
+    rate: Array
+    """d torque / d theta of each motor, (m,)."""
+
+
+class Transmission:
+    """What is between the motors and the links of a robot, joint by joint.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        Rigid drives, series elastic ones, with or without damping, and those of variable
+        stiffness; their motors have inertia.
+
+    Attributes
+    ----------
+    joint : ndarray of int, shape (m,)
+        Which joint each motor moves.
+    is_elastic : ndarray, shape (n,)
+        1 where there is a spring, else 0.
+    turns : ndarray, shape (m,)
+        1 where a motor turns with its joint, 0 where it only sets the stiffness.
+    inertia : ndarray, shape (m,)
+    joint_inertia : ndarray, shape (n,)
+        Of the motors that turn with each joint.
+    share : ndarray, shape (m,)
+        Of a motor in the inertia of its joint; zero where it does not turn with it.
+    damping : ndarray, shape (n,)
+        Of the dampers beside the springs [N m s/rad] or [N s/m].
+    is_single : ndarray of bool, shape (n,)
+        Which joints are series elastic.
+    rigid, rigid_motors : ndarray of int
+        Joints without spring, and their motors.
+
+    Raises
+    ------
+    ControlError
+        If an actuator is of another kind.
+    """
+
+    def __init__(self, actuators: Actuators) -> None:
+        model, driven = actuators.model, actuators.driven
+        kinds = (RigidDrive, SeriesElastic, VariableStiffness)
+        for item in driven:
+            if not isinstance(item.actuator, kinds):
+                raise ControlError(
+                    f'The actuator of joint {item.name!r} is {type(item.actuator).__name__}, '
+                    'expected SeriesElastic, VariableStiffness or RigidDrive.'
+                )
+        self.names = model.joint_names
+        self.joint = np.asarray(actuators.joint_of_motor, dtype=np.int64)
+        actuator_of = [item.actuator for item in driven]
+        self.is_elastic = np.array([float(type(kind) is not RigidDrive) for kind in actuator_of])
+        self.turns = np.array([float(x) for kind in actuator_of for x in kind.turns_with_joint])
+        self.inertia = np.array([x for kind in actuator_of for x in kind.motor_inertias])
+        n, moved = len(driven), self.turns * self.inertia
+        self.joint_inertia = np.bincount(self.joint, moved, n)
+        with np.errstate(invalid='ignore'):
+            self.share = np.where(moved > 0.0, moved / self.joint_inertia[self.joint], self.turns)
+        self.damping = np.array([getattr(item.actuator, 'damping', 0.0) for item in driven])
+        self.is_damped = bool(self.damping.any())
+        self.is_single = np.array([type(item.actuator) is SeriesElastic for item in driven])
+        self.is_variable = any(isinstance(item.actuator, VariableStiffness) for item in driven)
+        self.rigid = np.flatnonzero(self.is_elastic == 0.0)
+        self.rigid_motors = np.array([driven[j].motors.start for j in self.rigid], dtype=np.intp)
+        self._stiffness = np.zeros(n)  # of lines
+        self._others = []
+        for item in driven:
+            spring = getattr(item.actuator, 'spring', None)
+            if type(spring) is LinearSpring:
+                self._stiffness[item.joint] = spring.stiffness
+            elif self.is_elastic[item.joint]:
+                self._others.append(item)
+
+    def by_joint(self, values: Array) -> Array:
+        """Sum of the values (m,) of the motors of each joint, shape (n,)."""
+        if len(values) == len(self.is_elastic):
+            return values
+        sums: Array = np.bincount(self.joint, values, len(self.is_elastic)).astype(np.float64)
+        return sums
+
+    def at(self, q: Array, theta: Array) -> Springs:
+        """Springs at positions of the links (n,) and the motors (m,); dampers are left out.
+
+        A `DeflectionError` is raised where a spring is outside of its range.
+        """
+        joint, line = self.joint, self._stiffness
+        rate = line[joint]
+        load = rate * (theta - q[joint])
+        if not self._others:
+            return Springs(self.by_joint(load), line, load, rate)
+        torque, stiffness = self.by_joint(load).copy(), line.copy()
+        for item in self._others:
+            j, own, actuator = item.joint, item.motors, item.actuator
+            try:
+                if isinstance(actuator, VariableStiffness):
+                    elastic = actuator.elastic(q[j : j + 1], theta[own, None])
+                    torque[j], stiffness[j] = elastic.effort[0], elastic.stiffness[0]
+                    load[own] = elastic.motor_effort[:, 0]
+                    deflection = theta[own] - self.turns[own] * q[j]
+                    rate[own] = actuator.model.jacobian(deflection)[0]
+                else:
+                    deflection = theta[own] - q[j]
+                    actuator.spring.check(deflection)  # type: ignore[attr-defined]
+                    values = actuator.spring.derivatives(deflection[0], 1)  # type: ignore[attr-defined]
+                    torque[j], stiffness[j] = load[own], rate[own] = values
+            except DeflectionError as error:
+                raise DeflectionError(f'Joint {item.name!r}: {error}', joint=item.name) from None
+        return Springs(torque, stiffness, load, rate)
+
+    def resonances(self, mass: Array, stiffness: Array) -> Array:
+        """Frequencies of the joints with free links and motors, shape (n,) [rad/s].
+
+        sqrt(K (1 / M_jj + 1 / B)), each joint by itself; zero for rigid ones.
+        """
+        inertia = np.where(self.is_elastic > 0.0, self.joint_inertia, 1.0)
+        found: Array = np.sqrt(stiffness * (1.0 / np.diagonal(mass) + 1.0 / inertia))
+        return found

@@ -1,0 +1,64 @@
+"""Launch the proxy between a planner such as MoveIt and joint_trajectory_controller.
+
+It needs a running hodyn_node (hodyn.launch.py) and the package control_msgs.
+"""
+
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+ARGUMENTS = (
+    ('params_file', '', 'Parameter file of the node.'),
+    ('namespace', '', 'Namespace of the node.'),
+    ('use_sim_time', 'false', 'Use the time of the topic /clock.'),
+    ('controller', '', 'Controller that executes goals. Empty: joint_trajectory_controller.'),
+    ('retime_service', '', 'Service that retimes goals. Empty: hodyn_node/retime.'),
+    ('timing', '', 'path or uniform. Empty: that of the parameter file, or else path.'),
+    ('slower_only', '', 'true: goals are not made faster. Empty: as the parameter file says.'),
+    ('drop_standstills', '', 'true: pauses are left out. Empty: as the parameter file says.'),
+    ('efforts', '', 'false: no efforts are sent. Empty: as the parameter file says.'),
+)
+
+TEXTS = ('controller', 'retime_service', 'timing')
+SWITCHES = ('slower_only', 'drop_standstills', 'efforts')
+
+
+def start_node(context):
+    """Start the node once the values of the arguments are known."""
+    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+    # ROS would only warn of a parameter file that does not exist.
+    if value['params_file'] and not Path(value['params_file']).is_file():
+        raise RuntimeError(
+            f'params_file is {value["params_file"]!r}, which is no file. Give an existing one; a '
+            f'relative path begins at {Path.cwd()}.'
+        )
+    # The arguments win over the parameter file, but only where they are given.
+    parameters = {name: value[name] for name in TEXTS if value[name]}
+    for name in ('use_sim_time', *SWITCHES):
+        if value[name]:
+            parameters[name] = value[name].lower() in ('true', '1')
+    return [
+        Node(
+            package='hodyn_ros',
+            executable='trajectory_proxy',
+            namespace=value['namespace'],
+            parameters=([value['params_file']] if value['params_file'] else []) + [parameters],
+            output='screen',
+        )
+    ]
+
+
+def generate_launch_description():
+    """Declare the arguments; `ros2 launch` shows them with --show-args."""
+    return LaunchDescription(
+        [
+            *(
+                DeclareLaunchArgument(name, default_value=default, description=description)
+                for name, default, description in ARGUMENTS
+            ),
+            OpaqueFunction(function=start_node),
+        ]
+    )

@@ -1,0 +1,276 @@
+"""Chunks of positions spliced into a motion: class C4, limits kept everywhere, rest at the end."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support import robots
+from support.motion_limits import FRANKA, PANDA, excess, unlimited
+
+from hodyn_ros import RobotModel
+from hodyn_ros.analysis import splice
+from hodyn_ros.errors import JointNameError, StaleError, TrajectoryError
+from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.trajectory import Waypoints, fit_spline, stop_motion
+
+LIMITS = motion_limits(PANDA, FRANKA)
+HOME = np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8])
+STEP = 0.01
+
+
+def task(t):
+    """A smooth motion out of rest at home."""
+    t = np.maximum(np.asarray(t, dtype=float), 0.0)[..., None]
+    swing = np.sin(2.0 * t + np.arange(7)) - np.sin(np.arange(7))
+    return HOME + 0.3 * (1.0 - np.exp(-(t**2))) * swing
+
+
+def chunk_of(times, positions, names=PANDA.joint_names):
+    return Waypoints(names, np.atleast_1d(times), np.atleast_2d(positions))
+
+
+class Stream:
+    """Motions that follow each other as a node would have them, from rest at home on."""
+
+    def __init__(self, start=HOME, limits=LIMITS, **options):
+        self.limits, self.options = limits, {'step': STEP, **options}
+        self.motions = [(0.0, start)]  # with the times at which they begin
+
+    def join(self, time):
+        """First knot of all motions from a time on."""
+        return np.ceil(time / STEP - 1e-6) * STEP
+
+    def send(self, times, positions, time):
+        begin, current = self.motions[-1]
+        join = self.join(time)
+        chunk = chunk_of(times - begin, positions)
+        motion = splice(PANDA, self.limits, chunk, current, join - begin, **self.options)
+        self.motions.append((join, motion))
+        return motion
+
+    def jumps(self):
+        """Differences of the five derivatives at all joins, relative to the largest values."""
+        found = []
+        for (begin, current), (join, motion) in zip(self.motions[1:], self.motions[2:]):
+            found.append(current(min(join - begin, current.end_time)) - motion(0.0))
+        scale = [np.abs(motion(motion.times)).max(axis=(0, 2)) for _, motion in self.motions[1:]]
+        return np.abs(found).max(axis=(0, 2)) / np.max(scale, axis=0)
+
+    def excess(self):
+        """Largest excess of a limit of what is executed, at odd places of all steps."""
+        ends = [join for join, _ in self.motions[2:]] + [np.inf]
+        worst = []
+        for (begin, motion), end in zip(self.motions[1:], ends):
+            knots = motion.times[motion.times <= end - begin + 1e-9]
+            worst.append(excess(self.limits, motion, knots, 5))
+        return max(worst)
+
+
+def policy_stream(rate, noise, offset, seed=0, duration=3.0, points=16, latency=0.03):
+    """Chunks at 50 Hz of a task, with noise, that contradict each other by an offset."""
+    random, stream, now = np.random.default_rng(seed), Stream(), 0.0
+    while now < duration:
+        times = now + 0.02 * np.arange(points)
+        errors = noise * random.normal(size=(points, 7)) + offset * random.normal(size=7)
+        stream.send(times, task(times) + errors, now + latency)
+        now += random.uniform(0.7, 1.3) / rate
+    return stream
+
+
+@pytest.mark.parametrize(
+    ('rate', 'noise', 'offset'),
+    [(5.0, 1e-3, 0.02), (20.0, 1e-3, 0.0), (20.0, 1e-3, 0.02), (60.0, 2e-3, 0.01)],
+)
+def test_replans_with_jitter_are_joined_with_class_c4_within_all_limits(rate, noise, offset):
+    stream = policy_stream(rate, noise, offset, points=50 if rate == 5.0 else 16)
+    assert np.all(stream.jumps() < 1e-9)
+    assert all(motion.continuous_derivative == 4 for _, motion in stream.motions[1:])
+    assert stream.excess() < 1e-6
+    _, last = stream.motions[-1]
+    np.testing.assert_allclose(last(last.end_time)[1:], 0.0, atol=1e-6)
+
+
+def test_limits_are_reached_where_chunks_contradict_each_other():
+    free = unlimited(7)
+    stream, random = Stream(limits=free), np.random.default_rng(0)
+    for now in np.arange(0.0, 2.0, 0.05):
+        times = now + 0.02 * np.arange(16)
+        stream.send(times, task(times) + 0.05 * random.normal(size=7), now)
+    stream.limits = LIMITS
+    assert stream.excess() > 1.0
+
+
+def test_torque_rate_is_kept_by_leaving_the_chunk():
+    strict = LIMITS._replace(effort_dot=np.full(7, 60.0))
+    times = 0.02 * np.arange(50)
+    fast = Stream().send(times, task(4.0 * times), 0.0)
+    stream = Stream(limits=strict)
+    slow = stream.send(times, task(4.0 * times), 0.0)
+    assert excess(strict, fast, fast.times, 5) > 0.5
+    assert stream.excess() < 1e-6
+    assert np.abs(slow(0.5, 0) - HOME).max() > 0.1
+
+
+def test_a_smooth_chunk_is_followed():
+    stream = Stream()
+    times = 0.02 * np.arange(100)
+    motion = stream.send(times, task(times), 0.0)
+    t = np.arange(0.3, 1.8, 0.013)
+    np.testing.assert_allclose(motion(t, 0)[:, 0], task(t), atol=2e-3)
+    np.testing.assert_allclose(motion(motion.end_time, 0)[0], task(times[-1]), atol=1e-3)
+
+
+def test_noise_is_smoothed_without_delay():
+    t, times = np.arange(0.3, 1.5, 0.01), 0.02 * np.arange(100)
+    noise = 2e-3 * np.random.default_rng(4).normal(size=(100, 7))
+    clean = Stream().send(times, task(times), 0.0)
+    noisy = Stream().send(times, task(times) + noise, 0.0)
+    assert np.std(noisy(t, 0) - clean(t, 0)) < 0.75 * 2e-3
+    sluggish = Stream(bandwidth=2.0).send(times, task(times) + noise, 0.0)
+    assert np.abs(sluggish(t)[:, 3]).max() < 0.3 * np.abs(noisy(t)[:, 3]).max()
+
+
+def test_points_that_have_passed_are_left_out():
+    times = 0.02 * np.arange(50)
+    positions = task(times)
+    late = Stream().send(times, positions, 0.3)
+    positions[:14] += 1.0  # before 0.28 s
+    np.testing.assert_array_equal(Stream().send(times, positions, 0.3).expansions, late.expansions)
+
+
+def test_a_late_chunk_is_refused():
+    with pytest.raises(StaleError, match='lies 0.1 s before .* longer chunks'):
+        Stream().send(0.1 * np.arange(3.0), task(np.zeros(3)), 0.3)
+
+
+@pytest.mark.parametrize('time', [0.0, 0.8])
+def test_one_point_is_approached_by_its_time_and_held(time):
+    goal = HOME + 0.05
+    motion = Stream().send(np.array([time]), goal, 0.0)
+    np.testing.assert_allclose(motion(motion.end_time, 0)[0], goal, atol=1e-3)
+    assert excess(LIMITS, motion, motion.times, 5) < 1e-6
+    if time:  # it goes there evenly
+        np.testing.assert_allclose(motion(0.4, 0)[0], HOME + 0.025, atol=2e-3)
+
+
+def test_joints_come_in_any_order():
+    times, order = 0.02 * np.arange(20), np.array([3, 1, 0, 2, 6, 5, 4])
+    names = tuple(np.array(PANDA.joint_names)[order].tolist())
+    given = chunk_of(times, task(times)), chunk_of(times, task(times)[:, order], names)
+    one, other = (splice(PANDA, LIMITS, chunk, HOME, 0.0) for chunk in given)
+    np.testing.assert_array_equal(one.expansions, other.expansions)
+
+
+def test_a_chunk_far_ahead_of_an_end_that_comes_first_does_not_shorten_the_way_to_rest():
+    times = 0.02 * np.arange(100)
+    stream = Stream()
+    stream.send(times, task(times), 0.0)
+    motion = stream.send(np.array([1.0]), task(1.0), 1.0)
+    assert stream.motions[-1][0] + motion.end_time >= 2.4
+    assert np.all(stream.jumps() < 1e-9)
+    assert stream.excess() < 1e-6
+
+
+@pytest.mark.parametrize('time', [0.43, 2.0, 5.0])
+def test_any_motion_can_be_joined(time):
+    spline = fit_spline([0.0, 1.0, 2.0], [HOME, HOME + 0.2, HOME + 0.1])
+    times = time + 0.02 * np.arange(50)
+    state = spline(min(time, 2.0))
+    held = chunk_of(times, np.repeat(state[:1], 50, axis=0))
+    motion = splice(PANDA, LIMITS, held, spline, time)
+    np.testing.assert_allclose(motion(0.0)[:4], state[:4] if time < 2.0 else motion(0.0)[:4])
+    np.testing.assert_allclose(motion(motion.end_time, 0)[0], state[0], atol=1e-3)
+    assert excess(LIMITS, motion, motion.times, 5) < 1e-6
+
+
+def test_a_motion_to_rest_is_joined():
+    state = np.zeros((5, 7))
+    state[0], state[1] = HOME, 0.3
+    stop = stop_motion(state, 0.5)
+    times = 0.02 * np.arange(30)
+    motion = splice(PANDA, LIMITS, chunk_of(times, np.tile(HOME, (30, 1))), stop, 0.1)
+    np.testing.assert_allclose(motion(0.0), stop(0.1), rtol=1e-6, atol=1e-6)
+    assert excess(LIMITS, motion, motion.times, 5) < 1e-6
+
+
+def test_positions_stay_in_their_range_where_smoothing_would_leave_it():
+    upper = LIMITS.upper.copy()
+    upper[0] = 0.3
+    times = 0.02 * np.arange(60)
+    positions = np.tile(HOME, (60, 1))
+    positions[times > 0.3, 0] = 0.3
+    t = np.linspace(0.0, 1.6, 2000)
+    highest = [
+        Stream(limits=limits).send(times, positions, 0.0)(t, 0)[:, 0, 0].max()
+        for limits in (LIMITS, LIMITS._replace(upper=upper))
+    ]
+    assert highest[0] > 0.301
+    assert 0.295 < highest[1] <= 0.3 + 1e-12
+
+
+def test_continuous_joints_take_the_shorter_way():
+    description = robots.TWO_LINK.replace('"elbow" type="revolute"', '"elbow" type="continuous"')
+    model = RobotModel.from_urdf(description)
+    goal = Waypoints(model.joint_names, [0.5], [[0.1, 0.2 + 6.0 * np.pi]])
+    motion = splice(model, model_limits(model), goal, np.zeros(2), 0.0)
+    np.testing.assert_allclose(motion(motion.end_time, 0)[0], [0.1, 0.2], atol=1e-3)
+
+
+def model_limits(model):
+    return motion_limits(model)._replace(lower=np.full(2, -np.inf), upper=np.full(2, np.inf))
+
+
+def test_a_weight_that_is_too_heavy_is_refused_and_the_motion_goes_on():
+    weak = LIMITS._replace(effort=np.full(7, 5.0))
+    times = 0.02 * np.arange(20)
+    with pytest.raises(TrajectoryError, match='effort of panda_joint4 is .* the motion in prog'):
+        splice(PANDA, weak, chunk_of(times, task(times)), HOME, 0.0)
+
+
+GOOD = chunk_of(0.02 * np.arange(20), task(0.02 * np.arange(20)))
+
+
+@pytest.mark.parametrize(
+    ('changes', 'error', 'message'),
+    [
+        (
+            {'chunk': replace(GOOD, positions=GOOD.positions + [0, 0, 0, 0, 0, 0, 2.3])},
+            TrajectoryError, 'Waypoint .* position .* of panda_joint7, whose limit is 2.8973',
+        ),
+        (
+            {'chunk': Waypoints(PANDA.joint_names[:-1], GOOD.times, GOOD.positions[:, :-1])},
+            JointNameError, 'missing: panda_joint7',
+        ),
+        ({'current': HOME[:-1]}, TrajectoryError, r'has \(6,\) joints, expected 7'),
+        ({'current': np.full(7, np.nan)}, TrajectoryError, 'current holds nan at index'),
+        ({'join': 1.0}, StaleError, 'lies 0.62 s before'),
+        ({'join': np.nan}, TrajectoryError, 'join is nan, expected a finite number'),
+        ({'step': 0.0}, TrajectoryError, 'step is 0.0, expected a finite number above 0'),
+        ({'bandwidth': -1.0}, TrajectoryError, 'bandwidth is -1.0'),
+        ({'stop_duration': -1.0}, TrajectoryError, 'stop_duration is -1.0'),
+        ({'stop_duration': 1e3}, TrajectoryError, r'would have 100038 steps .* expected 2000'),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_spliced_is_refused(changes, error, message):
+    arguments = {'chunk': GOOD, 'current': HOME, 'join': 0.0, **changes}
+    with pytest.raises(error, match=message):
+        splice(PANDA, LIMITS, **arguments)
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_values_that_are_not_finite_make_no_chunk(value):
+    positions = GOOD.positions.copy()
+    positions[3, 2] = value
+    with pytest.raises(TrajectoryError, match='panda_joint3'):
+        Waypoints(PANDA.joint_names, GOOD.times, positions)
+
+
+def test_a_long_motion_in_progress_is_left():
+    points = np.array([HOME, HOME + 0.5, HOME])
+    spline = fit_spline([0.0, 30.0, 60.0], points)
+    times = 10.0 + 0.02 * np.arange(50)
+    held = chunk_of(times, np.tile(spline(10.0, 0), (50, 1)))
+    motion = splice(PANDA, LIMITS, held, spline, 10.0)
+    np.testing.assert_allclose(motion(0.0), spline(10.0), rtol=1e-6, atol=1e-6)
+    assert motion.duration < 2.0
+    assert excess(LIMITS, motion, motion.times, 5) < 1e-6

@@ -1,0 +1,100 @@
+"""Loops of Python and their translation to C compute the same numbers."""
+
+import ctypes
+from math import pi, sqrt
+
+import numpy as np
+import pytest
+from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
+
+from hodyn_ros.codegen.translation import HELPERS, translated
+
+SOURCE = '''
+def halve(n: int, x: Vector) -> None:
+    """Halve."""
+    for i in range(n):
+        x[i] *= 0.5
+
+def norm(n: int, x: Vector) -> float:
+    s = 0.0
+    for i in range(n):
+        s += x[i] * x[i]
+    return sqrt(s)
+
+def mixed(n: int, m: int, a: float, place: Index, M: Matrix, x: Vector, out: Wide) -> int:
+    """Something of everything."""
+    b, c = 0.0, -a / (2.0 - (a - 1.0))
+    for i in range(n):
+        j: int = place[i]
+        b = max(b, abs(M[i, j]) * pi - (c - x[j]))
+        for k in range(i + 1, n):
+            M[k, i] = min(M[i, k], b) - a * (M[k, i] + 1.0) / 3.0
+            out[1, (k + i) // 2] += M[k, i]
+        if b > 2.0:
+            out[0, i] = b
+            b = -1.0
+        elif b == 0.0:
+            return i
+        else:
+            out[0, i] = norm(n, M[i])
+    halve(n, M[n - 1])
+    return n + m * (3 - 1)
+'''
+COLUMNS = {'Matrix': 'n', 'Wide': 'm'}
+
+
+def arrays():
+    rng = np.random.default_rng(3)
+    place = np.array([2, 0, 3, 1], dtype=np.intc)
+    return place, 2.0 * rng.standard_normal((4, 4)), rng.standard_normal(4), np.zeros((2, 6))
+
+
+def test_translation_computes_what_python_computes(tmp_path):
+    names = {kind: None for kind in ('Vector', 'Index', 'Matrix', 'Wide')}
+    scope = {**names, 'pi': pi, 'sqrt': sqrt}
+    exec(SOURCE, scope)
+    text = translated(SOURCE, ('halve', 'norm', 'mixed'), COLUMNS)
+    source = tmp_path / 'code.c'
+    source.write_text(f'#include <math.h>\n{HELPERS}{text.replace("static int", "int")}')
+    run(CPP_COMPILERS[0], '-x', 'c++', '-std=c++11', *WARNINGS, '-c', '-o', '/dev/null', source)
+    options = ('-std=c99', *WARNINGS, '-ffp-contract=off', '-shared', '-fPIC')
+    run(C_COMPILERS[0], *options, '-o', tmp_path / 'code.so', source, '-lm')
+    in_c = ctypes.CDLL(str(tmp_path / 'code.so')).mixed
+    expected, found = arrays(), arrays()
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in found]
+    returned = in_c(4, 6, ctypes.c_double(0.7), *pointers)
+    assert returned == scope['mixed'](4, 6, 0.7, *expected)
+    for ours, theirs in zip(found, expected):
+        np.testing.assert_array_equal(ours, theirs)
+    assert np.count_nonzero(found[3]) > 4
+    assert not np.array_equal(found[1], arrays()[1])
+
+
+def test_arrays_that_are_only_read_are_constant():
+    text = translated(SOURCE, ('halve', 'norm', 'mixed'), COLUMNS)
+    head = ' '.join(text[text.index('static int mixed') :].partition(')')[0].split())
+    assert head.endswith('const int *place, double *M, const double *x, double *out')
+
+
+@pytest.mark.parametrize(
+    'statement',
+    [
+        'while a > 0.0: a -= 1.0',
+        'a = a ** 2',
+        'a = a % 3.0',
+        'a = 1.0 if a > 0.0 else 2.0',
+        'a = 0.0 < a < 1.0',
+        'a = a > 0.0 and a < 1.0',
+        'a, x[0] = x[0], a',
+        'for i in range(n, 0, -1): x[i] = a',
+        'for value in x: a += value',
+        'x[:] = a',
+        'a = [a]',
+        'a = f(b=a)',
+        'assert a',
+    ],
+)
+def test_what_c_does_not_have_or_means_otherwise_is_refused(statement):
+    source = f'def f(n: int, a: float, x: Vector) -> None:\n    {statement}\n'
+    with pytest.raises(NotImplementedError, match='translated|one step'):
+        translated(source, ('f',), COLUMNS)

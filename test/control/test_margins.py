@@ -1,0 +1,137 @@
+"""Margins of the tracking law, confirmed on a plant that shares no code with it."""
+
+import numpy as np
+import pinocchio
+import pytest
+from support import control_simulation
+from support.control_cases import HOME, MOTOR_INERTIA, PERIOD, STIFFNESS, Condition
+
+from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
+from hodyn_ros.control import tracking_controller
+from hodyn_ros.errors import ControlError, HodynError
+
+
+@pytest.fixture(scope='module')
+def panda():
+    return control_simulation.panda()
+
+
+def law(model, stiffness=STIFFNESS, rigid=(), **options):
+    drives = {
+        name: RigidDrive(float(b)) if j in rigid else SeriesElastic(float(k), float(b))
+        for j, (name, k, b) in enumerate(zip(model.joint_names, stiffness, MOTOR_INERTIA))
+    }
+    return tracking_controller(Actuators(model, drives), PERIOD, **options)
+
+
+@pytest.fixture(scope='module')
+def margins(panda):
+    return law(panda).margins(HOME)
+
+
+def growth(controller, motor, gain=1.0, delay=0.0, count=1000):
+    """By what factor errors grow in half of `count` samples if one motor is not as the law thinks.
+
+    `gain` is on what its torque differs from the one at rest; it comes `delay` later.
+    """
+    plant = Condition().plant()
+    plant.limits = np.inf
+    state = plant.at_rest(np.array(HOME))
+    desired = np.zeros((5, 7))
+    desired[0] = HOME
+    rest, whole = plant.torque.copy(), int(delay / PERIOD)
+    parts = (delay / PERIOD - whole, 1.0 - delay / PERIOD + whole)
+    rows, errors = [rest] * (whole + 1), []
+    controller.reset()
+    for k in range(count):
+        if k == 1:  # A law begins where the robot is.
+            state[1, motor] += 1e-5
+        torque = controller.command(desired, state[0], None, state[2], None)
+        rows.append(rest + np.where(np.arange(7) == motor, gain, 1.0) * (torque - rest))
+        for part, row in zip(parts, (-2 - whole, -1 - whole)):
+            held = rows[-1].copy()
+            held[motor] = rows[row][motor]
+            if part > 1e-9:
+                state = plant.hold(state, held, part * PERIOD, 2)
+        errors.append(np.abs(state[0] - HOME).max())
+        if errors[-1] > 0.05:
+            return np.inf
+    return max(errors[-count // 5 :]) / max(errors[3 * count // 10 : count // 2])
+
+
+@pytest.mark.parametrize('motor', [1, 6])
+def test_gain_raised_and_lowered_until_it_breaks(panda, margins, motor):
+    controller = law(panda)
+    for bound, beyond, count in ((margins.gain_up, 1.1, 1000), (margins.gain_down, 0.9, 3000)):
+        assert growth(controller, motor, bound[motor] / beyond, count=count) < 1.0
+        assert growth(controller, motor, bound[motor] * beyond, count=count) > 1.0
+
+
+@pytest.mark.parametrize('motor', [1, 6])
+def test_delay_raised_until_it_breaks(panda, margins, motor):
+    controller = law(panda)
+    assert growth(controller, motor, delay=0.93 * margins.delay[motor]) < 1.0
+    assert growth(controller, motor, delay=1.07 * margins.delay[motor]) > 1.0
+
+
+def test_margins_are_those_of_a_law_that_may_be_switched_on(margins):
+    assert margins.decay > 25.0
+    assert margins.gain_up.min() > 3.0
+    assert margins.gain_down.max() < 0.25
+    assert margins.phase.min() > np.radians(30.0)
+    assert margins.delay.min() > 2.2e-3
+    assert margins.sensitivity.max() < 2.0
+
+
+def test_resonances_are_those_of_each_free_motor_and_link_alone(panda):
+    found = law(panda, rigid=(0, 3)).margins(HOME)
+    plant = Condition().plant()
+    M = pinocchio.crba(plant.model, plant.data, np.array(HOME))
+    expected = np.sqrt(STIFFNESS * (1.0 / np.diag(M) + 1.0 / MOTOR_INERTIA))
+    expected[[0, 3]] = 0.0
+    assert found.resonance == pytest.approx(expected, rel=1e-7)
+
+
+def test_margins_leave_a_law_in_use_as_it_is(panda):
+    first, second = law(panda), law(panda)
+    desired = np.zeros((5, 7))
+    desired[0] = HOME
+    theta = first.resting(HOME)
+    for k in range(5):
+        answers = [x.command(desired, np.add(HOME, 1e-4 * k), None, theta, None)
+                   for x in (first, second)]  # fmt: skip
+        assert np.array_equal(*answers)
+        first.margins(frequencies=10)
+
+
+def test_text_has_a_line_for_each_motor(panda, margins):
+    text = margins.table(panda.joint_names)
+    assert len(text.splitlines()) == 9
+    assert f'{margins.gain_up[6]:.2g}' in next(x for x in text.splitlines() if 'joint7' in x)
+
+
+def test_rigid_joints_have_margins_of_the_rigid_motion(panda):
+    found = law(panda, rigid=range(7)).margins(HOME)
+    assert found.decay > 30.0
+    assert np.ptp(found.gain_up) < 1e-3 * found.gain_up[0]  # decoupled by the mass matrix
+
+
+def test_bandwidth_that_the_margins_do_not_allow_is_refused_with_one_that_would_do(panda):
+    with pytest.raises(ControlError, match=r'150 rad/s.* ([0-9.]+) rad/s would do') as refused:
+        law(panda, bandwidth=150.0, delay=5e-3)
+    would_do = float(str(refused.value).split(' rad/s would do')[0].split()[-1])
+    assert 10.0 < would_do < 150.0
+    law(panda, bandwidth=would_do, delay=5e-3)
+
+
+@pytest.mark.parametrize('bandwidth', [0.0, -1.0, np.nan, np.inf, 201.0, 'fast'])
+def test_bandwidth_beyond_the_sample_time_is_refused(panda, bandwidth):
+    with pytest.raises(ControlError, match='bandwidth'):
+        law(panda, bandwidth=bandwidth)
+
+
+def test_margins_refuse_what_they_cannot_use(panda):
+    controller = law(panda)
+    for options in ({'position': [0.0]}, {'position': [np.nan] * 7}, {'frequencies': 1}):
+        with pytest.raises(HodynError):
+            controller.margins(**options)

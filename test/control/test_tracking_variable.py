@@ -1,0 +1,65 @@
+"""The tracking law with joints whose stiffness is chosen, on the simulated robot."""
+
+import numpy as np
+import pytest
+from support.robots import HEAVIER_TWO_LINK, TWO_LINK
+
+pytest.importorskip('mujoco')
+
+from hodyn_ros import RobotModel  # noqa: E402
+from hodyn_ros.actuators import Actuators, Qbmove, SeriesElastic, VariableStiffness  # noqa: E402
+from hodyn_ros.control import tracking_controller  # noqa: E402
+from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
+from hodyn_ros.simulation.sampling import SampledPlant  # noqa: E402
+from hodyn_ros.trajectory import fit_spline  # noqa: E402
+
+T = 1e-3
+DRIVES = {
+    'shoulder': VariableStiffness(Qbmove(6.0, 20.0), 0.2),
+    'elbow': SeriesElastic(300.0, 0.1),
+}
+MOTION = fit_spline([0.0, 1.0], [[0.3, -0.4], [0.8, 0.1]])
+LOW, HIGH = 300.0, 500.0  # N m/rad
+
+
+def stiffness_at(time):
+    """Stiffness and two derivatives, which rises during the motion."""
+    s = np.clip(time, 0.0, 1.0)
+    rise = [s**3 * (10 - 15 * s + 6 * s**2), 30 * s**2 * (1 - s) ** 2,
+            60 * s * (1 - s) * (1 - 2 * s)]  # fmt: skip
+    return {'shoulder': (HIGH - LOW) * np.array(rise) + [LOW, 0.0, 0.0]}
+
+
+def errors(urdf):
+    """Errors of the links (N, 2) and of the stiffness at the end."""
+    model = RobotModel.from_urdf(TWO_LINK)
+    law = tracking_controller(Actuators(model, DRIVES), T)
+    plant = ElasticPlant(RobotModel.from_urdf(urdf), DRIVES)
+    start = MOTION(0.0)[0]
+    robot = SampledPlant(plant, T)
+    robot.reset(start, theta=law.resting(start, stiffness_at(0.0)))
+    found = []
+    for k in range(2500):
+        measured = robot.measurement
+        time = min(k * T + law.lead, 1.0)
+        torque = law.evaluate(
+            MOTION(time), measured.q, None, measured.theta, None, stiffness=stiffness_at(time)
+        ).torque
+        robot.advance(torque)
+        found.append(robot.measurement.q - MOTION(min((k + 1) * T, 1.0))[0])
+    last = robot.measurement
+    elastic = DRIVES['shoulder'].elastic(last.q[:1], last.theta[:2, None])
+    return np.array(found), elastic.stiffness[0] - HIGH
+
+
+def test_motion_and_stiffness_are_followed():
+    motion, stiffness = errors(TWO_LINK)
+    assert np.abs(motion).max() < 1e-3
+    assert abs(stiffness) < 1.0
+
+
+def test_a_heavier_robot_is_followed_and_rests_where_it_should():
+    motion, stiffness = errors(HEAVIER_TWO_LINK)
+    assert np.abs(motion).max() < 0.03
+    assert np.abs(motion[-1]).max() < 1e-3
+    assert abs(stiffness) < 0.1 * HIGH

@@ -1,0 +1,257 @@
+"""What the node sends to controllers: trajectories with efforts, and streams of commands."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Duration
+from std_msgs.msg import Float64MultiArray
+from support import robots
+from support.oracles import taylor_rnea, taylor_terms
+from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros.ros import qos
+from hodyn_ros.trajectory.jtc import jtc_motion
+
+NAMES = ('shoulder', 'elbow')
+GRAVITY = (0.0, 0.0, -9.81)
+FRICTION = 0.4
+TIMES = (0.0, 0.4, 0.9)
+POSITIONS = ((0.0, 0.0), (0.5, -0.4), (0.2, 0.3))
+
+
+class Station(Harness):
+    """A node with the two-link arm and a listener to what it sends to controllers."""
+
+    def __init__(self, **parameters):
+        given = {name.replace('__', '.'): value for name, value in parameters.items()}
+        super().__init__({**{f'friction.{name}.viscous': FRICTION for name in NAMES}, **given})
+        for topic, kind, profile in (
+            ('hodyn_node/controller_trajectory', JointTrajectory, qos.EFFORT_TRAJECTORY),
+            ('hodyn_node/commands', Float64MultiArray, qos.OUTPUT),
+        ):
+            subscription = self.client.create_subscription(
+                kind, topic, self._keeper(topic), profile
+            )
+            self.wait(subscription.get_publisher_count, f'match {topic}')
+        self.describe_and_wait(robots.TWO_LINK)
+
+    def move(self, positions=POSITIONS, times=TIMES):
+        message = JointTrajectory(joint_names=list(NAMES))
+        for time, position in zip(times, positions):
+            point = JointTrajectoryPoint(positions=list(position))
+            point.time_from_start = Duration(sec=int(time), nanosec=round(time % 1.0 * 1e9))
+            message.points.append(point)
+        self.publishers['joint_trajectory'].publish(message)
+
+
+@pytest.fixture
+def context():
+    with own_domain() as made:
+        yield made
+
+
+@pytest.fixture
+def start():
+    made = []
+
+    def make(**parameters):
+        made.append(Station(**parameters))
+        return made[-1]
+
+    yield make
+    for station in made:
+        station.close()
+
+
+def columns(message):
+    """Times and rows (N, 4, n) of a message for a controller."""
+    rows = [[p.positions, p.velocities, p.accelerations, p.effort] for p in message.points]
+    stamps = [point.time_from_start for point in message.points]
+    return np.array([t.sec + 1e-9 * t.nanosec for t in stamps]), np.array(rows)
+
+
+def content(motion, kind, friction):
+    """Efforts of a content, from power series."""
+    terms = taylor_terms(robots.TWO_LINK, NAMES, GRAVITY, motion)
+    effort = terms[0] + (terms[1] if kind == 'full' else 0.0)
+    orders = motion.shape[-2] - 2
+    return effort + friction * FRICTION * motion[..., 1 : 1 + orders, :]
+
+
+@pytest.mark.parametrize('friction', [True, False])
+@pytest.mark.parametrize('kind', ['full', 'without_gravity'])
+def test_efforts_between_the_points_are_exact_up_to_the_tolerance(start, kind, friction):
+    tolerance = 0.02
+    station = start(
+        command__effort=kind, command__friction=friction, command__effort_tolerance=tolerance
+    )
+    station.move()
+    message = station.received('controller_trajectory')[0]
+    assert tuple(message.joint_names) == NAMES
+    whole = station.received('effort_trajectory')[0]
+    assert message.header.stamp == whole.header.stamp
+    times, rows = columns(message)
+    assert times[0] == 0.0
+    assert times[-1] == TIMES[-1]
+    expected = content(rows[:, :3], kind, friction)[:, 0]
+    np.testing.assert_allclose(rows[:, 3], expected, rtol=0.0, atol=1e-11)
+    # As the controller moves: of degree 5, with efforts that are interpolated linearly.
+    executed = jtc_motion(times, *(rows[:, k] for k in range(3)))
+    looks = np.linspace(0.0, TIMES[-1], 2001)
+    exact = content(executed(looks, 2), kind, friction)[:, 0]
+    sent = np.stack([np.interp(looks, times, rows[:, 3, j]) for j in range(2)], axis=1)
+    assert np.abs(sent - exact).max() <= tolerance
+    assert (len(times) > 2) and any('holds with' in text for text in whole.remarks) == (
+        kind == 'full'
+    )
+
+
+def test_tolerance_that_needs_too_many_points_is_reported_with_one_that_would_do(start):
+    station = start(command__effort_tolerance=1e-6, max_trajectory_points=50)
+    station.move()
+    (remark,) = [
+        text
+        for text in station.received('effort_trajectory')[0].remarks
+        if 'no trajectory for a controller' in text
+    ]
+    enough = float(remark.split('; ')[-1].split(' would')[0])
+    assert not station.messages['hodyn_node/controller_trajectory']
+    other = start(command__effort_tolerance=enough, max_trajectory_points=50)
+    other.move()
+    assert len(other.received('controller_trajectory')[0].points) <= 50
+
+
+def test_motion_whose_efforts_jump_is_not_for_a_controller(start):
+    station = start(interpolation='jtc')
+    station.move()
+    assert any(
+        'accelerations' in text for text in station.received('effort_trajectory')[0].remarks
+    )
+    assert not station.messages['hodyn_node/controller_trajectory']
+
+
+def test_stop_reaches_the_controller_too(start):
+    station = start()
+    station.move(times=(0.0, 40.0, 90.0))
+    station.received('controller_trajectory')
+    station.publishers['joint_trajectory'].publish(JointTrajectory())
+    times, rows = columns(station.received('controller_trajectory', 2)[1])
+    assert times[-1] == pytest.approx(0.5)
+    np.testing.assert_allclose(rows[-1, 1:3], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize('kind', ['full', 'without_gravity'])
+def test_commands_have_the_joints_and_interfaces_asked_for(start, kind):
+    interfaces = ['effort', 'position', 'effort_dot', 'velocity']
+    station = start(
+        command__joints=['elbow', 'shoulder'],
+        command__interfaces=interfaces,
+        command__effort=kind,
+        publish_rate=200.0,
+    )
+    station.move()
+    name, end = 'hodyn_node/commands', np.array(POSITIONS[-1])
+    station.wait(
+        lambda: (
+            (messages := station.messages[name])
+            and np.array_equal(np.reshape(messages[-1].data, (2, 4))[::-1, 1], end)
+        ),
+        'the end of the motion',
+    )
+    layout = station.messages[name][0].layout.dim
+    assert [(item.label, item.size, item.stride) for item in layout] == [
+        ('joints', 2, 8), ('interfaces', 4, 4)
+    ]  # fmt: skip
+    still = np.zeros((3, 2))
+    still[0] = end
+    commands = np.reshape(station.messages[name][-1].data, (2, 4))[::-1]
+    expected = content(still, kind, True)[0]
+    np.testing.assert_allclose(commands[:, 0], expected, rtol=0.0, atol=1e-9)
+    assert np.abs(
+        np.diff([np.reshape(m.data, (2, 4))[0, 1] for m in station.messages[name]])
+    ).max()
+
+
+def rates_of(station, efforts):
+    """Derivatives of efforts by the efforts, once all of these have come."""
+
+    def found():
+        messages = list(station.messages['hodyn_node/joint_effort'])
+        known = {tuple(message.effort): message.effort_dot for message in messages}
+        return known if set(efforts) <= set(known) else None
+
+    return station.wait(found, 'the same efforts')
+
+
+def test_commands_agree_with_the_efforts_of_the_same_instant(start):
+    station = start(command__interfaces=['effort', 'effort_dot'], publish_rate=200.0)
+    station.move()
+    station.wait(
+        lambda: (
+            len(station.messages['hodyn_node/commands']) >= 50
+            and len(station.messages['hodyn_node/joint_effort']) >= 50
+        ),
+        'samples',
+    )
+    rows = [np.reshape(m.data, (2, 2)) for m in station.messages['hodyn_node/commands'][:50]]
+    known = rates_of(station, [tuple(row[:, 0]) for row in rows])
+    for row in rows:
+        np.testing.assert_array_equal(known[tuple(row[:, 0])], row[:, 1])
+
+
+def test_pid_controller_gets_efforts_with_their_rates(start):
+    messages = pytest.importorskip('control_msgs.msg', reason='control_msgs is not installed')
+    station = start(command__joints=['elbow', 'shoulder'], publish_rate=200.0)
+    name = 'hodyn_node/multi_dof_command'
+    subscription = station.client.create_subscription(
+        messages.MultiDOFCommand, name, station._keeper(name), qos.OUTPUT
+    )
+    station.wait(subscription.get_publisher_count, f'match {name}')
+    station.move()
+    station.wait(lambda: len(station.messages[name]) >= 20, 'commands')
+    known = {tuple(m.effort): m.effort_dot for m in station.messages['hodyn_node/joint_effort']}
+    for message in station.messages[name][:20]:
+        assert message.dof_names == ['elbow', 'shoulder']
+        np.testing.assert_array_equal(known[tuple(message.values[::-1])][::-1], message.values_dot)
+
+
+def test_joints_that_the_robot_does_not_have_are_reported(start, capfd):
+    station = start(command__joints=['elbow', 'wrist'])
+    station.log(capfd, lambda text: "command.joints has 'wrist'" in text)
+    station.move()
+    station.received('joint_effort', 3)
+    assert not station.messages['hodyn_node/commands']
+
+
+def test_limits_are_those_of_the_whole_effort(start):
+    station = start(command__effort='without_gravity')
+    weak = robots.TWO_LINK.replace('effort="50"', 'effort="3"')
+    station.describe_and_wait(weak)
+    station.move()
+    whole = station.received('effort_trajectory')[0]
+    motion = np.stack(
+        [
+            np.reshape(getattr(whole, name), (-1, 2))
+            for name in ('position', 'velocity', 'acceleration')
+        ],
+        axis=1,
+    )
+    full = taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, motion)[:, 0] + FRICTION * motion[:, 1]
+    exceeded = {item.joint_name for item in whole.limit_violations if item.quantity == 'effort'}
+    assert exceeded == {name for j, name in enumerate(NAMES) if np.abs(full[:, j]).max() > 3.0}
+    assert exceeded
+
+
+def test_node_does_not_hear_its_own_trajectories(context, capfd):
+    topic = '/joint_trajectory_controller/joint_trajectory'
+    remap = ['-r', f'joint_trajectory:={topic}', '-r', f'~/controller_trajectory:={topic}']
+    with node_maker(context) as make:
+        make(*remap)
+        deadline, text = monotonic() + TIMEOUT, ''
+        while 'where the node gets its own' not in text and monotonic() < deadline:
+            text += capfd.readouterr().err
+        assert 'where the node gets its own' in text

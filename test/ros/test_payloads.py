@@ -1,0 +1,292 @@
+"""Payloads and friction that change while the node runs, against series that share no code."""
+
+from __future__ import annotations
+
+from math import factorial
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Inertia, Vector3
+from hodyn_msgs.msg import JointMotion
+from hodyn_msgs.srv import SetPayload
+from numpy.polynomial import Polynomial
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from std_msgs.msg import Float64MultiArray
+from support import robots
+from support.oracles import taylor_rnea, taylor_terms
+from support.ros_harness import TIMEOUT, Harness, dict_of
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros.trajectory import Waypoints, plan_motion
+
+NAMES = ('shoulder', 'elbow')
+GRAVITY = (0.0, 0.0, -9.81)
+MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
+FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+SECOND = 10**9
+# A weight on the tool, its description beside the links of the arm.
+WEIGHT = {'mass': 2.0, 'com': (0.05, -0.02, 0.1), 'inertia': (0.01, 0.001, 0.0, 0.02, 0.0, 0.015)}
+
+
+def loaded(urdf, mass, com, inertia):
+    keys = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+    values = ' '.join(f'{key}="{value}"' for key, value in zip(keys, inertia))
+    x, y, z = com
+    weight = (
+        f'<link name="weight"><inertial><origin xyz="{x} {y} {z}"/><mass value="{mass}"/>'
+        f'<inertia {values}/></inertial></link><joint name="grip" type="fixed">'
+        '<parent link="tool"/><child link="weight"/></joint></robot>'
+    )
+    return urdf.replace('</robot>', weight)
+
+
+EMPTY = taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, MOTION)
+FULL = taylor_rnea(loaded(robots.TWO_LINK, **WEIGHT), NAMES, GRAVITY, MOTION)
+
+
+def request(link='tool', mass=2.0, com=(0.05, -0.02, 0.1), inertia=WEIGHT['inertia'], **more):
+    keys = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+    body = Inertia(m=mass, com=Vector3(**dict(zip('xyz', com))), **dict(zip(keys, inertia)))
+    return SetPayload.Request(link=link, inertia=body, **more)
+
+
+class Arm(Harness):
+    """A node with the two-link arm and a client that changes what it carries."""
+
+    def __init__(self, **parameters):
+        super().__init__({'input_timeout': 0.0, **parameters})
+        self.describe_and_wait(robots.TWO_LINK)
+        self._payloads = self.client.create_client(SetPayload, 'hodyn_node/set_payload')
+        self._parameters = self.client.create_client(SetParameters, 'hodyn_node/set_parameters')
+
+    def _ask(self, client, asked):
+        assert client.wait_for_service(TIMEOUT)
+        future = client.call_async(asked)
+        self.wait(future.done, 'answer')
+        return future.result()
+
+    def carry(self, **fields):
+        return self._ask(self._payloads, request(**fields))
+
+    def set(self, **values):
+        parameters = [
+            ParameterMessage(name=name, value=Parameter(name, value=value).get_parameter_value())
+            for name, value in values.items()
+        ]
+        return self._ask(self._parameters, SetParameters.Request(parameters=parameters)).results
+
+    def efforts(self, time):
+        """Efforts at a time [ns], of the motion that all tests have there."""
+        message = JointMotion(joint_names=list(NAMES))
+        for field, values in zip(FIELDS, MOTION):
+            setattr(message, field, list(values))
+        message.header.stamp = Time(sec=time // SECOND, nanosec=time % SECOND)
+        count = len(self.messages['hodyn_node/joint_effort'])
+        self.publishers['joint_motion'].publish(message)
+        answer = self.received('joint_effort', count + 1)[-1]
+        assert answer.header.stamp == message.header.stamp
+        return np.array([answer.effort, answer.effort_dot, answer.effort_ddot])
+
+
+@pytest.fixture
+def arm():
+    made = Arm()
+    yield made
+    made.close()
+
+
+def nanoseconds(stamp):
+    return stamp.sec * SECOND + stamp.nanosec
+
+
+def series(x, duration):
+    """Share of what comes, as a polynomial in the time from x * duration on."""
+    shift = Polynomial([x, 1.0 / duration])
+    return 10.0 * shift**3 - 15.0 * shift**4 + 6.0 * shift**5
+
+
+def along(x, duration, before, after):
+    """Efforts and two derivatives at a part of a transition, from power series."""
+    factors = np.array([1.0, 1.0, 2.0])[:, None]
+    result = []
+    for start, change in zip((before / factors).T, ((after - before) / factors).T):
+        product = Polynomial(start) + series(x, duration) * Polynomial(change)
+        result.append([product.coef[k] * factorial(k) for k in range(3)])
+    return np.array(result).T
+
+
+def close(given, expected):
+    scale = np.abs(expected).max(axis=1, keepdims=True)
+    return np.all(np.abs(given - expected) <= 1e-12 * scale)
+
+
+def test_efforts_along_a_transition_have_its_derivatives(arm):
+    answer = arm.carry(transition_time=0.5)
+    assert answer.success, answer.message
+    assert list(answer.warnings) == []
+    start = nanoseconds(answer.start)
+    assert close(arm.efforts(start - 1), EMPTY)
+    for x in (0.0, 0.02, 0.25, 0.5, 0.7, 0.998):
+        time = start + round(x * 0.5 * SECOND)
+        expected = along(x, 0.5, EMPTY, FULL)
+        assert close(arm.efforts(time), expected), x
+    for time in (start + SECOND // 2, start + 5 * SECOND):
+        assert close(arm.efforts(time), FULL)
+    arm.status('model', lambda s: dict_of(s).get('payload of tool', '').startswith('2 kg'))
+
+
+def test_transitions_follow_each_other_and_payloads_end(arm):
+    first = nanoseconds(arm.carry(transition_time=100.0).start)
+    second = nanoseconds(arm.carry(mass=0.0, com=(0.0,) * 3, inertia=(0.0,) * 6,
+                                   transition_time=1.0).start)  # fmt: skip
+    assert second == first + 100 * SECOND
+    assert close(arm.efforts(second), FULL)
+    assert close(arm.efforts(second + SECOND // 4), along(0.25, 1.0, FULL, EMPTY))
+    assert close(arm.efforts(second + SECOND), EMPTY)
+
+
+def test_transition_goes_on_with_another_description_and_other_friction(arm):
+    start = nanoseconds(arm.carry(transition_time=100.0).start)
+    time = start + 25 * SECOND
+    assert close(arm.efforts(time), along(0.25, 100.0, EMPTY, FULL))
+    arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
+    heavy = taylor_rnea(robots.HEAVIER_TWO_LINK, NAMES, GRAVITY, MOTION)
+    full = taylor_rnea(loaded(robots.HEAVIER_TWO_LINK, **WEIGHT), NAMES, GRAVITY, MOTION)
+    expected = along(0.25, 100.0, heavy, full)
+    assert close(arm.efforts(time), expected)
+    assert all(result.successful for result in arm.set(**{'friction.elbow.viscous': 0.5}))
+    friction = 0.5 * np.array([[0.0, 1.0]]) * MOTION[1:4]
+    assert close(arm.efforts(time), expected + friction)
+
+
+def test_any_number_of_changes_one_after_the_other(arm):
+    for number in range(40):
+        answer = arm.carry(mass=2.0 * (number % 2), transition_time=1e-3)
+        assert answer.success, answer.message
+    last = nanoseconds(answer.start) + SECOND
+    assert close(arm.efforts(last), FULL)
+    waiting = [arm.carry(mass=2.0, transition_time=100.0) for _ in range(20)]
+    refused = [answer for answer in waiting if not answer.success]
+    assert refused
+    assert 'wait already' in refused[0].message
+    assert close(arm.efforts(last), FULL)
+
+
+def test_payload_stays_with_another_description_that_has_the_link(arm):
+    start = nanoseconds(arm.carry(transition_time=0.0, allow_step=True).start)
+    assert close(arm.efforts(start), FULL)
+    arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
+    heavy = loaded(robots.HEAVIER_TWO_LINK, **WEIGHT)
+    assert close(arm.efforts(start), taylor_rnea(heavy, NAMES, GRAVITY, MOTION))
+    arm.describe_and_wait(robots.OTHER_JOINTS)
+    arm.status('model', lambda s: 'payload of tool' not in dict_of(s))
+
+
+@pytest.mark.parametrize(
+    ('fields', 'why'),
+    [
+        ({'transition_time': 0.0}, 'allow_step'),
+        ({'transition_time': -1.0}, 'transition_time'),
+        ({'transition_time': np.nan}, 'transition_time'),
+        ({'transition_time': 1.0, 'link': 'hand'}, "'hand'"),
+        ({'transition_time': 1.0, 'mass': -2.0}, 'mass'),
+        ({'transition_time': 1.0, 'inertia': (1.0, 0.0, 0.0, 0.1, 0.0, 0.1)}, 'inertia'),
+        ({'transition_time': 1.0, 'mass': 0.0, 'link': 'hand'}, "'hand'"),
+        ({'transition_time': 1.0, 'com': (np.inf, 0.0, 0.0)}, 'com|centre'),
+    ],
+)
+def test_bad_payloads_are_refused_and_change_nothing(shared_arm, fields, why):
+    answer = shared_arm.carry(**fields)
+    assert not answer.success
+    assert any(part in answer.message for part in why.split('|')), answer.message
+    assert close(shared_arm.efforts(SECOND), EMPTY)
+
+
+@pytest.fixture(scope='module')
+def shared_arm():
+    made = Arm()
+    yield made
+    made.close()
+
+
+def test_friction_changes_while_the_node_runs(arm):
+    time = SECOND
+    assert all(result.successful for result in arm.set(**{'friction.elbow.viscous': 0.5}))
+    expected = EMPTY + 0.5 * np.array([[0.0, 1.0]]) * MOTION[1:4]
+    assert close(arm.efforts(time), expected)
+    arm.status('model', lambda s: '0.5' in dict_of(s).get('friction of elbow', ''))
+    arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
+    heavy = taylor_rnea(robots.HEAVIER_TWO_LINK, NAMES, GRAVITY, MOTION)
+    assert close(arm.efforts(time), heavy + expected - EMPTY)
+    assert all(result.successful for result in arm.set(**{'friction.elbow.viscous': np.inf}))
+    assert close(arm.efforts(time), heavy)
+
+
+@pytest.mark.parametrize(
+    ('values', 'why'),
+    [
+        ({'friction.elbow.viscous': -1.0}, 'friction.elbow.viscous'),
+        ({'friction.elbow.phi1': 1.0}, 'phi2'),
+        ({'friction.wrist.viscous': 1.0}, 'friction.wrist.viscous'),
+        ({'command.joints': ['elbow', 'wrist']}, 'wrist'),
+        ({'command.interfaces': ['torque']}, 'effort_dot'),
+        ({'command.interfaces': ['effort', 'effort']}, 'repeated'),
+        ({'command.joints': ['elbow', 'elbow']}, 'repeated'),
+        ({'command.joints': ['elbow', '']}, "''"),
+    ],
+)
+def test_bad_parameters_are_refused(shared_arm, values, why):
+    (result,) = shared_arm.set(**values)
+    assert not result.successful
+    assert why in result.reason
+    assert close(shared_arm.efforts(SECOND), EMPTY)
+
+
+def test_payload_that_changes_while_a_trajectory_runs():
+    arm = Arm(publish_rate=200.0, **{'command.effort': 'without_gravity'})
+    try:
+        waypoints = Waypoints(NAMES, [0.0, 1.0, 2.5], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]])
+        message = JointTrajectory(joint_names=list(NAMES))
+        for time, position in zip(waypoints.times, waypoints.positions):
+            point = JointTrajectoryPoint(positions=list(position))
+            point.time_from_start = Duration(sec=int(time), nanosec=round(time % 1.0 * 1e9))
+            message.points.append(point)
+        commands = 'hodyn_node/commands'
+        arm.client.create_subscription(Float64MultiArray, commands, arm._keeper(commands), 1000)
+        arm.publishers['joint_trajectory'].publish(message)
+        arm.received('joint_effort', 20)
+        start = nanoseconds(arm.carry(transition_time=0.5).start)
+        whole = arm.received('effort_trajectory')[0]
+        motion = plan_motion(waypoints, NAMES).motion
+        begin = nanoseconds(whole.header.stamp)
+        end = start + SECOND
+        name = 'hodyn_node/joint_effort'
+        arm.wait(lambda: nanoseconds(arm.messages[name][-1].header.stamp) > end, 'its end')
+        heavy = loaded(robots.TWO_LINK, **WEIGHT)
+        checked, of_weight = 0, {}
+        for message in list(arm.messages[name]):
+            stamp = nanoseconds(message.header.stamp)
+            state = motion((stamp - begin) / SECOND)
+            empty, full = (
+                taylor_terms(urdf, NAMES, GRAVITY, state) for urdf in (robots.TWO_LINK, heavy)
+            )
+            x = min(max((stamp - start) / (0.5 * SECOND), 0.0), 1.0)
+            given = np.array([message.effort, message.effort_dot, message.effort_ddot])
+            if 0.0 < x < 1.0:
+                checked += 1
+                expected = along(x, 0.5, empty.sum(axis=0), full.sum(axis=0))
+                of_weight[tuple(along(x, 0.5, empty[0], full[0])[0])] = stamp
+            else:
+                expected = (full if x else empty).sum(axis=0)
+            scale = np.abs(expected).max(axis=1, keepdims=True)
+            assert np.all(np.abs(given - expected) <= 1e-10 * scale), x
+        assert checked > 10
+        # What is sent has no gravity, also while the payload changes.
+        sent = np.array([item.data for item in arm.messages[commands]])
+        distance = [np.abs(sent - effort).max(axis=1).min() for effort in of_weight]
+        assert sum(value < 1e-9 for value in distance) > len(distance) // 2
+    finally:
+        arm.close()

@@ -1,0 +1,322 @@
+"""The service ~/retime on real middleware: as in Python, within the limits, or refused."""
+
+import math
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Duration, Time
+from hodyn_msgs.msg import JointLimit
+from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
+from rclpy.parameter import Parameter
+from support.ros_harness import TIMEOUT, Harness, dict_of
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.analysis import find_violations, motion_limits, new_timing
+from hodyn_ros.cli.main import run
+from hodyn_ros.files import read_motion
+from hodyn_ros.resources import share_file
+from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.retiming_service import retimed
+from hodyn_ros.ros.robot import Robot
+from hodyn_ros.trajectory import Waypoints, jtc_motion, plan_motion
+
+pinocchio = pytest.importorskip('pinocchio')
+
+Request, Response = RetimeTrajectory.Request, RetimeTrajectory.Response
+URDF = share_file('urdf/two_link.urdf')
+MODEL = RobotModel.from_urdf(URDF)
+NAMES = ('elbow', 'shoulder')  # not in the order of the model
+POINTS = ((0.0, 0.0), (0.5, 0.4), (0.2, 0.9))
+LIMITS = {
+    'shoulder': {'effort_dot': 900.0, 'jerk': 900.0}, 'elbow': {'effort_dot': 400.0}
+}  # fmt: skip
+
+
+@pytest.fixture(scope='module')
+def harness():
+    made = Harness({'max_waiting_requests': 2} | {
+        f'limits.{joint}.{quantity}': value
+        for joint, own in LIMITS.items() for quantity, value in own.items()
+    })  # fmt: skip
+    made.describe_and_wait(URDF.read_text())
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope='module')
+def call(harness):
+    client = harness.client.create_client(RetimeTrajectory, 'hodyn_node/retime')
+    assert client.wait_for_service(TIMEOUT)
+
+    def call(message=None, **fields):
+        given = message or trajectory()
+        future = client.call_async(Request(trajectory=given, **fields))
+        harness.wait(future.done, 'response')
+        return future.result()
+
+    call.client = client
+    return call
+
+
+def trajectory(points=POINTS, names=NAMES, step=1.0, start=0.0):
+    message = JointTrajectory(joint_names=names)
+    message.header.stamp, message.header.frame_id = Time(sec=7, nanosec=5), 'here'
+    for number, positions in enumerate(points):
+        nanosec = round(1e9 * (start + number * step))
+        point = JointTrajectoryPoint(positions=positions)
+        point.time_from_start = Duration(sec=nanosec // 10**9, nanosec=nanosec % 10**9)
+        message.points.append(point)
+    return message
+
+
+def content(message):
+    """Times (N,), motion (N, 3, n) and efforts (N, n) in the order of the model."""
+    order = [list(message.joint_names).index(name) for name in MODEL.joint_names]
+    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+    rows = [(p.positions, p.velocities, p.accelerations, p.effort) for p in message.points]
+    rows = np.array(rows)[:, :, order]
+    return np.array(times), rows[:, :3], rows[:, 3]
+
+
+def found_in_python(points=POINTS, start=0.0, step=1.0, **options):
+    times = start + step * np.arange(len(points))
+    plan = plan_motion(Waypoints(NAMES, times, points), MODEL.joint_names)
+    return new_timing(MODEL, plan.motion, motion_limits(MODEL, LIMITS), **options)
+
+
+def pinocchio_efforts(motion):
+    model = pinocchio.buildModelFromUrdf(str(URDF))
+    assert tuple(model.names)[1:] == MODEL.joint_names
+    data = model.createData()
+    return np.array([pinocchio.rnea(model, data, *sample).copy() for sample in motion])
+
+
+def assert_kept(response, limits):
+    """Limits are kept as the trajectory is executed, and the efforts are the exact ones."""
+    times, motion, effort = content(response.trajectory)
+    np.testing.assert_allclose(effort, pinocchio_efforts(motion), rtol=1e-9, atol=1e-9)
+    played = jtc_motion(times, *motion.swapaxes(0, 1))
+    t = np.linspace(times[0], times[-1], 20_001)
+    executed = played(t)
+    exact = inverse_dynamics(MODEL, executed)
+    limits = limits._replace(**{
+        name: getattr(limits, name) * (1.0 + 1e-7)
+        for name in ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
+    })  # fmt: skip
+    assert find_violations(MODEL, limits, executed, exact) == ()
+    linear = np.stack([np.interp(t, times, column) for column in effort.T], axis=1)
+    error = np.abs(linear - exact[:, 0]).max()
+    assert 0.0 < error <= response.effort_error * (1.0 + 1e-3) + 1e-9
+    return times
+
+
+@pytest.mark.parametrize('timing', ['path', 'uniform'])
+def test_answer_is_that_of_python_and_of_the_command_line(call, tmp_path, timing):
+    fields = {'timing': Request.UNIFORM if timing == 'uniform' else Request.PATH}
+    response = call(**fields)
+    assert (response.success, response.error_code, response.message) == (True, 0, '')
+    found = found_in_python(timing=timing)
+    times, motion, _ = content(response.trajectory)
+    places = np.searchsorted(times, found.times - 1e-9)
+    # The messages hold whole nanoseconds.
+    np.testing.assert_allclose(times[places], found.times, rtol=0.0, atol=1e-9)
+    scale = np.abs(found.samples).max(axis=(0, 2))
+    for k in range(3):
+        step = 1e-9 * scale[k + 1] + 1e-8 * scale[k]
+        np.testing.assert_allclose(motion[places, k], found.samples[:, k], rtol=0.0, atol=step)
+    assert response.duration == pytest.approx(found.duration, rel=1e-9)
+    assert response.duration == pytest.approx(times[-1], abs=2e-9)
+    assert response.duration < response.duration_before == 2.0
+    assert response.path_deviation == pytest.approx(found.deviation, abs=1e-9)
+
+    given, limits, out = (tmp_path / name for name in ('in.yaml', 'limits.yaml', 'out.npz'))
+    lines = [
+        f'- {{positions: {list(point)}, time_from_start: {{sec: {number}, nanosec: 0}}}}'
+        for number, point in enumerate(POINTS)
+    ]
+    given.write_text('\n'.join([f'joint_names: [{", ".join(NAMES)}]', 'points:', *lines]))
+    limits.write_text(f'limits: {LIMITS}'.replace("'", ''))
+    words = ['retime', str(URDF), str(given), '--limits', str(limits), '-o', str(out)]
+    assert run(words + ['--uniform'] * (timing == 'uniform')) == 0
+    written = read_motion(out)
+    assert written.joint_names == MODEL.joint_names
+    np.testing.assert_allclose(written.times, found.times, rtol=0.0, atol=2e-9)
+    for k in range(3):
+        rounding = 1e-9 * scale[k]
+        np.testing.assert_allclose(
+            written.motion[:, k], found.samples[:, k], rtol=0.0, atol=rounding
+        )
+
+
+@pytest.mark.parametrize('timing', [Request.PATH, Request.UNIFORM])
+@pytest.mark.parametrize('step', [0.1, 1.0])
+@pytest.mark.parametrize('slower_only', [False, True])
+def test_limits_are_kept_as_the_answer_is_executed(call, timing, step, slower_only):
+    response = call(trajectory(step=step), timing=timing, slower_only=slower_only)
+    assert response.success, response.message
+    times = assert_kept(response, motion_limits(MODEL, LIMITS))
+    assert times[0] == 0.0
+    if slower_only:
+        assert times[-1] >= 2.0 * step - 2e-9
+        assert (step == 1.0) == (response.duration == response.duration_before)
+    else:
+        (limiting,) = response.limiting
+        assert abs(limiting.value) == pytest.approx(abs(limiting.limit), rel=1e-6)
+        assert 0.0 <= limiting.time_from_start <= response.duration
+    assert response.trajectory.header.frame_id == 'here'
+    assert response.trajectory.header.stamp == Time(sec=7, nanosec=5)
+    assert tuple(response.trajectory.joint_names) == NAMES
+    end = response.trajectory.points[-1].positions
+    np.testing.assert_allclose(end, POINTS[-1], rtol=0.0, atol=1e-9)
+
+
+def test_limits_of_the_request_take_the_place_of_those_of_the_node(call):
+    requested = [
+        JointLimit(quantity='velocity', limit=0.5),
+        JointLimit(joint_name='elbow', quantity='velocity', limit=math.inf),
+        JointLimit(joint_name='elbow', quantity='acceleration', limit=2.0),
+        JointLimit(joint_name='shoulder', quantity='jerk', limit=math.inf),
+    ]
+    response = call(limits=requested)
+    assert response.success, response.message
+    expected = motion_limits(MODEL, LIMITS)
+    elbow, shoulder = (MODEL.joint_names.index(name) for name in ('elbow', 'shoulder'))
+    expected.acceleration[elbow], expected.jerk[shoulder] = 2.0, np.inf
+    velocity = np.full(2, 0.5)
+    velocity[elbow] = np.inf
+    assert_kept(response, expected._replace(velocity=velocity))
+    _, motion, _ = content(response.trajectory)
+    assert np.abs(motion[:, 1, shoulder]).max() == pytest.approx(0.5, rel=0.02)
+
+
+def test_pauses_stay_or_are_left_out(call):
+    pausing = trajectory([(0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)])
+    kept, dropped = call(pausing), call(pausing, drop_standstills=True)
+    assert kept.standstill == pytest.approx(found_in_python(
+        [(0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)]
+    ).standstill)  # fmt: skip
+    assert dropped.standstill == 0.0
+    assert dropped.duration <= kept.duration - kept.standstill + 0.01
+
+
+def test_time_of_the_answer_begins_at_zero(call):
+    late = call(trajectory(start=3.0), timing=Request.UNIFORM)
+    soon = call(timing=Request.UNIFORM)
+    for one, other in zip(content(late.trajectory), content(soon.trajectory)):
+        np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-6)
+    (limiting,), (expected,) = late.limiting, soon.limiting
+    assert limiting.time_from_start == pytest.approx(expected.time_from_start, abs=1e-6)
+
+
+def test_efforts_hold_what_is_to_be_sent_and_limits_all_of_it(call, harness):
+    full = call()
+    parameters = [Parameter('command.effort', value='without_gravity')]
+    assert harness.node.set_parameters(parameters)[0].successful
+    try:
+        response = call()
+    finally:
+        harness.node.set_parameters([Parameter('command.effort', value='full')])
+    times, motion, effort = content(response.trajectory)
+    still = motion * np.array([1.0, 0.0, 0.0])[:, None]
+    weight = pinocchio_efforts(still)
+    assert np.abs(weight).max() > 1.0
+    np.testing.assert_allclose(effort, pinocchio_efforts(motion) - weight, atol=1e-9)
+    np.testing.assert_allclose(times[-1], content(full.trajectory)[0][-1], rtol=1e-9)
+
+
+def test_effort_tolerance_is_kept(call):
+    coarse = call(timing=Request.UNIFORM, effort_tolerance=0.5)
+    fine = call(timing=Request.UNIFORM, effort_tolerance=0.002)
+    assert fine.effort_error <= 0.002 < coarse.effort_error <= 0.5
+    assert len(fine.trajectory.points) > len(coarse.trajectory.points)
+
+
+def limit(name='', quantity='velocity', value=1.0):
+    return JointLimit(joint_name=name, quantity=quantity, limit=value)
+
+
+@pytest.mark.parametrize(
+    ('given', 'fields', 'code', 'said'),
+    [
+        ({}, {'timing': 7}, 'INVALID_REQUEST', 'timing is 7'),
+        ({}, {'timing': 1, 'drop_standstills': True}, 'INVALID_REQUEST', 'drop_standstills'),
+        ({}, {'limits': [limit(quantity='speed')]}, 'INVALID_REQUEST', "'speed'"),
+        ({}, {'limits': [limit(value=-1.0)]}, 'INVALID_REQUEST', 'limits[0].limit is -1.0'),
+        ({}, {'limits': [limit(), limit(value=math.nan)]}, 'INVALID_REQUEST', 'limits[1]'),
+        ({}, {'limits': [limit(value=0.0)]}, 'INVALID_REQUEST', 'above 0'),
+        ({}, {'limits': [limit('wrist')]}, 'INVALID_JOINTS', "'wrist', expected one of"),
+        ({}, {'effort_tolerance': -1.0}, 'INVALID_REQUEST', 'effort_tolerance'),
+        ({}, {'effort_tolerance': math.nan}, 'INVALID_REQUEST', 'effort_tolerance'),
+        ({}, {'effort_tolerance': 1e-9}, 'INVALID_REQUEST', 'would do'),
+        ({'names': ('elbow', 'wrist')}, {}, 'INVALID_JOINTS', 'unknown: wrist'),
+        ({'names': ('elbow', 'elbow')}, {}, 'INVALID_JOINTS', 'repeated: elbow'),
+        ({'points': ()}, {}, 'INVALID_MOTION', 'no points'),
+        ({'points': POINTS[:1]}, {}, 'INVALID_MOTION', 'point'),
+        ({'points': ((0.0, 0.0), (0.5, math.nan))}, {}, 'INVALID_MOTION', 'nan'),
+        ({'points': ((0.0, 0.0), (0.5,))}, {}, 'INVALID_MOTION', 'point 1 has 1'),
+        ({'points': (POINTS[1],) * 3}, {}, 'INVALID_MOTION', 'does not move'),
+        ({'step': 0.0}, {}, 'INVALID_MOTION', 'increas'),
+        ({'step': 1e6}, {'timing': 1}, 'INVALID_MOTION', 'cut it into parts'),
+        (
+            {},
+            {'limits': [
+                limit(quantity=name, value=math.inf)
+                for name in ('velocity', 'effort', 'jerk', 'effort_dot')
+            ]},
+            'INVALID_REQUEST', 'Nothing limits the speed',
+        ),
+    ],
+)  # fmt: skip
+def test_bad_requests_are_refused_with_their_code(call, given, fields, code, said):
+    response = call(trajectory(**given), **fields)
+    assert (response.success, response.error_code) == (False, getattr(response, code))
+    assert said in response.message
+    assert not response.trajectory.points and not response.limiting
+
+
+@pytest.mark.parametrize('timing', [Request.PATH, Request.UNIFORM])
+@pytest.mark.parametrize(
+    ('points', 'requested', 'quantity', 'expected'),
+    [
+        (POINTS, [limit('shoulder', 'effort', 1.0)], 'effort', 1.0),
+        (((0.0, 0.0), (0.0, 90.0)), [], 'position', MODEL.limits.upper[0]),
+    ],
+)
+def test_what_no_timing_saves_names_the_limit(call, timing, points, requested, quantity, expected):
+    response = call(trajectory(points), timing=timing, limits=requested)
+    assert (response.success, response.error_code) == (False, Response.LIMITS_EXCEEDED)
+    (exceeded,) = response.limiting
+    assert (exceeded.joint_name, exceeded.quantity) == ('shoulder', quantity)
+    assert abs(exceeded.value) > abs(exceeded.limit) == expected
+    assert f'{abs(exceeded.value):.6g}' in response.message
+
+
+def test_refusals_are_counted_under_the_name_of_the_service(call, harness):
+    call(timing=9)
+    status = harness.status('retime', lambda s: 'timing is 9' in dict_of(s)['last error'])
+    assert status.level != b'\0'
+    assert int(dict_of(status)['refused']) > 0
+
+
+def test_request_without_a_robot_and_one_too_many(call):
+    settings = NodeSettings(max_trajectory_points=2)
+    assert retimed(None, Request(), settings).error_code == Response.NO_MODEL
+    robot = Robot(MODEL, motion_limits(MODEL), '', sent=MODEL)
+    response = retimed(robot, Request(trajectory=trajectory()), settings)
+    assert response.error_code == Response.INVALID_REQUEST
+    assert 'more than max_trajectory_points (2)' in response.message
+
+
+def test_both_services_have_one_queue(call, harness):
+    """Who comes when as many wait as may is busy, whichever service they have asked."""
+    slow = call.client.call_async(Request(trajectory=trajectory([*POINTS, *POINTS, *POINTS])))
+    other = ComputeInverseDynamics.Request(trajectory=trajectory())
+    futures = [harness.service.call_async(other) for _ in range(4)]
+    futures += [call.client.call_async(Request(trajectory=trajectory())) for _ in range(4)]
+    harness.wait(lambda: all(future.done() for future in [slow, *futures]), 'responses')
+    codes = [future.result().error_code for future in futures]
+    assert set(codes) <= {Response.SUCCESS, Response.BUSY}
+    assert Response.BUSY in codes[:4] and Response.BUSY in codes[4:]
+    assert slow.result().success
+    assert call().success  # and goes on
