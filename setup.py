@@ -102,6 +102,7 @@ setup(
             'plotly>=5.0',
             'pyarrow>=10.0',
             'pytest>=7.0',
+            'pytest-rerunfailures>=12.0',
             'pytest-xdist>=3.0',
             'rosbags>=0.11,<0.12',
             'ruff>=0.5',

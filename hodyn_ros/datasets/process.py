@@ -19,7 +19,14 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import forkserver, resource_tracker
@@ -55,6 +62,7 @@ except ImportError:  # only POSIX has it; elsewhere, two runs at once are not no
 # How long a cluster may be without a worker [s], and how long to try to reach its scheduler.
 PATIENCE = 120.0
 CONNECTING = 30.0
+CLOSING = 10.0
 
 # Of Dask on this machine: nobody looks at profiles and pages of it.
 _SETTINGS: dict[str, Any] = {
@@ -593,15 +601,24 @@ def _client(library: Any, scheduler: Any, workers: int) -> Iterator[Any]:
             'synchronous distributed.Client.'
         )
     with ExitStack() as stack:
+        held: AbstractContextManager[None] = nullcontext()
         if scheduler is None:
             scheduler = stack.enter_context(_local_cluster(library, workers))
+            held = _interruptions_held()
         try:
-            client = library.Client(scheduler, set_as_default=False, timeout=CONNECTING)
+            # One that is interrupted while it connects is not closed for a minute.
+            with held:
+                client = library.Client(scheduler, set_as_default=False, timeout=CONNECTING)
         except (OSError, ValueError) as error:
             raise BatchError(
                 f'The Dask scheduler {scheduler!r} was not reached: {error}'
             ) from error
-        yield stack.enter_context(client)
+        try:
+            yield client
+        finally:
+            # After an interruption there may be nobody left who answers.
+            with suppress(TimeoutError, library.TimeoutError):
+                client.close(CLOSING)
 
 
 @contextmanager
