@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.engine.program import Program
+from hodyn_ros.engine.program import SINGULAR, Program
 from hodyn_ros.errors import ModelError
 
 # Longest expression of a statement: a line that can be read.
@@ -102,7 +102,10 @@ class Statements:
             else:
                 x = expressions[a]
                 y = x if b is None else expressions[b]
-                expression = _operation(kind, x, y)
+                if kind == 'inverse':
+                    expression = self._inverse(x, y)
+                else:
+                    expression = _operation(kind, x, y)
                 if uses[step] > 1 or len(expression.text) > LONGEST_EXPRESSION:
                     name = f't{self._count}'
                     self._count += 1
@@ -110,6 +113,15 @@ class Statements:
                     expression = Expression(name, ATOM)
             expressions.append(expression)
         return {(o.array, o.index): expressions[o.step] for o in program.outputs}
+
+    def _inverse(self, pivot: Expression, size: Expression) -> Expression:
+        # Rounding of zero has no inverse; single precision has more of it.
+        least = self.precision.literal(
+            max(SINGULAR, 1e3 * float(np.finfo(self.precision.dtype).eps))
+        )
+        one, bound = self.precision.literal(1.0), f'{least} * {size.within(ATOM)}'
+        reciprocal = f'{one} / {pivot.within(ATOM)}'
+        return Expression(f'({pivot.text} > {bound} ? {reciprocal} : NAN)', ATOM)
 
 
 def _operation(kind: str, x: Expression, y: Expression) -> Expression:

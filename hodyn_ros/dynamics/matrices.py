@@ -17,12 +17,20 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.closed_form import blocks, series
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.engine.engine import Term, compute, refuses
-from hodyn_ros.engine.program import CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, MASS_MATRIX, WEIGHT
+from hodyn_ros.engine.engine import Term, compute, computed, refuses
+from hodyn_ros.engine.program import (
+    CORIOLIS_MATRIX,
+    CORIOLIS_MATRIX_OF_20,
+    MASS_MATRIX,
+    PARTIALS,
+    REGRESSOR,
+    WEIGHT,
+)
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     checked_result,
     motion_array,
+    overflow,
     refuse_not_finite,
     selection_of,
 )
@@ -59,7 +67,7 @@ def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
     Source: Mueller and Kumar 2021, M = J^T M J, eq. (20), by Leibniz's rule; equal to (29)
     and (39).
     """
-    return _along(model, motion, MASS_MATRIX)
+    return along(model, motion, MASS_MATRIX)
 
 
 def coriolis_matrix(model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True) -> Array:
@@ -97,7 +105,7 @@ def coriolis_matrix(model: RobotModel, motion: ArrayLike, skew_symmetric: bool =
     and (45).
     """
     name = CORIOLIS_MATRIX if skew_symmetric else CORIOLIS_MATRIX_OF_20
-    return _along(model, motion, name)
+    return along(model, motion, name)
 
 
 def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
@@ -124,10 +132,10 @@ def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
     Source: Mueller and Kumar 2021, Q_grav = J^T M U G, eq. (25), by Leibniz's rule; equal to (36)
     and (52).
     """
-    return _along(model, motion, WEIGHT)
+    return along(model, motion, WEIGHT)
 
 
-def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
+def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     """Quantity of the independent joints, by its name in `engine.program`, along a motion."""
     # One sample in a control loop: the compiled call checks the rest of its arguments.
     try:
@@ -142,15 +150,18 @@ def _along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
         except Exception:
             if not refuses(motion):
                 raise
-    lowest_K = 1 if name in (MASS_MATRIX, WEIGHT) else 2
+    lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3, PARTIALS: 3}.get(name, 2)
     array = motion_array(model, motion, lowest_K)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
-    entries = (n,) if name == WEIGHT else (n, n)
-    result = np.empty((len(samples), K + 1 - lowest_K, *entries))
+    result = np.empty((len(samples), *Term(name, K).shape(model)))
     if name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES:
         refuse_not_finite(model, array)
         _by_columns(model, samples, result)
+    elif name in (REGRESSOR, PARTIALS):
+        if not computed(model, Term(name, K), samples, None, result):
+            refuse_not_finite(model, array)
+            raise overflow(array)
     elif not compute(model, Term(name, K), samples, None, result):
         refuse_not_finite(model, array)
         result = checked_result(_closed_form(model, samples, name), array)

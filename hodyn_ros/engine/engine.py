@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT, Attachment, ProgramTooLong, RobotProgram
+from hodyn_ros.engine.program import (
+    MASS_MATRIX,
+    PARTIALS,
+    REGRESSOR,
+    WEIGHT,
+    Attachment,
+    ProgramTooLong,
+    RobotProgram,
+)
 from hodyn_ros.errors import HodynError
 
 if TYPE_CHECKING:
@@ -126,15 +134,33 @@ class Term(NamedTuple):
     """Request for a term of the equations of motion and its derivatives."""
 
     name: str
-    """`MASS_MATRIX`, `CORIOLIS_MATRIX`, `CORIOLIS_MATRIX_OF_20` or `WEIGHT`."""
+    """One of the names in `program`."""
     K: int
     """Number of derivatives in the motion, the zeroth included."""
 
     def program(self, model: RobotModel) -> RobotProgram:
         """Program of the term."""
+        if self.name == REGRESSOR:
+            from hodyn_ros.engine.regressor_program import regressor_program
+
+            return regressor_program(model, self.K)
+        if self.name == PARTIALS:
+            from hodyn_ros.engine.partials_program import partials_program
+
+            return partials_program(model, self.K)
         from hodyn_ros.engine.matrix_program import term_program
 
         return term_program(model, self.name, self.K)
+
+    def shape(self, model: RobotModel) -> tuple[int, ...]:
+        """Shape of the term of one sample."""
+        K, n = self.K, model.n_joints
+        return {
+            MASS_MATRIX: (K, n, n),
+            WEIGHT: (K, n),
+            REGRESSOR: (K - 2, n, 10 * model.n_bodies),
+            PARTIALS: (K - 2, n, K, n),
+        }.get(self.name, (K - 1, n, n))
 
     def make(self, model: RobotModel) -> Kernel | None:
         """Kernel; None for a program that is too long to compile."""
@@ -142,16 +168,15 @@ class Term(NamedTuple):
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
         """Keep what a call with one sample needs."""
-        n = model.n_joints
-        orders = self.K if self.name in (MASS_MATRIX, WEIGHT) else self.K - 1
-        shape = (orders, n) if self.name == WEIGHT else (orders, n, n)
-        model.derived.terms[self.name, (self.K, n)] = kernel.single(shape)
+        single = kernel.single(self.shape(model))
+        model.derived.terms[self.name, (self.K, model.n_joints)] = single
 
 
-Request = Efforts | LinkResult | Term
+ProgramRequest = LinkResult | Term
+Request = Efforts | ProgramRequest
 
 
-def _program_kernel(model: RobotModel, request: LinkResult | Term) -> Kernel | None:
+def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None:
     """Kernel; None for a program that is too long to compile."""
     from hodyn_ros.engine import kernels
 
@@ -185,6 +210,13 @@ class Engine:
         self._kernels: dict[Request, Kernel] = {}
         self._samples: dict[Request, int] = {}
         self._pending: set[Request] = set()
+        self._programs: dict[Request, RobotProgram] = {}
+
+    def program(self, request: ProgramRequest) -> RobotProgram:
+        """Program of a request, recorded once."""
+        if request not in self._programs:
+            self._programs[request] = request.program(self._model)
+        return self._programs[request]
 
     def kernel(self, request: Request, samples: int = 1) -> Kernel | None:
         """Kernel if there is one for a request; otherwise it may be made in the background.
@@ -265,7 +297,7 @@ def engine_of(model: RobotModel) -> Engine:
 
 def compute(
     model: RobotModel,
-    request: LinkResult | Term,
+    request: ProgramRequest,
     motion: Array,
     middle: Array | None,
     result: Array,
@@ -281,6 +313,17 @@ def compute(
     # Overflow shows in the answer; it needs no warning on the way.
     with np.errstate(over='ignore', invalid='ignore'):
         return kernel.evaluate(motion, middle, result)
+
+
+def computed(
+    model: RobotModel, request: ProgramRequest, motion: Array, middle: Array | None, result: Array
+) -> bool:
+    """Compute a batch as `compute` does, or without a kernel by NumPy; says whether all is finite."""
+    if compute(model, request, motion, middle, result):
+        return True
+    from hodyn_ros.engine.interpreter import interpret
+
+    return interpret(model, engine_of(model).program(request), motion, middle, result)
 
 
 def refuses(motion: Any, *results: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from hodyn_ros.engine.program import Program
+from hodyn_ros.engine.program import SINGULAR, Program
 
 DOUBLE = ir.DoubleType()
 INTEGER = ir.IntType(64)
@@ -106,6 +106,13 @@ class Writer:
     def multiply(self, a: ir.Value, b: ir.Value) -> ir.Value:
         """Multiply; the product may be fused with a sum."""
         return self.builder.fmul(a, b, flags=FLAGS)
+
+    def inverse(self, pivot: ir.Value, size: ir.Value) -> ir.Value:
+        """Reciprocal; NaN where the pivot is rounding of zero, see `program.SINGULAR`."""
+        least = self.builder.fmul(self.number(SINGULAR), size)
+        regular = self.builder.fcmp_ordered('>', pivot, least)
+        reciprocal = self.builder.fdiv(self.number(1.0), pivot)
+        return self.builder.select(regular, reciprocal, self.number(float('nan')))
 
     def run(
         self,

@@ -18,7 +18,9 @@ class Operation(NamedTuple):
     """One step of a program.
 
     The kind says what the operands are: 'input': array name, index; 'constant': value, None;
-    'add', 'subtract', 'multiply': two earlier steps; 'negate': an earlier step, None.
+    'add', 'subtract', 'multiply': two earlier steps; 'negate': an earlier step, None; 'inverse':
+    two earlier steps, the reciprocal of the first, NaN unless it is above `SINGULAR` times the
+    second.
     """
 
     kind: str
@@ -30,6 +32,9 @@ class Operation(NamedTuple):
 LONGEST = 40_000
 
 _BINARY = ('add', 'subtract', 'multiply')
+
+SINGULAR = 1e-12
+"""A pivot of the mass matrix that is smaller, relative to its diagonal, is rounding of zero."""
 
 
 class Output(NamedTuple):
@@ -185,6 +190,11 @@ class Recorder:
         first, second = sorted((a.step, b.step))
         return Scalar(self, self._step('multiply', first, second), a.negative != b.negative)
 
+    def inverse(self, pivot: Number, size: Number) -> Scalar:
+        """Record 1 / pivot, NaN unless the pivot is positive beside numbers of a size."""
+        steps = (self._end(value) for value in (pivot, size))
+        return Scalar(self, self._step('inverse', *steps))
+
     def _scalar(self, value: Number) -> Scalar:
         if isinstance(value, Scalar):
             return value
@@ -208,7 +218,7 @@ def _is_number(value: Number, number: float) -> bool:
 
 
 def _operands(operation: Operation) -> tuple[int, ...]:
-    if operation.kind in _BINARY:
+    if operation.kind in _BINARY or operation.kind == 'inverse':
         return (operation.a, operation.b)
     return (operation.a,) if operation.kind == 'negate' else ()
 
@@ -222,10 +232,11 @@ def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
 
 # --- Programs of robots -------------------------------------------------------------------------
 
-MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT = (
-    'mass matrix', 'Coriolis matrix', 'Coriolis matrix of eq. (20)', 'weight'
+MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, REGRESSOR, PARTIALS = (
+    'mass matrix', 'Coriolis matrix', 'Coriolis matrix of eq. (20)', 'weight', 'regressor',
+    'partial derivatives',
 )  # fmt: skip
-"""Terms of the equations of motion."""
+"""Terms of the equations of motion, and what is linear in them."""
 
 
 class Attachment(NamedTuple):

@@ -119,6 +119,7 @@ class Assembly:
         self.parent: list[int] = []
         self.B: list[Array] = []
         self.M_body: list[Array] = []
+        self.M_base = np.zeros((6, 6))
         self._walk()
 
     def _known_link(self, name: str, argument: str) -> str:
@@ -192,6 +193,7 @@ class Assembly:
     def _walk(self) -> None:
         """Collect bodies and place the links."""
         self.frames[self.base_link] = LinkFrame(BASE, np.eye(4))
+        self._add_inertia(self.base_link)
         in_order = self.description.sorted_outwards
         for joint in self.description.joints if in_order else self._behind(self.base_link):
             if joint.parent not in self.frames:
@@ -204,11 +206,9 @@ class Assembly:
                 self.M_body.append(np.array(self.links[joint.child].M_body))
                 frame = LinkFrame(len(self.bodies) - 1, np.eye(4))
             elif joint.type == 'fixed':
-                frame = LinkFrame(body, pose @ joint.origin)
-                if body != BASE:
-                    self.M_body[body] += transform_inertia(
-                        self.links[joint.child].M_body, frame.pose
-                    )
+                self.frames[joint.child] = LinkFrame(body, pose @ joint.origin)
+                self._add_inertia(joint.child)
+                continue
             elif self._is_wanted(joint):
                 raise ModelError(
                     f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
@@ -236,6 +236,14 @@ class Assembly:
                 + (f' to {self.tip_link!r}' if self.tip_link else ' on')
                 + f'; expected at least one of type {listed(URDF_MOVING_JOINT_TYPES)}.'
             )
+
+    def _add_inertia(self, link: str) -> None:
+        """Add that of a link to the body to which it is attached."""
+        body, pose = self.frames[link]
+        if body != BASE:
+            self.M_body[body] += transform_inertia(self.links[link].M_body, pose)
+        elif not self.links[link].defect:
+            self.M_base += transform_inertia(self.links[link].M_body, pose)
 
     def _is_wanted(self, joint: Joint) -> bool:
         return self.path is None or joint.name in self.path
@@ -306,6 +314,7 @@ class Assembly:
             'B': frozen(B),
             'X': frozen(X),
             'M_body': frozen(M_body),
+            'M_base': frozen(self.M_base),
             'friction': {},
             'armature': frozen(np.zeros(len(names))),
         }

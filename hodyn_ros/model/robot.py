@@ -99,6 +99,9 @@ class RobotModel:
         Joint screw of each body in its own frame.
     M_body : ndarray, shape (n_bodies, 6, 6)
         Inertia of each body about the origin of its frame.
+    M_base : ndarray, shape (6, 6)
+        Inertia of the base link and of what is rigidly attached to it, about its origin. It matters
+        where the base moves.
     friction : mapping of str to FrictionLaw
         Friction laws by the name of the joint, see `with_friction`.
     armature : ndarray, shape (n_bodies,)
@@ -122,6 +125,7 @@ class RobotModel:
     B: Array
     X: Array
     M_body: Array
+    M_base: Array
     friction: Mapping[str, FrictionLaw]
     armature: Array
 
@@ -431,9 +435,9 @@ class RobotModel:
         )
         for remark in remarks:
             python_warnings.warn(remark, ModelWarning, stacklevel=2)
-        M_body = self.M_body.copy()
-        if body != BASE:
-            M_body[body] += se3.transform_inertia(M_payload, frame)
+        M_body, M_base = self.M_body.copy(), self.M_base.copy()
+        own = M_base if body == BASE else M_body[body]
+        own += se3.transform_inertia(M_payload, frame)
         # What moved no inertia may do so now.
         before, now = (
             massless_joints(self.body_names, self.parent.tolist(), self.B, self.X, M)
@@ -441,7 +445,9 @@ class RobotModel:
         )
         resolved = set(before) - set(now)
         kept = tuple(remark for remark in self.warnings if remark not in resolved)
-        return replace(self, M_body=frozen(M_body), warnings=(*kept, *remarks))
+        return replace(
+            self, M_body=frozen(M_body), M_base=frozen(M_base), warnings=(*kept, *remarks)
+        )
 
     def with_friction(self, laws: Mapping[str, FrictionLaw | None]) -> RobotModel:
         """Return the same robot with friction in some of its joints.
