@@ -93,6 +93,35 @@ def _mass_matrix(
     return entries.values
 
 
+def mass_rows(
+    model: RobotModel, frames: Frames, recorder: Recorder, floating: bool
+) -> list[list[Number]]:
+    """Rows of the mass matrix; if the base floats first those of (w', a) of its frame."""
+    n = model.n_joints
+    values = [derivatives(x, 1)[0] for x in _mass_matrix(model, frames, recorder, 1)]
+    rows = [values[i : i + n] for i in range(0, n * n, n)]
+    if not floating:
+        return rows
+    motions = _joint_motions(recorder, model, frames, 1)
+    *carried, whole = _composites(model, motions, [*frames.bodies, frames.base_body])
+    columns: list[list[Number]] = [[0.0] * 6 for _ in range(n)]
+    for i, motion in enumerate(motions):
+        loads = _handed_on(model, motions, i, momentum_of_joint(motion.joint, carried[i]), True)
+        *_, (_, load) = loads
+        column = columns[int(model.coordinate[i])]
+        for k, value in enumerate((*load.n[0], *load.f[0])):
+            value = float(model.multiplier[i]) * derivatives(value, 1)[0]
+            column[k] = column[k] + value
+    top = []
+    for k in range(6):
+        unit: list[Number] = [0.0] * 6
+        unit[k] = 1.0
+        load = momentum(whole, (unit[0], unit[1], unit[2]), (unit[3], unit[4], unit[5]))
+        own = [derivatives(value, 1)[0] for value in (*load.n[0], *load.f[0])]
+        top.append([*own, *(column[k] for column in columns)])
+    return [*top, *([*column, *row] for column, row in zip(columns, rows))]
+
+
 def _coriolis_matrix(
     model: RobotModel, recorder: Recorder, orders: int, skew_symmetric: bool
 ) -> list[Number]:
@@ -174,16 +203,16 @@ def _joint_motions(
     ]
 
 
-def _from_the_ends(model: RobotModel) -> list[tuple[int, int]]:
-    """Bodies behind another one, and this one, from the ends of the tree on."""
-    pairs = [(i, int(p)) for i, p in enumerate(model.parent) if p != BASE]
+def _from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, int]]:
+    """Bodies behind another one, or the base, and this one, from the ends of the tree on."""
+    pairs = [(i, int(p)) for i, p in enumerate(model.parent) if to_base or p != BASE]
     return pairs[::-1]
 
 
 def _composites(model: RobotModel, motions: list[JointMotion], bodies: list[Body]) -> list[Body]:
-    """Sum up what each joint carries, in the frame of its body."""
+    """Sum up what each joint carries, in the frame of its body; the base if it is the last one."""
     carried = list(bodies)
-    for i, p in _from_the_ends(model):
+    for i, p in _from_the_ends(model, len(bodies) > model.n_bodies):
         joint, q, turn = motions[i]
         body = body_in_parent(joint, turn, q, carried[i])
         carried[p] = sum_bodies(carried[p], body)
@@ -191,13 +220,13 @@ def _composites(model: RobotModel, motions: list[JointMotion], bodies: list[Body
 
 
 def _handed_on(
-    model: RobotModel, motions: list[JointMotion], i: int, load: Load
+    model: RobotModel, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
 ) -> Iterator[tuple[int, Load]]:
     """Load on body i for all bodies on the way to the base, this one included."""
     while True:
         yield i, load
         p = int(model.parent[i])
-        if p == BASE:
+        if i == BASE or p == BASE and not to_base:
             return
         joint, q, turn = motions[i]
         load = formulation.backward(joint, turn, [q], load)
@@ -244,7 +273,7 @@ def body_in_parent(joint: JointFrame, turn: Turn, q: Number, body: Body) -> Body
     if formulation.slides(joint):
         body = _shifted_body(body, formulation.scaled(joint.slide * q, AXIS))
     h = formulation.to_parent(joint, turn, body.h)
-    J = _symmetric(_matrix_in_parent(joint, turn, _full(body.J)))
+    J = _symmetric(matrix_in_parent(joint, turn, _full(body.J)))
     return _shifted_body(Body(body.mass, h, J), joint.d)
 
 
@@ -282,14 +311,14 @@ def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
 
 def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
     """Compute the sums of one body with a twist."""
-    H = _outer(body.h, w)
+    H = outer(body.h, w)
     xx, _, _, yy, _, zz = body.J
     J = _full(body.J)
     # [w] Theta = trace(J) [w] - [w] J, column by column.
     columns = [formulation.plus_cross(ZERO, column, w) for column in J]
-    moved = _transposed((columns[0], columns[1], columns[2]))
-    E = _plus_matrix(moved, _cross_matrix(formulation.scaled(xx + yy + zz, w)))
-    E = _plus_matrix(E, _outer(formulation.scaled(-1.0, body.h), v))
+    moved = transposed((columns[0], columns[1], columns[2]))
+    E = plus_matrix(moved, cross_matrix(formulation.scaled(xx + yy + zz, w)))
+    E = plus_matrix(E, outer(formulation.scaled(-1.0, body.h), v))
     E = _plus_unit(E, formulation.dot(body.h, v))
     a, b = formulation.scaled(body.mass, w), formulation.scaled(body.mass, v)
     return Flow(a, b, H, E)
@@ -300,8 +329,8 @@ def sum_flows(x: Flow, y: Flow) -> Flow:
     return Flow(
         formulation.plus(x.a, y.a),
         formulation.plus(x.b, y.b),
-        _plus_matrix(x.H, y.H),
-        _plus_matrix(x.E, y.E),
+        plus_matrix(x.H, y.H),
+        plus_matrix(x.E, y.E),
     )
 
 
@@ -312,8 +341,8 @@ def flow_in_parent(joint: JointFrame, turn: Turn, q: Number, flow: Flow) -> Flow
     flow = Flow(
         formulation.to_parent(joint, turn, flow.a),
         formulation.to_parent(joint, turn, flow.b),
-        _matrix_in_parent(joint, turn, flow.H),
-        _matrix_in_parent(joint, turn, flow.E),
+        matrix_in_parent(joint, turn, flow.H),
+        matrix_in_parent(joint, turn, flow.E),
     )
     return _shifted_flow(flow, joint.d)
 
@@ -331,8 +360,8 @@ def flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
 
 def transposed_flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     """Product of the transpose of N with (e, u), as moment and force."""
-    trace, H = _trace(flow.H), _transposed(flow.H)
-    n = formulation.plus_product(formulation.scaled(trace, u), _transposed(flow.E), e)
+    trace, H = _trace(flow.H), transposed(flow.H)
+    n = formulation.plus_product(formulation.scaled(trace, u), transposed(flow.E), e)
     Hu = formulation.plus_product(ZERO, H, u)
     f = formulation.plus_product(formulation.scaled(-trace, e), H, e)
     f = formulation.plus_cross(formulation.plus_cross(f, e, flow.b), u, flow.a)
@@ -359,20 +388,20 @@ def _shifted_flow(flow: Flow, d: Vector) -> Flow:
     """
     a, b, H, E = flow
     twice = 2.0 * _trace(H) + formulation.dot(a, d)
-    E = _plus_matrix(E, _cross_matrix(formulation.scaled(twice, d)))
-    E = _plus_matrix(E, _outer(formulation.scaled(-1.0, d), b))
+    E = plus_matrix(E, cross_matrix(formulation.scaled(twice, d)))
+    E = plus_matrix(E, outer(formulation.scaled(-1.0, d), b))
     E = _plus_unit(E, formulation.dot(b, d))
     # Row r of H times D is r x d, D times column c is d x c.
     rows = tuple(formulation.plus_cross(row, d, of_H) for row, of_H in zip(E, H))
-    columns = _transposed(rows)  # type: ignore[arg-type]
+    columns = transposed(rows)  # type: ignore[arg-type]
     columns = tuple(  # type: ignore[assignment]
-        formulation.plus_cross(column, of_H, d) for column, of_H in zip(columns, _transposed(H))
+        formulation.plus_cross(column, of_H, d) for column, of_H in zip(columns, transposed(H))
     )
     b = formulation.plus_cross(b, d, a)
-    return Flow(a, b, _plus_matrix(H, _outer(d, a)), _transposed(columns))
+    return Flow(a, b, plus_matrix(H, outer(d, a)), transposed(columns))
 
 
-def _matrix_in_parent(joint: JointFrame, turn: Turn, A: Matrix) -> Matrix:
+def matrix_in_parent(joint: JointFrame, turn: Turn, A: Matrix) -> Matrix:
     """Components R A R^T in the parent's axes, of a matrix in a body's."""
     A = _turned_about_z(A, turn.cosine, turn.sine)
     A = _turned_about_x(A, joint.cos_alpha, joint.sin_alpha)
@@ -422,20 +451,24 @@ def _symmetric(A: Matrix) -> tuple[Number, Number, Number, Number, Number, Numbe
     return (A[0][0], A[0][1], A[0][2], A[1][1], A[1][2], A[2][2])
 
 
-def _transposed(A: Matrix) -> Matrix:
+def transposed(A: Matrix) -> Matrix:
+    """Transpose."""
     x, y, z = zip(*A)
     return (x, y, z)
 
 
-def _outer(a: Vector, b: Vector) -> Matrix:
+def outer(a: Vector, b: Vector) -> Matrix:
+    """Product a b^T."""
     return (formulation.scaled(a[0], b), formulation.scaled(a[1], b), formulation.scaled(a[2], b))
 
 
-def _cross_matrix(a: Vector) -> Matrix:
+def cross_matrix(a: Vector) -> Matrix:
+    """Matrix of the product a x."""
     return ((0.0, -a[2], a[1]), (a[2], 0.0, -a[0]), (-a[1], a[0], 0.0))
 
 
-def _plus_matrix(A: Matrix, B: Matrix) -> Matrix:
+def plus_matrix(A: Matrix, B: Matrix) -> Matrix:
+    """Sum."""
     x, y, z = (formulation.plus(p, q) for p, q in zip(A, B))
     return (x, y, z)
 

@@ -56,6 +56,8 @@ class Derived:
     terms: dict[tuple[str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
     links: dict[tuple[str | None, str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
     """By link and expression, too."""
+    forward: dict[tuple[int, ...], SingleCall] = field(default_factory=dict)
+    """By the shape of the efforts."""
     kept: dict[Callable[[Any], Any], Any] = field(default_factory=dict)
 
 
@@ -100,8 +102,8 @@ class RobotModel:
     M_body : ndarray, shape (n_bodies, 6, 6)
         Inertia of each body about the origin of its frame.
     M_base : ndarray, shape (6, 6)
-        Inertia of the base link and of what is rigidly attached to it, about its origin. It matters
-        where the base moves.
+        Inertia of the base link and of what is rigidly attached to it, about its origin; it
+        matters where the base moves.
     friction : mapping of str to FrictionLaw
         Friction laws by the name of the joint, see `with_friction`.
     armature : ndarray, shape (n_bodies,)
