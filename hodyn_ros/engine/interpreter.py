@@ -88,6 +88,6 @@ def run(program: Program, arrays: Mapping[str, Array]) -> None:
             elif kind == 'multiply':
                 values.append(x * y)
             else:
-                values.append(np.where(x > SINGULAR * y, 1.0 / x, np.nan))
+                values.append(np.where(x > SINGULAR * y, np.divide(1.0, x), np.nan))
     for array, index, step in program.outputs:
         arrays[array][index] = take(step)
