@@ -38,9 +38,9 @@ def effort_program(
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
     rigid = RigidBodies(recorder, model, wrenches, given)
     efforts, _ = rigid.efforts(motion, order)
-    friction: Friction | None = None
+    friction: RecordedFriction | None = None
     with suppress(ModelError):
-        friction = Friction(recorder, model)
+        friction = RecordedFriction(recorder, model)
         friction.add_to(efforts, motion)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return RobotProgram(
@@ -191,7 +191,7 @@ def _load_in_link_axes(values: Load, pose: Array) -> Load:
     return formulation.load_about_origin(load, [frame_position(pose)])
 
 
-# --- Friction -----------------------------------------------------------------------------------
+# --- RecordedFriction -----------------------------------------------------------------------------------
 
 
 def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
@@ -217,7 +217,7 @@ def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
     ]
 
 
-class Friction:
+class RecordedFriction:
     """Records the friction of the joints; collects the arguments of the functions that it needs.
 
     A `ModelError` is raised for laws that are not of this package.
