@@ -191,7 +191,7 @@ def _load_in_link_axes(values: Load, pose: Array) -> Load:
     return formulation.load_about_origin(load, [frame_position(pose)])
 
 
-# --- RecordedFriction -----------------------------------------------------------------------------------
+# --- Friction -----------------------------------------------------------------------------------
 
 
 def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
