@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         coriolis_matrix,
         gravity_effort,
         inverse_dynamics,
+        inverse_dynamics_derivatives,
         inverse_dynamics_from_link_motion,
         mass_matrix,
     )
@@ -39,8 +40,8 @@ __all__ = [
     'HodynError', 'Inertia', 'InverseKinematicsOptions', 'JointTask', 'LeastNorm', 'LinkMotion',
     'ModelWarning', 'RobotModel', 'Wrench', 'actuators', 'coriolis_matrix', 'forward_kinematics',
     'friction', 'generate_code', 'gravity_effort', 'inverse_dynamics',
-    'inverse_dynamics_from_link_motion', 'inverse_kinematics', 'jacobian', 'kinetic_energy',
-    'mass_matrix', 'potential_energy', 'to_urdf',
+    'inverse_dynamics_derivatives', 'inverse_dynamics_from_link_motion', 'inverse_kinematics',
+    'jacobian', 'kinetic_energy', 'mass_matrix', 'potential_energy', 'to_urdf',
 ]  # fmt: skip
 
 _PACKAGES = (

@@ -1,5 +1,6 @@
 """Inverse dynamics with time derivatives, one file a formulation, and terms of the equations."""
 
+from hodyn_ros.dynamics.derivatives import inverse_dynamics_derivatives
 from hodyn_ros.dynamics.inverse import (
     ENGINE,
     FORMULATIONS,
@@ -17,6 +18,6 @@ from hodyn_ros.dynamics.wrenches import Wrench, brought_to_rest, tool_weight, wr
 __all__ = [
     'ENGINE', 'FORMULATIONS', 'BodyEfforts', 'Formulation', 'LinkMotionEfforts', 'Wrench',
     'brought_to_rest', 'chosen_algorithm', 'coriolis_matrix', 'gravity_effort',
-    'inter_body_wrenches', 'inverse_dynamics', 'inverse_dynamics_from_link_motion', 'mass_matrix',
-    'tool_weight', 'wrench_from_frame',
+    'inter_body_wrenches', 'inverse_dynamics', 'inverse_dynamics_derivatives',
+    'inverse_dynamics_from_link_motion', 'mass_matrix', 'tool_weight', 'wrench_from_frame',
 ]  # fmt: skip
