@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         gravity_effort,
         hybrid_dynamics,
         inverse_dynamics,
+        inverse_dynamics_derivatives,
         inverse_dynamics_from_link_motion,
         mass_matrix,
         moving_base_inverse_dynamics,
@@ -44,8 +45,9 @@ __all__ = [
     'ModelWarning', 'RobotModel', 'Wrench', 'actuators', 'coriolis_matrix',
     'floating_base_forward_dynamics', 'forward_dynamics', 'forward_kinematics', 'friction',
     'generate_code', 'gravity_effort', 'hybrid_dynamics', 'inverse_dynamics',
-    'inverse_dynamics_from_link_motion', 'inverse_kinematics', 'jacobian', 'kinetic_energy',
-    'mass_matrix', 'moving_base_inverse_dynamics', 'potential_energy', 'to_urdf',
+    'inverse_dynamics_derivatives', 'inverse_dynamics_from_link_motion', 'inverse_kinematics',
+    'jacobian', 'kinetic_energy', 'mass_matrix', 'moving_base_inverse_dynamics',
+    'potential_energy', 'to_urdf',
 ]  # fmt: skip
 
 _PACKAGES = (

@@ -1,5 +1,6 @@
 """Inverse dynamics with time derivatives, one file a formulation, and terms of the equations."""
 
+from hodyn_ros.dynamics.derivatives import inverse_dynamics_derivatives
 from hodyn_ros.dynamics.forward import HybridDynamics, forward_dynamics, hybrid_dynamics
 from hodyn_ros.dynamics.inverse import (
     ENGINE,
@@ -26,6 +27,6 @@ __all__ = [
     'HybridDynamics', 'LinkMotionEfforts', 'MovingBaseEfforts', 'Wrench', 'brought_to_rest',
     'chosen_algorithm', 'coriolis_matrix', 'floating_base_forward_dynamics', 'forward_dynamics',
     'gravity_effort', 'hybrid_dynamics', 'inter_body_wrenches', 'inverse_dynamics',
-    'inverse_dynamics_from_link_motion', 'mass_matrix', 'moving_base_inverse_dynamics',
-    'tool_weight', 'wrench_from_frame',
+    'inverse_dynamics_derivatives', 'inverse_dynamics_from_link_motion', 'mass_matrix',
+    'moving_base_inverse_dynamics', 'tool_weight', 'wrench_from_frame',
 ]  # fmt: skip

@@ -38,7 +38,7 @@ def motion_of(model, K, seed=0, shape=(3,)):
     return np.random.default_rng(seed).uniform(-1.0, 1.0, (*shape, K, model.n_joints))
 
 
-def assert_returns(model, motion, found, worst=1e-12):
+def assert_returns(model, motion, found, worst=1e-11):
     """Compare accelerations of each order, beside the condition of the mass matrix."""
     condition = np.linalg.cond(mass_matrix(model, motion[..., :1, :])[..., 0, :, :]).max()
     expected = motion[..., 2:, :]
