@@ -25,7 +25,7 @@ def interpret(
     model: RobotModel, robot: RobotProgram, motion: Array, middle: Array | None, result: Array
 ) -> bool:
     """Compute samples (N, K, n), as `kernels.Kernel.evaluate` does; says whether all is finite."""
-    flat = result.reshape(len(motion), -1)
+    flat = result.reshape(len(motion), robot.result.size)
     with np.errstate(all='ignore'):
         for start in range(0, len(motion), BLOCK):
             part = slice(start, start + BLOCK)
