@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from hodyn_ros.codegen import generate_code
     from hodyn_ros.dynamics import (
         Wrench,
+        base_parameters,
         coriolis_matrix,
         gravity_effort,
         inverse_dynamics,
         inverse_dynamics_from_link_motion,
+        joint_regressor,
         mass_matrix,
+        regressor,
     )
     from hodyn_ros.errors import HodynError
     from hodyn_ros.kinematics import (
@@ -37,10 +40,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     'HodynError', 'Inertia', 'InverseKinematicsOptions', 'JointTask', 'LeastNorm', 'LinkMotion',
-    'ModelWarning', 'RobotModel', 'Wrench', 'actuators', 'coriolis_matrix', 'forward_kinematics',
-    'friction', 'generate_code', 'gravity_effort', 'inverse_dynamics',
-    'inverse_dynamics_from_link_motion', 'inverse_kinematics', 'jacobian', 'kinetic_energy',
-    'mass_matrix', 'potential_energy', 'to_urdf',
+    'ModelWarning', 'RobotModel', 'Wrench', 'actuators', 'base_parameters', 'coriolis_matrix',
+    'forward_kinematics', 'friction', 'generate_code', 'gravity_effort', 'inverse_dynamics',
+    'inverse_dynamics_from_link_motion', 'inverse_kinematics', 'jacobian', 'joint_regressor',
+    'kinetic_energy', 'mass_matrix', 'potential_energy', 'regressor', 'to_urdf',
 ]  # fmt: skip
 
 _PACKAGES = (
