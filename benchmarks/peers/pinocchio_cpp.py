@@ -58,6 +58,22 @@ def contestants(case: Case) -> list[Contestant]:
     ]
 
 
+def regressor(case: Case) -> Contestant:
+    """Regressor of order 0: Pinocchio's joints and parameters are in orders of its own."""
+    loops = _library()
+    pin = PinocchioModel(case)
+    robot = _Robot(loops, pin)
+    samples, K, n = pin.motion.shape
+    regressors = np.empty((samples, n, 10 * n))
+
+    def run() -> None:
+        arrays = pin.motion.ctypes.data, regressors.ctypes.data
+        loops.regressor_loop(robot.address, samples, K, *arrays)
+
+    name = 'Pinocchio C++ computeJointTorqueRegressor'
+    return Contestant(name, 0, samples, run, lambda: regressors)
+
+
 class _Robot:
     """A robot on the C++ side, which lives as long as this object."""
 
@@ -133,5 +149,6 @@ def _library() -> ctypes.CDLL:
     loops.robot_new.argtypes = [integer, *[pointer] * 6]
     loops.robot_delete.argtypes = [pointer]
     loops.rnea_loop.argtypes = [pointer, integer, integer, pointer, pointer]
+    loops.regressor_loop.argtypes = [pointer, integer, integer, pointer, pointer]
     loops.difference_loop.argtypes = [pointer, integer, ctypes.c_double, pointer, pointer]
     return loops

@@ -203,10 +203,10 @@ def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
         # A law that is derived from one of these may compute something else.
         if type(law) not in (Viscous, Coulomb, Sigmoid, Offset):
             raise ModelError(
-                f'The friction law {law!r} of joint {joint!r} cannot be generated, nor its partial '
-                'derivatives; the laws that can are Viscous, Coulomb, Sigmoid, Offset and their '
-                'sums. Remove it with '
-                f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
+                f'The friction law {law!r} of joint {joint!r} cannot be generated, nor its '
+                'partial derivatives; the laws that can are Viscous, Coulomb, Sigmoid, Offset and '
+                f'their sums. Remove it with model.with_friction({{{joint!r}: None}}) and add it '
+                'in your own code.'
             )
         return [law]
 
