@@ -81,6 +81,22 @@ def partial_derivatives(case: Case) -> Contestant:
     return Contestant('Pinocchio C++ computeRNEADerivatives', 0, samples, run, result)
 
 
+def regressor(case: Case) -> Contestant:
+    """Regressor of order 0: Pinocchio's joints and parameters are in orders of its own."""
+    loops = _library()
+    pin = PinocchioModel(case)
+    robot = _Robot(loops, pin)
+    samples, K, n = pin.motion.shape
+    regressors = np.empty((samples, n, 10 * n))
+
+    def run() -> None:
+        arrays = pin.motion.ctypes.data, regressors.ctypes.data
+        loops.regressor_loop(robot.address, samples, K, *arrays)
+
+    name = 'Pinocchio C++ computeJointTorqueRegressor'
+    return Contestant(name, 0, samples, run, lambda: regressors)
+
+
 class _Robot:
     """A robot on the C++ side, which lives as long as this object."""
 
@@ -157,5 +173,6 @@ def _library() -> ctypes.CDLL:
     loops.robot_delete.argtypes = [pointer]
     loops.rnea_loop.argtypes = [pointer, integer, integer, pointer, pointer]
     loops.rnea_derivatives_loop.argtypes = [pointer, integer, integer, pointer, pointer]
+    loops.regressor_loop.argtypes = [pointer, integer, integer, pointer, pointer]
     loops.difference_loop.argtypes = [pointer, integer, ctypes.c_double, pointer, pointer]
     return loops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over samples around Pinocchio's recursive Newton-Euler algorithm, for ctypes.
+// Loops over samples around algorithms of Pinocchio, for ctypes.
 // Only headers are used, so that all code is compiled for the processor of this machine.
 
 #include <cmath>
@@ -7,6 +7,7 @@
 
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/multibody/joint.hpp>
+#include <pinocchio/algorithm/regressor.hpp>
 #include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
@@ -123,6 +124,17 @@ void difference_loop(
         robot.model, robot.data, Row(motion, n), Row(motion + n, n), Row(motion + 2 * n, n));
     Qd = (robot.after - robot.before) / (2 * step);
     Q2d = (robot.after - 2 * Q + robot.before) / (step * step);
+  }
+}
+
+// motion: (samples, K, n), regressors: (samples, n, 10 n).
+void regressor_loop(void* given, long samples, long K, const double* motion, double* regressors) {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Robot& robot = *static_cast<Robot*>(given);
+  const long n = robot.model.nv;
+  for (long i = 0; i < samples; ++i, motion += K * n, regressors += 10 * n * n) {
+    Eigen::Map<Matrix>(regressors, n, 10 * n) = pin::computeJointTorqueRegressor(
+        robot.model, robot.data, Row(motion, n), Row(motion + n, n), Row(motion + 2 * n, n));
   }
 }
 

@@ -116,9 +116,8 @@ class Statements:
 
     def _inverse(self, pivot: Expression, size: Expression) -> Expression:
         # Rounding of zero has no inverse; single precision has more of it.
-        least = self.precision.literal(
-            max(SINGULAR, 1e3 * float(np.finfo(self.precision.dtype).eps))
-        )
+        rounding = float(np.spacing(self.precision.dtype(1.0)))
+        least = self.precision.literal(max(SINGULAR, 1e3 * rounding))
         one, bound = self.precision.literal(1.0), f'{least} * {size.within(ATOM)}'
         reciprocal = f'{one} / {pivot.within(ATOM)}'
         return Expression(f'({pivot.text} > {bound} ? {reciprocal} : NAN)', ATOM)

@@ -556,10 +556,7 @@ def _by_kernel(
     if finite and not kernel.friction:
         for start in range(0, len(motion), BLOCK):
             part = slice(start, start + BLOCK)
-            coordinates = body_coordinates(model, motion[part])
-            friction = np.zeros((len(coordinates), coordinates.shape[1] - 2, model.n_bodies))
-            _add_friction(model, coordinates, friction)
-            efforts[part] += independent_efforts(model, friction)
+            efforts[part] += friction_efforts(model, motion[part])
         finite = bool(np.all(np.isfinite(efforts)))
     return finite
 
@@ -578,6 +575,14 @@ def _on_bodies(
         for i, W in applied.items():
             packed[part, i] = W @ se3.Ad(poses[i])
     return packed.reshape(len(motion), -1)
+
+
+def friction_efforts(model: RobotModel, motion: Array) -> Array:
+    """Friction of the independent joints and derivatives (N, K-2, n), along motions (N, K, n)."""
+    coordinates = body_coordinates(model, motion)
+    friction = np.zeros((len(coordinates), coordinates.shape[1] - 2, model.n_bodies))
+    _add_friction(model, coordinates, friction)
+    return independent_efforts(model, friction)
 
 
 def _add_friction(model: RobotModel, coordinates: Array, efforts: Array) -> None:

@@ -55,12 +55,12 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     orders = order + 1
 
     recorder = Recorder()
-    joint, body, multiplier, _ = _constants(recorder, kind)
+    joint, body, multiplier, _ = body_inputs(recorder, kind)
     parent = BodyMotion(
-        _vectors(recorder, 'parent', layout.w, order + 2),
-        _vectors(recorder, 'parent', layout.a, orders),
+        read_vectors(recorder, 'parent', layout.w, order + 2),
+        read_vectors(recorder, 'parent', layout.a, orders),
         [
-            tuple(_vectors(recorder, 'parent', layout.B + 9 * k, 3))  # type: ignore[misc]
+            tuple(read_vectors(recorder, 'parent', layout.B + 9 * k, 3))  # type: ignore[misc]
             for k in range(orders)
         ],
     )
@@ -71,19 +71,19 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     if loaded:
         applied = formulation.load_of(recorder.inputs('wrench', 6 * orders))
         load = formulation.sum_loads(load, applied)
-    _write(recorder, 'own', layout.w, motion.w)
-    _write(recorder, 'own', layout.a, motion.a)
+    write(recorder, 'own', layout.w, motion.w)
+    write(recorder, 'own', layout.a, motion.a)
     for k, B in enumerate(motion.B):
-        _write(recorder, 'own', layout.B + 9 * k, list(B))
-    _write(recorder, 'own', layout.load, [*load.n, *load.f])
+        write(recorder, 'own', layout.B + 9 * k, list(B))
+    write(recorder, 'own', layout.load, [*load.n, *load.f])
     recorder.output('own', layout.turn, turn.sine)
     recorder.output('own', layout.turn + 1, turn.cosine)
     forward = recorder.program()
 
     recorder = Recorder()
-    joint, body, multiplier, armature = _constants(recorder, kind)
+    joint, body, multiplier, armature = body_inputs(recorder, kind)
     q = _coordinate(recorder, multiplier, order)
-    load = _load(recorder, 'own', layout)
+    load = read_load(recorder, 'own', layout)
     turn = Turn(
         recorder.input('own', layout.turn),
         recorder.input('own', layout.turn + 1),
@@ -93,9 +93,9 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
         value = multiplier * (value + armature * q[k + 2])
         recorder.output('effort', k, recorder.input('effort', k) + value)
     passed = formulation.sum_loads(
-        _load(recorder, 'parent', layout), formulation.backward(joint, turn, q, load)
+        read_load(recorder, 'parent', layout), formulation.backward(joint, turn, q, load)
     )
-    _write(recorder, 'parent', layout.load, [*passed.n, *passed.f])
+    write(recorder, 'parent', layout.load, [*passed.n, *passed.f])
     return BodyPrograms(forward, recorder.program())
 
 
@@ -119,15 +119,8 @@ def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int6
     return np.array(rows).reshape(-1, N_CONSTANTS), np.array(kinds, dtype=np.int64)
 
 
-def base_state(frames: Frames, order: int) -> Array:
-    """State of the base, as `StateLayout` has it."""
-    layout = StateLayout(order)
-    state = np.zeros(layout.size)
-    state[layout.a : layout.a + 3] = -frames.gravity
-    return state
-
-
-def _constants(recorder: Recorder, kind: int) -> tuple[JointFrame, Body, Number, Number]:
+def body_inputs(recorder: Recorder, kind: int) -> tuple[JointFrame, Body, Number, Number]:
+    """Joint, body, multiplier and armature of a body of a kind."""
     values: list[Number] = list(recorder.inputs('constants', N_CONSTANTS))
     if kind != GENERAL:
         values[9:12] = [1.0, 0.0, 0.0]  # turn, still, slide
@@ -148,19 +141,24 @@ def _coordinate(recorder: Recorder, multiplier: Number, order: int) -> list[Numb
     return q
 
 
-def _vectors(recorder: Recorder, array: str, start: int, count: int) -> list[formulation.Vector]:
+def read_vectors(
+    recorder: Recorder, array: str, start: int, count: int
+) -> list[formulation.Vector]:
+    """Vectors that stand one behind the other in an array."""
     return [
         tuple(recorder.input(array, start + 3 * i + j) for j in range(3))  # type: ignore[misc]
         for i in range(count)
     ]
 
 
-def _load(recorder: Recorder, array: str, layout: StateLayout) -> Load:
-    vectors = _vectors(recorder, array, layout.load, 2 * (layout.order + 1))
+def read_load(recorder: Recorder, array: str, layout: StateLayout) -> Load:
+    """Load and its derivatives in the state of a body."""
+    vectors = read_vectors(recorder, array, layout.load, 2 * (layout.order + 1))
     return Load(vectors[: layout.order + 1], vectors[layout.order + 1 :])
 
 
-def _write(recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]) -> None:
+def write(recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]) -> None:
+    """Write vectors one behind the other into an array."""
     for i, vector in enumerate(vectors):
         for j, value in enumerate(vector):
             recorder.output(array, start + 3 * i + j, value)

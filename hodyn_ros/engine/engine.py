@@ -25,7 +25,10 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine.program import (
+    FLOATING,
+    FORWARD,
     MASS_MATRIX,
+    MOVING,
     PARTIALS,
     REGRESSOR,
     WEIGHT,
@@ -51,6 +54,8 @@ LARGEST_ROBOT_PROGRAM = 4000
 LARGEST_PROGRAM = 20_000
 # Robots with more bodies have longer ones for certain.
 MOST_BODIES = 24
+# The factors of the mass matrix take longer than articulated bodies for more.
+MOST_BODIES_IN_FACTORS = 12
 
 # Samples that slower code answers before it is worth compiling: a control loop gets there at once,
 # a script that wants a few numbers does not start a compiler.
@@ -172,7 +177,56 @@ class Term(NamedTuple):
         model.derived.terms[self.name, (self.K, model.n_joints)] = single
 
 
-ProgramRequest = LinkResult | Term
+class Dynamics(NamedTuple):
+    """Request for what efforts cause, or for what a base that moves needs."""
+
+    kind: str
+    """`FORWARD`, `FLOATING` or `MOVING`."""
+    orders: int
+    """Number of derivatives of the efforts, the zeroth included."""
+    wrenches: tuple[Attachment, ...] = ()
+    prescribed: tuple[int, ...] = ()
+    """Joints whose motion is given, not their efforts."""
+    form: str | None = None
+    """Of forward dynamics: `COMPILED_ROBOT`, `COMPILED_TREE`, None: the one that suits it."""
+
+    def program(self, model: RobotModel) -> RobotProgram:
+        """Program of it."""
+        from hodyn_ros.engine import forward_program
+
+        if self.kind == MOVING:
+            return forward_program.moving_base_program(model, self.orders - 1, self.wrenches)
+        floating = self.kind == FLOATING
+        return forward_program.forward_program(
+            model, self.orders, self.wrenches, floating, self.prescribed
+        )
+
+    def loops(self, model: RobotModel) -> bool:
+        """Whether articulated bodies, in loops over the bodies of any robot, can compute it."""
+        return (
+            self.kind == FORWARD
+            and not (self.wrenches or self.prescribed or model.friction)
+            and self.orders <= HIGHEST_ORDER + 1
+            and model.n_bodies == model.n_joints
+        )
+
+    def make(self, model: RobotModel) -> Kernel | None:
+        """Kernel; None for a program that is too long to compile."""
+        from hodyn_ros.engine import kernels
+
+        many = self.form is None and model.n_bodies > MOST_BODIES_IN_FACTORS
+        if self.form == COMPILED_TREE or many and self.loops(model):
+            return kernels.articulated_kernel(model, self.orders - 1)
+        return _program_kernel(model, self)
+
+    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+        """Keep what a call with one sample needs."""
+        if self.kind == FORWARD and not (self.wrenches or self.prescribed or self.form):
+            shape = (self.orders, model.n_joints)
+            model.derived.forward[shape] = kernel.single(shape, forward=True)
+
+
+ProgramRequest = LinkResult | Term | Dynamics
 Request = Efforts | ProgramRequest
 
 
@@ -318,7 +372,7 @@ def compute(
 def computed(
     model: RobotModel, request: ProgramRequest, motion: Array, middle: Array | None, result: Array
 ) -> bool:
-    """Compute a batch as `compute` does, or without a kernel by NumPy; says whether all is finite."""
+    """Compute a batch as `compute` does, or by NumPy; says whether all is finite."""
     if compute(model, request, motion, middle, result):
         return True
     from hodyn_ros.engine.interpreter import interpret

@@ -42,6 +42,7 @@ class Frames(NamedTuple):
     poses: Array  # of each frame in the body's own frame of the model, (n_bodies, 4, 4)
     gravity: Array  # in the axes of the frame that serves as base, shape (3,) [m/s^2]
     base: Array  # pose of that frame in the base of the model, shape (4, 4)
+    base_body: Body  # the base, with the mass on the axes of the joints that it carries
 
 
 def frames_of(model: RobotModel) -> Frames:
@@ -62,6 +63,7 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
     d = without_rounding(relative[:, :3, 3], size)
     angles = [_angles(C[:3, :3]) for C in relative]
     masses = [_mass_matrix(model.M_body[i], poses[i]) for i in range(n)]
+    masses.append(_mass_matrix(model.M_base, base))  # where the index BASE finds it
     if regroup:
         for i in reversed(range(n)):
             if turns[i] and pitch[i] == 0.0:
@@ -74,7 +76,8 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
         joints.append(JointFrame(*angles[i], vector(d[i]), turn, 1.0 - turn, slide))
     gravity = base[:3, :3].T @ model.gravity
     gravity = without_rounding(gravity, np.abs(gravity).max())
-    return Frames(joints, [_body(m) for m in masses], poses, gravity, base)
+    *bodies, base_body = (_body(m) for m in masses)
+    return Frames(joints, bodies, poses, gravity, base, base_body)
 
 
 def _poses(model: RobotModel) -> tuple[Array, Array]:
@@ -176,12 +179,11 @@ def _move_to_parent(masses: list[Array], i: int, parent: int, axis: Array, d: Ar
     own = masses[i]
     on_axis = np.array([[own[2, 2], own[2, 3]], [own[2, 3], own[3, 3]]])
     own[2, 2] = own[2, 3] = own[3, 2] = own[3, 3] = 0.0
-    if parent != BASE:
-        line = np.zeros((4, 2))
-        line[:3, 0] = axis
-        line[:3, 1] = d
-        line[3, 1] = 1.0
-        masses[parent] = masses[parent] + line @ on_axis @ line.T
+    line = np.zeros((4, 2))
+    line[:3, 0] = axis
+    line[:3, 1] = d
+    line[3, 1] = 1.0
+    masses[parent] = masses[parent] + line @ on_axis @ line.T
 
 
 def _body(pseudo: Array) -> Body:

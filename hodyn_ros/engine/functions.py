@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import factorial, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from llvmlite import ir
 
+from hodyn_ros.engine import articulated
 from hodyn_ros.engine.body_programs import (
     BRANCH,
     GENERAL,
@@ -30,7 +31,7 @@ from hodyn_ros.engine.llvm import (
     evaluate_function,
     loop,
 )
-from hodyn_ros.engine.program import RobotProgram
+from hodyn_ros.engine.program import Program, RobotProgram
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -259,17 +260,55 @@ def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int)
     return module
 
 
-def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
+class Loops(NamedTuple):
+    """Programs of a body, by its kind, for loops over the bodies of any robot, and their arrays.
+
+    Sizes are the numbers that a sample has in the motion, the middle array and the result, for
+    each joint or, of wrenches, for each body; names those of what each coordinate has in them.
+    """
+
+    sweeps: list[tuple[bool, dict[int, Program]]]
+    """Whether towards the base, and the programs."""
+    layout: StateLayout
+    sizes: tuple[int, int, int]
+    names: tuple[str, str, str]
+
+
+KINDS = (SIMPLE, BRANCH, GENERAL)
+
+
+def effort_loops(order: int, loaded: bool) -> Loops:
+    """Loops for the efforts; if they are loaded, every body carries a wrench."""
+    programs = {kind: body_programs(order, kind, loaded) for kind in KINDS}
+    sweeps = [
+        (False, {kind: item.forward for kind, item in programs.items()}),
+        (True, {kind: item.backward for kind, item in programs.items()}),
+    ]
+    sizes = (order + 3, 6 * (order + 1) if loaded else 0, order + 1)
+    return Loops(sweeps, StateLayout(order), sizes, ('motion', 'wrench', 'effort'))
+
+
+def articulated_loops(order: int) -> Loops:
+    """Loops for the accelerations that efforts cause, and their derivatives."""
+    found = {kind: articulated.sweeps(order, kind) for kind in KINDS}
+    sweeps = [
+        (backward, {kind: found[kind][number][1] for kind in KINDS})
+        for number, (backward, _) in enumerate(found[GENERAL])
+    ]
+    layout = articulated.ArticulatedLayout(order)
+    return Loops(sweeps, layout, (2, order + 1, order + 1), ('motion', 'effort', 'found'))
+
+
+def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
     """Write a module with the function 'evaluate' of any robot, its model given as data.
 
     The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
-    constants the state of the base and `body_programs.constants` with the offsets behind them. If
-    it is loaded, every body carries a wrench.
+    constants the state of the base and `body_programs.constants` with the offsets behind them.
     """
     module = ir.Module('tree')
     trigonometry = _trigonometry(module, width)
-    layout = StateLayout(order)
-    kinds = [(kind, body_programs(order, kind, loaded)) for kind in (SIMPLE, BRANCH, GENERAL)]
+    layout = loops.layout
+    of_bodies = loops.names[1] == 'wrench'
 
     def entry(writer: Writer, integers: ir.Value, index: int | ir.Value) -> ir.Value:
         return writer.builder.load(writer.at(integers, index), align=8)
@@ -277,11 +316,9 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
     def sizes(builder: ir.IRBuilder, integers: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         writer = Writer(builder, 1)
         n, n_bodies = entry(writer, integers, 0), entry(writer, integers, 1)
-        return (
-            builder.mul(n, _whole(order + 3)),
-            builder.mul(n_bodies, _whole(6 * (order + 1) if loaded else 0)),
-            builder.mul(n, _whole(order + 1)),
-        )
+        counts = (n, n_bodies if of_bodies else n, n)
+        first, second, third = (builder.mul(*x) for x in zip(counts, map(_whole, loops.sizes)))
+        return first, second, third
 
     def body(block: Block) -> None:
         writer, builder, integers = block.writer, block.writer.builder, block.integers
@@ -321,10 +358,10 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
         for k in range(layout.size):
             value = writer.load(Elements(block.constants, False), k)
             writer.store_lanes(value, writer.at(states, k * writer.lanes))
-        with loop(builder, builder.mul(n, _whole(order + 1))) as i:
+        with loop(builder, builder.mul(n, _whole(loops.sizes[2]))) as i:
             writer.store_lanes(writer.number(0.0), part(block.result, i, 1))
 
-        for backward in (False, True):
+        for backward, programs in loops.sweeps:
             with loop(builder, n_bodies, backward=backward) as i:
                 kind, parent, coordinate = about(i)
                 constants = writer.at(bodies, builder.mul(i, _whole(N_CONSTANTS)))
@@ -335,20 +372,22 @@ def tree_module(order: int, loaded: bool, lanes: int, width: int) -> ir.Module:
                     'cosine': Elements(part(cosine, i, 1), True),
                     'own': Elements(part(states, builder.add(i, _whole(1)), layout.size), True),
                     'parent': Elements(part(states, parent, layout.size), True),
-                    'wrench': Elements(part(block.middle, i, 6 * (order + 1)), True),
                 }
+                pointers = dict(zip(loops.names, (block.motion, block.middle, block.result)))
+                if of_bodies:
+                    wrench = part(pointers.pop('wrench'), i, loops.sizes[1])
+                    arrays['wrench'] = Elements(wrench, True)
                 strided = {
                     name: (part(pointer, coordinate, 1), builder.mul(n, per_block))
-                    for name, pointer in (('motion', block.motion), ('effort', block.result))
+                    for name, pointer in pointers.items()
                 }
                 end = builder.append_basic_block('next')
                 unknown = builder.append_basic_block('unknown')
                 choice = builder.switch(kind, unknown)
-                for number, programs in kinds:
+                for number, program in programs.items():
                     case = builder.append_basic_block('case')
                     choice.add_case(_whole(number), case)
                     builder.position_at_end(case)
-                    program = programs.backward if backward else programs.forward
                     writer.run(program, arrays, strided)
                     builder.branch(end)
                 builder.position_at_end(unknown)
@@ -367,9 +406,9 @@ def robot_scratch(model: RobotModel, robot: RobotProgram, lanes: int, width: int
     return lanes * transposed + turns + friction
 
 
-def tree_scratch(model: RobotModel, order: int, lanes: int, width: int) -> int:
+def tree_scratch(model: RobotModel, loops: Loops, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `tree_module` needs."""
     n_bodies = model.n_bodies
-    transposed = model.n_joints * (2 * order + 4) + 6 * (order + 1) * n_bodies
-    states = (n_bodies + 1) * StateLayout(order).size
+    transposed = max(n_bodies, model.n_joints) * sum(loops.sizes)
+    states = (n_bodies + 1) * loops.layout.size
     return lanes * (transposed + states) + 3 * padded(n_bodies * lanes, width)

@@ -1,4 +1,4 @@
-"""Programs of robots by NumPy, operation by operation: slow, but of any length and without a compiler.
+"""Programs of robots by NumPy, operation by operation: slow, but of any length, not compiled.
 
 What a robot is too large for as compiled code, or an order too high, comes from here.
 """
@@ -88,6 +88,6 @@ def run(program: Program, arrays: Mapping[str, Array]) -> None:
             elif kind == 'multiply':
                 values.append(x * y)
             else:
-                values.append(np.where(x > SINGULAR * y, 1.0 / x, np.nan))  # type: ignore[operator]
+                values.append(np.where(x > SINGULAR * y, np.divide(1.0, x), np.nan))
     for array, index, step in program.outputs:
         arrays[array][index] = take(step)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import functions
-from hodyn_ros.engine.body_programs import base_state, constants
+from hodyn_ros.engine.body_programs import constants
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, INTEGERS
 from hodyn_ros.engine.program import RobotProgram
@@ -84,10 +84,16 @@ class Kernel:
         self._single_table = np.array([codes[0][0].address, *pointers], dtype=np.int64)
 
     def single(
-        self, *shapes: tuple[int, ...], efforts: bool = False, wrenches: int = 0
+        self,
+        *shapes: tuple[int, ...],
+        efforts: bool = False,
+        wrenches: int = 0,
+        forward: bool = False,
     ) -> SingleCall:
         """Return what computes one sample, with results of given shapes; see `single_call`."""
-        call = single_call(*map(len, shapes), efforts=efforts, wrenches=min(wrenches, 2))
+        call = single_call(
+            *map(len, shapes), efforts=efforts, wrenches=min(wrenches, 2), forward=forward
+        )
         return shapes[-1], call, int(self._single_table.ctypes.data)
 
     def evaluate(
@@ -148,22 +154,43 @@ def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
     If it is loaded, `Kernel.evaluate` takes a wrench on each body, (order + 1) rows of 6: on the
     environment, in the axes of the body's frame of the engine, see `frames.Frames.poses`.
     """
+    wrench_size = 6 * (order + 1) * model.n_bodies if loaded else 0
+    return _loops_kernel(model, 'efforts', order, loaded, wrench_size)
+
+
+def articulated_kernel(model: RobotModel, order: int) -> Kernel:
+    """Kernel of forward dynamics that loops over the bodies of any robot without mimic joints."""
+    return _loops_kernel(model, 'articulated', order, False, (order + 1) * model.n_joints)
+
+
+def _loops_kernel(
+    model: RobotModel, what: str, order: int, loaded: bool, middle_size: int
+) -> Kernel:
     frames = frames_of(model)
     rows, kinds = constants(model, frames)
     of_bodies = np.stack([kinds, model.parent + 1, model.coordinate], axis=1)
     integers = np.array([model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64)
-    numbers = np.concatenate([base_state(frames, order), rows.ravel(), model.offset])
+    loops = _loops(what, order, loaded)
+    base = np.zeros(loops.layout.size)
+    base[loops.layout.a : loops.layout.a + 3] = -frames.gravity
+    numbers = np.concatenate([base, rows.ravel(), model.offset])
     width = vector_width()
-    codes = [_tree_code(order, loaded, lanes, width) for lanes in (1, width)]
-    sizes = [functions.tree_scratch(model, order, lanes, width) for lanes in (1, width)]
-    wrench_size = 6 * (order + 1) * model.n_bodies if loaded else 0
-    robot = integers, numbers, 'compiled_tree', wrench_size, not model.friction
+    codes = [_tree_code(what, order, loaded, lanes, width) for lanes in (1, width)]
+    sizes = [functions.tree_scratch(model, loops, lanes, width) for lanes in (1, width)]
+    robot = integers, numbers, 'compiled_tree', middle_size, not model.friction
     return Kernel(list(zip(codes, sizes)), *robot)
 
 
 @cache
-def _tree_code(order: int, loaded: bool, lanes: int, width: int) -> LoadedCode:
-    return LoadedCode(functions.tree_module(order, loaded, lanes, width))
+def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
+    if what == 'articulated':
+        return functions.articulated_loops(order)
+    return functions.effort_loops(order, loaded)
+
+
+@cache
+def _tree_code(what: str, order: int, loaded: bool, lanes: int, width: int) -> LoadedCode:
+    return LoadedCode(functions.tree_module(_loops(what, order, loaded), lanes, width))
 
 
 def aligned(count: int) -> Array:
@@ -235,6 +262,14 @@ def _loaded_efforts(arguments: int, motion: Array, wrenches: Array, result: Arra
     return status
 
 
+def _forward(arguments: int, state: Array, effort: Array, result: Array) -> int:
+    status = 1
+    fits = state.shape == (2, result.shape[1]) and effort.shape == result.shape
+    if fits and _apart(effort, result) and _apart(state, result):
+        status = _two_results(arguments, state, effort, result)
+    return status
+
+
 @register_jitable
 def _two_results(arguments: int, motion: Array, middle: Array, result: Array) -> int:
     source, first = np.int64(motion.ctypes.data), np.int64(middle.ctypes.data)
@@ -244,18 +279,23 @@ def _two_results(arguments: int, motion: Array, middle: Array, result: Array) ->
 
 
 @cache
-def single_call(*dimensions: int, efforts: bool = False, wrenches: int = 0) -> Callable[..., int]:
+def single_call(
+    *dimensions: int, efforts: bool = False, wrenches: int = 0, forward: bool = False
+) -> Callable[..., int]:
     """Call for a single sample, whose results have these numbers of dimensions.
 
     It takes the address of a table, the motion, of shape (K, n), then for one wrench an array of
-    shape (K-2, 6), for two, or more, one of shape (..., K-2, 6), and the results. That their
-    shapes fit is the caller's business, but for efforts it is checked. Its answer is 0 if the
+    shape (K-2, 6), for two, or more, one of shape (..., K-2, 6), for forward dynamics the efforts,
+    and the results. That their shapes fit is the caller's business, but where efforts are given or
+    asked for it is checked. Its answer is 0 if the
     results are there: all numbers are finite, and the only result does not overlap the motion. It
     raises an error for arrays that are not contiguous or not of float64, see `engine.refuses`.
     """
     function: Callable[..., int] = _one_result if len(dimensions) == 1 else _two_results
     if efforts:
         function = _loaded_efforts if wrenches else _efforts
+    if forward:
+        function, wrenches = _forward, 1
     given = (2, 1 + wrenches) if wrenches else (2,)
     read = [types.Array(types.float64, count, 'C', readonly=True) for count in given]
     written = [types.Array(types.float64, count, 'C') for count in dimensions]

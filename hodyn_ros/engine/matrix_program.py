@@ -93,6 +93,35 @@ def _mass_matrix(
     return entries.values
 
 
+def mass_rows(
+    model: RobotModel, frames: Frames, recorder: Recorder, floating: bool
+) -> list[list[Number]]:
+    """Rows of the mass matrix; if the base floats first those of (w', a) of its frame."""
+    n = model.n_joints
+    values = [derivatives(x, 1)[0] for x in _mass_matrix(model, frames, recorder, 1)]
+    rows = [values[i : i + n] for i in range(0, n * n, n)]
+    if not floating:
+        return rows
+    motions = joint_motions(recorder, model, frames, 1)
+    *carried, whole = composites(model, motions, [*frames.bodies, frames.base_body])
+    columns: list[list[Number]] = [[0.0] * 6 for _ in range(n)]
+    for i, motion in enumerate(motions):
+        loads = handed_on(model, motions, i, momentum_of_joint(motion.joint, carried[i]), True)
+        *_, (_, load) = loads
+        column = columns[int(model.coordinate[i])]
+        for k, value in enumerate((*load.n[0], *load.f[0])):
+            value = float(model.multiplier[i]) * derivatives(value, 1)[0]
+            column[k] = column[k] + value
+    top = []
+    for k in range(6):
+        unit: list[Number] = [0.0] * 6
+        unit[k] = 1.0
+        load = momentum(whole, (unit[0], unit[1], unit[2]), (unit[3], unit[4], unit[5]))
+        own = [derivatives(value, 1)[0] for value in (*load.n[0], *load.f[0])]
+        top.append([*own, *(column[k] for column in columns)])
+    return [*top, *([*column, *row] for column, row in zip(columns, rows))]
+
+
 def _coriolis_matrix(
     model: RobotModel, recorder: Recorder, orders: int, skew_symmetric: bool
 ) -> list[Number]:
@@ -175,16 +204,16 @@ def joint_motions(
     ]
 
 
-def from_the_ends(model: RobotModel) -> list[tuple[int, int]]:
-    """Bodies behind another one, and this one, from the ends of the tree on."""
-    pairs = [(i, int(p)) for i, p in enumerate(model.parent) if p != BASE]
+def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, int]]:
+    """Bodies behind another one, or the base, and this one, from the ends of the tree on."""
+    pairs = [(i, int(p)) for i, p in enumerate(model.parent) if to_base or p != BASE]
     return pairs[::-1]
 
 
 def composites(model: RobotModel, motions: list[JointMotion], bodies: list[Body]) -> list[Body]:
-    """Sum up what each joint carries, in the frame of its body."""
+    """Sum up what each joint carries, in the frame of its body; the base if it is the last one."""
     carried = list(bodies)
-    for i, p in from_the_ends(model):
+    for i, p in from_the_ends(model, len(bodies) > model.n_bodies):
         joint, q, turn = motions[i]
         body = body_in_parent(joint, turn, q, carried[i])
         carried[p] = sum_bodies(carried[p], body)
@@ -192,13 +221,13 @@ def composites(model: RobotModel, motions: list[JointMotion], bodies: list[Body]
 
 
 def handed_on(
-    model: RobotModel, motions: list[JointMotion], i: int, load: Load
+    model: RobotModel, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
 ) -> Iterator[tuple[int, Load]]:
     """Load on body i for all bodies on the way to the base, this one included."""
     while True:
         yield i, load
         p = int(model.parent[i])
-        if p == BASE:
+        if i == BASE or p == BASE and not to_base:
             return
         joint, q, turn = motions[i]
         load = formulation.backward(joint, turn, [q], load)
@@ -287,7 +316,7 @@ def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
     # [w] Theta = trace(J) [w] - [w] J, column by column.
     columns = [formulation.plus_cross(ZERO, column, w) for column in J]
     moved = transposed((columns[0], columns[1], columns[2]))
-    E = plus_matrix(moved, _cross_matrix(formulation.scaled(xx + yy + zz, w)))
+    E = plus_matrix(moved, cross_matrix(formulation.scaled(xx + yy + zz, w)))
     E = plus_matrix(E, outer(formulation.scaled(-1.0, body.h), v))
     E = _plus_unit(E, formulation.dot(body.h, v))
     a, b = formulation.scaled(body.mass, w), formulation.scaled(body.mass, v)
@@ -358,7 +387,7 @@ def _shifted_flow(flow: Flow, d: Vector) -> Flow:
     """
     a, b, H, E = flow
     twice = 2.0 * _trace(H) + formulation.dot(a, d)
-    E = plus_matrix(E, _cross_matrix(formulation.scaled(twice, d)))
+    E = plus_matrix(E, cross_matrix(formulation.scaled(twice, d)))
     E = plus_matrix(E, outer(formulation.scaled(-1.0, d), b))
     E = _plus_unit(E, formulation.dot(b, d))
     # Row r of H times D is r x d, D times column c is d x c.
@@ -439,7 +468,8 @@ def outer(a: Vector, b: Vector) -> Matrix:
     return (formulation.scaled(a[0], b), formulation.scaled(a[1], b), formulation.scaled(a[2], b))
 
 
-def _cross_matrix(a: Vector) -> Matrix:
+def cross_matrix(a: Vector) -> Matrix:
+    """Matrix of the product a x."""
     return ((0.0, -a[2], a[1]), (a[2], 0.0, -a[0]), (-a[1], a[0], 0.0))
 
 

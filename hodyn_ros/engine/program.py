@@ -132,13 +132,15 @@ class Recorder:
         for index, value in enumerate(values):
             self.output(array, index, value)
 
-    def program(self, without: str | None = None) -> Program:
-        """Program of all outputs, but those into one array, without the steps that none needs."""
-        ends = [
-            (array, index, self._end(value))
-            for (array, index), value in self._outputs.items()
-            if array != without
-        ]
+    def apart(self) -> Recorder:
+        """Recorder with the same steps for other outputs."""
+        other = Recorder(self._longest)
+        other._steps = self._steps
+        return other
+
+    def program(self) -> Program:
+        """Program of all outputs, without the steps that none needs."""
+        ends = [(*place, self._end(value)) for place, value in self._outputs.items()]
         operations = list(self._steps)
         needed = [False] * len(operations)
         for _, _, step in ends:
@@ -237,6 +239,9 @@ MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, REGRESSOR, PARTIALS
     'partial derivatives',
 )  # fmt: skip
 """Terms of the equations of motion, and what is linear in them."""
+
+FORWARD, FLOATING, MOVING = 'forward dynamics', 'floating base', 'moving base'
+"""What a robot does under efforts, the same with its base, what a base that moves needs."""
 
 
 class Attachment(NamedTuple):

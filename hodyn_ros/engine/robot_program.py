@@ -10,13 +10,15 @@ since 1 / (1 + exp(-2 x)) = (1 + tanh(x)) / 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import comb, tanh
 from typing import TYPE_CHECKING
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Turn, Vector
-from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
+from hodyn_ros.engine.frames import Frames, frames_of, vector, without_rounding
+from hodyn_ros.engine.frames import position as frame_position
 from hodyn_ros.engine.program import Attachment, Number, Part, Program, Recorder, RobotProgram
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
@@ -32,38 +34,23 @@ def effort_program(
 ) -> RobotProgram:
     """Program of a robot's efforts, with friction if all laws are of this package."""
     recorder = Recorder()
-    n = model.n_joints
-    efforts = _rigid_efforts(recorder, model, frames_of(model), order, wrenches)
-    friction = _Friction(recorder)
-    try:
-        laws = friction_laws(model)
-    except ModelError:
-        laws, included = [], False
-    else:
-        included = True
-    for i, law in laws:
-        j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
-        moving = [multiplier * recorder.input('motion', (k + 1) * n + j) for k in range(order + 1)]
-        for k, value in enumerate(friction.series(law, moving)):
-            efforts[k][j] = efforts[k][j] + multiplier * value
+    motion = motion_inputs(recorder, model, order + 3)
+    given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
+    rigid = RigidBodies(recorder, model, wrenches, given)
+    efforts, _ = rigid.efforts(motion, order)
+    friction: RecordedFriction | None = None
+    with suppress(ModelError):
+        friction = RecordedFriction(recorder, model)
+        friction.add_to(efforts, motion)
     recorder.outputs('effort', [value for row in efforts for value in row])
-    program = recorder.program()
-    # What nothing depends on is not evaluated.
-    used = {(operation.a, operation.b) for operation in program.operations}
-    for index, x in enumerate(friction.steps):
-        if ('shape', index) in used or ('slope', index) in used:
-            recorder.output('step', index, x)
-    for index, v in enumerate(friction.velocities):
-        if ('direction', index) in used:
-            recorder.output('velocity', index, v)
     return RobotProgram(
-        program,
+        recorder.program(),
         range(model.n_bodies),
         order + 3,
-        Part('wrench', 6 * (order + 1) * len(wrenches), False),
-        Part('effort', n * (order + 1), True),
-        recorder.program(without='effort'),
-        friction=included,
+        Part('wrench', len(given), False),
+        Part('effort', model.n_joints * (order + 1), True),
+        friction.arguments() if friction else Program((), ()),
+        friction=friction is not None,
     )
 
 
@@ -78,84 +65,118 @@ def robot_program(
     at k n + j.
     """
     recorder = Recorder()
-    efforts = _rigid_efforts(recorder, model, frames, order, wrenches)
+    motion = motion_inputs(recorder, model, order + 3)
+    given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
+    efforts, _ = RigidBodies(recorder, model, wrenches, given, frames).efforts(motion, order)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return recorder.program()
 
 
-def _rigid_efforts(
-    recorder: Recorder,
-    model: RobotModel,
-    frames: Frames,
-    order: int,
-    wrenches: Sequence[Attachment],
-) -> list[list[Number]]:
-    """Record the efforts of `robot_program`: for each derivative those of all joints."""
-    n = model.n_joints
-    placed = any(wrench.expressed_in != 'body' for wrench in wrenches)
-    q = [
-        [
-            float(model.multiplier[i]) * recorder.input('motion', k * n + int(model.coordinate[i]))
-            for k in range(order + 3)
+Rows = list[list[Number]]
+"""For each derivative what all independent joints have."""
+
+
+def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
+    """Inputs 'motion': positions of the independent joints and derivatives."""
+    values: Sequence[Number] = recorder.inputs('motion', K * model.n_joints)
+    return [list(values[k : k + model.n_joints]) for k in range(0, len(values), model.n_joints)]
+
+
+class RigidBodies:
+    """Records the efforts of rigid bodies, with wrenches, on a base that may move.
+
+    The wrenches are given as `robot_program` has them, for as many orders as there are numbers.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        model: RobotModel,
+        wrenches: Sequence[Attachment] = (),
+        given: Sequence[Number] = (),
+        frames: Frames | None = None,
+    ) -> None:
+        self.recorder, self.model, self.wrenches = recorder, model, wrenches
+        self.frames = frames_of(model) if frames is None else frames
+        count = len(given) // max(1, len(wrenches))
+        self._given = [given[w * count : (w + 1) * count] for w in range(len(wrenches))]
+
+    def efforts(
+        self, motion: Rows, order: int, base: BodyMotion | None = None
+    ) -> tuple[Rows, Load]:
+        """Efforts up to an order, and the load on a base that moves, with its own inertia.
+
+        Both motion and load of the base are those of the frame that serves as base.
+        """
+        model, frames, recorder = self.model, self.frames, self.recorder
+        q = [
+            [float(model.multiplier[i]) * row[int(model.coordinate[i])] for row in motion]
+            for i in range(model.n_bodies)
         ]
-        for i in range(model.n_bodies)
-    ]
-    for i in range(model.n_bodies):
-        q[i][0] = q[i][0] + float(model.offset[i])
-    base = formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), order)
-    base_place = Place(
-        tuple(vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
-        [vector(frames.base[:3, :3].T @ frames.base[:3, 3]), *[formulation.ZERO] * order],
-    )
-    motions: list[BodyMotion] = []
-    places: list[Place] = []
-    turns: list[Turn] = []
-    loads: list[Load] = []
-    for i in range(model.n_bodies):
-        p = int(model.parent[i])
-        joint = frames.joints[i]
-        turn = formulation.turn_of(
-            joint, recorder.input('sine', i), recorder.input('cosine', i), q[i]
-        )
-        motion = formulation.forward(joint, turn, q[i], base if p == BASE else motions[p])
-        motions.append(motion)
-        turns.append(turn)
-        if placed:
-            parent = base_place if p == BASE else places[p]
-            places.append(formulation.forward_place(joint, turn, q[i], parent))
-        loads.append(formulation.inertial_load(frames.bodies[i], motion))
-    for w, wrench in enumerate(wrenches):
-        start = 6 * w * (order + 1)
-        sign = 1.0 if wrench.acting == 'on_environment' else -1.0
-        values = [sign * recorder.input('wrench', start + j) for j in range(6 * (order + 1))]
-        given = formulation.load_of(values)
-        i, pose = model.link(wrench.link)
-        if i == BASE:
-            continue
-        pose = se3.inverse(frames.poses[i]) @ pose
-        if wrench.expressed_in == 'body':
-            applied = _load_in_link_axes(given, pose)
-        else:
-            applied = formulation.load_from_base(given, places[i], motions[i])
-            # From the link's origin or the base's; the arm leads there from the body's.
-            arm = [formulation.scaled(-1.0, p) for p in places[i].p]
-            if wrench.expressed_in == 'hybrid':
-                arm = [position(pose)]
-            applied = formulation.load_about_origin(applied, arm)
-        loads[i] = formulation.sum_loads(loads[i], applied)
-    efforts: list[list[Number]] = [[0.0] * n for _ in range(order + 1)]
-    for i in reversed(range(model.n_bodies)):
-        own = formulation.effort(frames.joints[i], loads[i])
-        armature, multiplier = float(model.armature[i]), float(model.multiplier[i])
-        for k in range(order + 1):
-            value = own[k] + armature * q[i][k + 2]
-            j = int(model.coordinate[i])
-            efforts[k][j] = efforts[k][j] + multiplier * value
-        p = int(model.parent[i])
-        if p != BASE:
-            passed = formulation.backward(frames.joints[i], turns[i], q[i], loads[i])
-            loads[p] = formulation.sum_loads(loads[p], passed)
-    return efforts
+        for i in range(model.n_bodies):
+            q[i][0] = q[i][0] + float(model.offset[i])
+        up = formulation.scaled(-1.0, vector(frames.gravity))
+        rest = formulation.base_motion(up, order)
+        motions = {BASE: rest if base is None else base}
+        # As seen from the base, in whose axes wrenches are.
+        relative = {BASE: rest}
+        position = vector(frames.base[:3, :3].T @ frames.base[:3, 3])
+        places = {
+            BASE: Place(
+                tuple(vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
+                [position, *[formulation.ZERO] * order],
+            )
+        }
+        turns: list[Turn] = []
+        nothing = Load([formulation.ZERO] * (order + 1), [formulation.ZERO] * (order + 1))
+        loads = {BASE: nothing}
+        if base is not None:
+            loads[BASE] = formulation.inertial_load(frames.base_body, base)
+        placed = any(wrench.expressed_in != 'body' for wrench in self.wrenches)
+        for i in range(model.n_bodies):
+            p = int(model.parent[i])
+            joint = frames.joints[i]
+            turn = formulation.turn_of(
+                joint, recorder.input('sine', i), recorder.input('cosine', i), q[i]
+            )
+            turns.append(turn)
+            motions[i] = formulation.forward(joint, turn, q[i], motions[p])
+            if placed:
+                relative[i] = motions[i]
+                if base is not None:
+                    relative[i] = formulation.forward(joint, turn, q[i], relative[p])
+                places[i] = formulation.forward_place(joint, turn, q[i], places[p])
+            loads[i] = formulation.inertial_load(frames.bodies[i], motions[i])
+        for wrench, values in zip(self.wrenches, self._given):
+            i, pose = model.link(wrench.link)
+            if i == BASE and base is None:
+                continue
+            sign = 1.0 if wrench.acting == 'on_environment' else -1.0
+            given = formulation.load_of([sign * value for value in values[: 6 * (order + 1)]])
+            pose = se3.inverse(frames.base if i == BASE else frames.poses[i]) @ pose
+            if wrench.expressed_in == 'body':
+                applied = _load_in_link_axes(given, pose)
+            else:
+                applied = formulation.load_from_base(given, places[i], relative[i])
+                # From the link's origin or the base's; the arm leads there from the body's.
+                arm = [formulation.scaled(-1.0, p) for p in places[i].p]
+                if wrench.expressed_in == 'hybrid':
+                    arm = [frame_position(pose)]
+                applied = formulation.load_about_origin(applied, arm)
+            loads[i] = formulation.sum_loads(loads[i], applied)
+        efforts: Rows = [[0.0] * model.n_joints for _ in range(order + 1)]
+        for i in reversed(range(model.n_bodies)):
+            own = formulation.effort(frames.joints[i], loads[i])
+            armature, multiplier = float(model.armature[i]), float(model.multiplier[i])
+            for k in range(order + 1):
+                value = own[k] + armature * q[i][k + 2]
+                j = int(model.coordinate[i])
+                efforts[k][j] = efforts[k][j] + multiplier * value
+            p = int(model.parent[i])
+            if p != BASE or base is not None:
+                passed = formulation.backward(frames.joints[i], turns[i], q[i], loads[i])
+                loads[p] = formulation.sum_loads(loads[p], passed)
+        return efforts, loads[BASE]
 
 
 def _load_in_link_axes(values: Load, pose: Array) -> Load:
@@ -167,7 +188,7 @@ def _load_in_link_axes(values: Load, pose: Array) -> Load:
         return (x, y, z)
 
     load = Load([turned(v) for v in values.n], [turned(v) for v in values.f])
-    return formulation.load_about_origin(load, [position(pose)])
+    return formulation.load_about_origin(load, [frame_position(pose)])
 
 
 # --- Friction -----------------------------------------------------------------------------------
@@ -182,10 +203,10 @@ def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
         # A law that is derived from one of these may compute something else.
         if type(law) not in (Viscous, Coulomb, Sigmoid, Offset):
             raise ModelError(
-                f'The friction law {law!r} of joint {joint!r} cannot be generated, nor its partial '
-                'derivatives; the laws that can are Viscous, Coulomb, Sigmoid, Offset and their '
-                'sums. Remove it with '
-                f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
+                f'The friction law {law!r} of joint {joint!r} cannot be generated, nor its '
+                'partial derivatives; the laws that can are Viscous, Coulomb, Sigmoid, Offset and '
+                f'their sums. Remove it with model.with_friction({{{joint!r}: None}}) and add it '
+                'in your own code.'
             )
         return [law]
 
@@ -197,38 +218,66 @@ def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
     ]
 
 
-class _Friction:
-    """Records friction laws; collects the arguments of the functions that they need."""
+class RecordedFriction:
+    """Records the friction of the joints; collects the arguments of the functions that it needs.
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
-        self.steps: list[Number] = []
-        self.velocities: list[Number] = []
+    A `ModelError` is raised for laws that are not of this package.
+    """
 
-    def series(self, law: FrictionLaw, moving: Sequence[Number]) -> list[Number]:
+    def __init__(self, recorder: Recorder, model: RobotModel) -> None:
+        self.recorder, self.model = recorder, model
+        self._laws = friction_laws(model)
+        # Arguments of tanh, and of the sign, by the place of the law.
+        self._steps: dict[int, Number] = {}
+        self._velocities: dict[int, Number] = {}
+
+    def add_to(self, efforts: Rows, motion: Rows) -> None:
+        """Add friction to efforts, for as many orders as they have."""
+        for which, (i, law) in enumerate(self._laws):
+            j, multiplier = int(self.model.coordinate[i]), float(self.model.multiplier[i])
+            if multiplier:
+                moving = [multiplier * row[j] for row in motion[1 : len(efforts) + 1]]
+                for row, value in zip(efforts, self._series(which, law, moving)):
+                    row[j] = row[j] + multiplier * value
+
+    def arguments(self) -> Program:
+        """Program of the arguments."""
+        recorder = self.recorder.apart()
+        recorder.outputs('step', self._steps.values())
+        recorder.outputs('velocity', self._velocities.values())
+        return recorder.program()
+
+    def _series(self, which: int, law: FrictionLaw, moving: Sequence[Number]) -> list[Number]:
         """Effort of a law and its derivatives, from the velocity and its derivatives."""
         if isinstance(law, Viscous):
             return [law.coefficient * value for value in moving]
         if isinstance(law, Offset):
             return [law.value]
+        assert isinstance(law, (Sigmoid, Coulomb))
+        height = 0.5 * law.phi1 if isinstance(law, Sigmoid) else law.level
+        if not height:
+            return []
         if isinstance(law, Sigmoid):
-            scale, height = 0.5 * law.phi2, 0.5 * law.phi1
-            first, *others = self._step(height, scale, scale * (moving[0] + law.phi3), moving)
+            scale = 0.5 * law.phi2
+            first, *others = self._step(
+                which, height, scale, scale * (moving[0] + law.phi3), moving
+            )
             return [first - height * tanh(scale * law.phi3), *others]
-        assert isinstance(law, Coulomb)
         if law.smoothing > 0.0:
             scale = 1.0 / law.smoothing
-            return self._step(law.level, scale, scale * moving[0], moving)
-        self.velocities.append(moving[0])
-        return [law.level * self.recorder.input('direction', len(self.velocities) - 1)]
+            return self._step(which, height, scale, scale * moving[0], moving)
+        self._velocities[which] = moving[0]
+        index = list(self._velocities).index(which)
+        return [height * self.recorder.input('direction', index)]
 
     def _step(
-        self, height: float, scale: float, x: Number, moving: Sequence[Number]
+        self, which: int, height: float, scale: float, x: Number, moving: Sequence[Number]
     ) -> list[Number]:
         """Series of height tanh(x), x linear in the velocity."""
-        self.steps.append(x)
+        self._steps[which] = x
+        index = list(self._steps).index(which)
         rates = [scale * value for value in moving[1:]]
-        shape, _ = step_series(self.recorder, len(self.steps) - 1, rates)
+        shape, _ = step_series(self.recorder, index, rates)
         return [height * value for value in shape]
 
 

@@ -184,7 +184,7 @@ def inverse_kinematics(
     """
     options = InverseKinematicsOptions() if options is None else options
     link = link_or_tip(model, link)
-    pose, V = _hybrid_link_motion(link_motion, expressed_in)
+    pose, V = hybrid_link_motion(link_motion, expressed_in)
     batch, K = pose.shape[:-2], V.shape[-2] + 1
     criteria, joint_tasks = _sorted_redundancy(redundancy)
     system = TaskSystem.of(model, link, task, joint_tasks, options.length)
@@ -215,7 +215,7 @@ def inverse_kinematics(
     )
 
 
-def _hybrid_link_motion(
+def hybrid_link_motion(
     link_motion: LinkMotion | tuple[ArrayLike, ArrayLike], expressed_in: str
 ) -> tuple[Array, Array]:
     """Check a link motion and bring its twist into the hybrid expression."""

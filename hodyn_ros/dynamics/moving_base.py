@@ -1,0 +1,222 @@
+"""Dynamics of robots whose base moves: as it is told to, or as efforts and wrenches make it.
+
+The equations of a body hold in any axes; what they take of the base is its angular velocity and
+the proper acceleration a = R^T (p'' - g) of its origin, in its axes, which are what an inertial
+measurement unit there measures. The pose gives R^T g, and derivatives follow by Leibniz's rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hodyn_ros.checks import Array, finite_array
+from hodyn_ros.dynamics.forward import DynamicsInputs, given_efforts, refuse_singular
+from hodyn_ros.dynamics.inverse import friction_efforts
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.engine.engine import Dynamics, computed
+from hodyn_ros.engine.program import FLOATING, MOVING
+from hodyn_ros.errors import ModelError, MotionError, WrenchError
+from hodyn_ros.kinematics.forward import LinkMotion
+from hodyn_ros.kinematics.inverse import hybrid_link_motion
+from hodyn_ros.kinematics.joints import motion_array, overflow
+from hodyn_ros.lie import leibniz
+from hodyn_ros.lie.so3 import cross
+from hodyn_ros.model.robot import RobotModel
+
+
+class MovingBaseEfforts(NamedTuple):
+    """What a motion of joints and base needs."""
+
+    effort: Array
+    """Joint efforts and derivatives, shape (..., K-2, n), as `inverse_dynamics` has them."""
+    base_wrench: Array
+    """Wrench (moment, force) that moves the base, about its origin in its axes, with the
+    derivatives of these coordinates, shape (..., K-2, 6) [N m/s^m, N/s^m]."""
+
+
+class FloatingBaseMotion(NamedTuple):
+    """What efforts do to joints and base."""
+
+    acceleration: Array
+    """Joint accelerations and derivatives, shape (..., m, n), as of `forward_dynamics`."""
+    twist_rate: Array
+    """Entry k is the (k+1)-th derivative of the twist of the base (omega, v) in its axes,
+    shape (..., m, 6)."""
+
+
+def moving_base_inverse_dynamics(
+    model: RobotModel,
+    motion: ArrayLike,
+    base: LinkMotion | tuple[ArrayLike, ArrayLike],
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    *,
+    expressed_in: str = 'body',
+) -> MovingBaseEfforts:
+    """Joint efforts and wrench on the base, with exact derivatives, of a robot whose base moves.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its gravity is in the axes of the world, in which the pose of the base is.
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order, K >= 3.
+    base : LinkMotion or (pose, twist)
+        Motion of the base link: pose (..., 4, 4) in the world, twist with derivatives
+        (..., K-1, 6), or more, as `forward_kinematics` returns them for the link of a carrier.
+    wrench : Wrench or sequence of Wrench, optional
+        Wrenches on links, the base link among them, with K - 2 orders. 'spatial' and 'hybrid' are
+        expressions in the axes of the base link, which move.
+    expressed_in : {'body', 'spatial', 'hybrid'}
+        Expression of the twist, see `forward_kinematics`, with the world for the base link.
+
+    Returns
+    -------
+    MovingBaseEfforts
+
+    Raises
+    ------
+    MotionError
+        If motion or base have wrong shapes, too few derivatives or values that are not finite, if
+        the pose is not a rigid motion, or a result overflows.
+    WrenchError
+        If a wrench does not fit.
+
+    Notes
+    -----
+    The base wrench includes the inertia of the base link. Compiled code answers as soon as there
+    is some, as in `forward_kinematics`. Source: Newton-Euler recursion from the proper
+    acceleration of the base, doc/moving_base.rst.
+    """
+    array = np.asarray(motion_array(model, motion), dtype=np.float64)
+    K = array.shape[-2]
+    rows = base_rows(model, base, expressed_in, K - 1)
+    given = DynamicsInputs(model, array, (rows,), K - 2, wrench)
+    result = np.empty((given.N, K - 2, model.n_joints + 6))
+    request = Dynamics(MOVING, K - 2, given.links)
+    if not computed(model, request, given.motion, given.packed(*given.others), result):
+        given.refuse_not_finite()
+        raise overflow(given.motion)
+    result[..., 6:] += friction_efforts(model, given.motion)
+    result = result.reshape(*given.batch, *result.shape[1:])
+    return MovingBaseEfforts(result[..., 6:].copy(), result[..., :6].copy())
+
+
+def floating_base_forward_dynamics(
+    model: RobotModel,
+    state: ArrayLike,
+    base: LinkMotion | tuple[ArrayLike, ArrayLike],
+    effort: ArrayLike,
+    wrench: Wrench | Sequence[Wrench] | None = None,
+    *,
+    base_wrench: ArrayLike | None = None,
+    expressed_in: str = 'body',
+) -> FloatingBaseMotion:
+    """Accelerations of joints and base, with exact derivatives, under efforts and wrenches.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its gravity is in the axes of the world. The base link needs an inertia.
+    state : array-like, shape (..., 2, n)
+        Positions and velocities of the joints in model order.
+    base : LinkMotion or (pose, twist)
+        Pose of the base link in the world, (..., 4, 4), and its twist, (..., 1, 6), or more rows,
+        which are not used.
+    effort : array-like, shape (..., m, n)
+        Joint efforts and their time derivatives, m >= 1.
+    wrench : Wrench or sequence of Wrench, optional
+        Wrenches on links, such as those of contacts, with m orders; expressions as in
+        `moving_base_inverse_dynamics`.
+    base_wrench : array-like, shape (..., m, 6), optional
+        Wrench on the base, as `moving_base_inverse_dynamics` returns it; by default none.
+    expressed_in : {'body', 'spatial', 'hybrid'}
+        Expression of the twist of the base; that of the result is 'body'.
+
+    Returns
+    -------
+    FloatingBaseMotion
+
+    Raises
+    ------
+    MotionError, WrenchError
+        As `forward_dynamics`, and if the pose is not a rigid motion.
+    ModelError
+        If the mass matrix is singular, or a law of friction is not of this package.
+
+    Notes
+    -----
+    Source: as `forward_dynamics` with six rows more; what is solved for is the proper acceleration
+    of the base, so that gravity enters only where it is turned into that of the twist.
+    """
+    pose, twist = hybrid_link_motion(base, expressed_in)
+    if not twist.shape[-2]:
+        raise MotionError('The base has no twist, expected one row (..., 1, 6) at least.')
+    asked = finite_array('effort', effort, MotionError)
+    m = asked.shape[-2] if asked.ndim > 1 else 1
+    on_base = np.zeros((m, 6)) if base_wrench is None else base_wrench
+    on_base = finite_array('base_wrench', on_base, WrenchError)
+    if on_base.ndim < 2 or on_base.shape[-2:] != (m, 6):
+        raise WrenchError(
+            f'base_wrench has shape {on_base.shape}, expected (..., {m}, 6): as many orders as '
+            'the efforts.'
+        )
+    R = pose[..., :3, :3]
+    V = np.concatenate([twist[..., :1, :3] @ R, twist[..., :1, 3:] @ R], axis=-1)
+    up = -(R.swapaxes(-1, -2) @ model.gravity)[..., None, :]
+    given = given_efforts(model, state, asked, wrench, (on_base, V, up))
+    efforts, on_base, V, up = given.others
+    n = model.n_joints
+    found = np.empty((given.N, m, n + 6))
+    packed = given.packed(efforts, on_base, V[..., :3])
+    if not computed(model, Dynamics(FLOATING, m, given.links), given.motion, packed, found):
+        given.refuse_not_finite()
+        refuse_singular(model, given.motion)
+        rest = np.zeros_like(packed)
+        if not computed(
+            model, Dynamics(FLOATING, m, given.links), 0.0 * given.motion, rest, found
+        ):
+            raise ModelError(
+                'The mass matrix of the floating base is singular: give the base link an inertia, '
+                'with model.with_payload if the description has none.'
+            )
+        raise overflow(given.motion)
+    rates = found[..., :6].copy()
+    for k in range(m):
+        # v' = a - w x v + R^T g, and its derivatives.
+        w = np.concatenate([V[:, :, :3], rates[:, :k, :3]], axis=1)
+        v = np.concatenate([V[:, :, 3:], rates[:, :k, 3:]], axis=1)
+        rates[:, k, 3:] -= leibniz.bilinear(cross, w, v, k + 1)[:, k] + up[:, k]
+        turned = leibniz.bilinear(cross, up, w, k + 1)[:, k]
+        up = np.concatenate([up, turned[:, None]], axis=1)
+    shape = given.batch
+    return FloatingBaseMotion(
+        np.ascontiguousarray(found[..., 6:]).reshape(*shape, m, n), rates.reshape(*shape, m, 6)
+    )
+
+
+def base_rows(model: RobotModel, base: Any, expressed_in: str, count: int) -> Array:
+    """Rows (..., count, 6) of angular velocity and proper acceleration of a base, in its axes.
+
+    The last row of the acceleration is zero: efforts do not depend on it.
+    """
+    pose, twist = hybrid_link_motion(base, expressed_in)
+    if twist.shape[-2] < count:
+        raise MotionError(
+            f'The twist of the base has shape {twist.shape}, expected (..., {count}, 6) or more '
+            'rows: as many derivatives of the pose as of the joint positions.'
+        )
+    R = pose[..., :3, :3]
+    turned = twist[..., :count, :3] @ R
+    w = np.zeros_like(turned)
+    for k in range(count):
+        w[..., k, :] = leibniz.into_moving_frame(turned[..., : k + 1, :], -w, cross)[..., k, :]
+    a = twist[..., 1:count, 3:].copy()
+    a[..., 0, :] -= model.gravity
+    a = leibniz.into_moving_frame(a @ R, -w, cross)
+    rows = np.zeros((*w.shape[:-1], 6))
+    rows[..., :3], rows[..., :-1, 3:] = w, a
+    return rows

@@ -1,0 +1,270 @@
+"""Programs of one body for forward dynamics by articulated bodies, in loops over any robot.
+
+The inertia M^A that a body has with the joints behind it free does not depend on the order; with
+x the screw of its joint, U = M^A x and d = x^T U plus the armature, it is handed to the parent as
+M^A - U U^T / d. Then each order takes one loop towards the base and one back. With the
+acceleration (w', a) of a body as that of its parent, turned, plus c, known, plus x q'', and the
+load M^A (w', a) + p, its k-th derivatives are
+
+    towards the base:  b = M^A c + p,   u = Q - x^T b;   the parent's p gets b + U u / d, turned
+    back:              q'' = (u - U^T (w', a)_parent) / d
+
+where turning a load of order k takes the true loads of lower orders, too.
+
+Source: doc/forward_dynamics.rst; articulated bodies, Featherstone 2008, section 7.3.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hodyn_ros.engine import formulation
+from hodyn_ros.engine.body_programs import StateLayout, body_inputs, read_load, read_vectors, write
+from hodyn_ros.engine.formulation import (
+    AXIS,
+    ZERO,
+    Body,
+    BodyMotion,
+    JointFrame,
+    Load,
+    Matrix,
+    Number,
+    Turn,
+    Vector,
+)
+from hodyn_ros.engine.matrix_program import (
+    cross_matrix,
+    matrix_in_parent,
+    outer,
+    plus_matrix,
+    transposed,
+)
+from hodyn_ros.engine.program import Program, Recorder
+
+
+class ArticulatedLayout(StateLayout):
+    """Places of what a body has beside motion, load and turn."""
+
+    def __init__(self, order: int) -> None:
+        super().__init__(order)
+        self.c = self.size
+        self.p = self.c + 6
+        self.inertia = self.p + 6
+        self.U = self.inertia + 27
+        self.inverse = self.U + 6
+        self.u = self.inverse + 1
+        self.moments = self.u + 1
+        self.size = self.moments + 5
+
+
+class Articulated(NamedTuple):
+    """Matrix [[A, H], [H^T, m]] that makes moment and force of (w', a)."""
+
+    A: Matrix
+    H: Matrix
+    m: Matrix
+
+    def load(self, e: Vector, u: Vector) -> tuple[Vector, Vector]:
+        """Product with (e, u)."""
+        n = formulation.plus_product(formulation.plus_product(ZERO, self.A, e), self.H, u)
+        f = formulation.plus_product(ZERO, transposed(self.H), e)
+        return n, formulation.plus_product(f, self.m, u)
+
+
+def sweeps(order: int, kind: int) -> list[tuple[bool, Program]]:
+    """Loops over the bodies: whether towards the base, and the program of a body of a kind."""
+    found: list[tuple[bool, Program]] = []
+    for k in range(order + 1):
+        found.append((False, _outwards(order, k, kind, last=False)))
+        if k == 0:
+            found.append((True, _inertia(order, kind)))
+        found.append((True, _inwards(order, k, kind)))
+    return [*found, (False, _outwards(order, order + 1, kind, last=True))]
+
+
+def _outwards(order: int, k: int, kind: int, last: bool) -> Program:
+    """Acceleration of order k - 1, which is known by now, and what is known of order k."""
+    recorder, layout = Recorder(), ArticulatedLayout(order)
+    joint, body, _, _ = body_inputs(recorder, kind)
+    q: list[Number] = [recorder.input('position', 0), recorder.input('motion', 1)]
+    q += [recorder.input('found', j) for j in range(k - 1)]
+    turn = formulation.turn_of(joint, recorder.input('sine', 0), recorder.input('cosine', 0), q)
+    w = read_vectors(recorder, 'parent', layout.w, k + 1)
+    a = read_vectors(recorder, 'parent', layout.a, k)
+    if k:
+        c = read_vectors(recorder, 'own', layout.c, 2)
+        U = read_vectors(recorder, 'own', layout.U, 2)
+        inertia = _read_inertia(recorder, layout)
+        # Only what the parent's acceleration of this order adds: c has the rest.
+        e, u = _moved(joint, turn, q[0], w[-1], a[-1])
+        known = formulation.dot(U[0], e) + formulation.dot(U[1], u)
+        rest = recorder.input('own', layout.u) - known
+        found = rest * recorder.input('own', layout.inverse)
+        recorder.output('found', k - 1, found)
+        q.append(found)
+        e = formulation.plus(
+            formulation.plus(e, c[0]), formulation.scaled(joint.turn * found, AXIS)
+        )
+        u = formulation.plus(
+            formulation.plus(u, c[1]), formulation.scaled(joint.slide * found, AXIS)
+        )
+        p = read_vectors(recorder, 'own', layout.p, 2)
+        n, f = inertia.load(e, u)
+        write(recorder, 'own', layout.w + 3 * k, [e])
+        write(recorder, 'own', layout.a + 3 * (k - 1), [u])
+        write(recorder, 'own', layout.load + 3 * (k - 1), [formulation.plus(n, p[0])])
+        place = layout.load + 3 * (order + 1) + 3 * (k - 1)
+        write(recorder, 'own', place, [formulation.plus(f, p[1])])
+    if last:
+        return recorder.program()
+    # Order k with the acceleration of the parent, and of the joint, zero.
+    q.append(0.0)
+    turn = formulation.turn_of(joint, recorder.input('sine', 0), recorder.input('cosine', 0), q)
+    parent = _motion([*w, ZERO], [*a, ZERO])
+    motion = formulation.forward(joint, turn, q, parent)
+    write(recorder, 'own', layout.c, [motion.w[k + 1], motion.a[k]])
+    if k:
+        w = [*read_vectors(recorder, 'own', layout.w, k), e]
+        a = [*read_vectors(recorder, 'own', layout.a, k - 1), u]
+    else:
+        w = motion.w[:1]
+        write(recorder, 'own', layout.w, w)
+    # The inertial load with the own acceleration zero.
+    load = formulation.inertial_load(body, _motion([*w, ZERO], [*a, ZERO]))
+    write(recorder, 'own', layout.p, [load.n[k], load.f[k]])
+    if k == 0:
+        recorder.output('own', layout.turn, turn.sine)
+        recorder.output('own', layout.turn + 1, turn.cosine)
+        _write_inertia(recorder, 'own', layout, _rigid(body), add=False)
+        xx, _, _, yy, _, zz = body.J
+        for j, value in enumerate((body.mass, *body.h, xx + yy + zz)):
+            recorder.output('own', layout.moments + j, value)
+    return recorder.program()
+
+
+def _inertia(order: int, kind: int) -> Program:
+    """Articulated inertia: what the joint makes of it, and what the parent gets."""
+    recorder, layout = Recorder(), ArticulatedLayout(order)
+    joint, _, _, armature = body_inputs(recorder, kind)
+    q, turn = _place(recorder, layout, joint)
+    inertia = _read_inertia(recorder, layout)
+    e, u = formulation.scaled(joint.turn, AXIS), formulation.scaled(joint.slide, AXIS)
+    n, f = inertia.load(e, u)
+    d = joint.turn * n[2] + joint.slide * f[2] + armature
+    # Beside the inertia of all that the joint carries a smaller one is rounding.
+    moments = [recorder.input('own', layout.moments + k) for k in range(5)]
+    mass, h, trace = moments[0], (moments[1], moments[2], moments[3]), moments[4]
+    size = joint.turn * trace + joint.slide * (joint.slide * mass) + armature
+    inverse = recorder.inverse(d, size)
+    write(recorder, 'own', layout.U, [n, f])
+    recorder.output('own', layout.inverse, inverse)
+    by = formulation.scaled(-1.0 * inverse, n), formulation.scaled(-1.0 * inverse, f)
+    passed = Articulated(
+        _plus_outer(inertia.A, by[0], n),
+        _plus_outer(inertia.H, by[0], f),
+        _plus_outer(inertia.m, by[1], f),
+    )
+    if formulation.slides(joint):
+        arm = formulation.scaled(joint.slide * q, AXIS)
+        passed = _shifted(passed, arm)
+        h, trace = _moments_about(mass, h, trace, arm)
+    turned = (matrix_in_parent(joint, turn, matrix) for matrix in passed)
+    passed = _shifted(Articulated(*turned), joint.d)
+    _write_inertia(recorder, 'parent', layout, passed, add=True)
+    h, trace = _moments_about(mass, formulation.to_parent(joint, turn, h), trace, joint.d)
+    for j, value in enumerate((mass, *h, trace)):
+        place = layout.moments + j
+        recorder.output('parent', place, recorder.input('parent', place) + value)
+    return recorder.program()
+
+
+def _inwards(order: int, k: int, kind: int) -> Program:
+    """Order k of the load that the parent gets as long as its acceleration is zero."""
+    recorder, layout = Recorder(), ArticulatedLayout(order)
+    joint, _, _, _ = body_inputs(recorder, kind)
+    position, turn = _place(recorder, layout, joint)
+    q = [position, recorder.input('motion', 1)]
+    q += [recorder.input('found', j) for j in range(k - 1)]
+    rates = [joint.turn * x for x in [*q[1:], 0.0]]
+    c = read_vectors(recorder, 'own', layout.c, 2)
+    p = read_vectors(recorder, 'own', layout.p, 2)
+    n, f = _read_inertia(recorder, layout).load(c[0], c[1])
+    n, f = formulation.plus(n, p[0]), formulation.plus(f, p[1])
+    u = recorder.input('effort', k) - (joint.turn * n[2] + joint.slide * f[2])
+    recorder.output('own', layout.u, u)
+    U = read_vectors(recorder, 'own', layout.U, 2)
+    factor = u * recorder.input('own', layout.inverse)
+    n, f = formulation.plus_scaled(n, factor, U[0]), formulation.plus_scaled(f, factor, U[1])
+    true = read_load(recorder, 'own', layout)
+    load = Load([*true.n[:k], n], [*true.f[:k], f])
+    passed = formulation.backward(joint, Turn(turn.sine, turn.cosine, rates), [*q, 0.0], load)
+    p = read_vectors(recorder, 'parent', layout.p, 2)
+    total = [formulation.plus(p[0], passed.n[k]), formulation.plus(p[1], passed.f[k])]
+    write(recorder, 'parent', layout.p, total)
+    return recorder.program()
+
+
+def _place(recorder: Recorder, layout: StateLayout, joint: JointFrame) -> tuple[Number, Turn]:
+    turn = Turn(recorder.input('own', layout.turn), recorder.input('own', layout.turn + 1), [])
+    return recorder.input('position', 0), turn
+
+
+def _moved(
+    joint: JointFrame, turn: Turn, q: Number, e: Vector, u: Vector
+) -> tuple[Vector, Vector]:
+    """Acceleration (w', a) of a point of the parent at the origin of the body, in its axes."""
+    u = formulation.plus_cross(u, e, joint.d)
+    e, u = formulation.to_child(joint, turn, e), formulation.to_child(joint, turn, u)
+    if formulation.slides(joint):
+        u = formulation.plus_cross(u, e, formulation.scaled(joint.slide * q, AXIS))
+    return e, u
+
+
+def _motion(w: list[Vector], a: list[Vector]) -> BodyMotion:
+    return BodyMotion(w, a, formulation.acceleration_matrices(w))
+
+
+def _moments_about(mass: Number, h: Vector, trace: Number, d: Vector) -> tuple[Vector, Number]:
+    """First moment and trace of the second ones about another origin, from which this is at d."""
+    moved = formulation.plus_scaled(h, mass, d)
+    return moved, trace + formulation.dot(d, formulation.plus(h, moved))
+
+
+def _rigid(body: Body) -> Articulated:
+    xx, xy, xz, yy, yz, zz = body.J
+    A = ((yy + zz, -xy, -xz), (-xy, xx + zz, -yz), (-xz, -yz, xx + yy))
+    m = body.mass
+    return Articulated(A, cross_matrix(body.h), ((m, 0.0, 0.0), (0.0, m, 0.0), (0.0, 0.0, m)))
+
+
+def _shifted(inertia: Articulated, d: Vector) -> Articulated:
+    """Inertia about an origin from which the present one is at d."""
+    # H + D m and A - H D + D (H + D m)^T with D = [d].
+    H = plus_matrix(inertia.H, transposed(_crossed(inertia.m, d)))
+    A = plus_matrix(inertia.A, _crossed(inertia.H, d))
+    return Articulated(plus_matrix(A, transposed(_crossed(H, d))), H, inertia.m)
+
+
+def _crossed(M: Matrix, d: Vector) -> Matrix:
+    """Rows d x M_i."""
+    x, y, z = (formulation.plus_cross(ZERO, d, row) for row in M)
+    return (x, y, z)
+
+
+def _plus_outer(M: Matrix, a: Vector, b: Vector) -> Matrix:
+    return plus_matrix(M, outer(a, b))
+
+
+def _read_inertia(recorder: Recorder, layout: ArticulatedLayout) -> Articulated:
+    rows = read_vectors(recorder, 'own', layout.inertia, 9)
+    return Articulated(*((rows[k], rows[k + 1], rows[k + 2]) for k in (0, 3, 6)))
+
+
+def _write_inertia(
+    recorder: Recorder, array: str, layout: ArticulatedLayout, inertia: Articulated, add: bool
+) -> None:
+    rows = [row for matrix in inertia for row in matrix]
+    if add:
+        present = read_vectors(recorder, array, layout.inertia, 9)
+        rows = [formulation.plus(x, y) for x, y in zip(present, rows)]
+    write(recorder, array, layout.inertia, rows)

@@ -1,0 +1,202 @@
+"""Programs of forward dynamics, with derivatives, and of robots whose base moves.
+
+With the efforts ID_k that hold as long as the k-th derivatives of the accelerations are zero, and
+one factorisation of the mass matrix M for all orders,
+
+    M q^(k+2) = Q^(k) - ID_k(q, ..., q^(k+1), 0),   k = 0, 1, ...
+
+A base that floats has six rows more. What it feels of gravity is the proper acceleration
+a = v' + w x v - g of its origin, in its axes: with it in place of the velocity neither pose nor
+gravity are needed. A row of a base is (w, a) with derivatives, in axes of the base link.
+
+Source: doc/forward_dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hodyn_ros.engine import formulation
+from hodyn_ros.engine.formulation import ZERO, BodyMotion, Vector
+from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
+from hodyn_ros.engine.matrix_program import mass_rows
+from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
+from hodyn_ros.engine.robot_program import RecordedFriction, RigidBodies, motion_inputs
+
+if TYPE_CHECKING:
+    from hodyn_ros.engine.frames import Frames
+    from hodyn_ros.model.robot import RobotModel
+
+
+def forward_program(
+    model: RobotModel,
+    count: int,
+    wrenches: Sequence[Attachment] = (),
+    floating: bool = False,
+    prescribed: Sequence[int] = (),
+) -> RobotProgram:
+    """Program of the accelerations, and `count` - 1 derivatives, that efforts cause.
+
+    Inputs: 'motion', positions and velocities, and if the motion of some joints is prescribed
+    `count` derivatives more, of which only theirs are read; 'given', first the efforts, derivative
+    k of joint j at k n + j, of a floating base then its wrenches, 6 numbers each, and its angular
+    velocity; then wrenches as `robot_program` has them. Output: 'motion', k-th derivative of all
+    accelerations at k (n + b), with a base b = 6 for (w', a), else 0; where the motion of a joint
+    is prescribed its effort.
+    """
+    recorder = Recorder()
+    n, b = model.n_joints, 6 if floating else 0
+    frames = frames_of(model)
+    K = count + 2 if prescribed else 2
+    size = count * (n + b) + b // 2
+    given: Sequence[Number] = recorder.inputs('given', size + 6 * count * len(wrenches))
+    bodies = RigidBodies(recorder, model, wrenches, given[size:])
+    friction = RecordedFriction(recorder, model)
+    inputs = motion_inputs(recorder, model, K)
+    motion = inputs[:2]
+    free = [j for j in range(n) if j not in prescribed]
+    matrix = mass_rows(model, frames, recorder, floating)
+    kept = [*range(b), *(b + j for j in free)]
+    factors = Factors(recorder, [[matrix[i][j] for j in kept] for i in kept])
+    base = _BaseFrame(frames)
+    w = [base.turned(given[size - 3 : size])] if floating else []
+    a: list[Vector] = []
+    results: list[Number] = []
+    for k in range(count):
+        ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
+        moving = _moving([*w, ZERO], [*a, ZERO]) if floating else None
+        efforts, load = bodies.efforts([*motion, ahead], k, moving)
+        friction.add_to(efforts, motion)
+        bias = [*load.n[k], *load.f[k], *efforts[k]][6 - b :]
+        asked = list(given[k * n : (k + 1) * n])
+        if floating:
+            wrench = given[count * n + 6 * k : count * n + 6 * k + 6]
+            asked = [*base.load(wrench), *asked]
+        found = factors.solve([asked[i] - bias[i] for i in kept])
+        if floating:
+            w.append((found[0], found[1], found[2]))
+            a.append((found[3], found[4], found[5]))
+            results += base.motion_of_link(_moving(w, a), k)
+        for j, value in zip(free, found[b:]):
+            ahead[j] = value
+        motion.append(ahead)
+        for i, value in enumerate(ahead):
+            if i in prescribed:
+                value = bias[b + i]
+                for place, x in zip(kept, found):
+                    value = value + matrix[b + i][place] * x
+            results.append(value)
+    recorder.outputs('found', results)
+    return RobotProgram(
+        recorder.program(),
+        range(model.n_bodies),
+        K,
+        Part('given', len(given), False),
+        Part('found', len(results), True),
+        friction.arguments(),
+    )
+
+
+def moving_base_program(
+    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+) -> RobotProgram:
+    """Program of the efforts, without friction, and of the wrench on a base that moves.
+
+    Inputs: 'motion'; 'base', rows (w, a) of the base and order + 1 derivatives, of which the last
+    one of a is not read, then wrenches as `robot_program` has them. Output: 'effort', derivative k
+    at k (n + 6): the wrench on the base and the efforts.
+    """
+    recorder = Recorder()
+    frames = frames_of(model)
+    motion = motion_inputs(recorder, model, order + 3)
+    size = 6 * (order + 2)
+    given: Sequence[Number] = recorder.inputs('base', size + 6 * (order + 1) * len(wrenches))
+    base = _BaseFrame(frames)
+    moving = base.motion(given[:size])
+    bodies = RigidBodies(recorder, model, wrenches, given[size:])
+    efforts, load = bodies.efforts(motion, order, moving)
+    results: list[Number] = []
+    for n, f, row in zip(load.n, load.f, efforts):
+        results += [*base.load_on_link(n, f), *row]
+    recorder.outputs('effort', results)
+    return RobotProgram(
+        recorder.program(),
+        range(model.n_bodies),
+        order + 3,
+        Part('base', len(given), False),
+        Part('effort', len(results), True),
+        friction=not model.friction,
+    )
+
+
+class Factors:
+    """Factors L^T D L of a symmetric matrix; zeros of the matrix, where branches part, stay."""
+
+    def __init__(self, recorder: Recorder, rows: Sequence[Sequence[Number]]) -> None:
+        self._L = L = [list(row) for row in rows]
+        self._inverse: list[Number] = [0.0] * len(L)
+        for k in reversed(range(len(L))):
+            self._inverse[k] = recorder.inverse(L[k][k], rows[k][k])
+            for i in reversed(range(k)):
+                factor = L[k][i] * self._inverse[k]
+                for j in range(i + 1):
+                    L[i][j] = L[i][j] - factor * L[k][j]
+                L[k][i] = factor
+
+    def solve(self, values: Sequence[Number]) -> list[Number]:
+        """Solution for a right-hand side."""
+        x = list(values)
+        for i in reversed(range(len(x))):
+            for j in range(i):
+                x[j] = x[j] - self._L[i][j] * x[i]
+        for i, inverse in enumerate(self._inverse):
+            x[i] = x[i] * inverse
+            for j in range(i):
+                x[i] = x[i] - self._L[i][j] * x[j]
+        return x
+
+
+def _moving(w: list[Vector], a: list[Vector]) -> BodyMotion:
+    return BodyMotion(w, a, formulation.acceleration_matrices(w))
+
+
+class _BaseFrame:
+    """Between the base link and the frame that serves as base: motions and loads."""
+
+    def __init__(self, frames: Frames) -> None:
+        R = without_rounding(frames.base[:3, :3], 1.0)
+        self._rows = vector(R[0]), vector(R[1]), vector(R[2])
+        self._columns = vector(R[:, 0]), vector(R[:, 1]), vector(R[:, 2])
+        self._p = position(frames.base)
+        x, y, z = (formulation.dot(axis, self._p) for axis in self._columns)
+        self._arm = (x, y, z)
+
+    def turned(self, v: Sequence[Number]) -> Vector:
+        """Components in the frame, from those in link axes."""
+        return formulation.plus_product(ZERO, self._columns, (v[0], v[1], v[2]))
+
+    def motion(self, rows: Sequence[Number]) -> BodyMotion:
+        """Motion of the frame, from rows (w, a) of the link."""
+        vectors = [self.turned(rows[k : k + 3]) for k in range(0, len(rows), 3)]
+        w, a = vectors[::2], vectors[1:-1:2]
+        B = formulation.acceleration_matrices(w)
+        a = [formulation.plus_product(x, y, self._arm) for x, y in zip(a, B)]
+        return BodyMotion(w, a, B)
+
+    def motion_of_link(self, motion: BodyMotion, k: int) -> list[Number]:
+        """Row (w', a) of the link, its k-th derivative."""
+        arm = formulation.scaled(-1.0, self._arm)
+        a = formulation.plus_product(motion.a[k], motion.B[k], arm)
+        w = formulation.plus_product(ZERO, self._rows, motion.w[k + 1])
+        return [*w, *formulation.plus_product(ZERO, self._rows, a)]
+
+    def load(self, wrench: Sequence[Number]) -> list[Number]:
+        """Moment and force about the origin of the frame, from those about the link's."""
+        f = self.turned(wrench[3:])
+        return [*formulation.plus_cross(self.turned(wrench[:3]), f, self._arm), *f]
+
+    def load_on_link(self, n: Vector, f: Vector) -> list[Number]:
+        """Moment and force about the origin of the link, from those about the frame's."""
+        n = formulation.plus_cross(n, self._arm, f)
+        return [value for v in (n, f) for value in formulation.plus_product(ZERO, self._rows, v)]
