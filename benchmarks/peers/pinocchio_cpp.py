@@ -58,6 +58,29 @@ def contestants(case: Case) -> list[Contestant]:
     ]
 
 
+def partial_derivatives(case: Case) -> Contestant:
+    """Partial derivatives of the efforts; the result has the shape (samples, n, 3, n)."""
+    loops = _library()
+    pin = PinocchioModel(case)
+    robot = _Robot(loops, pin)
+    samples, K, n = pin.motion.shape
+    partials = np.zeros((samples, 3, n, n))
+    motion = pin.motion.ctypes.data
+
+    def run() -> None:
+        loops.rnea_derivatives_loop(robot.address, samples, K, motion, partials.ctypes.data)
+
+    def result() -> Array:
+        by_rows = np.swapaxes(partials, 2, 3).copy()
+        # Of the mass matrix, the part above the diagonal is there.
+        upper = np.triu(by_rows[:, 2])
+        by_rows[:, 2] = upper + np.swapaxes(np.triu(upper, 1), 1, 2)
+        columns = pin.in_model_order(np.moveaxis(by_rows, 2, 1))
+        return np.moveaxis(pin.in_model_order(np.moveaxis(columns, 1, 3)), 3, 1)
+
+    return Contestant('Pinocchio C++ computeRNEADerivatives', 0, samples, run, result)
+
+
 def regressor(case: Case) -> Contestant:
     """Regressor of order 0: Pinocchio's joints and parameters are in orders of its own."""
     loops = _library()
@@ -149,6 +172,7 @@ def _library() -> ctypes.CDLL:
     loops.robot_new.argtypes = [integer, *[pointer] * 6]
     loops.robot_delete.argtypes = [pointer]
     loops.rnea_loop.argtypes = [pointer, integer, integer, pointer, pointer]
+    loops.rnea_derivatives_loop.argtypes = [pointer, integer, integer, pointer, pointer]
     loops.regressor_loop.argtypes = [pointer, integer, integer, pointer, pointer]
     loops.difference_loop.argtypes = [pointer, integer, ctypes.c_double, pointer, pointer]
     return loops

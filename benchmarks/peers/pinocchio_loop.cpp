@@ -8,6 +8,7 @@
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/multibody/joint.hpp>
 #include <pinocchio/algorithm/regressor.hpp>
+#include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
 namespace pin = pinocchio;
@@ -93,6 +94,20 @@ void rnea_loop(void* given, long samples, long K, const double* motion, double* 
   for (long i = 0; i < samples; ++i, motion += K * n, efforts += n) {
     Eigen::Map<Eigen::VectorXd>(efforts, n) = pin::rnea(
         robot.model, robot.data, Row(motion, n), Row(motion + n, n), Row(motion + 2 * n, n));
+  }
+}
+
+// motion: (samples, K, n), partials: (samples, 3, n, n), by q, v and a, columns together, of zeros.
+void rnea_derivatives_loop(
+    void* given, long samples, long K, const double* motion, double* partials) {
+  Robot& robot = *static_cast<Robot*>(given);
+  const long n = robot.model.nv;
+  for (long i = 0; i < samples; ++i, motion += K * n, partials += 3 * n * n) {
+    Eigen::Map<Eigen::MatrixXd> by_q(partials, n, n), by_v(partials + n * n, n, n),
+        by_a(partials + 2 * n * n, n, n);
+    pin::computeRNEADerivatives(
+        robot.model, robot.data, Row(motion, n), Row(motion + n, n), Row(motion + 2 * n, n), by_q,
+        by_v, by_a);
   }
 }
 

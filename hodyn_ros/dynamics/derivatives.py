@@ -23,10 +23,9 @@ def inverse_dynamics_derivatives(model: RobotModel, motion: ArrayLike) -> Array:
     -------
     ndarray, shape (..., K-2, n, K, n)
         `[..., m, i, k, j]` is the derivative of `inverse_dynamics(model, motion)[..., m, i]` by
-        `motion[..., k, j]`; it is zero for k > m + 2, and equal to the mass matrix for k = m + 2.
-        Entries are in the unit of that effort over the unit of that derivative, such as
-        [N m/s^m / (rad/s^k)]. Friction and armature of the model are part of them; Coulomb
-        friction without smoothing has the derivative zero.
+        `motion[..., k, j]`, in the unit of that effort over the unit of that derivative: zero for
+        k > m + 2, the mass matrix for k = m + 2. Friction and armature of the model are part of
+        it; Coulomb friction without smoothing has the derivative zero.
 
     Raises
     ------
@@ -37,12 +36,10 @@ def inverse_dynamics_derivatives(model: RobotModel, motion: ArrayLike) -> Array:
 
     Notes
     -----
-    Compiled code is made as for `mass_matrix`. Programs of more than 20,000 operations, from
-    order 3 on for a robot with seven joints, are run by NumPy.
-
-    Source: Singh, Russell and Wensing 2022, "Efficient analytical derivatives of rigid-body
-    dynamics using spatial vector algebra", IEEE Robotics and Automation Letters 7(2), for the
-    derivatives of Q; those of its time derivatives follow from theirs by Leibniz's rule.
+    Compiled code is made as for `mass_matrix`; NumPy runs programs of more than 20,000
+    operations, from order 3 on for a robot with seven joints. Source: Singh, Russell and Wensing
+    2022, "Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra",
+    for those of Q; those of its time derivatives follow by Leibniz's rule.
     """
     if getattr(model, 'friction', None):
         from hodyn_ros.engine.robot_program import friction_laws

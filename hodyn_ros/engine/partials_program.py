@@ -60,8 +60,7 @@ def partials_program(model: RobotModel, K: int) -> RobotProgram:
             if 0 <= k - order <= m:
                 value = value + float(comb(m, k - order)) * F_ij[m - k + order]
         recorder.output('term', place, value)
-    result = Part('term', orders * n * K * n, True)
-    program = recorder.program()
+    program, result = recorder.program(), Part('term', orders * n * K * n, True)
     return RobotProgram(program, range(model.n_bodies), K, NO_ARRAY, result, arguments)
 
 
