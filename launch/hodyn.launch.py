@@ -37,6 +37,7 @@ ARGUMENTS = (
     ('wrench_motion', 'wrench_motion', 'Topic on which wrenches with derivatives arrive.'),
     ('wrench', 'wrench', 'Topic on which measured wrenches arrive.'),
     ('stiffness_motion', 'stiffness_motion', 'Topic on which wanted stiffnesses arrive.'),
+    ('base_motion', 'base_motion', 'Topic on which the motion of a base that moves arrives.'),
     (
         'controller_trajectory',
         '~/controller_trajectory',
@@ -53,6 +54,7 @@ REMAPPED = (
     'wrench_motion',
     'wrench',
     'stiffness_motion',
+    'base_motion',
 )
 
 OUTPUTS = ('controller_trajectory', 'commands')

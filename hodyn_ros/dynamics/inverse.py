@@ -297,16 +297,17 @@ def effort_deviations(
     wrenches: Sequence[Wrench],
     motion_deviations: Array | None = None,
     wrench_deviations: Sequence[Array | None] = (),
+    dynamics: Callable[..., Array] | None = None,
 ) -> Array | None:
     """Carry standard deviations over to the efforts (K-2, n) of a motion (K, n), to first order.
 
     The motion has independent deviations of one standard deviation (S, K, n), as
     `Estimate.deviations` returns them, and so has every wrench (S, K-2, 6). None: it is exact.
-    Returns None if all is.
+    Returns None if all is. `dynamics` has computed the efforts, by default `inverse_dynamics`.
     """
-    found = []
+    found, dynamics = [], dynamics or inverse_dynamics
     if motion_deviations is not None:
-        disturbed = inverse_dynamics(model, motion + motion_deviations, wrenches or None)
+        disturbed = dynamics(model, motion + motion_deviations, wrenches or None)
         found.append(disturbed - effort)
     for index, deviations in enumerate(wrench_deviations):
         if deviations is not None:
@@ -314,7 +315,7 @@ def effort_deviations(
             values = np.asarray(others[index].values) + deviations
             others[index] = replace(others[index], values=values)
             motions = np.broadcast_to(motion, (len(deviations), *motion.shape))
-            found.append(inverse_dynamics(model, motions, others) - effort)
+            found.append(dynamics(model, motions, others) - effort)
     if not found:
         return None
     result: Array = np.sqrt(np.square(np.concatenate(found)).sum(axis=0))

@@ -7,7 +7,7 @@ them, and freed of the weight of the tool. Without news they are held or come to
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.trajectory.timeline import NANOSECONDS
+
+T = TypeVar('T')
 
 _KEPT = NANOSECONDS  # for how long messages are kept
 _MOST_KEPT = 1000
@@ -90,20 +92,33 @@ class Acting(NamedTuple):
     """Independent deviations of one standard deviation, shape (S, K, 6); None if not known."""
 
 
+class Recent(deque[tuple[int, T]]):
+    """Stamps [ns] and contents of the messages of the last second, kept for motions that lag."""
+
+    def add(self, stamp: int, content: T) -> None:
+        """Take a message; their stamps do not decrease."""
+        self.append((stamp, content))
+        while len(self) > _MOST_KEPT or (len(self) > 1 and stamp - self[1][0] > _KEPT):
+            self.popleft()
+
+    def at(self, time: int) -> tuple[int, T]:
+        """Stamp and content of the last message before a time [ns], of the first if none is."""
+        before = (item for item in reversed(self) if item[0] <= time)
+        return next(before, self[0])
+
+
 class GivenWrench:
-    """A wrench that comes with its derivatives; messages are kept for motions that lag."""
+    """A wrench that comes with its derivatives."""
 
     topic = 'wrench_motion'
 
     def __init__(self, link: str) -> None:
         self.link = link
-        self._messages: deque[tuple[int, Acting]] = deque(maxlen=_MOST_KEPT)
+        self._messages: Recent[Acting] = Recent()
 
     def update(self, stamp: int, acting: Acting) -> None:
         """Take a message; their stamps do not decrease."""
-        self._messages.append((stamp, acting))
-        while len(self._messages) > 1 and stamp - self._messages[1][0] > _KEPT:
-            self._messages.popleft()
+        self._messages.add(stamp, acting)
 
     @property
     def stamp(self) -> int:
@@ -117,8 +132,7 @@ class GivenWrench:
 
     def at(self, query: Query) -> Acting | None:
         """Coordinates at an instant; None if nothing is left of them."""
-        before = (item for item in reversed(self._messages) if item[0] <= query.time)
-        stamp, acting = next(before, self._messages[0])
+        stamp, acting = self._messages.at(query.time)
         stale = query.since_timeout(stamp, self.link)
         if stale is None:
             return None

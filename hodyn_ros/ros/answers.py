@@ -14,6 +14,7 @@ from hodyn_msgs.msg import (
     JointEffortTrajectory,
     JointMotion,
     LimitViolation,
+    MotorTrajectory,
     StiffnessMotion,
     WrenchMotion,
 )
@@ -42,11 +43,13 @@ from hodyn_ros.model.limits import find_position_violations, find_violations_in_
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import (
+    EFFORT_FIELDS,
     MOTION_FIELDS,
     TURN,
     along,
     continuous_order,
     effort_trajectory_message,
+    fill,
     flat,
     motion_from_message,
     motion_samples_from_message,
@@ -89,6 +92,9 @@ _LOOKS = (np.arange(16) + 0.5) / 16
 _DAMPER_STEP = 0.01
 _SHORTEST_STEP = 1e-6
 _LEAST_STEPS = 4  # in a segment between two waypoints
+
+AT_REST = 'The base moves (base_motion), but efforts and their limits here are for one at rest.'
+LEFT_OUT = f'{AT_REST} Where they are left out, ~/joint_effort has them.'
 
 # Fields of a request that go with a trajectory.
 _OF_TRAJECTORIES = ('sample_times', 'sample_period', 'start_state', 'interpolation')
@@ -135,6 +141,8 @@ def plan_trajectory(
     _describe_plan(whole, plan, robot)
     if known is not None and start is not None and plan.motion.start_time == start.time:
         whole.remarks = [*whole.remarks, f'The start state is the one {known.origin}.']
+    if settings.base_motion:
+        leave_efforts_out(whole)
     return Plan(task.number, planned, plan.remarks, plan.warnings), whole
 
 
@@ -220,6 +228,16 @@ def whole_answer(
     message.continuous_order = continuous_order(planned.continuous_derivative)
     message.remarks = remarks
     return message
+
+
+def leave_efforts_out(message: JointEffortTrajectory) -> None:
+    """Take out what a base at rest would need, where it moves."""
+    fill(message, EFFORT_FIELDS, ())
+    message.valid_order, message.continuous_order, message.motors = 0, -1, MotorTrajectory()
+    message.limit_violations = [
+        item for item in message.limit_violations if item.quantity in MOTION_FIELDS
+    ]
+    message.remarks = [*message.remarks, LEFT_OUT]
 
 
 def _sample_times(motion: PiecewiseMotion, period: float, max_samples: int) -> Array:
@@ -367,6 +385,7 @@ def answer(
     try:
         robot = ready(robot)
         message, warnings = _requested(robot, request, settings)
+        warnings += (AT_REST,) * settings.base_motion
     except HodynError as error:
         return Response(success=False, error_code=error_code(error), message=str(error))
     return Response(

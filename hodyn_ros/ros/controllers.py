@@ -68,7 +68,7 @@ def planned_for_controller(
 ) -> tuple[JointTrajectory | None, str, str]:
     """Trajectory for a controller; a remark on it; a warning if it should be there but is not."""
     command = settings.command
-    if not command.effort_tolerance:
+    if not command.effort_tolerance or settings.base_motion:
         return None, '', ''
     try:
         points = controller_trajectory(
@@ -140,7 +140,7 @@ class CommandStream:
         """
         if len(effort) <= self._highest_order:
             raise WrenchError(
-                'The commands have effort_dot, but derivatives of the wrenches are not known.'
+                'The commands have effort_dot, which wrenches or base motion do not determine.'
             )
         rows = [(effort if of_effort else motion)[order] for of_effort, order in self._rows]
         values = np.array(rows).T[self._columns]

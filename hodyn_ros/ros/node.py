@@ -16,6 +16,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from hodyn_msgs.msg import (
+    BaseMotion,
     JointEffort,
     JointMotion,
     MotionEstimate,
@@ -43,6 +44,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.base import RobotNode, main
+from hodyn_ros.ros.base_motion import BaseMotions, efforts_on
 from hodyn_ros.ros.controllers import CommandStream, command_columns
 from hodyn_ros.ros.conversions import (
     EFFORT_FIELDS,
@@ -89,6 +91,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._last_tick: int | None = None
         self._stiffness = Stiffness()
         self._wrenches = Wrenches(settings)
+        self._base = BaseMotions()
         self._measured = MeasuredMotion()
         self._transitions = Transitions()
 
@@ -128,6 +131,8 @@ class HodynNode(RobotNode[NodeSettings]):
             profile = qos.as_series(profile) if settings.answer_all else profile
             self.listen(topic, kind, take, profile)
         profile = qos.as_series(qos.SENSOR_INPUT) if settings.answer_all else qos.SENSOR_INPUT
+        if settings.base_motion:
+            self.listen('base_motion', BaseMotion, self._take_base_motion, profile)
         answer, states = self._answer_joint_states, self._take_joint_states
         self.listen('joint_states', JointState, states, profile, then=answer)
         self.create_service(SetPayload, '~/set_payload', self._set_payload)
@@ -183,6 +188,8 @@ class HodynNode(RobotNode[NodeSettings]):
             self._note_limit_hits()
             self._limit_check = LimitCheck(robot.model, robot.limits)
             self._message = message_of_joints(JointEffort, robot.model)
+            if self.robot is None or self.robot.model.base_link != robot.model.base_link:
+                self._base.clear()
             drives, before = robot.drives, self.robot and self.robot.drives
             if drives is not before:
                 self._motors = None if drives is None else MotorStream(drives.actuators)
@@ -319,6 +326,12 @@ class HodynNode(RobotNode[NodeSettings]):
             self._preparation.request_wrenches()
         self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
 
+    def _take_base_motion(self, message: BaseMotion) -> None:
+        if not self._awaits_robot():
+            link, arrival = self._preparation.ready().model.base_link, self.times_of_arrival()[0]
+            if not self._base.take(message, link, arrival, self.settings.input_timeout):
+                self.diagnostics.dropped('base_motion')
+
     def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
         drives = self._preparation.ready().drives
         joints = () if drives is None else drives.stiffness
@@ -336,18 +349,23 @@ class HodynNode(RobotNode[NodeSettings]):
     ) -> None:
         """Compute and publish the efforts of an instant [ns], with those of the motors."""
         begin = time.perf_counter()
-        acting, wrenches = None, None
-        if self._wrenches.sources:
-            try:
+        acting, wrenches, dynamics = None, None, inverse_dynamics
+        try:
+            if self.settings.base_motion:
+                base = self._base.motion_at(stamp, self.settings.base_motion_timeout)
+                motion = motion[: len(base.twist) + 1]
+                dynamics = partial(efforts_on, base)
+            if self._wrenches.sources:
                 acting = self._wrenches.at(stamp, motion, robot.model)
-            except WrenchError as error:
-                self.hold_back('effort', error)
-                return
+        except (StaleError, WrenchError) as error:
+            self.hold_back('effort', error)
+            return
+        if acting is not None:
             motion, wrenches = motion[: acting.order + 3], acting.wrenches or None
         if self._transitions.items:
-            effort = self._efforts(robot, 0, motion, stamp, wrenches)
+            effort = self._efforts(dynamics, robot, 0, motion, stamp, wrenches)
         else:
-            effort = inverse_dynamics(robot.model, motion, wrenches)
+            effort = dynamics(robot.model, motion, wrenches)
         deviations, delay = None, 0.0
         if estimate is not None or acting is not None:
             deviations = effort_deviations(
@@ -357,6 +375,7 @@ class HodynNode(RobotNode[NodeSettings]):
                 wrenches or (),
                 None if estimate is None else estimate.deviations(len(motion)),
                 () if acting is None else acting.deviations,
+                dynamics,
             )
             delay = 0.0 if estimate is None else estimate.delay
         message = self._message
@@ -375,11 +394,12 @@ class HodynNode(RobotNode[NodeSettings]):
         if is_stream and self._can_command and self._commands.is_wanted:
             sent = effort
             if robot.sent is not robot.model:
-                sent = self._efforts(robot, 1, motion, stamp, wrenches)
+                sent = self._efforts(dynamics, robot, 1, motion, stamp, wrenches)
             self._commands.publish(motion, sent)
 
     def _efforts(
         self,
+        dynamics: Callable[..., Array],
         latest: Robot,
         variant: int,
         motion: Array,
@@ -388,10 +408,10 @@ class HodynNode(RobotNode[NodeSettings]):
     ) -> Array:
         """Efforts at an instant [ns] with the payloads of that time, for one of the variants."""
         before, after, transition = self._transitions.at(stamp, latest)
-        effort = inverse_dynamics(before.variants[variant], motion, wrenches)
+        effort = dynamics(before.variants[variant], motion, wrenches)
         if transition is None:
             return effort
-        other = inverse_dynamics(after.variants[variant], motion, wrenches)
+        other = dynamics(after.variants[variant], motion, wrenches)
         return mixed(effort, other, transition.weights(stamp, len(effort)))
 
     def _publish_motors(
@@ -450,6 +470,7 @@ class HodynNode(RobotNode[NodeSettings]):
     def on_time_jump(self, why: str) -> None:
         """Forget all but the robot."""
         self._wrenches.clear()
+        self._base.clear()
         self._transitions.clear()
         self._stiffness.clear()
         if self._motors is not None:
@@ -469,6 +490,8 @@ class HodynNode(RobotNode[NodeSettings]):
             diagnostics.input(topic).timeout = settings.input_timeout
         for topic in ('wrench_motion', 'wrench'):
             diagnostics.input(topic).timeout = settings.wrench.timeout
+        if settings.base_motion:
+            diagnostics.input('base_motion').timeout = settings.base_motion_timeout
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
         return diagnostics.report(*self._preparation.state, values)
@@ -482,7 +505,9 @@ class HodynNode(RobotNode[NodeSettings]):
         motion = np.zeros((5, model.n_joints))
         algorithms = {'algorithm': chosen_algorithm(model, motion)}
         wrenches = self._wrenches.latest()
-        if wrenches:
+        if self.settings.base_motion:
+            algorithms['algorithm'] = 'moving base'
+        elif wrenches:
             algorithms['algorithm with wrenches'] = chosen_algorithm(model, motion, wrenches)
         if self._remark:
             algorithms['no compiled code because'] = self._remark

@@ -197,7 +197,22 @@ class NodeSettings:
     base_link: str = entry('', 'First link of the chain; empty: the root link.', read_only=True)
     tip_link: str = entry('', 'Last link of the chain; empty: the whole tree.', read_only=True)
     gravity: Triple = entry(
-        (0.0, 0.0, -9.81), 'Gravitational acceleration in base link axes [m/s^2].', read_only=True
+        (0.0, 0.0, -9.81),
+        'Gravitational acceleration in base link axes, with base_motion in those of the world '
+        '[m/s^2].',
+        read_only=True,
+    )
+    base_motion: bool = entry(
+        False,
+        'The base moves as messages on base_motion say, and without them there are no efforts. '
+        'Otherwise it is at rest.',
+        read_only=True,
+    )
+    base_motion_timeout: float = entry(
+        0.1,
+        'Longest time between a base_motion and the motion that it is used for [s].',
+        1e-6,
+        1e6,
     )
     allow_impossible_inertia: bool = entry(
         False, 'Inertia tensors with a negative principal moment are used as given, with a '
@@ -290,6 +305,11 @@ class NodeSettings:
             problems.append(
                 f'Parameter wrench.tool_center_of_mass is {shown(center)} but wrench.tool_mass is '
                 '0, so no weight would be taken out; set the mass first, or both at once.'
+            )
+        if self.base_motion and self.wrench.tool_mass:
+            problems.append(
+                'Parameters base_motion and wrench.tool_mass exclude each other: the weight of '
+                'the tool is taken out for a base at rest. Have the driver of the sensor do so.'
             )
         return problems
 

@@ -33,6 +33,7 @@ from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import (
     answer,
     exceeded_limits,
+    leave_efforts_out,
     plan_chunk,
     plan_trajectory,
     prepare_chunks,
@@ -417,6 +418,8 @@ class Planner:
             robot = self._robot
             if robot is not None and robot.model.joint_names == planned.joint_names:
                 whole = whole_answer(robot, planned, self._settings, remark)
+                if self._settings.base_motion:
+                    leave_efforts_out(whole)
                 points = planned_for_controller(robot, planned, self._settings)[0]
                 self._publish([whole, points], planned.start)
 

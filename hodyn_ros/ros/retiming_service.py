@@ -15,7 +15,7 @@ from hodyn_ros.errors import HodynError, JointNameError, RequestError
 from hodyn_ros.model.limits import MotionLimits, Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order, listed
-from hodyn_ros.ros.answers import error_code
+from hodyn_ros.ros.answers import LEFT_OUT, error_code
 from hodyn_ros.ros.controllers import controller_message
 from hodyn_ros.ros.conversions import requested_waypoints, violation_message
 from hodyn_ros.ros.robot import Robot, ready
@@ -73,6 +73,9 @@ def _retimed(
     ordered = points._replace(times=points.times - start, motion=motion, effort=effort)
     message = controller_message(waypoints.joint_names, ordered, 0)
     message.header = request.trajectory.header
+    if settings.base_motion:
+        for point in message.points:
+            point.effort = []
     return Response(
         success=True,
         trajectory=message,
@@ -82,7 +85,7 @@ def _retimed(
         path_deviation=found.deviation,
         effort_error=points.error,
         limiting=_limit_messages(found.limiting if found.is_fastest else None, start),
-        warnings=[*robot.model.warnings, *plan.warnings],
+        warnings=[*robot.model.warnings, *plan.warnings, *(LEFT_OUT,) * settings.base_motion],
     )
 
 

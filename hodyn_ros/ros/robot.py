@@ -20,8 +20,8 @@ from hodyn_ros.actuators.config import (
 )
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import Efforts, engine_of, unavailable
-from hodyn_ros.engine.program import Attachment
+from hodyn_ros.engine.engine import Dynamics, Efforts, Request, engine_of, unavailable
+from hodyn_ros.engine.program import MOVING, Attachment
 from hodyn_ros.errors import ActuatorError, HodynError, ModelError
 from hodyn_ros.model.assembly import frozen
 from hodyn_ros.model.friction import FrictionLaw
@@ -154,12 +154,15 @@ def _sent(model: RobotModel, is_weightless: bool, is_frictionless: bool) -> Robo
     return model
 
 
-def _prepare_variants(robot: Robot) -> None:
+def _prepare_variants(robot: Robot, base_moves: bool = False) -> None:
     """Have kernels for models that are none of a description alone."""
     try:
         for model in () if unavailable() else robot.variants:
             for order in EFFORT_ORDERS:
-                engine_of(model).prepare_general(order)
+                if not base_moves:
+                    engine_of(model).prepare_general(order)
+                else:  # there is no general code
+                    engine_of(model).prepare(_request(order, (), base_moves))
     except Exception:  # compilers fail in many ways; NumPy computes the same
         pass
 
@@ -330,7 +333,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
         """Have the robot in use compiled for the wrenches that act, unless it is already."""
         if self.robot is not None:
             model = self.robot.model
-            wanted = _missing(model, self._wrenches())
+            wanted = _missing(model, self._wrenches(), self._node.settings.base_motion)
             if wanted:
                 self._node.worker.put(lambda: _compile(self._node, model, wanted))
 
@@ -347,12 +350,12 @@ class CompiledRobots(RobotPreparation[Compiled]):
         return self._variant(robot.description, robot.bare, payloads)
 
     def _compilation(self, xml: str) -> Callable[[], Compiled]:
-        wrenches = self._wrenches()
+        wrenches, base_moves = self._wrenches(), self._node.settings.base_motion
 
         def make() -> Compiled:
             model = self._assembled(xml)
             present = [wrench for wrench in wrenches if wrench.link in model.links]
-            wanted = _missing(model, ()) + _missing(model, present)
+            wanted = _missing(model, (), base_moves) + _missing(model, present, base_moves)
             return model, _compile(self._node, model, wanted) or ''
 
         return make
@@ -362,36 +365,43 @@ class CompiledRobots(RobotPreparation[Compiled]):
         return self._variant(description, made[0], self._payloads)
 
     def _variant(self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]) -> Robot:
-        robot = _robot(description, bare, self._node.parameters.settings, payloads)
+        settings = self._node.parameters.settings
+        robot = _robot(description, bare, settings, payloads)
         if any(model is not bare for model in robot.variants):
-            self._node.worker.put(lambda: _prepare_variants(robot))
+            self._node.worker.put(lambda: _prepare_variants(robot, settings.base_motion))
         return robot
 
 
 def _compile(
-    node: RobotNode[NodeSettings], model: RobotModel, wanted: Sequence[Efforts]
+    node: RobotNode[NodeSettings], model: RobotModel, wanted: Sequence[Request]
 ) -> str | None:
     """Make kernels; return why they are slower than they could be, if they are."""
     try:
-        for efforts in () if unavailable() else wanted:
+        for request in () if unavailable() else wanted:
             if node.worker.is_closed:
                 break
-            engine_of(model).prepare(efforts)
+            engine_of(model).prepare(request)
     except Exception as error:  # compilers fail in many ways; NumPy computes the same
         return f'compiling failed: {error}'
     return unavailable()
 
 
-def _missing(model: RobotModel, wrenches: Iterable[Wrench]) -> tuple[Efforts, ...]:
+def _request(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -> Request:
+    return Dynamics(MOVING, order + 1, wrenches) if base_moves else Efforts(order, wrenches)
+
+
+def _missing(
+    model: RobotModel, wrenches: Iterable[Wrench], base_moves: bool
+) -> tuple[Request, ...]:
     """Kernels for some wrenches that nobody has begun to make; they are the caller's now."""
     attachments = tuple(
         Attachment(wrench.link, wrench.expressed_in, wrench.acting)
         for wrench in wrenches
-        if model.link(wrench.link).body != BASE
+        if base_moves or model.link(wrench.link).body != BASE
     )
     engine = engine_of(model)
-    wanted = (Efforts(k, attachments) for k in EFFORT_ORDERS)
-    return tuple(efforts for efforts in wanted if engine.expect(efforts))
+    wanted = (_request(k, attachments, base_moves) for k in EFFORT_ORDERS)
+    return tuple(request for request in wanted if engine.expect(request))
 
 
 def _import_compiler() -> None:

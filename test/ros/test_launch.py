@@ -238,12 +238,15 @@ def test_every_argument_is_declared_with_a_description(load):
 def test_every_input_of_the_node_can_be_remapped(started, real_node):
     topics = ('joint_trajectory', 'joint_motion', 'joint_states', 'wrench_motion', 'wrench')
     topics += ('stiffness_motion', 'position_chunk')
+    topics += ('base_motion',)
     (options,) = started(
         description_topic='/elsewhere/robot_description',
         **{topic: f'/elsewhere/{topic}' for topic in topics},
     )
+    options['parameters'].append({'base_motion': True})
     inputs = subscribed(real_node(options))
     assert {'/elsewhere/robot_description', '/elsewhere/joint_motion'} <= inputs
+    assert '/elsewhere/base_motion' in inputs
     assert all(topic.startswith('/elsewhere/') for topic in inputs), inputs
 
 
