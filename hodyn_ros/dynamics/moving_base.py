@@ -21,7 +21,7 @@ from hodyn_ros.engine.engine import Dynamics, computed
 from hodyn_ros.engine.program import FLOATING, MOVING
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
 from hodyn_ros.kinematics.forward import LinkMotion
-from hodyn_ros.kinematics.inverse import hybrid_link_motion
+from hodyn_ros.kinematics.inverse import checked_link_motion, hybrid_from
 from hodyn_ros.kinematics.joints import motion_array, overflow
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
@@ -93,14 +93,15 @@ def moving_base_inverse_dynamics(
     """
     array = np.asarray(motion_array(model, motion), dtype=np.float64)
     K = array.shape[-2]
-    rows = base_rows(model, base, expressed_in, K - 1)
-    given = DynamicsInputs(model, array, (rows,), K - 2, wrench)
+    twist, up = _body_twist(model, base, expressed_in, K - 1)
+    given = DynamicsInputs(model, array, (twist, up), K - 2, wrench)
     result = np.empty((given.N, K - 2, model.n_joints + 6))
     request = Dynamics(MOVING, K - 2, given.links)
     if not computed(model, request, given.motion, given.packed(*given.others), result):
         given.refuse_not_finite()
         raise overflow(given.motion)
-    result[..., 6:] += friction_efforts(model, given.motion)
+    if model.friction:
+        result[..., 6:] += friction_efforts(model, given.motion)
     result = result.reshape(*given.batch, *result.shape[1:])
     return MovingBaseEfforts(result[..., 6:].copy(), result[..., :6].copy())
 
@@ -152,9 +153,7 @@ def floating_base_forward_dynamics(
     Source: as `forward_dynamics` with six rows more; what is solved for is the proper acceleration
     of the base, so that gravity enters only where it is turned into that of the twist.
     """
-    pose, twist = hybrid_link_motion(base, expressed_in)
-    if not twist.shape[-2]:
-        raise MotionError('The base has no twist, expected one row (..., 1, 6) at least.')
+    V, up = _body_twist(model, base, expressed_in, 1)
     asked = finite_array('effort', effort, MotionError)
     m = asked.shape[-2] if asked.ndim > 1 else 1
     on_base = np.zeros((m, 6)) if base_wrench is None else base_wrench
@@ -164,14 +163,9 @@ def floating_base_forward_dynamics(
             f'base_wrench has shape {on_base.shape}, expected (..., {m}, 6): as many orders as '
             'the efforts.'
         )
-    R = pose[..., :3, :3]
-    V = np.concatenate([twist[..., :1, :3] @ R, twist[..., :1, 3:] @ R], axis=-1)
-    up = -(R.swapaxes(-1, -2) @ model.gravity)[..., None, :]
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
-    efforts, on_base, V, up = given.others
-    n = model.n_joints
-    found = np.empty((given.N, m, n + 6))
-    packed = given.packed(efforts, on_base, V[..., :3])
+    found = np.empty((given.N, m, model.n_joints + 6))
+    packed = given.packed(*given.others)
     if not computed(model, Dynamics(FLOATING, m, given.links), given.motion, packed, found):
         given.refuse_not_finite()
         refuse_singular(model, given.motion)
@@ -184,39 +178,28 @@ def floating_base_forward_dynamics(
                 'with model.with_payload if the description has none.'
             )
         raise overflow(given.motion)
-    rates = found[..., :6].copy()
-    for k in range(m):
-        # v' = a - w x v + R^T g, and its derivatives.
-        w = np.concatenate([V[:, :, :3], rates[:, :k, :3]], axis=1)
-        v = np.concatenate([V[:, :, 3:], rates[:, :k, 3:]], axis=1)
-        rates[:, k, 3:] -= leibniz.bilinear(cross, w, v, k + 1)[:, k] + up[:, k]
-        turned = leibniz.bilinear(cross, up, w, k + 1)[:, k]
-        up = np.concatenate([up, turned[:, None]], axis=1)
-    shape = given.batch
-    return FloatingBaseMotion(
-        np.ascontiguousarray(found[..., 6:]).reshape(*shape, m, n), rates.reshape(*shape, m, 6)
-    )
+    found = found.reshape(*given.batch, *found.shape[1:])
+    return FloatingBaseMotion(found[..., 6:].copy(), found[..., :6].copy())
 
 
-def base_rows(model: RobotModel, base: Any, expressed_in: str, count: int) -> Array:
-    """Rows (..., count, 6) of angular velocity and proper acceleration of a base, in its axes.
-
-    The last row of the acceleration is zero: efforts do not depend on it.
-    """
-    pose, twist = hybrid_link_motion(base, expressed_in)
+def _body_twist(
+    model: RobotModel, base: Any, expressed_in: str, count: int
+) -> tuple[Array, Array]:
+    """Twist (..., count, 6) of a base in its axes, with derivatives, and -g there, (..., 1, 3)."""
+    pose, twist = checked_link_motion(base, expressed_in)
     if twist.shape[-2] < count:
         raise MotionError(
             f'The twist of the base has shape {twist.shape}, expected (..., {count}, 6) or more '
             'rows: as many derivatives of the pose as of the joint positions.'
         )
     R = pose[..., :3, :3]
-    turned = twist[..., :count, :3] @ R
-    w = np.zeros_like(turned)
+    up = -(model.gravity @ R)[..., None, :]
+    if expressed_in == 'body':
+        return twist[..., :count, :], up
+    turned = hybrid_from(pose, twist, expressed_in)[..., :count, :]
+    omega = turned[..., :3] @ R
+    w = np.zeros_like(omega)
     for k in range(count):
-        w[..., k, :] = leibniz.into_moving_frame(turned[..., : k + 1, :], -w, cross)[..., k, :]
-    a = twist[..., 1:count, 3:].copy()
-    a[..., 0, :] -= model.gravity
-    a = leibniz.into_moving_frame(a @ R, -w, cross)
-    rows = np.zeros((*w.shape[:-1], 6))
-    rows[..., :3], rows[..., :-1, 3:] = w, a
-    return rows
+        w[..., k, :] = leibniz.into_moving_frame(omega[..., : k + 1, :], -w, cross)[..., k, :]
+    v = leibniz.into_moving_frame(turned[..., 3:] @ R, -w, cross)
+    return np.concatenate([w, v], axis=-1), up

@@ -5,9 +5,10 @@ one factorisation of the mass matrix M for all orders,
 
     M q^(k+2) = Q^(k) - ID_k(q, ..., q^(k+1), 0),   k = 0, 1, ...
 
-A base that floats has six rows more. What it feels of gravity is the proper acceleration
-a = v' + w x v - g of its origin, in its axes: with it in place of the velocity neither pose nor
-gravity are needed. A row of a base is (w, a) with derivatives, in axes of the base link.
+A base that floats has six rows more. What the bodies feel of a base with the twist (w, v) is w and
+the proper acceleration of its origin, with gravity g in the axes of the base link, which turn:
+
+    a = v' + w x v - g,   a^(k) = v^(k+1) + sum C(k, j) w^(j) x v^(k-j) - g^(k),   g' = g x w.
 
 Source: doc/forward_dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5.
 """
@@ -15,6 +16,7 @@ Source: doc/forward_dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import TYPE_CHECKING
 
 from hodyn_ros.engine import formulation
@@ -40,16 +42,16 @@ def forward_program(
 
     Inputs: 'motion', positions and velocities, and if the motion of some joints is prescribed
     `count` derivatives more, of which only theirs are read; 'given', first the efforts, derivative
-    k of joint j at k n + j, of a floating base then its wrenches, 6 numbers each, and its angular
-    velocity; then wrenches as `robot_program` has them. Output: 'motion', k-th derivative of all
-    accelerations at k (n + b), with a base b = 6 for (w', a), else 0; where the motion of a joint
-    is prescribed its effort.
+    k of joint j at k n + j, of a floating base then its wrenches, 6 numbers each, its twist and
+    -g, all in link axes; then wrenches as `robot_program` has them. Output: 'found', the k-th
+    derivative of all accelerations at k (n + b), those of a base, b = 6, first; where the motion
+    of a joint is prescribed its effort.
     """
     recorder = Recorder()
     n, b = model.n_joints, 6 if floating else 0
     frames = frames_of(model)
     K = count + 2 if prescribed else 2
-    size = count * (n + b) + b // 2
+    size = count * (n + b) + 9 * floating
     given: Sequence[Number] = recorder.inputs('given', size + 6 * count * len(wrenches))
     bodies = RigidBodies(recorder, model, wrenches, given[size:])
     friction = RecordedFriction(recorder, model)
@@ -60,7 +62,11 @@ def forward_program(
     kept = [*range(b), *(b + j for j in free)]
     factors = Factors(recorder, [[matrix[i][j] for j in kept] for i in kept])
     base = _BaseFrame(frames)
-    w = [base.turned(given[size - 3 : size])] if floating else []
+    w: list[Vector] = []
+    if floating:
+        first = vector_of(given, size - 9), vector_of(given, size - 6)
+        own = _Twist([first[0]], [first[1]], given[size - 3 : size])
+        w.append(base.turned(first[0]))
     a: list[Vector] = []
     results: list[Number] = []
     for k in range(count):
@@ -77,7 +83,7 @@ def forward_program(
         if floating:
             w.append((found[0], found[1], found[2]))
             a.append((found[3], found[4], found[5]))
-            results += base.motion_of_link(_moving(w, a), k)
+            results += own.add(*base.motion_of_link(_moving(w, a), k))
         for j, value in zip(free, found[b:]):
             ahead[j] = value
         motion.append(ahead)
@@ -103,17 +109,18 @@ def moving_base_program(
 ) -> RobotProgram:
     """Program of the efforts, without friction, and of the wrench on a base that moves.
 
-    Inputs: 'motion'; 'base', rows (w, a) of the base and order + 1 derivatives, of which the last
-    one of a is not read, then wrenches as `robot_program` has them. Output: 'effort', derivative k
+    Inputs: 'motion'; 'base', the twist of the base and order + 1 derivatives, 6 numbers each, and
+    -g, all in link axes, then wrenches as `robot_program` has them. Output: 'effort', derivative k
     at k (n + 6): the wrench on the base and the efforts.
     """
     recorder = Recorder()
     frames = frames_of(model)
     motion = motion_inputs(recorder, model, order + 3)
-    size = 6 * (order + 2)
+    size = 6 * (order + 2) + 3
     given: Sequence[Number] = recorder.inputs('base', size + 6 * (order + 1) * len(wrenches))
     base = _BaseFrame(frames)
-    moving = base.motion(given[:size])
+    rows = [vector_of(given, place) for place in range(0, size - 3, 3)]
+    moving = base.motion(rows[::2], _Twist(rows[::2], rows[1::2], given[size - 3 : size]).proper())
     bodies = RigidBodies(recorder, model, wrenches, given[size:])
     efforts, load = bodies.efforts(motion, order, moving)
     results: list[Number] = []
@@ -157,8 +164,43 @@ class Factors:
         return x
 
 
+def vector_of(values: Sequence[Number], start: int) -> Vector:
+    """Three numbers that stand one behind the other."""
+    return (values[start], values[start + 1], values[start + 2])
+
+
 def _moving(w: list[Vector], a: list[Vector]) -> BodyMotion:
     return BodyMotion(w, a, formulation.acceleration_matrices(w))
+
+
+class _Twist:
+    """Twist (w, v) of a base and its derivatives, with -g in its axes."""
+
+    def __init__(self, w: list[Vector], v: list[Vector], up: Sequence[Number]) -> None:
+        self.w, self._v, self._up = w, v, [vector_of(up, 0)]
+
+    def proper(self) -> list[Vector]:
+        """Proper accelerations and derivatives, one fewer than the twist has."""
+        return [
+            formulation.plus(self._v[k + 1], self._apparent(k)) for k in range(len(self._v) - 1)
+        ]
+
+    def add(self, w: Vector, a: Vector) -> list[Number]:
+        """Take the next derivative of w, and of the proper acceleration; return that of (w, v)."""
+        v = formulation.plus_scaled(a, -1.0, self._apparent(len(self._v) - 1))
+        self.w.append(w)
+        self._v.append(v)
+        return [*w, *v]
+
+    def _apparent(self, k: int) -> Vector:
+        """Derivative k of w x v - g, asked for one after the other."""
+        value, turned = self._up[k], ZERO
+        for j in range(k + 1):
+            w = formulation.scaled(float(comb(k, j)), self.w[j])
+            value = formulation.plus_cross(value, w, self._v[k - j])
+            turned = formulation.plus_cross(turned, self._up[k - j], w)
+        self._up.append(turned)
+        return value
 
 
 class _BaseFrame:
@@ -176,20 +218,19 @@ class _BaseFrame:
         """Components in the frame, from those in link axes."""
         return formulation.plus_product(ZERO, self._columns, (v[0], v[1], v[2]))
 
-    def motion(self, rows: Sequence[Number]) -> BodyMotion:
-        """Motion of the frame, from rows (w, a) of the link."""
-        vectors = [self.turned(rows[k : k + 3]) for k in range(0, len(rows), 3)]
-        w, a = vectors[::2], vectors[1:-1:2]
+    def motion(self, w: Sequence[Vector], a: Sequence[Vector]) -> BodyMotion:
+        """Motion of the frame, from w and a of the link."""
+        w = [self.turned(v) for v in w]
         B = formulation.acceleration_matrices(w)
-        a = [formulation.plus_product(x, y, self._arm) for x, y in zip(a, B)]
+        a = [formulation.plus_product(self.turned(x), y, self._arm) for x, y in zip(a, B)]
         return BodyMotion(w, a, B)
 
-    def motion_of_link(self, motion: BodyMotion, k: int) -> list[Number]:
-        """Row (w', a) of the link, its k-th derivative."""
+    def motion_of_link(self, motion: BodyMotion, k: int) -> tuple[Vector, Vector]:
+        """Derivative k of (w', a) of the link."""
         arm = formulation.scaled(-1.0, self._arm)
         a = formulation.plus_product(motion.a[k], motion.B[k], arm)
         w = formulation.plus_product(ZERO, self._rows, motion.w[k + 1])
-        return [*w, *formulation.plus_product(ZERO, self._rows, a)]
+        return w, formulation.plus_product(ZERO, self._rows, a)
 
     def load(self, wrench: Sequence[Number]) -> list[Number]:
         """Moment and force about the origin of the frame, from those about the link's."""

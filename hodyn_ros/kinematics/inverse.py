@@ -184,7 +184,8 @@ def inverse_kinematics(
     """
     options = InverseKinematicsOptions() if options is None else options
     link = link_or_tip(model, link)
-    pose, V = hybrid_link_motion(link_motion, expressed_in)
+    pose, V = checked_link_motion(link_motion, expressed_in)
+    V = hybrid_from(pose, V, expressed_in)
     batch, K = pose.shape[:-2], V.shape[-2] + 1
     criteria, joint_tasks = _sorted_redundancy(redundancy)
     system = TaskSystem.of(model, link, task, joint_tasks, options.length)
@@ -215,10 +216,10 @@ def inverse_kinematics(
     )
 
 
-def hybrid_link_motion(
+def checked_link_motion(
     link_motion: LinkMotion | tuple[ArrayLike, ArrayLike], expressed_in: str
 ) -> tuple[Array, Array]:
-    """Check a link motion and bring its twist into the hybrid expression."""
+    """Check a link motion; return its pose, made exact, and its twist."""
     check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     if not isinstance(link_motion, (tuple, list)) or len(link_motion) != 2:
         raise MotionError(
@@ -235,18 +236,22 @@ def hybrid_link_motion(
             f'The twist has shape {V.shape}, expected ({expected}): leading axes as those of the '
             f'pose, whose shape is {pose.shape}, and (omega, v) with derivatives.'
         )
-    pose = exact_poses('The pose', pose, MotionError)
+    return exact_poses('The pose', pose, MotionError), V
+
+
+def hybrid_from(pose: Array, V: Array, expressed_in: str) -> Array:
+    """Twist of a link in hybrid expression."""
     if V.shape[-2] == 0 or expressed_in == 'hybrid':
-        return pose, V
+        return V
     if expressed_in == 'body':
-        return pose, hybrid_from_body(pose, V)
+        return hybrid_from_body(pose, V)
     omega, v = V[..., :3], V[..., 3:]
     # The velocity of the link origin is v + omega x r; its derivatives give those of r in turn.
     r = pose[..., None, :3, 3]
     for k in range(V.shape[-2]):
         turned = leibniz.bilinear(cross, omega, r, k + 1)[..., k, :]
         r = np.concatenate([r, (v[..., k, :] + turned)[..., None, :]], axis=-2)
-    return pose, np.concatenate([omega, r[..., 1:, :]], axis=-1)
+    return np.concatenate([omega, r[..., 1:, :]], axis=-1)
 
 
 def _sorted_redundancy(
