@@ -34,7 +34,7 @@ ALONE = 100
 # Results of these are large: a batch of more would not fit the cache.
 SAMPLES_OF_MATRICES = 500
 FORMS = {'mass matrix': COMPILED_ROBOT, 'articulated bodies': COMPILED_TREE}
-TERMS: dict[str, tuple[str, int, Callable[[Case], list[Contestant]], str]] = {
+TERMS: dict[str, tuple[str, int, Callable[[Case], Contestant], str]] = {
     'Regressor': ('regressor', 3, pinocchio_cpp.regressor, pinocchio_cpp.REGRESSOR),
     'Partial derivatives': (
         'inverse_dynamics_derivatives',
@@ -173,7 +173,7 @@ def panda(size: Size) -> str:
     yardsticks = {entry.name: pinocchio_cpp.ABA for entry in contestants}
     errors = {entry.name: entry for entry in contestants}
     for function, orders, peer, name in TERMS.values():
-        more = gathered([lambda: peer(few), lambda: term(few, function, orders)])  # noqa: B023
+        more = gathered([lambda: [peer(few)], lambda: term(few, function, orders)])  # noqa: B023
         yardsticks.update({entry.name: name for entry in more})
         contestants += more
     timings = race(contestants, size.effort)

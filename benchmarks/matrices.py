@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks import cases
 from benchmarks.cases import Case
+from benchmarks.peers import pinocchio_cpp
 from benchmarks.peers.pinocchio_model import PinocchioModel, pinocchio
 from benchmarks.report import grid
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
@@ -28,6 +29,7 @@ from hodyn_ros import (
     forward_kinematics,
     gravity_effort,
     mass_matrix,
+    regressor,
 )
 
 Array = NDArray[np.float64]
@@ -36,11 +38,13 @@ Function = Callable[[RobotModel, Array], object]
 EFFORT = Effort(rounds=25, burst=0.02, longest=3.0)
 ALONE = 50
 BATCH = 10_000
+# Regressors of more do not fit into memory for a whole batch.
+MOST_JOINTS = 14
 # Fewer samples than it takes for anything to be compiled.
 BY_NUMPY = 32
 
 
-def functions(link: str) -> dict[str, tuple[int, Function]]:
+def functions(link: str, n: int) -> dict[str, tuple[int, Function]]:
     """Return what is timed: number K of derivatives in the motion, and the call."""
     found: dict[str, tuple[int, Function]] = {
         'mass matrix': (1, mass_matrix),
@@ -50,13 +54,16 @@ def functions(link: str) -> dict[str, tuple[int, Function]]:
     }
     for K, name in ((1, 'pose'), (3, 'pose to acceleration'), (5, 'pose to jounce')):
         found[name] = (K, lambda model, motion: forward_kinematics(model, motion, link, 'body'))
+    if n <= MOST_JOINTS:
+        found['regressor'] = (3, regressor)
+        found['regressor and 2 derivatives'] = (5, regressor)
     return found
 
 
 def ours(case: Case, link: str) -> list[Contestant]:
     """Make the contestants of this package: one sample, a batch, NumPy."""
     entries = []
-    for name, (K, function) in functions(link).items():
+    for name, (K, function) in functions(link, case.n).items():
         motion = np.ascontiguousarray(case.motion[:, :K])
         case.model.warm_up(0, lambda: function(case.model, motion[0]))  # noqa: B023
         alone = list(motion[:ALONE])
@@ -108,6 +115,9 @@ def theirs(case: Case, link: str) -> list[Contestant]:
         'pin.computeGeneralizedGravity': lambda q, *_: pin.computeGeneralizedGravity(
             model, data, q
         ),
+        'pin.computeJointTorqueRegressor': lambda q, v, a, *_: pin.computeJointTorqueRegressor(
+            model, data, q, v, a
+        ),
         'pin.forwardKinematics, pose': pose,
         'pin.forwardKinematics, to acceleration': acceleration,
     }
@@ -128,6 +138,8 @@ def table(case: Case) -> str:
     contestants = ours(case, link)
     try:
         contestants += theirs(case, link)
+        if case.n <= MOST_JOINTS:
+            contestants.append(pinocchio_cpp.regressor(case))
     except NotInstalled as reason:
         print(reason)
     timings = race(contestants, EFFORT)

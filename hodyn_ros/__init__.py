@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from hodyn_ros.codegen import generate_code
     from hodyn_ros.dynamics import (
         Wrench,
+        base_parameters,
         coriolis_matrix,
         floating_base_forward_dynamics,
         forward_dynamics,
         gravity_effort,
         hybrid_dynamics,
         inverse_dynamics,
+        inverse_dynamics_derivatives,
         inverse_dynamics_from_link_motion,
+        joint_regressor,
         mass_matrix,
         moving_base_inverse_dynamics,
+        regressor,
     )
     from hodyn_ros.errors import HodynError
     from hodyn_ros.kinematics import (
@@ -41,11 +45,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     'HodynError', 'Inertia', 'InverseKinematicsOptions', 'JointTask', 'LeastNorm', 'LinkMotion',
-    'ModelWarning', 'RobotModel', 'Wrench', 'actuators', 'coriolis_matrix',
+    'ModelWarning', 'RobotModel', 'Wrench', 'actuators', 'base_parameters', 'coriolis_matrix',
     'floating_base_forward_dynamics', 'forward_dynamics', 'forward_kinematics', 'friction',
     'generate_code', 'gravity_effort', 'hybrid_dynamics', 'inverse_dynamics',
-    'inverse_dynamics_from_link_motion', 'inverse_kinematics', 'jacobian', 'kinetic_energy',
-    'mass_matrix', 'moving_base_inverse_dynamics', 'potential_energy', 'to_urdf',
+    'inverse_dynamics_derivatives', 'inverse_dynamics_from_link_motion', 'inverse_kinematics',
+    'jacobian', 'joint_regressor', 'kinetic_energy', 'mass_matrix',
+    'moving_base_inverse_dynamics', 'potential_energy', 'regressor', 'to_urdf',
 ]  # fmt: skip
 
 _PACKAGES = (

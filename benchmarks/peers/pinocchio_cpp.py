@@ -89,18 +89,21 @@ def forward_dynamics(case: Case, effort: Array) -> list[Contestant]:
     ]
 
 
-def regressor(case: Case) -> list[Contestant]:
-    """Regressor of the efforts."""
-    return [_matrices(case, REGRESSOR, 'regressor', 10)]
+def regressor(case: Case) -> Contestant:
+    """Regressor of order 0: Pinocchio's joints and parameters are in orders of its own."""
+    return _matrices(case, REGRESSOR, 'regressor', 10)
 
 
-def partial_derivatives(case: Case) -> list[Contestant]:
-    """Partial derivatives of the efforts by positions, velocities and accelerations."""
-    return [_matrices(case, DERIVATIVES, 'derivatives', 3)]
+def partial_derivatives(case: Case) -> Contestant:
+    """Partial derivatives of the efforts by positions, velocities and accelerations.
+
+    In Pinocchio's order of joints, transposed; of those by accelerations one triangle.
+    """
+    return _matrices(case, DERIVATIVES, 'derivatives', 3)
 
 
 def _matrices(case: Case, name: str, what: str, count: int) -> Contestant:
-    """Contestant whose result is n x n matrices in Pinocchio's order of joints."""
+    """Contestant that writes so many n x n matrices for a sample."""
     loops = _library(what)
     pin = PinocchioModel(case)
     robot = _Robot(loops, pin)

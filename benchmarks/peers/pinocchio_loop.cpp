@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over samples around Pinocchio's recursive Newton-Euler algorithm, for ctypes.
+// Loops over samples around algorithms of Pinocchio, for ctypes.
 // Only headers are used, so that all code is compiled for the processor of this machine.
 
 #include <cmath>

@@ -385,6 +385,8 @@ def demo() -> None:
     _option('--name', help='Begins all names in the code; by default that of the robot.'),
     _option('--wrench', 'wrench_links', multiple=True, metavar='LINK',
             help='Link on which a wrench acts; may be repeated.'),
+    _option('--forward-dynamics', is_flag=True,
+            help='Functions for the accelerations that efforts cause, too.'),
     _option('--force', is_flag=True, help='Replace files that were not generated.'),
 )  # fmt: skip
 def generate() -> None:

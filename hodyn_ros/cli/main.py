@@ -62,11 +62,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     context_settings={'help_option_names': ['-h', '--help']},
 )
 @click.option(
-    '--version',
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
+    '--version', is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
     help='Show the version and exit.',
 )
 @click.pass_context

@@ -193,9 +193,9 @@ def times_of(
 
 def generate(
     given: Given, output: Path | None, language: str, orders: tuple[int, ...], precision: str,
-    name: str | None, wrench_links: tuple[str, ...], force: bool,
+    name: str | None, wrench_links: tuple[str, ...], forward_dynamics: bool, force: bool,
 ) -> None:  # fmt: skip
-    """Write the inverse dynamics of a robot as source code."""
+    """Write the dynamics of a robot as source code."""
     model, _ = load_model(given)
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem
@@ -203,8 +203,9 @@ def generate(
     wanted = orders if len(orders) > 1 else (orders[0] if orders else 2)
     try:
         paths = generate_code(
-            model, folder, language, wanted, precision, name, wrench_links, force
-        )
+            model, folder, language, wanted, precision, name, wrench_links, force,
+            forward_dynamics=forward_dynamics,
+        )  # fmt: skip
     except RequestError as error:
         raise RequestError(str(error).replace('overwrite=True', '--force')) from error
     for path in paths:

@@ -23,8 +23,11 @@ from hodyn_ros.codegen.statements import (
     names_in,
     string_literal,
 )
+from hodyn_ros.dynamics.forward import refuse_singular
 from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.engine.forward_program import forward_program
 from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
 from hodyn_ros.engine.robot_program import effort_program
 from hodyn_ros.model.robot import RobotModel
@@ -51,6 +54,8 @@ class Code(NamedTuple):
     declarations: str = ''
     definitions: str = ''
     """Of a controller beside the dynamics."""
+    forward: bool = False
+    """Whether there is forward dynamics beside inverse dynamics."""
 
     @property
     def unit(self) -> str:
@@ -118,7 +123,7 @@ endif()
 
 
 def _variants(code: Code) -> Iterator[tuple[int, bool, str, str]]:
-    """Order, whether with wrenches, name and description of each function."""
+    """Order, whether with wrenches, name and description of each function of inverse dynamics."""
     for loaded in (False, True) if code.wrench_links else (False,):
         for order in code.orders:
             name = f'{code.name}_inverse_dynamics_{order}{"_with_wrenches" if loaded else ""}'
@@ -130,6 +135,15 @@ def _arguments(code: Code, order: int, loaded: bool) -> dict[str, int]:
     n, links = code.model.n_joints, len(code.wrench_links)
     wrench = {'wrench': (order + 1) * links * 6} if loaded else {}
     return {'motion': (order + 3) * n, **wrench, 'effort': (order + 1) * n}
+
+
+def _forward_variants(code: Code) -> Iterator[tuple[str, str, dict[str, int]]]:
+    """Name, description and arguments of each function of forward dynamics."""
+    n = code.model.n_joints
+    for order in code.orders if code.forward else ():
+        what = RESULTS[order].replace('Efforts', 'Accelerations')
+        sizes = {'motion': 2 * n, 'effort': (order + 1) * n, 'acceleration': (order + 1) * n}
+        yield f'{code.name}_forward_dynamics_{order}', f'{what}.', sizes
 
 
 def _declaration(code: Code, function: str, arguments: Mapping[str, int], kept: str = '') -> str:
@@ -161,10 +175,21 @@ def _header(code: Code) -> str:
         ]
         numbers += f'\n#define {upper}_N_WRENCHES {links}'
         names += f'\nextern {_strings(code, code.wrench_links, "wrench_links")};'
+    if code.forward:
+        layout += [
+            f'acceleration[k * {n} + j]: k-th time derivative of the acceleration of joint j,',
+            '    as efforts cause it at a motion of positions and velocities; NaN where the mass',
+            '    matrix is singular.',
+        ]
     layout.append('The arrays must not overlap.')
-    functions = '\n\n'.join(
-        f'/* {what} */\n{_declaration(code, function, _arguments(code, order, loaded))};'
+    declared = [
+        (what, function, _arguments(code, order, loaded))
         for order, loaded, function, what in _variants(code)
+    ]
+    declared += [(what, function, sizes) for function, what, sizes in _forward_variants(code)]
+    functions = '\n\n'.join(
+        f'/* {what} */\n{_declaration(code, function, sizes)};'
+        for what, function, sizes in declared
     )
     return f"""{_description(code, layout)}
 #ifndef {upper}_DYNAMICS_H
@@ -223,6 +248,17 @@ inline Joints<{order + 1}> inverse_dynamics(
   Joints<{order + 1}> effort;
   {function}({given}, effort[0].data());
   return effort;
+}}
+"""
+    for order, (function, what, _) in zip(code.orders, _forward_variants(code)):
+        functions += f"""
+// {what}
+inline Joints<{order + 1}> forward_dynamics(
+  const Joints<2> & state, const Joints<{order + 1}> & effort) noexcept
+{{
+  Joints<{order + 1}> acceleration;
+  {function}(state[0].data(), effort[0].data(), acceleration[0].data());
+  return acceleration;
 }}
 """
     gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
@@ -306,8 +342,8 @@ def _description(code: Code, layout: Sequence[str]) -> str:
         ]
     lines += [
         '',
-        'Each function of the dynamics is arithmetic without loops or branches: it calls nothing',
-        'but the mathematical library, keeps no state, allocates and checks nothing.',
+        'Each function of the dynamics is arithmetic without loops: it calls nothing but the',
+        'mathematical library, keeps no state and allocates nothing.',
         '',
         f'Compile with {FLAGS}',
         'or with the -march of the machine that it runs on: without it long functions take two to',
@@ -347,6 +383,10 @@ def model_hash(model: RobotModel) -> str:
 
 def _source(code: Code) -> str:
     functions = ''.join(_dynamics(code, *variant) for variant in _variants(code))
+    for order, (function, _, sizes) in zip(code.orders, _forward_variants(code)):
+        functions += program_function(
+            code, function, sizes, forward_program(code.model, order + 1)
+        )
     functions += code.definitions
     used = names_in([functions])
     f, literal = code.precision.suffix, code.precision.literal
@@ -436,6 +476,8 @@ def _body(code: Code, robot: RobotProgram) -> tuple[list[tuple[str, str]], list[
             entry, i = divmod(index, 6)
             link, k = divmod(entry, robot.orders - 2)
             return f'wrench[{6 * (k * len(code.wrench_links) + link) + i}]'
+        if array == 'given':
+            return f'effort[{index}]'
         return f'motion[{index}]' if array == 'motion' else f'{array}{index}'
 
     def define(what: str, index: int, argument: Expression, calls: dict[str, str]) -> None:
@@ -474,14 +516,15 @@ _TEST = Template("""$comment
 
 #define TOLERANCE $tolerance
 
-/* Efforts of each order to which errors are relative. */
-static const $real scale[$orders] = {$scale};
+/* Efforts of each order, and accelerations beside the condition of the mass matrix, to which
+ * errors are relative. */
+static const $real effort_scale[$orders] = {$scale};
 $tables
 static $real largest = $zero;
 
 static int differs(
     const char *function, int sample, int orders, const $real *effort,
-    const $real *expected)
+    const $real *expected, const $real *scale)
 {
     int k, j, wrong = 0;
     for (k = 0; k < orders; ++k) {
@@ -490,7 +533,7 @@ static int differs(
             const $real error = fabs$f(effort[i] - expected[i]) / scale[k];
             largest = error > largest ? error : largest;
             if (!(error <= TOLERANCE)) {
-                printf("%s, motion %d: derivative %d of the effort of joint %s "
+                printf("%s, motion %d: derivative %d of the result of joint %s "
                        "is %.9g, expected %.9g\\n", function, sample, k,
                        ${name}_joint_names[j], (double)effort[i],
                        (double)expected[i]);
@@ -537,7 +580,17 @@ def _test(code: Code) -> str:
         arguments = 'motions[i], wrenches[i], effort' if loaded else 'motions[i], effort'
         expected = 'loaded_efforts[i]' if loaded else 'efforts[i]'
         calls += f"""        {function}({arguments});
-        wrong |= differs("{function}", i, {order + 1}, effort, {expected});
+        wrong |= differs("{function}", i, {order + 1}, effort, {expected}, effort_scale);
+"""
+    if code.forward:
+        refuse_singular(model, motion)
+        # To where orders of very different size came from, and as much worse as M is conditioned.
+        largest = np.abs(motion[:, 2:]).max() * np.linalg.cond(mass_matrix(model, motion[:, :1]))
+        tables += _table(code, 'forward_scale', np.full((1, highest + 1), largest.max()))
+    for order, (function, _, _) in zip(code.orders, _forward_variants(code)):
+        calls += f"""        {function}(motions[i], efforts[i], effort);
+        wrong |= differs(
+            "{function}", i, {order + 1}, effort, motions[i] + {2 * n}, forward_scale[0]);
 """
     comment = [
         code.made,

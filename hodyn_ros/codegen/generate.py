@@ -1,4 +1,4 @@
-"""Source code in C and C++ of the inverse dynamics of one robot, for real-time controllers."""
+"""Source code in C and C++ of the dynamics of one robot, for real-time controllers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def generate_code(
     wrench_links: Sequence[str] = (),
     overwrite: bool = False,
     controller: Any = None,
+    forward_dynamics: bool = False,
 ) -> list[Path]:
-    """Write the inverse dynamics of a robot as source code that needs nothing of this package.
+    """Write the dynamics of a robot as source code that needs nothing of this package.
 
     The code is straight-line arithmetic for this one robot, friction and armature included. Beside
     it are a program that compares it with reference values, and a CMakeLists.txt.
@@ -64,6 +65,9 @@ def generate_code(
         Of `control.tracking_controller`, for the same model, with rigid drives and linear springs
         only. It is written in the same files, with observers, delay and limits; there are then the
         functions of orders 0 and 2 as well. In double precision only.
+    forward_dynamics : bool
+        Whether there are functions for the accelerations that efforts cause, too, of the same
+        orders, without wrenches.
 
     Returns
     -------
@@ -108,7 +112,10 @@ def generate_code(
             f'with a letter first, {LONGEST_NAME} characters at most.'
         )
     friction_laws(model)  # refuses those that cannot be generated
-    code = Code(model, name, _checked_orders(orders), PRECISIONS[precision], links)
+    code = Code(
+        model, name, _checked_orders(orders), PRECISIONS[precision], links,
+        forward=bool(forward_dynamics),
+    )  # fmt: skip
     if hasattr(controller, 'added_to'):
         code = controller.added_to(code)
     elif controller is not None:

@@ -99,11 +99,7 @@ class Controller(ABC):
         self.lead = checked_number('The lead', lead, ControlError, least=0.0, unit='s')
 
     def command(
-        self,
-        reference: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike,
-        theta: ArrayLike,
+        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Array:
         """Motor torques for a measured state.
@@ -135,11 +131,7 @@ class Controller(ABC):
         return self.evaluate(reference, q, qd, theta, thetad).torque
 
     def evaluate(
-        self,
-        reference: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike,
-        theta: ArrayLike,
+        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Command:
         """Motor torques as from `command`, and what they would be without limits."""

@@ -35,11 +35,7 @@ from hodyn_ros.model.robot import RobotModel
 Array = NDArray[np.float64]
 
 CONTROLLERS = (
-    'feed_forward_2',
-    'feed_forward_1',
-    'feed_forward_0',
-    'flatness',
-    'rigid_computed_torque',
+    'feed_forward_2', 'feed_forward_1', 'feed_forward_0', 'flatness', 'rigid_computed_torque',
     'pd_gravity',
 )
 """Names of the laws for `make_controller`."""

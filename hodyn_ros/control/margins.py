@@ -148,7 +148,9 @@ def _linear_law(
     return J[:N, :N], J[:N, N:], J[N:, :N], J[N:, N:]
 
 
-def _linear_robot(law: TrackingController, q: Array, theta: Array) -> tuple[Array, Array, Array]:
+def _linear_robot(
+    law: TrackingController, q: Array, theta: Array
+) -> tuple[Array, Array, Array]:
     """Matrices of x[k + 1] = F x[k] + G u[k] + H push[k], x = (q, q', theta, theta').
 
     Motors of rigid joints are part of the links.

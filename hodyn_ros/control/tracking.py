@@ -217,7 +217,9 @@ class ObserverController(ABC):
                 )
         return ''
 
-    def answer(self, desired: Array, stiffness: Mapping[str, ArrayLike] | None = None) -> Command:
+    def answer(
+        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None = None
+    ) -> Command:
         """Answer what the observer has taken; `evaluate` without a measurement of its own."""
         demand, friction = self._demand(desired, stiffness)
         if self._begins:
@@ -342,7 +344,9 @@ class TrackingController(ObserverController):
             links, motors, desired, effort, self._distance, motion.torque[0], self._work, demand,
         )  # fmt: skip
         if self._is_far:
-            self._is_far = approach(len(t.is_elastic), self.transition, self._distance) > _ARRIVED
+            self._is_far = (
+                approach(len(t.is_elastic), self.transition, self._distance) > _ARRIVED
+            )
             if not self._is_far:
                 self._distance[:] = 0.0
         if t.is_variable:

@@ -1,5 +1,6 @@
 """Inverse dynamics with time derivatives, one file a formulation, and terms of the equations."""
 
+from hodyn_ros.dynamics.derivatives import inverse_dynamics_derivatives
 from hodyn_ros.dynamics.forward import HybridDynamics, forward_dynamics, hybrid_dynamics
 from hodyn_ros.dynamics.inverse import (
     ENGINE,
@@ -19,13 +20,20 @@ from hodyn_ros.dynamics.moving_base import (
     floating_base_forward_dynamics,
     moving_base_inverse_dynamics,
 )
+from hodyn_ros.dynamics.regressor import (
+    BaseParameters,
+    base_parameters,
+    joint_regressor,
+    regressor,
+)
 from hodyn_ros.dynamics.wrenches import Wrench, brought_to_rest, tool_weight, wrench_from_frame
 
 __all__ = [
-    'ENGINE', 'FORMULATIONS', 'BodyEfforts', 'FloatingBaseMotion', 'Formulation',
-    'HybridDynamics', 'LinkMotionEfforts', 'MovingBaseEfforts', 'Wrench', 'brought_to_rest',
-    'chosen_algorithm', 'coriolis_matrix', 'floating_base_forward_dynamics', 'forward_dynamics',
-    'gravity_effort', 'hybrid_dynamics', 'inter_body_wrenches', 'inverse_dynamics',
-    'inverse_dynamics_from_link_motion', 'mass_matrix', 'moving_base_inverse_dynamics',
-    'tool_weight', 'wrench_from_frame',
+    'ENGINE', 'FORMULATIONS', 'BaseParameters', 'BodyEfforts', 'FloatingBaseMotion',
+    'Formulation', 'HybridDynamics', 'LinkMotionEfforts', 'MovingBaseEfforts', 'Wrench',
+    'base_parameters', 'brought_to_rest', 'chosen_algorithm', 'coriolis_matrix',
+    'floating_base_forward_dynamics', 'forward_dynamics', 'gravity_effort', 'hybrid_dynamics',
+    'inter_body_wrenches', 'inverse_dynamics', 'inverse_dynamics_derivatives',
+    'inverse_dynamics_from_link_motion', 'joint_regressor', 'mass_matrix',
+    'moving_base_inverse_dynamics', 'regressor', 'tool_weight', 'wrench_from_frame',
 ]  # fmt: skip

@@ -209,7 +209,7 @@ def given_efforts(
     wrench: Any,
     others: Sequence[Array] = (),
     K: int = 2,
-) -> Given:
+) -> DynamicsInputs:
     """Check motion (..., K, n) and efforts (..., m, n), the first of the other arrays."""
     array = np.asarray(motion_array(model, motion, 2), dtype=np.float64)
     efforts = finite_array('effort', effort, MotionError)
@@ -229,10 +229,10 @@ def given_efforts(
             f'The motion has shape {array.shape} and the efforts {efforts.shape}, expected '
             'K = m + 2 derivatives of the positions for m of the efforts.'
         )
-    return Given(model, array, (efforts, *others), count, wrench)
+    return DynamicsInputs(model, array, (efforts, *others), count, wrench)
 
 
-class Given:
+class DynamicsInputs:
     """Motion, other arrays and wrenches of N samples, of which all have the same leading axes.
 
     The wrenches have `count` orders; every array has two axes behind the leading ones.
@@ -296,7 +296,7 @@ class Given:
         refuse_not_finite(self._model, self.motion, self.batch)
 
 
-def _order_by_order(model: RobotModel, given: Given, result: Array) -> None:
+def _order_by_order(model: RobotModel, given: DynamicsInputs, result: Array) -> None:
     """Recursion of the orders with `inverse_dynamics` and `mass_matrix`."""
     refuse_singular(model, given.motion)
     M = mass_matrix(model, given.motion[:, :1])[:, 0]

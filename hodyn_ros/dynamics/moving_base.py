@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, finite_array
-from hodyn_ros.dynamics.forward import Given, given_efforts, refuse_singular
+from hodyn_ros.dynamics.forward import DynamicsInputs, given_efforts, refuse_singular
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import Dynamics, computed
@@ -94,7 +94,7 @@ def moving_base_inverse_dynamics(
     array = np.asarray(motion_array(model, motion), dtype=np.float64)
     K = array.shape[-2]
     rows = base_rows(model, base, expressed_in, K - 1)
-    given = Given(model, array, (rows,), K - 2, wrench)
+    given = DynamicsInputs(model, array, (rows,), K - 2, wrench)
     result = np.empty((given.N, K - 2, model.n_joints + 6))
     request = Dynamics(MOVING, K - 2, given.links)
     if not computed(model, request, given.motion, given.packed(*given.others), result):

@@ -22,7 +22,7 @@ from hodyn_ros.engine.formulation import ZERO, BodyMotion, Vector
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
 from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import Friction, RigidBodies, motion_inputs
+from hodyn_ros.engine.robot_program import RecordedFriction, RigidBodies, motion_inputs
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.frames import Frames
@@ -52,7 +52,7 @@ def forward_program(
     size = count * (n + b) + b // 2
     given: Sequence[Number] = recorder.inputs('given', size + 6 * count * len(wrenches))
     bodies = RigidBodies(recorder, model, wrenches, given[size:])
-    friction = Friction(recorder, model)
+    friction = RecordedFriction(recorder, model)
     inputs = motion_inputs(recorder, model, K)
     motion = inputs[:2]
     free = [j for j in range(n) if j not in prescribed]

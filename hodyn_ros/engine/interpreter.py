@@ -25,7 +25,7 @@ def interpret(
     model: RobotModel, robot: RobotProgram, motion: Array, middle: Array | None, result: Array
 ) -> bool:
     """Compute samples (N, K, n), as `kernels.Kernel.evaluate` does; says whether all is finite."""
-    flat = result.reshape(len(motion), -1)
+    flat = result.reshape(len(motion), robot.result.size)
     with np.errstate(all='ignore'):
         for start in range(0, len(motion), BLOCK):
             part = slice(start, start + BLOCK)
@@ -88,6 +88,6 @@ def run(program: Program, arrays: Mapping[str, Array]) -> None:
             elif kind == 'multiply':
                 values.append(x * y)
             else:
-                values.append(np.where(x > SINGULAR * y, 1.0 / x, np.nan))
+                values.append(np.where(x > SINGULAR * y, np.divide(1.0, x), np.nan))
     for array, index, step in program.outputs:
         arrays[array][index] = take(step)

@@ -79,12 +79,12 @@ def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
 def _mass_matrix(
     model: RobotModel, frames: Frames, recorder: Recorder, orders: int
 ) -> list[Number]:
-    motions = _joint_motions(recorder, model, frames, orders)
-    carried = _composites(model, motions, frames.bodies)
-    entries = _Entries(model)
+    motions = joint_motions(recorder, model, frames, orders)
+    carried = composites(model, motions, frames.bodies)
+    entries = Entries(model)
     for i, motion in enumerate(motions):
         moving = momentum_of_joint(motion.joint, carried[i])
-        for j, load in _handed_on(model, motions, i, moving):
+        for j, load in handed_on(model, motions, i, moving):
             value = formulation.effort(motions[j].joint, load)[0]
             entries.add(j, i, value)
             if i != j:
@@ -102,11 +102,11 @@ def mass_rows(
     rows = [values[i : i + n] for i in range(0, n * n, n)]
     if not floating:
         return rows
-    motions = _joint_motions(recorder, model, frames, 1)
-    *carried, whole = _composites(model, motions, [*frames.bodies, frames.base_body])
+    motions = joint_motions(recorder, model, frames, 1)
+    *carried, whole = composites(model, motions, [*frames.bodies, frames.base_body])
     columns: list[list[Number]] = [[0.0] * 6 for _ in range(n)]
     for i, motion in enumerate(motions):
-        loads = _handed_on(model, motions, i, momentum_of_joint(motion.joint, carried[i]), True)
+        loads = handed_on(model, motions, i, momentum_of_joint(motion.joint, carried[i]), True)
         *_, (_, load) = loads
         column = columns[int(model.coordinate[i])]
         for k, value in enumerate((*load.n[0], *load.f[0])):
@@ -127,21 +127,21 @@ def _coriolis_matrix(
 ) -> list[Number]:
     # Masses stay with their bodies, on which this matrix depends.
     exact = frames(model, regroup=False)
-    motions = _joint_motions(recorder, model, exact, orders)
+    motions = joint_motions(recorder, model, exact, orders)
     twists: list[Screw] = []
     for motion, p in zip(motions, model.parent):
         w, v = (ZERO, ZERO) if p == BASE else twists[p]
         twists.append(twist_of_child(motion, w, v))
     motions = [motion.first(orders - 1) for motion in motions]
-    carried = _composites(model, motions, exact.bodies)
+    carried = composites(model, motions, exact.bodies)
     flows = [flow_of_body(body, *twist) for body, twist in zip(exact.bodies, twists)]
-    for i, p in _from_the_ends(model):
+    for i, p in from_the_ends(model):
         joint, q, turn = motions[i]
         flow = flow_in_parent(joint, turn, q, flows[i])
         flows[p] = sum_flows(flows[p], flow)
-    entries = _Entries(model)
-    screws = [_screw(motion.joint) for motion in motions]
-    rates = [_bracket(twist, screw) for twist, screw in zip(twists, screws)]
+    entries = Entries(model)
+    screws = [screw_of(motion.joint) for motion in motions]
+    rates = [bracket(twist, screw) for twist, screw in zip(twists, screws)]
     for i in range(model.n_bodies):
         flow, screw = flows[i], screws[i]
         column = flow_load(flow, *screw)
@@ -150,24 +150,24 @@ def _coriolis_matrix(
             column = row = formulation.sum_loads(column, row)
         column = formulation.sum_loads(column, momentum(carried[i], *rates[i]))
         moving = momentum_of_joint(motions[i].joint, carried[i])
-        for j, load in _handed_on(model, motions, i, column):
+        for j, load in handed_on(model, motions, i, column):
             entries.add(j, i, formulation.effort(motions[j].joint, load)[0])
         for first, by in ((row, screws), (moving, rates)):
-            for j, load in _handed_on(model, motions, i, first):
+            for j, load in handed_on(model, motions, i, first):
                 if i != j:
-                    entries.add(i, j, _power(load, by[j]))
+                    entries.add(i, j, power(load, by[j]))
     return entries.values
 
 
 def _weight(model: RobotModel, frames: Frames, recorder: Recorder, orders: int) -> list[Number]:
     """Efforts that hold the robot against gravity."""
-    motions = _joint_motions(recorder, model, frames, orders)
+    motions = joint_motions(recorder, model, frames, orders)
     up: list[Vector] = []
     for motion, p in zip(motions, model.parent):
         parent = formulation.scaled(-1.0, vector(frames.gravity)) if p == BASE else up[p]
         up.append(formulation.to_child(motion.joint, motion.turn, parent))
     moments = [(body.mass, body.h) for body in frames.bodies]
-    for i, p in _from_the_ends(model):
+    for i, p in from_the_ends(model):
         joint, q, turn = motions[i]
         mass, h = moments[i]
         h = first_moment_in_parent(joint, turn, q, mass, h)
@@ -180,7 +180,7 @@ def _weight(model: RobotModel, frames: Frames, recorder: Recorder, orders: int) 
     return efforts
 
 
-class _Entries:
+class Entries:
     """Matrix of the independent joints, row by row, from entries for the bodies' joints."""
 
     def __init__(self, model: RobotModel) -> None:
@@ -195,31 +195,32 @@ class _Entries:
         self.values[place] = self.values[place] + factor * value
 
 
-def _joint_motions(
+def joint_motions(
     recorder: Recorder, model: RobotModel, frames: Frames, orders: int
 ) -> list[JointMotion]:
+    """Motions of the joints of all bodies; orders is the number of derivatives."""
     return [
         joint_motion(recorder, model, joint, i, i, orders) for i, joint in enumerate(frames.joints)
     ]
 
 
-def _from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, int]]:
+def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, int]]:
     """Bodies behind another one, or the base, and this one, from the ends of the tree on."""
     pairs = [(i, int(p)) for i, p in enumerate(model.parent) if to_base or p != BASE]
     return pairs[::-1]
 
 
-def _composites(model: RobotModel, motions: list[JointMotion], bodies: list[Body]) -> list[Body]:
+def composites(model: RobotModel, motions: list[JointMotion], bodies: list[Body]) -> list[Body]:
     """Sum up what each joint carries, in the frame of its body; the base if it is the last one."""
     carried = list(bodies)
-    for i, p in _from_the_ends(model, len(bodies) > model.n_bodies):
+    for i, p in from_the_ends(model, len(bodies) > model.n_bodies):
         joint, q, turn = motions[i]
         body = body_in_parent(joint, turn, q, carried[i])
         carried[p] = sum_bodies(carried[p], body)
     return carried
 
 
-def _handed_on(
+def handed_on(
     model: RobotModel, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
 ) -> Iterator[tuple[int, Load]]:
     """Load on body i for all bodies on the way to the base, this one included."""
@@ -233,19 +234,20 @@ def _handed_on(
         i = p
 
 
-def _screw(joint: JointFrame) -> Screw:
+def screw_of(joint: JointFrame) -> Screw:
     """Twist of the joint with the rate 1."""
     return formulation.scaled(joint.turn, AXIS), formulation.scaled(joint.slide, AXIS)
 
 
-def _bracket(V: Screw, S: Screw) -> Screw:
+def bracket(V: Screw, S: Screw) -> Screw:
     """Product ad_V S."""
     w = formulation.plus_cross(ZERO, V[0], S[0])
     v = formulation.plus_cross(ZERO, V[1], S[0])
     return w, formulation.plus_cross(v, V[0], S[1])
 
 
-def _power(load: Load, S: Screw) -> Number:
+def power(load: Load, S: Screw) -> Number:
+    """Power of a load on a body with a twist."""
     power: Number = formulation.dot(load.n[0], S[0]) + formulation.dot(load.f[0], S[1])
     return power
 
@@ -273,7 +275,7 @@ def body_in_parent(joint: JointFrame, turn: Turn, q: Number, body: Body) -> Body
     if formulation.slides(joint):
         body = _shifted_body(body, formulation.scaled(joint.slide * q, AXIS))
     h = formulation.to_parent(joint, turn, body.h)
-    J = _symmetric(matrix_in_parent(joint, turn, _full(body.J)))
+    J = _symmetric(matrix_in_parent(joint, turn, full_matrix(body.J)))
     return _shifted_body(Body(body.mass, h, J), joint.d)
 
 
@@ -288,10 +290,7 @@ def first_moment_in_parent(
 
 def momentum(body: Body, e: Vector, u: Vector) -> Load:
     """Momentum M (e, u) of a body with the twist (e, u): angular, about the origin, and linear."""
-    xx, xy, xz, yy, yz, zz = body.J
-    trace = xx + yy + zz
-    Je = formulation.plus_product(ZERO, _full(body.J), e)
-    n = (trace * e[0] - Je[0], trace * e[1] - Je[1], trace * e[2] - Je[2])
+    n = formulation.plus_product(ZERO, complement(full_matrix(body.J)), e)
     n = formulation.plus_cross(n, body.h, u)
     f = formulation.plus_cross(formulation.scaled(body.mass, u), e, body.h)
     return Load([n], [f])
@@ -313,7 +312,7 @@ def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
     """Compute the sums of one body with a twist."""
     H = outer(body.h, w)
     xx, _, _, yy, _, zz = body.J
-    J = _full(body.J)
+    J = full_matrix(body.J)
     # [w] Theta = trace(J) [w] - [w] J, column by column.
     columns = [formulation.plus_cross(ZERO, column, w) for column in J]
     moved = transposed((columns[0], columns[1], columns[2]))
@@ -442,7 +441,14 @@ def _trace(A: Matrix) -> Number:
     return A[0][0] + A[1][1] + A[2][2]
 
 
-def _full(J: tuple[Number, ...]) -> Matrix:
+def complement(A: Matrix) -> Matrix:
+    """trace(A) 1 - A."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
+    return ((yy + zz, -xy, -xz), (-yx, xx + zz, -yz), (-zx, -zy, xx + yy))
+
+
+def full_matrix(J: tuple[Number, ...]) -> Matrix:
+    """Matrix with second moments xx, xy, xz, yy, yz, zz."""
     xx, xy, xz, yy, yz, zz = J
     return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
 

@@ -38,9 +38,9 @@ def effort_program(
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
     rigid = RigidBodies(recorder, model, wrenches, given)
     efforts, _ = rigid.efforts(motion, order)
-    friction: Friction | None = None
+    friction: RecordedFriction | None = None
     with suppress(ModelError):
-        friction = Friction(recorder, model)
+        friction = RecordedFriction(recorder, model)
         friction.add_to(efforts, motion)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return RobotProgram(
@@ -203,9 +203,10 @@ def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
         # A law that is derived from one of these may compute something else.
         if type(law) not in (Viscous, Coulomb, Sigmoid, Offset):
             raise ModelError(
-                f'The friction law {law!r} of joint {joint!r} cannot be generated; the laws that '
-                'can are Viscous, Coulomb, Sigmoid, Offset and their sums. Remove it with '
-                f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
+                f'The friction law {law!r} of joint {joint!r} cannot be generated, nor its '
+                'partial derivatives; the laws that can are Viscous, Coulomb, Sigmoid, Offset and '
+                f'their sums. Remove it with model.with_friction({{{joint!r}: None}}) and add it '
+                'in your own code.'
             )
         return [law]
 
@@ -217,7 +218,7 @@ def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
     ]
 
 
-class Friction:
+class RecordedFriction:
     """Records the friction of the joints; collects the arguments of the functions that it needs.
 
     A `ModelError` is raised for laws that are not of this package.
@@ -275,14 +276,22 @@ class Friction:
         """Series of height tanh(x), x linear in the velocity."""
         self._steps[which] = x
         index = list(self._steps).index(which)
-        shape: list[Number] = [self.recorder.input('shape', index)]
-        slope: list[Number] = [self.recorder.input('slope', index)]
         rates = [scale * value for value in moving[1:]]
-        # tanh' = slope x' and slope' = -2 tanh slope x' = -2 tanh tanh', by Leibniz's rule.
-        for k in range(len(rates)):
-            shape.append(_product(slope, rates, k))
-            slope.append(-2.0 * _product(shape, shape[1:], k))
+        shape, _ = step_series(self.recorder, index, rates)
         return [height * value for value in shape]
+
+
+def step_series(
+    recorder: Recorder, index: int, rates: Sequence[Number]
+) -> tuple[list[Number], list[Number]]:
+    """Series of tanh(x), and of its derivative by x, from the derivatives of x, from 1 on."""
+    shape: list[Number] = [recorder.input('shape', index)]
+    slope: list[Number] = [recorder.input('slope', index)]
+    # tanh' = slope x' and slope' = -2 tanh slope x' = -2 tanh tanh', by Leibniz's rule.
+    for k in range(len(rates)):
+        shape.append(_product(slope, rates, k))
+        slope.append(-2.0 * _product(shape, shape[1:], k))
+    return shape, slope
 
 
 def _product(a: Sequence[Number], b: Sequence[Number], k: int) -> Number:

@@ -136,11 +136,16 @@ def joint_motion(
 def twist_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
     """Twist of a body's frame in its own axes, from that of its parent's."""
     joint, rate = motion.joint, motion.q.rate()
+    w, v = screw_of_child(motion, w, v)
+    w = formulation.plus_scaled(w, joint.turn * rate, AXIS)
+    return w, formulation.plus_scaled(v, joint.slide * rate, AXIS)
+
+
+def screw_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+    """Components of a twist for a body's frame, from those for its parent's."""
+    joint = motion.joint
     v = formulation.plus_cross(v, w, joint.d)
     w = formulation.to_child(joint, motion.turn, w)
     v = formulation.to_child(joint, motion.turn, v)
-    # The axis is the same before and after the turn.
     slide = joint.slide * motion.q
-    v = formulation.plus_cross(v, w, formulation.scaled(slide, AXIS))
-    w = formulation.plus_scaled(w, joint.turn * rate, AXIS)
-    return w, formulation.plus_scaled(v, joint.slide * rate, AXIS)
+    return w, formulation.plus_cross(v, w, formulation.scaled(slide, AXIS))

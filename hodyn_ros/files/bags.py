@@ -300,18 +300,14 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
     source = SOURCES[results.source]
     for orders, rows in _groups(results.effort, most=3, least=1):
         efforts = {name: results.effort[rows, m] for m, name in enumerate(EFFORT[:orders])}
-        yield (
-            1,
-            rows,
-            {
-                'joint_names': results.joint_names,
-                'valid_order': orders - 1,
-                'continuous_order': min(results.continuous_order, orders - 1),
-                'delay': results.delay,
-                'source': source,
-                **efforts,
-            },
-        )
+        yield 1, rows, {
+            'joint_names': results.joint_names,
+            'valid_order': orders - 1,
+            'continuous_order': min(results.continuous_order, orders - 1),
+            'delay': results.delay,
+            'source': source,
+            **efforts,
+        }
         for m, values in enumerate(efforts.values()):
             mirror = {'name': results.joint_names, 'effort': values}
             if m == 0:
@@ -329,17 +325,13 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
                 name.removeprefix('motor_'): torque[places, k]
                 for k, name in enumerate(MOTOR_TORQUE[:torques])
             }
-            yield (
-                5,
-                places,
-                {
-                    'motor_names': results.motor_names,
-                    'joint_names': results.motor_joints,
-                    'source': source,
-                    'deflection': position[places, 0] - results.motion[places, 0][:, joints],
-                    **series,
-                },
-            )
+            yield 5, places, {
+                'motor_names': results.motor_names,
+                'joint_names': results.motor_joints,
+                'source': source,
+                'deflection': position[places, 0] - results.motion[places, 0][:, joints],
+                **series,
+            }
             shown = {'position': 'position', 'velocity': 'velocity', 'effort': 'torque'}
             mirror = {name: series[what] for name, what in shown.items() if what in series}
             yield 6, places, {'name': results.motor_names, **mirror}

@@ -337,10 +337,8 @@ class NpzTable:
         """Columns of the table that an array stands for."""
         shape = self._shapes[name]
         axes, named, columns = ('N,', '', ()) if is_column else _SERIES[name]
-        if (
-            len(shape) != len(axes.strip(',').split(','))
-            or shape[0] != self._shapes[TIME][0]
-            or (axes.endswith('6') and shape[-1] != 6)
+        if len(shape) != len(axes.strip(',').split(',')) or shape[0] != self._shapes[TIME][0] or (
+            axes.endswith('6') and shape[-1] != 6
         ):
             raise FileError(
                 f'{self._path}: {name!r} has shape {shape}, expected ({axes}) with as many rows '

@@ -193,7 +193,8 @@ class Assembly:
     def _walk(self) -> None:
         """Collect bodies and place the links."""
         self.frames[self.base_link] = LinkFrame(BASE, np.eye(4))
-        self._add_inertia(self.base_link)
+        if not self.links[self.base_link].defect:
+            self.M_base += self.links[self.base_link].M_body
         in_order = self.description.sorted_outwards
         for joint in self.description.joints if in_order else self._behind(self.base_link):
             if joint.parent not in self.frames:
@@ -206,9 +207,11 @@ class Assembly:
                 self.M_body.append(np.array(self.links[joint.child].M_body))
                 frame = LinkFrame(len(self.bodies) - 1, np.eye(4))
             elif joint.type == 'fixed':
-                self.frames[joint.child] = LinkFrame(body, pose @ joint.origin)
-                self._add_inertia(joint.child)
-                continue
+                frame = LinkFrame(body, pose @ joint.origin)
+                link = self.links[joint.child]
+                if body != BASE or not link.defect:
+                    inertia = self.M_base if body == BASE else self.M_body[body]
+                    inertia += transform_inertia(link.M_body, frame.pose)
             elif self._is_wanted(joint):
                 raise ModelError(
                     f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
@@ -236,14 +239,6 @@ class Assembly:
                 + (f' to {self.tip_link!r}' if self.tip_link else ' on')
                 + f'; expected at least one of type {listed(URDF_MOVING_JOINT_TYPES)}.'
             )
-
-    def _add_inertia(self, link: str) -> None:
-        """Add that of a link to the body to which it is attached."""
-        body, pose = self.frames[link]
-        if body != BASE:
-            self.M_body[body] += transform_inertia(self.links[link].M_body, pose)
-        elif not self.links[link].defect:
-            self.M_base += transform_inertia(self.links[link].M_body, pose)
 
     def _is_wanted(self, joint: Joint) -> bool:
         return self.path is None or joint.name in self.path

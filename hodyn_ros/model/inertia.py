@@ -50,6 +50,32 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Arra
     return matrix
 
 
+# Mass, first moments and inertia xx, xy, xz, yy, yz, zz about the origin in such a matrix.
+PARAMETERS = ..., [5, 2, 0, 1, 0, 0, 0, 1, 1, 2], [5, 4, 5, 3, 0, 1, 2, 1, 2, 2]
+
+
+def parametric_inertia(parameters: Array) -> Array:
+    """6x6 matrices (..., 6, 6) of parameters (..., 10) in that order, whatever they are."""
+    M_body = np.zeros((*parameters.shape[:-1], 6, 6))
+    M_body[..., :3, :3] = parameters[..., [[4, 5, 6], [5, 7, 8], [6, 8, 9]]]
+    M_body[..., :3, 3:] = so3.hat(parameters[..., 1:4])
+    M_body[..., 3:, :3] = -M_body[..., :3, 3:]
+    M_body[..., 3:, 3:] = parameters[..., :1, None] * np.eye(3)
+    return M_body
+
+
+def remarks_on_inertia(owner: str, M_body: Array) -> list[str]:
+    """Remarks on a matrix of that form that is used even if no body has it."""
+    mass, *h = M_body[PARAMETERS][:4]
+    if np.abs(h).max() > 1e9 * abs(mass):  # no body has its centre of mass so far away [m]
+        return [f'{owner} has first moments but a mass of {mass} kg; it is used as given.']
+    try:
+        _, com, inertia_com = inertia_parts(owner, M_body)
+        return check_inertia(owner, mass, np.array(com), np.array(inertia_com), True)
+    except ModelError as error:
+        return [f'{error} It is used as given.']
+
+
 def check_inertia(
     owner: str, mass: float, com: Array, inertia_com: Array, allow_impossible: bool = False
 ) -> list[str]:

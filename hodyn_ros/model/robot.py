@@ -24,7 +24,13 @@ from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE as BASE
 from hodyn_ros.model.assembly import Assembly, LinkFrame, RobotDescription, frozen, massless_joints
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
-from hodyn_ros.model.inertia import GivenInertia, checked_inertia
+from hodyn_ros.model.inertia import (
+    PARAMETERS,
+    GivenInertia,
+    checked_inertia,
+    parametric_inertia,
+    remarks_on_inertia,
+)
 from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.model.screws import (
     GivenRow,
@@ -450,6 +456,49 @@ class RobotModel:
         return replace(
             self, M_body=frozen(M_body), M_base=frozen(M_base), warnings=(*kept, *remarks)
         )
+
+    @property
+    def inertial_parameters(self) -> Array:
+        """Parameters of the bodies in which the efforts are linear, shape (10 * n_bodies,).
+
+        Of each body the mass [kg], the first moments mass * centre of mass x, y, z [kg m], and
+        the inertia xx, xy, xz, yy, yz, zz about the origin of its frame [kg m^2], all in the axes
+        of this frame, that of the link behind its joint. See `regressor`.
+        """
+        return self.M_body[PARAMETERS].ravel()
+
+    def with_inertial_parameters(self, parameters: ArrayLike) -> RobotModel:
+        """Return the same robot with other `inertial_parameters`, such as identified ones.
+
+        Raises
+        ------
+        ModelError
+            If they have a wrong shape or are not finite.
+
+        Warns
+        -----
+        ModelWarning
+            For what no body has: it is used as given. Inverse dynamics is right for such numbers,
+            but the mass matrix and the kinetic energy may be negative.
+        """
+        values = finite_array('The inertial parameters', parameters, ModelError)
+        if values.shape != (10 * self.n_bodies,):
+            raise ModelError(
+                f'The inertial parameters have shape {values.shape}, expected '
+                f'({10 * self.n_bodies},), ten for each body.'
+            )
+        M_body = frozen(parametric_inertia(values.reshape(-1, 10)))
+        before, now = self._remarks(self.M_body), self._remarks(M_body)
+        for remark in now:
+            python_warnings.warn(remark, ModelWarning, stacklevel=2)
+        kept = (remark for remark in self.warnings if remark not in before)
+        return replace(self, M_body=M_body, warnings=(*kept, *now))
+
+    def _remarks(self, M_body: Array) -> list[str]:
+        remarks = massless_joints(self.body_names, self.parent.tolist(), self.B, self.X, M_body)
+        for name, M in zip(self.body_names, M_body):
+            remarks += remarks_on_inertia(f'The body behind joint {name!r}', M)
+        return remarks
 
     def with_friction(self, laws: Mapping[str, FrictionLaw | None]) -> RobotModel:
         """Return the same robot with friction in some of its joints.

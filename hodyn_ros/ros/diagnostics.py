@@ -350,32 +350,24 @@ class Diagnostics:
                 del values[what]
         if self.estimate is not None:
             order, delay, deviations = self.estimate
-            reports['estimator'] = (
-                OK,
-                f'positions to derivative {order} are estimated',
-                {
-                    'valid order': order,
-                    'delay [ms]': f'{1e3 * delay:.3f}',
-                    'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviations),
-                },
-            )
+            reports['estimator'] = OK, f'positions to derivative {order} are estimated', {
+                'valid order': order,
+                'delay [ms]': f'{1e3 * delay:.3f}',
+                'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviations),
+            }
         if self.process is not None or self.waiting is not None:
             reports['planning'] = self._planning_report(now)
         jumps, others = 'time jumps', self.namesakes
         text = f'{others} more of this name: each input is answered by all of them'
         state = min(others, 1)
         causes = (
-            Cause(WARN, 'the clock jumped', self._node.recent[jumps]),
-            Cause(WARN, text, state),
+            Cause(WARN, 'the clock jumped', self._node.recent[jumps]), Cause(WARN, text, state)
         )
-        reports['node'] = (
-            *self._node.level(causes, now, 'ok'),
-            {
-                'memory [MiB]': self._memory(None),
-                'use_sim_time': 'true' if self.use_sim_time else 'false',
-                jumps: self._node.total[jumps],
-            },
-        )
+        reports['node'] = *self._node.level(causes, now, 'ok'), {
+            'memory [MiB]': self._memory(None),
+            'use_sim_time': 'true' if self.use_sim_time else 'false',
+            jumps: self._node.total[jumps],
+        }
         return [self.status(part, *report) for part, report in reports.items()]
 
     def status(
@@ -401,9 +393,7 @@ class Diagnostics:
             causes.append(Cause(ERROR, 'the process has ended', int(state == 'ended')))
             memory = '' if pid is None else self._memory(pid)
             values = {
-                'process': state,
-                'restarts': restarts,
-                'last exit': last_exit,
+                'process': state, 'restarts': restarts, 'last exit': last_exit,
                 'memory [MiB]': memory,
             }
         if self.waiting is not None:

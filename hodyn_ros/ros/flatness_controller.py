@@ -402,7 +402,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
                 'command',
                 f'The stamps of the measurements lie {pairs.behind:.3f} s behind one that was '
                 f'answered. If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control '
-                'begins anew.',
+                'begins anew.'
             )
 
     def _control_newest(self) -> None:

@@ -48,11 +48,7 @@ class MotorStream:
         self._state = None
 
     def motors(
-        self,
-        motion: Array,
-        effort: Array,
-        stamp: int,
-        source: int,
+        self, motion: Array, effort: Array, stamp: int, source: int,
         stiffness: Mapping[str, Array],
     ) -> MotorMotion:
         """Motion and torque of the motors, or HodynError if the actuators cannot do it.

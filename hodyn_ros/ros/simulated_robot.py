@@ -90,8 +90,7 @@ class SimulationSettings:
     gravity: Triple = _same('gravity')
     joint_friction: bool = _entry(False, 'The links have the friction of the robot description.')
     mode: str = _entry(
-        LOCK_STEP,
-        'lock_step: the next sample follows the command that answers the latest one, '
+        LOCK_STEP, 'lock_step: the next sample follows the command that answers the latest one, '
         'however long that takes; real_time: samples follow the clock.',
         choices=(LOCK_STEP, REAL_TIME),
     )
@@ -102,17 +101,14 @@ class SimulationSettings:
         1.0, 'Simulated time of the first sample in lock step [s].', 0.0, 1e9
     )
     publish_clock: bool = _entry(
-        True,
-        'In lock step the simulated time is published on /clock. A graph has one such time: '
+        True, 'In lock step the simulated time is published on /clock. A graph has one such time: '
         'for several robots remap /clock to another topic for the nodes of each, or let the '
         'controllers take the stamps as the time.',
     )
     command_timeout: float = _entry(
-        1.0,
-        'Without a command for this time [s] the last one is held: in lock step for one '
+        1.0, 'Without a command for this time [s] the last one is held: in lock step for one '
         'sample more, in real time it is only counted. The first command is waited for.',
-        1e-3,
-        3600.0,
+        1e-3, 3600.0,
     )
     command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)
     sensors: SensorSettings = group(SensorSettings)

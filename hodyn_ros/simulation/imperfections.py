@@ -139,8 +139,7 @@ class Imperfections:
                 axis = model.B[i, :3, :3] @ model.X[i, :3]
                 M[parent, :3, :3] -= carried[model.coordinate[i]] * np.outer(axis, axis)
         friction = {
-            name: model.friction[name] + Coulomb(level)
-            if name in model.friction
+            name: model.friction[name] + Coulomb(level) if name in model.friction
             else Coulomb(level)
             for name, level in zip(names, self.of('link_coulomb', names).tolist())
             if level

@@ -90,7 +90,9 @@ def simulated_joints(
     """Describe what moves the joints, or raise a `SimulationError` if it cannot be simulated."""
     names = model.joint_names
     elastic = [name for name in names if isinstance(actuators[name], SeriesElastic)]
-    turning = [name for name in elastic if model.joint_types[names.index(name)] != 'prismatic']
+    turning = [
+        name for name in elastic if model.joint_types[names.index(name)] != 'prismatic'
+    ]
     stiffness, damping, backlash = (
         imperfections.of(name, names, elastic)
         for name in ('stiffness_error', 'damping', 'backlash')
@@ -140,13 +142,7 @@ def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
         else:
             law = lambda d: spring.derivatives(d, 0)[..., 0]  # noqa: E731
         return SimulatedJoint(
-            names,
-            inertias,
-            (actuator.friction,),
-            True,
-            stiffness,
-            actuator.damping,
-            law,
+            names, inertias, (actuator.friction,), True, stiffness, actuator.damping, law,
             range=spring.range,
         )
     if isinstance(actuator, VariableStiffness):
@@ -367,7 +363,9 @@ def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint
         joint.solimp_friction = (_HARDNESS, _HARDNESS, 1.0, 0.5, 1.0)
 
 
-def _add_link(parent: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint], i: int) -> Any:
+def _add_link(
+    parent: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint], i: int
+) -> Any:
     name, inertia = model.body_names[i], _body_inertia(model, i)
     mass, moments = (inertia.mass, inertia.moments) if inertia.is_accepted else _STAND_IN
     body = parent.add_body(
@@ -401,11 +399,7 @@ def _add_link(parent: Any, model: RobotModel, joints: Mapping[str, SimulatedJoin
 
 
 def _add_motor(
-    carrier: Any,
-    name: str,
-    inertia: float,
-    law: FrictionLaw | None,
-    ratio: float = 1.0,
+    carrier: Any, name: str, inertia: float, law: FrictionLaw | None, ratio: float = 1.0,
     axis: Any = (0.0, 0.0, 1.0),
 ) -> None:
     """Add a flywheel, also for a prismatic joint, which turns `ratio` times as far as the motor.

@@ -154,11 +154,7 @@ class ElasticPlant:
         limit, rate, coulomb, breakaway, velocity = (
             faults.of(name, self.joint_names)[self._joint]
             for name in (
-                'torque_limit',
-                'torque_rate_limit',
-                'coulomb',
-                'breakaway',
-                'stribeck_velocity',
+                'torque_limit', 'torque_rate_limit', 'coulomb', 'breakaway', 'stribeck_velocity'
             )
         )
         self._torque_limit, self._torque_step = limit, rate * self.time_step

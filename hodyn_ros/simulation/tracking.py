@@ -26,11 +26,7 @@ class _Controller(Protocol):
     """
 
     def command(
-        self,
-        reference: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike,
-        theta: ArrayLike,
+        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Array:
         """Motor torques (m,) for a reference (5, n), q and its derivatives, and a state."""

@@ -21,9 +21,11 @@ from hodyn_ros import (
     friction,
     generate_code,
     inverse_dynamics,
+    mass_matrix,
 )
 from hodyn_ros.codegen.c_source import model_hash
 from hodyn_ros.codegen.statements import identifier, in_parts, is_identifier, string_literal
+from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import so3
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
@@ -155,6 +157,54 @@ def test_efforts_equal_those_of_nth_order(name, tmp_path):
     assert largest_error(library, model, links) < 1e-14
 
 
+def smooth(model):
+    law = friction.Viscous(0.7) + friction.Coulomb(0.3, smoothing=0.5)
+    armature = dict.fromkeys(model.body_names, 0.2)
+    return model.with_friction(dict.fromkeys(model.body_names, law)).with_armature(armature)
+
+
+FORWARD_MODELS = {
+    'Panda': lambda: smooth(panda()),
+    'helical tree': lambda: smooth(quiet(helical_model, 3)),
+    'long arm': lambda: smooth(arm(12)),
+}
+
+
+@pytest.mark.parametrize('name', FORWARD_MODELS)
+@pytest.mark.parametrize('precision', ['double', 'float'])
+def test_forward_dynamics_gives_the_motion_back_and_tests_itself(name, precision, tmp_path):
+    model = FORWARD_MODELS[name]()
+    paths = generate_code(model, tmp_path, 'cpp', 2, precision, 'robot', forward_dynamics=True)
+    compiled = Library(paths, 'robot', precision)
+    motions = random_motion(1, model.n_joints, 5, (4,))
+    efforts = inverse_dynamics(model, motions, algorithm='nth_order')
+    condition = np.linalg.cond(mass_matrix(model, motions[:, :1])).max()
+    for order in range(3):
+        for motion, effort in zip(motions, efforts):
+            found = np.full((order + 1, model.n_joints), np.nan, dtype=compiled.type)
+            given = [np.ascontiguousarray(x, dtype=compiled.type) for x in (motion[:2], effort)]
+            pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*given, found)]
+            compiled.functions[f'robot_forward_dynamics_{order}'](*pointers)
+            error = np.abs(found - motion[2 : order + 3]).max() / np.abs(motion).max()
+            assert error < 100.0 * np.finfo(compiled.type).eps * condition
+    run(build_test(paths, C_COMPILERS[0], 'c99', '-O1'))
+    program = tmp_path / 'use.cpp'
+    program.write_text(
+        '#include "robot_dynamics.hpp"\nint main() { using namespace robot_dynamics;\n'
+        'return forward_dynamics(Joints<2>{}, Joints<3>{})[2][0] != Real(0); }\n'
+    )
+    run(CPP_COMPILERS[0], '-std=c++11', *WARNINGS, '-fsyntax-only', program)
+
+
+def test_forward_dynamics_of_a_singular_mass_matrix_is_refused(tmp_path):
+    massless = quiet(
+        RobotModel.from_body_screws, [[0, 0, 1, 0, 0, 0]] * 2, [np.eye(4)] * 2,
+        inertias=[(1.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3)), None],
+    )  # fmt: skip
+    with pytest.raises(ModelError, match="singular.*'joint2'"):
+        generate_code(massless, tmp_path, orders=0, forward_dynamics=True)
+
+
 @pytest.mark.parametrize('name', ['Panda with hand', 'burdened tree 4'])
 def test_single_precision_agrees_to_its_rounding(name, tmp_path):
     model = MODELS[name]()
@@ -263,7 +313,7 @@ def test_self_test_notices_a_wrong_constant(language, tmp_path):
     result = subprocess.run([program], capture_output=True, text=True)
     assert result.returncode == 1
     assert 'wrong' in result.stdout
-    assert 'of the effort of joint joint' in result.stdout
+    assert 'of the result of joint joint' in result.stdout
 
 
 def test_code_calls_the_mathematical_library_alone_and_has_no_data_to_write(tmp_path):

@@ -8,7 +8,6 @@ from support import random_trees, robots
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
-from hodyn_ros.lie import se3
 
 casadi_oracle = pytest.importorskip('support.casadi_oracle', reason='CasADi is the reference')
 
@@ -23,36 +22,6 @@ PAIRWISE = 1e-12
 AGAINST_CASADI = 1e-12
 
 
-def rotation(*rpy):
-    return se3.exp([*rpy, 0.0, 0.0, 0.0])[:3, :3]
-
-
-def helical_chain():
-    """Turning, screwing, sliding and screwing joints on skew axes beside the frame origins."""
-    rng = np.random.default_rng(7)
-    kinds = ((1.0, 0.0), (1.0, 0.11), (0.0, 1.0), (1.0, -0.3), (1.0, 0.0))
-    bodies, X, B, inertias = [], [], [], []
-    for index, (turn, slide) in enumerate(kinds):
-        axis = rng.normal(size=3)
-        axis /= np.linalg.norm(axis)
-        point = rng.uniform(-0.3, 0.3, 3) if turn else np.zeros(3)
-        pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = rotation(*rng.normal(size=3)), rng.uniform(-0.5, 0.5, 3)
-        spread = 0.1 * rng.normal(size=(3, 3))
-        tensor = np.trace(spread @ spread.T) * np.eye(3) - spread @ spread.T
-        mass, com = rng.uniform(0.5, 4.0), rng.uniform(-0.2, 0.2, 3)
-        bodies.append(
-            casadi_oracle.Body(
-                index - 1, pose, index, 1.0, 0.0, axis, point, turn, slide, [(mass, com, tensor)]
-            )
-        )
-        X.append(np.concatenate([turn * axis, turn * np.cross(point, axis) + slide * axis]))
-        B.append(pose)
-        inertias.append((mass, com, tensor))
-    model = RobotModel.from_body_screws(X, B, inertias=inertias, gravity=GRAVITY)
-    return model, bodies, {name: (link.body, link.pose) for name, link in model.links.items()}
-
-
 def urdf_robot(xml):
     model = RobotModel.from_urdf(xml, gravity=GRAVITY)
     return model, *casadi_oracle.bodies_of_urdf(xml, model.joint_names)
@@ -62,7 +31,7 @@ ROBOTS = {
     '2R': lambda: urdf_robot(robots.TWO_LINK),
     'iiwa': lambda: urdf_robot((ROOT / 'urdf' / 'iiwa14.urdf').read_text()),
     'panda': lambda: urdf_robot((ROOT / 'urdf' / 'panda.urdf').read_text()),
-    'helical chain': helical_chain,
+    'helical chain': lambda: casadi_oracle.helical_chain(GRAVITY),
     'branching tree': lambda: urdf_robot(random_trees.random_robot(12, n_moving=7).xml),
 }
 

@@ -9,7 +9,6 @@ does not. Oracles, see oracles.py:
   limits the comparison to about 1e-10.
 """
 
-
 import numpy as np
 import pytest
 from support.dynamics_cases import (

@@ -60,14 +60,10 @@ def literal_iteration(frames, kinds, links, G, motion, n_tip, f_tip):
     F, N = [], []
     for i in range(number):
         to_next = R[i].T
-        carried = to_next @ (
-            np.cross(omegad, P[i]) + np.cross(omega, np.cross(omega, P[i])) + vd
-        )
+        carried = to_next @ (np.cross(omegad, P[i]) + np.cross(omega, np.cross(omega, P[i])) + vd)
         if kinds[i] == 'R':
             vd = carried  # (172)
-            omegad = (
-                to_next @ omegad + np.cross(to_next @ omega, qd[i] * Z) + q2d[i] * Z
-            )  # (171)
+            omegad = to_next @ omegad + np.cross(to_next @ omega, qd[i] * Z) + q2d[i] * Z  # (171)
             omega = to_next @ omega + qd[i] * Z  # (170)
         else:
             omega, omegad = to_next @ omega, to_next @ omegad  # (173), (174)
@@ -84,10 +80,7 @@ def literal_iteration(frames, kinds, links, G, motion, n_tip, f_tip):
     R_next, P_next = np.eye(3), np.zeros(3)
     for i in reversed(range(number)):
         n = (
-            N[i]
-            + R_next @ n
-            + np.cross(links[i].P_C, F[i])
-            + np.cross(P_next, R_next @ f)
+            N[i] + R_next @ n + np.cross(links[i].P_C, F[i]) + np.cross(P_next, R_next @ f)
         )  # (180)
         f = R_next @ f + F[i]  # (179)
         tau[i] = n @ Z if kinds[i] == 'R' else f @ Z  # (181), (182)

@@ -1,6 +1,5 @@
 """What a force-torque sensor measures, and how a wrench goes on after the last message."""
 
-
 import numpy as np
 import pytest
 from scipy.interpolate import BPoly
@@ -144,7 +143,5 @@ def test_held_wrench_leaves_its_value_by_no_more_than_stated():
 
 def test_wrench_is_continued_by_its_taylor_polynomial():
     times = np.array([-0.3, 0.0, 0.2])
-    expected = [
-        [W[0] + t * W[1] + t * t * W[2] / 2, W[1] + t * W[2], W[2]] for t in times
-    ]
+    expected = [[W[0] + t * W[1] + t * t * W[2] / 2, W[1] + t * W[2], W[2]] for t in times]
     np.testing.assert_allclose(continued(W, times), expected, rtol=1e-14)

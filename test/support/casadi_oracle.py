@@ -14,6 +14,9 @@ import casadi as ca
 import numpy as np
 from support import oracles
 
+from hodyn_ros import RobotModel
+from hodyn_ros.lie import se3
+
 
 class Body(NamedTuple):
     """A body behind one joint: its frame, its axis in this frame, and its inertia there."""
@@ -68,6 +71,31 @@ def bodies_of_urdf(xml, joint_names):
     return bodies, frames
 
 
+def helical_chain(gravity):
+    """Turning, screwing, sliding and screwing joints on skew axes beside the frame origins."""
+    rng = np.random.default_rng(7)
+    kinds = ((1.0, 0.0), (1.0, 0.11), (0.0, 1.0), (1.0, -0.3), (1.0, 0.0))
+    bodies, X, B, inertias = [], [], [], []
+    for index, (turn, slide) in enumerate(kinds):
+        axis = rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        point = rng.uniform(-0.3, 0.3, 3) if turn else np.zeros(3)
+        pose = np.eye(4)
+        pose[:3, :3] = se3.exp([*rng.normal(size=3), 0.0, 0.0, 0.0])[:3, :3]
+        pose[:3, 3] = rng.uniform(-0.5, 0.5, 3)
+        spread = 0.1 * rng.normal(size=(3, 3))
+        tensor = np.trace(spread @ spread.T) * np.eye(3) - spread @ spread.T
+        mass, com = rng.uniform(0.5, 4.0), rng.uniform(-0.2, 0.2, 3)
+        bodies.append(
+            Body(index - 1, pose, index, 1.0, 0.0, axis, point, turn, slide, [(mass, com, tensor)])
+        )
+        X.append(np.concatenate([turn * axis, turn * np.cross(point, axis) + slide * axis]))
+        B.append(pose)
+        inertias.append((mass, com, tensor))
+    model = RobotModel.from_body_screws(X, B, inertias=inertias, gravity=gravity)
+    return model, bodies, {name: (link.body, link.pose) for name, link in model.links.items()}
+
+
 def efforts(bodies, gravity, motion, wrenches=()):
     """Efforts and derivatives, shape (K-2, n).
 
@@ -75,8 +103,26 @@ def efforts(bodies, gravity, motion, wrenches=()):
     coordinates of the wrench (moment, force) as a polynomial in time, sign 1 if the robot exerts
     it.
     """
-    K, n = motion.shape
     t = ca.SX.sym('t')
+    series = _series(t, bodies, gravity, motion, wrenches)
+    return np.array([np.array(ca.Function('Q', [t], [Q])(0.0)).ravel() for Q in series])
+
+
+def partial_derivatives(bodies, gravity, motion):
+    """Derivatives of the efforts and their derivatives by the motion, shape (K-2, n, K, n)."""
+    K, n = motion.shape
+    t, symbols = ca.SX.sym('t'), ca.SX.sym('q', K, n)
+    results = []
+    for Q in _series(t, bodies, gravity, symbols, ()):
+        found = ca.jacobian(ca.substitute(Q, t, 0.0), ca.vec(symbols.T))
+        found = np.array(ca.Function('dQ', [symbols], [ca.densify(found)])(motion))
+        results.append(found.reshape(n, K, n))
+    return np.array(results)
+
+
+def _series(t, bodies, gravity, motion, wrenches):
+    """Expressions of the efforts and of their derivatives, functions of the time t."""
+    K, n = motion.shape
     rotations, positions, axes, origins = [], [], [], []
     for body in bodies:
         q = body.offset + body.multiplier * sum(
@@ -129,11 +175,9 @@ def efforts(bodies, gravity, motion, wrenches=()):
                 power = body.turn * ca.dot(axes[i], turning) + body.slide * ca.dot(axes[i], force)
                 Q[body.coordinate] += body.multiplier * power
     expression = ca.vertcat(*Q)
-    results = []
     for _ in range(K - 2):
-        results.append(np.array(ca.Function('Q', [t], [expression])(0.0)).ravel())
+        yield expression
         expression = rate(expression)
-    return np.array(results)
 
 
 def _turn(axis, angle):

@@ -1,0 +1,154 @@
+"""Regressors: Q^(m) = Y^(m) pi, with constant parameters pi, in every order m of derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.dynamics.matrices import along
+from hodyn_ros.engine.program import REGRESSOR
+from hodyn_ros.errors import ModelError
+from hodyn_ros.kinematics import joints
+from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.model.robot import RobotModel
+
+Terms = Sequence[FrictionLaw | str]
+
+
+class BaseParameters(NamedTuple):
+    """Combinations of c parameters pi that determine the efforts, see `base_parameters`."""
+
+    rank: int
+    """Number b of them."""
+    independent: NDArray[np.intp]
+    """Columns of the regressor that are kept, shape (b,)."""
+    dependent: NDArray[np.intp]
+    """The others, which are combinations of these, or zero, shape (c - b,)."""
+    Z: Array
+    """Base parameters = pi[independent] + Z @ pi[dependent], shape (b, c - b)."""
+    mapping: Array
+    """Base parameters = mapping @ pi, shape (b, c)."""
+    pivots: Array
+    """Sizes of the pivots relative to the first; the gap is behind `pivots[rank - 1]`."""
+
+
+def regressor(model: RobotModel, motion: ArrayLike) -> Array:
+    """Matrix of joint efforts by inertial parameters, and its time derivatives.
+
+    `regressor(model, motion) @ model.inertial_parameters` is what `inverse_dynamics` returns
+    without friction, armature and wrenches.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its inertial parameters do not matter.
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 3.
+
+    Returns
+    -------
+    ndarray, shape (..., K-2, n, 10 * n_bodies)
+        `[..., m, j, 10 * i + l]` is the part of parameter l of body i in the m-th time derivative
+        of the effort of joint j, by the parameter. Mimic joints add to those that they follow.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
+
+    Notes
+    -----
+    Source: Atkeson, An and Hollerbach 1986, "Estimation of inertial parameters of manipulator
+    loads and links", by Leibniz's rule; see `engine.regressor_program`.
+    """
+    return along(model, motion, REGRESSOR)
+
+
+def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array:
+    """Matrix of joint efforts by parameters of friction, armature and springs, with derivatives.
+
+    Parameters
+    ----------
+    model, motion
+        See `regressor`; the model's friction and armature do not matter.
+    terms : sequence of FrictionLaw, 'armature' or 'stiffness'
+        What each joint has, those that mimic others included: a multiple of a law such as
+        `Viscous(1.0)` or `Offset(1.0)`; an inertia times the acceleration; the stiffness of a
+        spring parallel to the joint times the position.
+
+    Returns
+    -------
+    ndarray, shape (..., K-2, n, n_bodies * len(terms))
+        Column `len(terms) * i + l` is for term l of the joint that moves body i. Beside the
+        columns of `regressor`: Q^(m) = [Y, Y_joint]^(m) (pi, pi_joint).
+
+    Raises
+    ------
+    ModelError, MotionError
+        If a term is unknown, or as `regressor` does.
+    """
+    motion = joints.checked_motion(model, motion)
+    series = np.swapaxes(joints.body_coordinates(model, motion), -1, -2)
+    columns = np.empty((*series[..., 2:].shape, len(terms)))
+    for place, term in enumerate(terms):
+        if isinstance(term, FrictionLaw):
+            columns[..., place] = term.effort(series[..., 1:-1])
+        elif term in ('armature', 'stiffness'):
+            columns[..., place] = series[..., 2:] if term == 'armature' else series[..., :-2]
+        else:
+            raise ModelError(f"A term is {term!r}, expected a law, 'armature' or 'stiffness'.")
+    efforts = np.einsum('ij,...ikl->...kjil', joints.selection_of(model), columns)
+    shape = *efforts.shape[:-2], model.n_bodies * len(terms)
+    return joints.checked_result(efforts.reshape(shape), motion)
+
+
+def base_parameters(
+    model: RobotModel, terms: Terms = (), *, tolerance: float = 1e-9, seed: int = 0
+) -> BaseParameters:
+    """Combinations of parameters that determine the efforts, and their derivatives of any order.
+
+    Q^(m) = Y^(m)[:, independent] @ (mapping @ pi): derivatives tell no more parameters apart.
+
+    Parameters
+    ----------
+    model : RobotModel
+    terms : sequence of FrictionLaw, 'armature' or 'stiffness'
+        Those of `joint_regressor`, whose columns come behind those of `regressor`.
+    tolerance : float
+        Pivots below it, relative to the first, are zero.
+    seed : int
+        Of the random states: positions within the limits (-pi to pi where there are none),
+        velocities and accelerations with the standard deviation 1.
+
+    Raises
+    ------
+    ModelError
+        If the tolerance is not above zero or a term is unknown.
+
+    Notes
+    -----
+    Source: Gautier 1991, "Numerical calculation of the base inertial parameters of robots", by QR
+    with column pivoting: Y P = Q [R_1, R_2], Z = R_1^-1 R_2.
+    """
+    from scipy.linalg import qr, solve_triangular
+
+    checked_number('The tolerance', tolerance, ModelError, above=0.0)
+    rng, n = np.random.default_rng(seed), model.n_joints
+    count = 5 * (10 + len(terms)) * -(-model.n_bodies // n)
+    states = rng.normal(size=(count, 3, n))
+    limits = np.array([model.limits.lower, model.limits.upper])
+    low, high = np.where(np.isfinite(limits).all(axis=0), limits, [[-np.pi], [np.pi]])
+    states[:, 0] = rng.uniform(low, high, (count, n))
+    parts = regressor(model, states), joint_regressor(model, states, terms)
+    Y = np.concatenate(parts, axis=-1).reshape(count * n, -1)
+    R, order = qr(Y, mode='r', pivoting=True)
+    pivots = np.abs(np.diag(R)) / np.abs(R[0, 0])
+    b = int(np.count_nonzero(pivots > tolerance))
+    independent, dependent = np.sort(order[:b]), np.sort(order[b:])
+    mapping = solve_triangular(R[:b, :b], R[:b])[np.argsort(order[:b])][:, np.argsort(order)]
+    mapping[:, independent] = np.eye(b)
+    return BaseParameters(b, independent, dependent, mapping[:, dependent], mapping, pivots)

@@ -1,0 +1,197 @@
+"""Programs of the partial derivatives of the efforts, and of their time derivatives.
+
+With F_0, F_1 and F_2 = M the derivatives of the efforts Q(q, qd, q2d) by its arguments,
+
+    dQ^(m)/dq^(k) = sum over l = 0, 1, 2 of binomial(m, k - l) F_l^(m - k + l).
+
+F_0 and F_1 come from what each joint carries, as the mass matrix does, and power series in time
+give their derivatives. With S the screw of a joint, V and A twist and acceleration of its body (A
+of the base is -g), M the bodies that the joint carries and W the wrench that moves them,
+
+    D = ad_V S,  E = ad_A S + ad_V D,  B = sum -ad_V^T M - M ad_V + co(M V),  co(h) y = -ad_y^T h,
+
+the columns of a joint, in the rows of a joint j before it or its own, and the rows of that joint,
+in the columns of j, are
+
+    F_0: S_j^T (B D + M E - ad_S^T W),   S^T (B D_j + M E_j),
+    F_1: S_j^T (B S + 2 M D),            S^T (B S_j + 2 M D_j).
+
+All is in the frame of the joint. Of the velocities v of the mass points r that it carries, B needs
+
+    f = sum 2 m v,   P = sum 2 m v r^T:   B (e, u) = (trace(P) e - P e, e x f).
+
+Source: Singh, Russell and Wensing 2022, "Efficient analytical derivatives of rigid-body dynamics
+using spatial vector algebra", with D and E for the derivatives of Psi, and B for twice theirs.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, NamedTuple
+
+from hodyn_ros.engine import formulation, matrix_program
+from hodyn_ros.engine.formulation import AXIS, ZERO, Body, Load, Matrix, Vector
+from hodyn_ros.engine.frames import Frames, frames_of, vector
+from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, outer, plus_matrix, power
+from hodyn_ros.engine.program import NO_ARRAY, Number, Part, Program, Recorder, RobotProgram
+from hodyn_ros.engine.robot_program import friction_laws, step_series
+from hodyn_ros.engine.taylor import JointMotion, derivatives, from_derivatives, twist_of_child
+from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.friction import Coulomb, Sigmoid, Viscous
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
+
+
+def partials_program(model: RobotModel, K: int) -> RobotProgram:
+    """Program of the partial derivatives of the efforts and of K - 3 time derivatives of them.
+
+    Output: 'term', that of derivative m of effort i by derivative k of position j at
+    ((m n + i) K + k) n + j. A `ModelError` is raised for friction laws not of this package.
+    """
+    recorder, n, orders = Recorder(), model.n_joints, K - 2
+    F = _by_the_state(recorder, model, orders)
+    arguments = _add_friction(recorder, model, orders, F[1])
+    series = [[derivatives(value, orders) for value in entries.values] for entries in F]
+    for place in range(orders * n * K * n):
+        m, i, k, j = place // (n * K * n), place // (K * n) % n, place // n % K, place % n
+        value: Number = 0.0
+        for order, F_ij in enumerate(entries[i * n + j] for entries in series):
+            if 0 <= k - order <= m:
+                value = value + float(comb(m, k - order)) * F_ij[m - k + order]
+        recorder.output('term', place, value)
+    result = Part('term', orders * n * K * n, True)
+    program = recorder.program()
+    return RobotProgram(program, range(model.n_bodies), K, NO_ARRAY, result, arguments)
+
+
+def _by_the_state(
+    recorder: Recorder, model: RobotModel, orders: int
+) -> tuple[Entries, Entries, Entries]:
+    """Derivatives F_0, F_1 and F_2 of the efforts, friction aside."""
+    frames = frames_of(model)
+    whole = matrix_program.joint_motions(recorder, model, frames, orders + 2)
+    motions = [motion.first(orders) for motion in whole]
+    fields, loads, momenta = _of_the_bodies(model, frames, whole, motions)
+    for i, p in matrix_program.from_the_ends(model):
+        joint, q, turn = motions[i]
+        passed = formulation.backward(joint, turn, [q], loads[i])
+        loads[p] = formulation.sum_loads(loads[p], passed)
+        momenta[p] = _sum(momenta[p], motions[i], momenta[i])
+    by_q, by_qd, by_q2d = Entries(model), Entries(model), Entries(model)
+    for i, body in enumerate(matrix_program.composites(model, motions, frames.bodies)):
+        S, D, D2, E = fields[i]
+        column = formulation.sum_loads(_column(momenta[i], D), momentum(body, *E))
+        starts = (
+            matrix_program.momentum_of_joint(motions[i].joint, body),
+            _row(momenta[i], S),
+            formulation.sum_loads(column, _turned(S, loads[i])),
+            formulation.sum_loads(_column(momenta[i], S), momentum(body, *D2)),
+        )
+        ways = (matrix_program.handed_on(model, motions, i, load) for load in starts)
+        for (j, moving), (_, row), (_, column), (_, column_of_rate) in zip(*ways):
+            S, D, D2, E = fields[j]
+            by_q.add(j, i, power(column, S))
+            by_qd.add(j, i, power(column_of_rate, S))
+            by_q2d.add(j, i, power(moving, S))
+            if i != j:
+                by_q.add(i, j, power(row, D) + power(moving, E))
+                by_qd.add(i, j, power(row, S) + power(moving, D2))
+                by_q2d.add(i, j, power(moving, S))
+        by_q2d.add(i, i, float(model.armature[i]))
+    return by_q, by_qd, by_q2d
+
+
+def _of_the_bodies(
+    model: RobotModel, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
+) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
+    """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
+    moved = {BASE: formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), 0)}
+    twists = {BASE: (ZERO, ZERO)}
+    fields, loads, momenta = [], [], []
+    for i, ((joint, _, turn), body) in enumerate(zip(motions, frames.bodies)):
+        p, rate = int(model.parent[i]), whole[i].q.rate()
+        q = [whole[i].q, rate, rate.rate()]
+        turn = turn._replace(rates=[joint.turn * x for x in q[1:]])
+        moved[i] = formulation.forward(joint, turn, q, moved[p])
+        twists[i] = twist_of_child(whole[i], *twists[p])
+        w2, v2 = (formulation.scaled(2.0, part) for part in twists[i])
+        S = matrix_program.screw_of(joint)
+        D, D2 = (matrix_program.bracket(twist, S) for twist in (twists[i], (w2, v2)))
+        # E in the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
+        (a,), (B,) = moved[i].a, moved[i].B
+        along = (B[0][2], B[1][2], B[2][2])
+        u = formulation.plus_cross(formulation.scaled(joint.slide, along), a, S[0])
+        E = formulation.scaled(joint.turn, along), formulation.plus_cross(u, v2, D[0])
+        fields.append((S, D, D2, E))
+        loads.append(formulation.inertial_load(body, moved[i]))
+        momenta.append(_momenta(body, w2, v2))
+    return fields, loads, momenta
+
+
+def _add_friction(recorder: Recorder, model: RobotModel, orders: int, by_qd: Entries) -> Program:
+    """Add the slopes of the friction laws; returned are the arguments of the functions in them."""
+    arguments, n, count = Recorder(), model.n_joints, 0
+    for i, law in friction_laws(model):
+        if isinstance(law, Sigmoid):
+            height, scale, shift = 0.5 * law.phi1, 0.5 * law.phi2, law.phi3
+        elif isinstance(law, Coulomb) and law.smoothing > 0.0:
+            height, scale, shift = law.level, 1.0 / law.smoothing, 0.0
+        else:
+            by_qd.add(i, i, law.coefficient if isinstance(law, Viscous) else 0.0)
+            continue
+        j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
+        velocity = multiplier * arguments.input('motion', n + j)
+        arguments.output('step', count, scale * (velocity + shift))
+        moving = (multiplier * recorder.input('motion', k * n + j) for k in range(2, orders + 1))
+        slopes = step_series(recorder, count, [scale * value for value in moving])[1]
+        by_qd.add(i, i, height * scale * from_derivatives(slopes))
+        count += 1
+    return arguments.program()
+
+
+# --- Momenta of bodies that move as one ---------------------------------------------------------
+
+
+class Momenta(NamedTuple):
+    """The sums f and P of the bodies that a joint carries."""
+
+    f: Vector
+    P: Matrix
+
+
+def _momenta(body: Body, w: Vector, v: Vector) -> Momenta:
+    """Sums of one body, from twice its twist."""
+    f = formulation.plus_cross(formulation.scaled(body.mass, v), w, body.h)
+    J = matrix_program.full_matrix(body.J)
+    x, y, z = (formulation.plus_cross(ZERO, w, column) for column in J)
+    return Momenta(f, plus_matrix(matrix_program.transposed((x, y, z)), outer(v, body.h)))
+
+
+def _sum(momenta: Momenta, motion: JointMotion, of_child: Momenta) -> Momenta:
+    """Add the sums of a child; see `matrix_program.body_in_parent`."""
+    (joint, q, turn), (f, P) = motion, of_child
+    if formulation.slides(joint):
+        P = plus_matrix(P, outer(f, formulation.scaled(joint.slide * q, AXIS)))
+    f = formulation.to_parent(joint, turn, f)
+    P = plus_matrix(matrix_program.matrix_in_parent(joint, turn, P), outer(f, joint.d))
+    return Momenta(formulation.plus(momenta.f, f), plus_matrix(momenta.P, P))
+
+
+def _column(momenta: Momenta, y: Screw) -> Load:
+    """Product B y."""
+    n = formulation.plus_product(ZERO, matrix_program.complement(momenta.P), y[0])
+    return Load([n], [formulation.plus_cross(ZERO, y[0], momenta.f)])
+
+
+def _row(momenta: Momenta, y: Screw) -> Load:
+    """Product of the transpose of B with y."""
+    moment = _column(Momenta(momenta.f, matrix_program.transposed(momenta.P)), y).n[0]
+    return Load([formulation.plus_cross(moment, momenta.f, y[1])], [ZERO])
+
+
+def _turned(S: Screw, W: Load) -> Load:
+    """Product -ad_S^T W: the change of a load that moves along with the screw."""
+    n = formulation.plus_cross(ZERO, S[0], W.n[0])
+    f = formulation.plus_cross(ZERO, S[0], W.f[0])
+    return Load([formulation.plus_cross(n, S[1], W.f[0])], [f])

@@ -1,0 +1,286 @@
+"""Forward dynamics: what efforts do, beside Pinocchio, and back from inverse dynamics."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from support.engine_cases import load, needs_compiler, random_chain, wrench_cases
+from support.example_robots import descriptions
+from support.oracles import PinOracle
+from support.random_trees import helical_model, random_robot, random_screw_model, seeds
+
+from hodyn_ros import (
+    Inertia,
+    RobotModel,
+    Wrench,
+    forward_dynamics,
+    hybrid_dynamics,
+    inverse_dynamics,
+    mass_matrix,
+)
+from hodyn_ros.dynamics.forward import given_efforts
+from hodyn_ros.engine.engine import Dynamics, engine_of
+from hodyn_ros.engine.interpreter import interpret
+from hodyn_ros.engine.program import FORWARD
+from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError, WrenchError
+from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Viscous
+
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+
+ALGORITHMS = [
+    'auto',
+    pytest.param('mass_matrix', marks=needs_compiler),
+    pytest.param('articulated_bodies', marks=needs_compiler),
+]
+
+
+def motion_of(model, K, seed=0, shape=(3,)):
+    return np.random.default_rng(seed).uniform(-1.0, 1.0, (*shape, K, model.n_joints))
+
+
+def assert_returns(model, motion, found, worst=1e-11):
+    """Compare accelerations of each order, beside the condition of the mass matrix."""
+    condition = np.linalg.cond(mass_matrix(model, motion[..., :1, :])[..., 0, :, :]).max()
+    expected = motion[..., 2:, :]
+    assert found.shape == expected.shape
+    error = np.abs(found - expected).max() / np.abs(expected).max()
+    assert error <= worst * condition
+
+
+@pytest.mark.parametrize('algorithm', ALGORITHMS)
+@pytest.mark.parametrize('orders', [1, 2, 3, 5])
+@pytest.mark.parametrize('name', ['panda', 'two_link'])
+def test_the_efforts_of_a_motion_cause_it(name, orders, algorithm):
+    model = RobotModel.from_urdf(name)
+    motion = motion_of(model, orders + 2)
+    effort = inverse_dynamics(model, motion, algorithm='spatial' if orders < 4 else 'nth_order')
+    found = forward_dynamics(model, motion[:, :2], effort, algorithm=algorithm)
+    assert_returns(model, motion, found)
+
+
+@pytest.mark.parametrize('seed', seeds(range(30), short=8))
+def test_random_trees_of_all_joints_come_back_by_both_ways(seed):
+    model = random_screw_model(seed, n=2 + seed % 9)
+    motion = motion_of(model, 5, seed)
+    effort = inverse_dynamics(model, motion, algorithm='nth_order')
+    both = [
+        forward_dynamics(model, motion[:, :2], effort, algorithm=algorithm)
+        for algorithm in ('auto', 'mass_matrix', 'articulated_bodies')
+    ]
+    for found in both:
+        assert_returns(model, motion, found)
+
+
+@needs_compiler
+@pytest.mark.parametrize('seed', [0, 1])
+def test_helical_joints_are_screws_for_articulated_bodies_too(seed):
+    model = helical_model(seed)
+    if model.n_bodies != model.n_joints:  # mimic joints are not for them
+        kept = dataclasses.replace(model, M_body=model.M_body)
+        with pytest.raises(HodynError, match='mimic'):
+            motion = motion_of(kept, 3)
+            forward_dynamics(kept, motion[:, :2], motion[:, 2:], algorithm='articulated_bodies')
+        return
+    motion = motion_of(model, 5, seed)
+    effort = inverse_dynamics(model, motion)
+    found = forward_dynamics(model, motion[:, :2], effort, algorithm='articulated_bodies')
+    assert_returns(model, motion, found)
+
+
+@pytest.mark.parametrize('algorithm', ALGORITHMS)
+def test_accelerations_are_those_of_pinocchio(algorithm):
+    pin = pytest.importorskip('pinocchio')
+    xml = random_robot(5, n_moving=9, mimic_probability=0.0, fixed_probability=0.0).xml
+    armature = 0.3  # massless links of this robot have no inertia else
+    model = load(xml, gravity=(1.0, -2.0, -9.0))
+    model = model.with_armature(dict.fromkeys(model.body_names, armature))
+    oracle = PinOracle(xml, model.joint_names, model.gravity)
+    oracle.model.armature = np.full(oracle.model.nv, armature)
+    motion = motion_of(model, 2, shape=())
+    effort = np.random.default_rng(1).normal(size=(1, model.n_joints))
+    columns = np.argmax(oracle.G, axis=1)
+    expected = np.empty(model.n_joints)
+    expected[columns] = pin.aba(
+        oracle.model, oracle.data, oracle._configuration(motion[0][columns]),
+        motion[1][columns], effort[0][columns],
+    )  # fmt: skip
+    found = forward_dynamics(model, motion, effort, algorithm=algorithm)
+    assert found[0] == pytest.approx(expected, rel=1e-10, abs=1e-10 * np.abs(expected).max())
+
+
+def test_a_humanoid_comes_back_by_articulated_bodies():
+    model = load(str(descriptions()['talos_data/robots/talos_reduced.urdf']))
+    motion = motion_of(model, 5, shape=(2,))
+    effort = inverse_dynamics(model, motion)
+    assert Dynamics(FORWARD, 3).loops(model)
+    found = forward_dynamics(model, motion[:, :2], effort)
+    assert_returns(model, motion, found)
+
+
+@pytest.mark.parametrize('algorithm', ALGORITHMS[:2])
+def test_friction_armature_mimic_joints_and_wrenches_are_part_of_it(algorithm):
+    robot = random_robot(12, n_moving=6, mimic_probability=0.5)
+    model = load(robot.xml)
+    assert model.n_bodies > model.n_joints
+    laws = [Viscous(0.3), Coulomb(0.5, 0.1), Sigmoid(1.0, 5.0, 0.1) + Offset(0.2), Coulomb(0.4)]
+    model = model.with_armature(dict.fromkeys(model.body_names, 0.2)).with_friction(
+        {name: laws[i % 4] for i, name in enumerate(model.body_names)}
+    )
+    motion = motion_of(model, 5)
+    given = [
+        Wrench(*case) for case in wrench_cases(np.random.default_rng(2), robot.links[:6], 3, (3,))
+    ]
+    effort = inverse_dynamics(model, motion, given, algorithm='nth_order')
+    found = forward_dynamics(model, motion[:, :2], effort, given, algorithm=algorithm)
+    assert_returns(model, motion, found)
+
+
+class Quadratic(FrictionLaw):
+    """A law of one's own: v |v|."""
+
+    def effort(self, velocity):
+        velocity = np.asarray(velocity)
+        out = np.empty_like(velocity)
+        sign = np.sign(velocity[..., 0])
+        out[..., 0] = sign * velocity[..., 0] ** 2
+        if velocity.shape[-1] > 1:
+            out[..., 1] = 2.0 * sign * velocity[..., 0] * velocity[..., 1]
+        return out
+
+
+def test_a_friction_law_of_ones_own_is_left_to_inverse_dynamics():
+    model = RobotModel.from_urdf('panda').with_friction({'panda_joint2': Quadratic()})
+    motion = motion_of(model, 4)
+    effort = inverse_dynamics(model, motion)
+    assert_returns(model, motion, forward_dynamics(model, motion[:, :2], effort))
+
+
+@needs_compiler
+@pytest.mark.parametrize('n', [7, 16])
+def test_one_sample_batches_and_interpreted_programs_agree(n):
+    model = random_chain(n, seed=3)
+    motion = motion_of(model, 5, shape=(2, 40))
+    effort = inverse_dynamics(model, motion)
+    slow = forward_dynamics(model, motion[0, 0, :2], effort[0, 0])  # before there is a kernel
+    model.warm_up(2, lambda: forward_dynamics(model, motion[0, 0, :2], effort[0, 0]))
+    assert (3, n) in model.derived.forward
+    batch = forward_dynamics(model, motion[..., :2, :], effort)
+    assert batch.shape == (2, 40, 3, n)
+    out = np.full((3, n), np.nan)
+    assert forward_dynamics(model, motion[0, 0, :2].copy(), effort[0, 0].copy(), out=out) is out
+    given = given_efforts(model, motion[..., :2, :], effort, None)
+    found = np.empty((80, 3, n))
+    program = engine_of(model).program(Dynamics(FORWARD, 3))
+    assert interpret(model, program, given.motion, given.packed(*given.others), found)
+    scale = np.abs(batch).max()
+    for other in (slow, out, found[0]):
+        assert other == pytest.approx(batch[0, 0], rel=0.0, abs=1e-9 * scale)
+    assert found.reshape(batch.shape) == pytest.approx(batch, rel=0.0, abs=1e-9 * scale)
+
+
+def test_leading_axes_broadcast():
+    model = RobotModel.from_urdf('two_link')
+    motion = motion_of(model, 3, shape=())
+    efforts = np.random.default_rng(3).normal(size=(4, 5, 2, 2))
+    found = forward_dynamics(model, motion[:2], efforts)
+    assert found.shape == (4, 5, 2, 2)
+    one = forward_dynamics(model, motion[:2], efforts[3, 2])
+    assert found[3, 2] == pytest.approx(one, rel=1e-12)
+
+
+# --- Hybrid dynamics ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('which', [[], [0], [1, 4], range(7)])
+def test_prescribed_motion_and_efforts_of_the_others_give_the_rest(which):
+    model = RobotModel.from_urdf('panda').with_friction({'panda_joint3': Viscous(0.5)})
+    motion = motion_of(model, 5)
+    given = [
+        Wrench(*case) for case in wrench_cases(np.random.default_rng(2), ['panda_link8'], 3, (3,))
+    ]
+    effort = inverse_dynamics(model, motion, given)
+    known, asked = motion.copy(), effort.copy()
+    free = [j for j in range(7) if j not in which]
+    known[:, 2:, free] = np.nan
+    asked[..., list(which)] = np.nan
+    names = [model.joint_names[j] for j in which]
+    found = hybrid_dynamics(model, known, asked, names, given)
+    assert found.motion == pytest.approx(motion, rel=1e-8, abs=1e-8)
+    assert found.effort == pytest.approx(effort, rel=1e-9, abs=1e-9)
+
+
+# --- What cannot be computed --------------------------------------------------------------------
+
+
+def massless_end(name='slider'):
+    X = [[0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0.6, 0.8]]
+    return RobotModel.from_body_screws(
+        np.array(X), np.tile(np.eye(4), (3, 1, 1)),
+        inertias=[Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3)), Inertia(1.0), None],
+        joint_names=['turn', 'slide', name],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize('algorithm', ALGORITHMS)
+def test_a_joint_that_moves_no_inertia_is_named(algorithm):
+    model = massless_end()
+    state, effort = np.zeros((2, 3)), np.ones((2, 3))
+    with pytest.raises(ModelError, match="singular.*'slider'.*armature"):
+        forward_dynamics(model, state, effort, algorithm=algorithm)
+    helped = model.with_armature({'slider': 0.1})
+    assert np.all(np.isfinite(forward_dynamics(helped, state, effort, algorithm=algorithm)))
+    # The free joints of the same robot have inertia.
+    assert hybrid_dynamics(model, np.zeros((4, 3)), effort, ['slider']).motion.shape == (4, 3)
+    with pytest.raises(ModelError, match="'slider'"):
+        hybrid_dynamics(model, np.zeros((4, 3)), effort, ['slide'])
+
+
+@pytest.mark.parametrize('algorithm', ALGORITHMS)
+def test_parallel_joints_with_nothing_between_are_singular_though_rounding_is_not_zero(algorithm):
+    e = np.array([0.3, -0.5, 0.7]) / np.linalg.norm([0.3, -0.5, 0.7])
+    X = np.array([[0, 0, 0, *e], [0, 0, 0, *e]])
+    model = RobotModel.from_body_screws(
+        X, np.tile(np.eye(4), (2, 1, 1)), inertias=[None, Inertia(0.7, (0.1, 0.2, 0.3))]
+    )
+    with pytest.raises(ModelError, match="singular.*'joint1'"):
+        forward_dynamics(model, np.zeros((2, 2)), np.ones((1, 2)), algorithm=algorithm)
+
+
+STATE, EFFORT = np.zeros((2, 7)), np.zeros((3, 7))
+
+
+@pytest.mark.parametrize(
+    'arguments, error, message',
+    [
+        ((np.zeros((3, 7)), EFFORT), MotionError, r'state has shape \(3, 7\).*\(..., 2, 7\)'),
+        ((np.zeros(7), EFFORT), MotionError, r'\(7,\)'),
+        ((np.zeros((2, 6)), EFFORT), MotionError, r'\(2, 6\)'),
+        ((STATE, np.zeros(7)), MotionError, r'efforts have shape \(7,\), expected \(..., m, 7\)'),
+        ((STATE, np.zeros((0, 7))), MotionError, r'm >= 1'),
+        ((STATE, np.zeros((3, 6))), MotionError, r'\(3, 6\)'),
+        ((STATE, np.full((3, 7), np.nan)), MotionError, 'effort holds nan'),
+        ((np.full((2, 7), np.inf), EFFORT), MotionError, 'holds inf'),
+        ((np.zeros((2, 2, 7)), np.zeros((3, 1, 7))), MotionError, 'do not broadcast'),
+        ((STATE, np.full((1, 7), 1e308)), MotionError, 'overflows'),
+        ((STATE, EFFORT, Wrench('panda_link8', np.zeros((2, 6)))), WrenchError, '3'),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_was_expected(arguments, error, message):
+    model = RobotModel.from_urdf('panda')
+    with pytest.raises(error, match=message):
+        forward_dynamics(model, *arguments)
+
+
+def test_unknown_algorithms_outputs_and_joints_are_refused():
+    model = RobotModel.from_urdf('panda')
+    with pytest.raises(HodynError, match="algorithm.*'fast'"):
+        forward_dynamics(model, STATE, EFFORT, algorithm='fast')
+    with pytest.raises(HodynError, match='out is ndarray of shape'):
+        forward_dynamics(model, STATE, EFFORT, out=np.empty((3, 6)))
+    with pytest.raises(HodynError, match='Articulated bodies'):
+        wrench = Wrench('panda_link8', np.zeros((3, 6)))
+        forward_dynamics(model, STATE, EFFORT, wrench, algorithm='articulated_bodies')
+    with pytest.raises(JointNameError, match='elbow'):
+        hybrid_dynamics(model, np.zeros((5, 7)), EFFORT, ['elbow'])
+    with pytest.raises(MotionError, match='K = m'):
+        hybrid_dynamics(model, np.zeros((4, 7)), EFFORT, ['panda_joint1'])

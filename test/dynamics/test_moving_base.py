@@ -1,0 +1,322 @@
+"""Robots whose base moves, beside the same robots on a carrier and beside Pinocchio's."""
+
+import numpy as np
+import pytest
+from support.engine_cases import needs_compiler
+from support.interpolation import derivatives_at_zero, taylor
+from support.random_trees import (
+    random_inertias,
+    random_poses,
+    random_screw_model,
+    random_screws,
+)
+
+from hodyn_ros import (
+    Inertia,
+    RobotModel,
+    Wrench,
+    floating_base_forward_dynamics,
+    forward_kinematics,
+    inverse_dynamics,
+    moving_base_inverse_dynamics,
+)
+from hodyn_ros.errors import HodynError, ModelError, MotionError, WrenchError
+from hodyn_ros.lie import se3
+from hodyn_ros.model.friction import Coulomb, Viscous
+
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+
+N_CARRIER, N_ARM = 6, 5
+
+
+def carrier_and_arm(seed):
+    """A robot, its first six joints, whose last body is the base of the rest, and this rest."""
+    rng = np.random.default_rng(seed)
+    n = N_CARRIER + N_ARM
+    X, B, inertias = random_screws(rng, n), random_poses(rng, n), random_inertias(rng, n)
+    gravity = rng.normal(size=3) * 5.0
+    parents = [*range(-1, N_CARRIER), *(int(rng.integers(N_CARRIER - 1, i)) for i in range(7, n))]
+    light = [None] * (N_CARRIER - 1) + inertias[N_CARRIER - 1 :]
+    whole = RobotModel.from_body_screws(X, B, parents=parents, inertias=light, gravity=gravity)
+    carrier = RobotModel.from_body_screws(X[:6], B[:6], inertias=inertias[:6], gravity=gravity)
+    arm = RobotModel.from_body_screws(
+        X[6:], B[6:], parents=[max(p - 6, -1) for p in parents[6:]], inertias=inertias[6:],
+        gravity=gravity,
+    )  # fmt: skip
+    return whole, carrier, arm.with_payload('base', *inertias[5])
+
+
+def close(actual, expected, tolerance):
+    """Whether each order (..., K, n) is right beside the largest of all orders."""
+    return np.abs(actual - expected).max() <= tolerance * np.abs(expected).max()
+
+
+@pytest.mark.parametrize('expressed_in', ['body', 'spatial', 'hybrid'])
+@pytest.mark.parametrize('seed, K', [(0, 5), (1, 5), (2, 3), (3, 6)])
+def test_a_base_on_a_carrier_needs_what_the_carrier_carries(seed, K, expressed_in):
+    whole, carrier, arm = carrier_and_arm(seed)
+    motion = np.random.default_rng(seed).uniform(-1.0, 1.0, (4, K, N_CARRIER + N_ARM))
+    base = forward_kinematics(carrier, motion[..., :6], 'link6', expressed_in)
+    found = moving_base_inverse_dynamics(arm, motion[..., 6:], base, expressed_in=expressed_in)
+    expected = inverse_dynamics(whole, motion, algorithm='nth_order')
+    assert close(found.effort, expected[..., 6:], 1e-12)
+    # The joints of the carrier, which weighs nothing, feel the wrench and its derivatives.
+    wrench = Wrench('link6', -found.base_wrench, 'body', 'on_robot')
+    bare = RobotModel.from_body_screws(carrier.X, carrier.B, inertias=[None] * 6)
+    on_carrier = inverse_dynamics(bare, motion[..., :6], wrench, algorithm='nth_order')
+    assert close(on_carrier, expected[..., :6], 1e-12)
+
+
+def flying_robot(gravity=(0.5, -1.0, -9.0)):
+    """URDF of a tree of revolute and prismatic joints, all links with inertia, and its model."""
+    link = (
+        '<link name="l{i}"><inertial><origin xyz="0.1 {y} -0.2" rpy="0.3 0.1 {y}"/>'
+        '<mass value="{m}"/><inertia ixx="0.2" iyy="0.3" izz="0.25" ixy="0.02" ixz="-0.03" '
+        'iyz="0.01"/></inertial></link>'
+    )
+    joint = (
+        '<joint name="j{i}" type="{kind}"><parent link="l{p}"/><child link="l{i}"/>'
+        '<origin xyz="0.3 {y} 0.2" rpy="0.4 {y} -1.0"/><axis xyz="{axis}"/>'
+        '<limit effort="9" velocity="9" lower="-9" upper="9"/></joint>'
+    )
+    parents, axes = [0, 1, 1, 3], ['0 0 1', '0 1 0', '1 0 0', '0.6 0.8 0']
+    kinds = ['revolute', 'prismatic', 'revolute', 'revolute']
+    parts = [link.format(i=i, y=0.1 * i, m=2.0 - 0.3 * i) for i in range(5)]
+    parts += [
+        joint.format(i=i + 1, p=p, y=0.1 * i, axis=axis, kind=kind)
+        for i, (p, axis, kind) in enumerate(zip(parents, axes, kinds))
+    ]
+    xml = f'<robot name="flying">{"".join(parts)}</robot>'
+    return xml, RobotModel.from_urdf(xml, gravity=gravity)
+
+
+class FreeFlyer:
+    """The flying robot by Pinocchio: its coordinates and twists have the linear part first."""
+
+    def __init__(self, xml, gravity):
+        self.pin = pytest.importorskip('pinocchio')
+        self.model = self.pin.buildModelFromXML(xml, self.pin.JointModelFreeFlyer())
+        self.model.gravity.linear = np.array(gravity)
+        self.data = self.model.createData()
+
+    def configuration(self, pose, q):
+        turn = self.pin.Quaternion(np.ascontiguousarray(pose[:3, :3])).coeffs()
+        return np.concatenate([pose[:3, 3], turn, q])
+
+    def effort(self, pose, twist, motion):
+        """Wrench on the base, moment first, and efforts."""
+        velocity, rate = (np.r_[V[3:], V[:3], q] for V, q in zip(twist, motion[1:]))
+        configuration = self.configuration(pose, motion[0])
+        tau = self.pin.rnea(self.model, self.data, configuration, velocity, rate)
+        return np.r_[tau[3:6], tau[:3], tau[6:]]
+
+    def acceleration(self, pose, twist, q, qd, effort, wrench):
+        """Rate of the twist, angular part first, and accelerations."""
+        tau = np.r_[wrench[3:], wrench[:3], effort]
+        velocity = np.r_[twist[3:], twist[:3], qd]
+        found = self.pin.aba(self.model, self.data, self.configuration(pose, q), velocity, tau)
+        return np.r_[found[3:6], found[:3], found[6:]]
+
+    def momentum(self, pose, twist, q, qd):
+        """Linear momentum, and angular about the origin of the world."""
+        velocity = np.r_[twist[3:], twist[:3], qd]
+        h = self.pin.computeCentroidalMomentum(
+            self.model, self.data, self.configuration(pose, q), velocity
+        )
+        arm = np.cross(self.data.com[0], h.linear)
+        return np.r_[h.linear, h.angular + arm]
+
+
+def test_efforts_and_base_wrench_are_those_of_pinocchios_free_flyer():
+    xml, model = flying_robot()
+    oracle = FreeFlyer(xml, model.gravity)
+    carrier = random_screw_model(3, n=6, tree=False)
+    whole = np.random.default_rng(4).uniform(-1.0, 1.0, (5, 10))
+
+    def by_pinocchio(times):
+        motion = taylor(whole, times)[:, :3]
+        base = forward_kinematics(carrier, motion[..., :6], 'link6')
+        joints = motion[..., 6:]
+        return np.array([oracle.effort(*x) for x in zip(base.pose, base.twist, joints)])
+
+    base = forward_kinematics(carrier, whole[:, :6], 'link6')
+    found = moving_base_inverse_dynamics(model, whole[:, 6:], base)
+    both = np.concatenate([found.base_wrench, found.effort], axis=-1)
+    expected = derivatives_at_zero(by_pinocchio, 2, radius=0.3, nodes=24)
+    for m, tolerance in enumerate((1e-12, 1e-11, 1e-9)):  # what interpolation leaves
+        assert np.abs(both[m] - expected[m]).max() <= tolerance * np.abs(expected[m]).max()
+
+
+def test_wrenches_in_base_axes_move_with_the_base():
+    """What they add to the efforts depends on what moves relative to the base alone."""
+    _, carrier, arm = carrier_and_arm(5)
+    rng = np.random.default_rng(6)
+    motion = rng.uniform(-1.0, 1.0, (3, 5, N_CARRIER + N_ARM))
+    base = forward_kinematics(carrier, motion[..., :6], 'link6')
+    joints = motion[..., 6:]
+    alone = moving_base_inverse_dynamics(arm, joints, base)
+    for expressed_in in ('body', 'spatial', 'hybrid'):
+        wrench = Wrench('link4', rng.normal(size=(3, 3, 6)), expressed_in)
+        found = moving_base_inverse_dynamics(arm, joints, base, wrench)
+        still = inverse_dynamics(arm, joints, wrench) - inverse_dynamics(arm, joints)
+        assert found.effort - alone.effort == pytest.approx(still, abs=1e-9)
+        on_base = Wrench('base', wrench.values, expressed_in)
+        found = moving_base_inverse_dynamics(arm, joints, base, on_base)
+        assert found.effort == pytest.approx(alone.effort)
+        assert found.base_wrench - alone.base_wrench == pytest.approx(on_base.values, abs=1e-9)
+
+
+def test_friction_and_armature_are_those_of_the_joints():
+    _, carrier, arm = carrier_and_arm(7)
+    motion = np.random.default_rng(8).uniform(-1.0, 1.0, (5, N_CARRIER + N_ARM))
+    base = forward_kinematics(carrier, motion[..., :6], 'link6')
+    joints = motion[..., 6:]
+    lossy = arm.with_friction({'joint2': Viscous(0.3) + Coulomb(0.5, 0.1)})
+    lossy = lossy.with_armature({'joint3': 0.4})
+    found = moving_base_inverse_dynamics(lossy, joints, base)
+    alone = moving_base_inverse_dynamics(arm, joints, base)
+    still = inverse_dynamics(lossy, joints) - inverse_dynamics(arm, joints)
+    assert found.effort - alone.effort == pytest.approx(still, abs=1e-10)
+    assert found.base_wrench == pytest.approx(alone.base_wrench)
+    back = floating_base_forward_dynamics(
+        lossy, joints[:2], base, found.effort, base_wrench=found.base_wrench
+    )
+    assert back.acceleration == pytest.approx(joints[2:], rel=1e-8, abs=1e-8)
+
+
+@needs_compiler
+def test_compiled_and_interpreted_programs_agree():
+    _, carrier, arm = carrier_and_arm(9)
+    motion = np.random.default_rng(9).uniform(-1.0, 1.0, (100, 5, N_CARRIER + N_ARM))
+    base = forward_kinematics(carrier, motion[..., :6], 'link6')
+    joints = motion[..., 6:]
+    before = moving_base_inverse_dynamics(arm, joints[0], (base.pose[0], base.twist[0]))
+    flown = floating_base_forward_dynamics(
+        arm, joints[0, :2], (base.pose[0], base.twist[0]), before[0]
+    )
+    arm.warm_up(
+        0,
+        lambda: moving_base_inverse_dynamics(arm, joints[0], (base.pose[0], base.twist[0])),
+        lambda: floating_base_forward_dynamics(
+            arm, joints[0, :2], (base.pose[0], base.twist[0]), before[0]
+        ),
+    )
+    after = moving_base_inverse_dynamics(arm, joints, base)
+    for x, y in zip(before, after):
+        assert close(y[0], x, 1e-12)
+    efforts = np.broadcast_to(before[0], (100, *before[0].shape))
+    then = floating_base_forward_dynamics(arm, joints[:, :2], base, efforts)
+    for x, y in zip(flown, then):
+        assert close(y[0], x, 1e-9)
+
+
+# --- A base that floats --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('expressed_in', ['body', 'spatial', 'hybrid'])
+@pytest.mark.parametrize('seed', [0, 1])
+def test_the_wrench_and_efforts_of_a_motion_cause_it(seed, expressed_in):
+    _, carrier, arm = carrier_and_arm(seed)
+    rng = np.random.default_rng(seed)
+    motion = rng.uniform(-1.0, 1.0, (4, 6, N_CARRIER + N_ARM))
+    base = forward_kinematics(carrier, motion[..., :6], 'link6')
+    joints = motion[..., 6:]
+    contacts = [Wrench('link5', rng.normal(size=(4, 4, 6)), 'hybrid', 'on_robot')]
+    contacts.append(Wrench('base', rng.normal(size=(4, 4, 6))))
+    given = moving_base_inverse_dynamics(arm, joints, base, contacts)
+    start = forward_kinematics(carrier, motion[:, :2, :6], 'link6', expressed_in)
+    found = floating_base_forward_dynamics(
+        arm, joints[:, :2], start, given.effort, contacts, base_wrench=given.base_wrench,
+        expressed_in=expressed_in,
+    )  # fmt: skip
+    assert close(found.acceleration, joints[:, 2:], 1e-9)
+    assert close(found.twist_rate, base.twist[:, 1:], 1e-9)
+
+
+def test_accelerations_are_those_of_pinocchios_free_flyer():
+    xml, model = flying_robot()
+    oracle = FreeFlyer(xml, model.gravity)
+    rng = np.random.default_rng(11)
+    pose, twist = random_poses(rng, 1)[0], rng.normal(size=6)
+    state, effort, wrench = rng.normal(size=(2, 4)), rng.normal(size=(1, 4)), rng.normal(size=6)
+    expected = oracle.acceleration(pose, twist, *state, effort[0], wrench)
+    found = floating_base_forward_dynamics(
+        model, state, (pose, twist[None]), effort, base_wrench=wrench[None]
+    )
+    assert np.r_[found.twist_rate[0], found.acceleration[0]] == pytest.approx(expected, rel=1e-11)
+
+
+def test_a_flight_without_forces_keeps_its_momentum_to_the_order_of_the_integration():
+    xml, model = flying_robot(gravity=(0.0, 0.0, 0.0))
+    oracle = FreeFlyer(xml, model.gravity)
+    rng = np.random.default_rng(12)
+    effort = rng.normal(size=(1, 4))  # forces between the bodies
+
+    def rate(x):
+        pose, V, q, qd = x
+        found = floating_base_forward_dynamics(model, np.stack([q, qd]), (pose, V[None]), effort)
+        return V, found.twist_rate[0], qd, found.acceleration[0]
+
+    def moved(x, derivative, h):
+        # The pose moves along a screw.
+        V, *rates = derivative
+        return (x[0] @ se3.exp(h * V), *(y + h * dy for y, dy in zip(x[1:], rates)))
+
+    def fly(steps):
+        x, h = start, 0.4 / steps
+        for _ in range(steps):  # the midpoint rule, of the second order
+            x = moved(x, rate(moved(x, rate(x), 0.5 * h)), h)
+        return oracle.momentum(*x)
+
+    start = random_poses(rng, 1)[0], rng.normal(size=6), *rng.normal(size=(2, 4))
+    before = oracle.momentum(*start)
+    coarse, fine = (np.abs(fly(steps) - before).max() for steps in (40, 80))
+    assert fine < 1e-2
+    assert coarse / fine == pytest.approx(4.0, rel=0.35)
+
+
+# --- What cannot be computed ---------------------------------------------------------------------
+
+POSE, TWIST = np.eye(4), np.zeros((4, 6))
+STRETCHED = np.diag([1.0, 1.0, 1.1, 1.0])
+
+
+@pytest.mark.parametrize(
+    'base, message',
+    [
+        ((POSE, TWIST[:3]), r'twist of the base has shape \(3, 6\), expected \(..., 4, 6\)'),
+        ((POSE, TWIST[:, :5]), r'\(4, 5\)'),
+        ((STRETCHED, TWIST), 'pose'),
+        ((POSE[:3], TWIST), r'pose has shape \(3, 4\)'),
+        ((np.full((4, 4), np.nan), TWIST), 'pose holds nan'),
+        (POSE, 'expected a LinkMotion or a pair'),
+    ],
+)
+def test_a_base_motion_that_does_not_do_is_refused(base, message):
+    model = RobotModel.from_urdf('panda')
+    with pytest.raises(MotionError, match=message):
+        moving_base_inverse_dynamics(model, np.zeros((5, 7)), base)
+    if np.shape(base[1]) == (4, 6) and base[0] is not POSE:
+        with pytest.raises(MotionError, match=message):
+            floating_base_forward_dynamics(model, np.zeros((2, 7)), base, np.zeros((1, 7)))
+
+
+def test_a_base_without_inertia_cannot_float():
+    model = RobotModel.from_urdf('two_link')
+    with pytest.raises(ModelError, match='give the base link an inertia'):
+        floating_base_forward_dynamics(model, np.zeros((2, 2)), (POSE, TWIST), np.zeros((1, 2)))
+    heavy = model.with_payload(model.base_link, 2.0, (0.0, 0.0, 0.1), np.eye(3) * 0.1)
+    found = floating_base_forward_dynamics(heavy, np.zeros((2, 2)), (POSE, TWIST), [[0.0, 0.0]])
+    assert found.twist_rate[0] == pytest.approx([0, 0, 0, *heavy.gravity], abs=1e-12)  # it falls
+
+
+def test_wrenches_on_the_base_of_another_shape_are_refused():
+    model = RobotModel.from_body_screws(
+        [[0, 0, 1, 0, 0, 0]], [np.eye(4)], inertias=[Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3))]
+    )
+    with pytest.raises(WrenchError, match=r'base_wrench has shape \(1, 6\), expected \(..., 2'):
+        floating_base_forward_dynamics(
+            model, [[0.0], [0.0]], (POSE, TWIST), [[0.0], [0.0]], base_wrench=np.zeros((1, 6))
+        )
+    with pytest.raises(HodynError, match='no twist'):
+        floating_base_forward_dynamics(model, [[0.0], [0.0]], (POSE, np.zeros((0, 6))), [[0.0]])
