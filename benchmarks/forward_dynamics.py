@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 import hodyn_ros
 from benchmarks import cases
 from benchmarks.cases import ROOT, Case
-from benchmarks.peers import casadi_forward, pinocchio_cpp
+from benchmarks.peers import casadi_forward, pinocchio_cpp, pinocchio_python
 from benchmarks.report import grid
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
 from hodyn_ros import forward_dynamics, inverse_dynamics, mass_matrix
@@ -29,21 +30,17 @@ from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, Dynamics, eng
 from hodyn_ros.engine.program import FORWARD
 
 Array = NDArray[np.float64]
+Maker = Callable[[], list[Contestant]]
 
 ALONE = 100
 # Results of these are large: a batch of more would not fit the cache.
 SAMPLES_OF_MATRICES = 500
 FORMS = {'mass matrix': COMPILED_ROBOT, 'articulated bodies': COMPILED_TREE}
-TERMS: dict[str, tuple[str, int, Callable[[Case], Contestant], str]] = {
-    'Regressor': ('regressor', 3, pinocchio_cpp.regressor, pinocchio_cpp.REGRESSOR),
-    'Partial derivatives': (
-        'inverse_dynamics_derivatives',
-        1,
-        pinocchio_cpp.partial_derivatives,
-        pinocchio_cpp.DERIVATIVES,
-    ),
-}
-"""Function of hodyn_ros, its orders, the peer and its name."""
+TERMS: tuple[tuple[str, int, str], ...] = (
+    ('regressor', 3, 'regressor'),
+    ('inverse_dynamics_derivatives', 1, 'partial_derivatives'),
+)
+"""Functions of hodyn_ros, how many orders, and the peers in `pinocchio_cpp`."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Size:
 SIZES = {
     'tiny': Size(40, (7,), 1, 1, 0, Effort(3, 1e-4, 0.1)),
     'quick': Size(4000, cases.SIZES, 8, 5, 2, Effort(11, 0.01, 0.4)),
-    'full': Size(4000, cases.SIZES, 8, 7, 4, Effort(51, 0.01, 1.5)),
+    'full': Size(4000, (7, 10, 12, 14, 16, 20, 28, 56, 112), 8, 8, 4, Effort(51, 0.01, 1.5)),
 }
 
 
@@ -94,7 +91,7 @@ def public(case: Case, effort: Array) -> list[Contestant]:
 
     name = f'forward_dynamics, orders {_span(orders)}'
     return [
-        Contestant(f'{name}, call', orders - 1, len(pairs), alone, lambda: latest['alone']),
+        Contestant(f'{name}, alone', orders - 1, len(pairs), alone, lambda: latest['alone']),
         Contestant(f'{name}, batch', orders - 1, len(state), batch, lambda: latest['batch']),
     ]
 
@@ -140,7 +137,7 @@ def term(case: Case, function: str, orders: int) -> list[Contestant]:
     return [Contestant(name, orders - 1, len(motion), run, lambda: latest[0])]
 
 
-def gathered(makers: Iterable[Callable[[], list[Contestant]]]) -> list[Contestant]:
+def gathered(makers: Iterable[Maker]) -> list[Contestant]:
     """Contestants of all who can take part; says who cannot."""
     found: list[Contestant] = []
     for maker in makers:
@@ -153,7 +150,8 @@ def gathered(makers: Iterable[Callable[[], list[Contestant]]]) -> list[Contestan
 
 def efforts(case: Case, orders: int) -> Array:
     """Efforts of the motion of a case, and derivatives."""
-    effort: Array = inverse_dynamics(case.model, np.ascontiguousarray(case.motion[:, : orders + 2]))
+    motion = np.ascontiguousarray(case.motion[:, : orders + 2])
+    effort: Array = inverse_dynamics(case.model, motion)
     return effort
 
 
@@ -162,21 +160,21 @@ def panda(size: Size) -> str:
     case = cases.panda(size.samples)
     few = replace(case, motion=case.motion[:SAMPLES_OF_MATRICES])
     given = {orders: efforts(case, orders) for orders in (1, 3)}
-    makers: list[Callable[[], list[Contestant]]] = [
-        lambda: pinocchio_cpp.forward_dynamics(case, given[1])
+    makers: list[Maker] = [
+        partial(pinocchio_cpp.forward_dynamics, case, given[1]),
+        partial(pinocchio_python.forward_dynamics, case, given[1]),
     ]
     for effort in given.values():
-        makers.append(lambda effort=effort: public(case, effort))  # type: ignore[misc]
-        for which in FORMS:
-            makers.append(lambda e=effort, w=which: kernels(case, e, w))  # type: ignore[misc]
-    contestants = gathered(makers)
-    yardsticks = {entry.name: pinocchio_cpp.ABA for entry in contestants}
-    errors = {entry.name: entry for entry in contestants}
-    for function, orders, peer, name in TERMS.values():
-        more = gathered([lambda: [peer(few)], lambda: term(few, function, orders)])  # noqa: B023
-        yardsticks.update({entry.name: name for entry in more})
-        contestants += more
-    timings = race(contestants, size.effort)
+        makers.append(partial(public, case, effort))
+        makers += [partial(kernels, case, effort, which) for which in FORMS]
+    # Ratios are to the first of a group, if it is Pinocchio in C++.
+    groups = [gathered(makers)]
+    for function, orders, peer in TERMS:
+        theirs = partial(getattr(pinocchio_cpp, peer), few)
+        groups.append(gathered([theirs, partial(term, few, function, orders)]))
+    errors = {entry.name: entry for entry in groups[0]}
+    yardsticks = {entry.name: group[0].name for group in groups for entry in group}
+    timings = race([entry for group in groups for entry in group], size.effort)
     condition = np.linalg.cond(mass_matrix(case.model, case.motion[:, :1])[:, 0])
     lines = [['', 'µs', 'quartiles', 'ratio', 'error', 'beside condition']]
     for name, timing in timings.items():
@@ -203,12 +201,9 @@ def chains(size: Size) -> str:
         case = cases.chain(n, max(16, size.samples * 7 // n))
         print(case.name, flush=True)
         given = {orders: efforts(case, orders) for orders in (1, 3)}
-        makers: list[Callable[[], list[Contestant]]] = [
-            lambda: pinocchio_cpp.forward_dynamics(case, given[1])[:1]  # noqa: B023
-        ]
+        makers: list[Maker] = [partial(pinocchio_cpp.forward_dynamics, case, given[1])]
         for which in FORMS:
-            for effort in given.values():
-                makers.append(lambda c=case, e=effort, w=which: kernels(c, e, w))  # type: ignore[misc]
+            makers += [partial(kernels, case, effort, which) for effort in given.values()]
         columns.append(race(gathered(makers), size.effort))
     names = dict.fromkeys(name for column in columns for name in column)
     lines = [['µs (ratio)', *(f'n = {n}' for n in size.joints)]]
@@ -223,110 +218,93 @@ def chains(size: Size) -> str:
     return grid(lines)
 
 
-@dataclass(frozen=True)
-class Order:
-    """What one order of the Panda's forward dynamics takes.
+COUNTS = 'operations', 'CasADi', 'CasADi, merged'
+TIMES = 'from Python: µs', 'one by one', 'batch', 'CasADi C loop'
 
-    Attributes
-    ----------
-    operations : int
-        Of ours.
-    plain, merged : int or None
-        Instructions of CasADi, with common subexpressions merged or not.
-    call, batch, casadi : float or None
-        Times for a sample [s]: a call of ours, our batch, compiled code of CasADi.
+
+def orders_of_panda(size: Size) -> list[dict[str, float]]:
+    """Operations and times [µs] of orders 0, 0-1, 0-2, ... by column: ours beside CasADi.
+
+    CasADi counts instructions, with common subexpressions merged or not; what is compiled is
+    merged.
     """
-
-    operations: int
-    plain: int | None
-    merged: int | None
-    call: float
-    batch: float
-    casadi: float | None
-
-
-def orders_of_panda(size: Size) -> list[Order]:
-    """Operations and times of order 0, 0-1, 0-2, ..., beside CasADi."""
     case = cases.panda(max(16, size.samples // 4))
     shape = len(case.motion), size.orders + 3, case.n
     motion = np.random.default_rng(0).uniform(-1.0, 1.0, shape)
     motion[:, 0] *= np.pi
     case = replace(case, motion=motion)
-    found = []
+    rows = []
     for order in range(size.orders + 1):
         print(f'order {order}', flush=True)
         effort = efforts(case, order + 1)
         program = engine_of(case.model).program(Dynamics(FORWARD, order + 1)).program
-        operations = program.flops + program.counts()['inverse']
-        contestants = public(case, effort)
-        made = None
-        if order <= size.plain:
-            try:
+        row: dict[str, float] = {COUNTS[0]: program.flops + program.counts()['inverse']}
+        ours = gathered([partial(kernels, case, effort, 'mass matrix')])
+        alone, batch = public(case, effort)
+        entries = dict(zip(TIMES, (alone, ours[0] if ours else None, batch)))
+        try:
+            if order <= size.plain:
                 made = casadi_forward.functions(case, order)
+                row.update(zip(COUNTS[1:], (function.n_instructions() for function in made)))
                 if order <= size.compiled:
-                    contestants.append(casadi_forward.contestant(case, effort, made.merged))
-            except NotInstalled as reason:
-                print(f'Not measured: {reason}.', flush=True)
-        timings = list(race(contestants, size.effort).values())
-        found.append(
-            Order(
-                operations,
-                made and made.plain.n_instructions(),
-                made and made.merged.n_instructions(),
-                timings[0].median,
-                timings[1].median,
-                timings[2].median if len(timings) > 2 else None,
-            )
-        )
-    return found
+                    entries[TIMES[3]] = casadi_forward.contestant(case, effort, made.merged)
+        except NotInstalled as reason:
+            print(f'Not measured: {reason}.', flush=True)
+        timings = race([entry for entry in entries.values() if entry], size.effort)
+        for name, entry in entries.items():
+            if entry:
+                row[name] = 1e6 * timings[entry.name].median
+        rows.append(row)
+    return rows
 
 
-def orders_text(found: Sequence[Order]) -> str:
+def orders_text(rows: Sequence[dict[str, float]]) -> str:
     """Table of the orders."""
-    header = ['orders', 'operations', 'CasADi', 'merged', 'call: µs', 'batch: µs', 'CasADi: µs']
-    lines = [header]
-    for order, item in enumerate(found):
-        counts = item.operations, item.plain, item.merged
-        times = item.call, item.batch, item.casadi
-        lines.append(
-            [
-                _span(order + 1),
-                *('-' if count is None else str(count) for count in counts),
-                *('-' if time is None else _microseconds(time) for time in times),
-            ]
-        )
+    lines = [['orders', *COUNTS, *TIMES]]
+    for order, row in enumerate(rows):
+        cells = [str(row.get(name, '-')) for name in COUNTS]
+        cells += [_microseconds(row[name] / 1e6) if name in row else '-' for name in TIMES]
+        lines.append([_span(order + 1), *cells])
     return grid(lines)
 
 
-def draw(found: Sequence[Order], file: Path) -> None:
-    """Draw operations and times over the order; raises NotInstalled without matplotlib."""
+def draw(rows: Sequence[dict[str, float]], file: Path) -> None:
+    """Draw operations and times of compiled code over the order.
+
+    Raises NotInstalled without matplotlib.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         raise NotInstalled('matplotlib is not installed') from None
-    figure = Figure(figsize=(10.0, 4.2), layout='constrained')
+    figure = Figure(figsize=(10.0, 4.0), layout='constrained')
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     curves = (
-        (left, 'plain', 'automatic differentiation (CasADi)', 'C3s--', 1.0),
-        (left, 'merged', 'the same, common terms merged', 'C1D--', 1.0),
-        (left, 'operations', 'hodyn_ros', 'C0o-', 1.0),
-        (right, 'casadi', 'CasADi, common terms merged, C loop', 'C1D--', 1e6),
-        (right, 'call', 'hodyn_ros, a call from Python', 'C2^-', 1e6),
-        (right, 'batch', 'hodyn_ros, batch', 'C0o-', 1e6),
+        (left, COUNTS[1], 'CasADi', 'C3s--'),
+        (left, COUNTS[2], 'CasADi, common terms merged', 'C1D--'),
+        (left, COUNTS[0], 'hodyn_ros', 'C0o-'),
+        (right, TIMES[3], 'CasADi, common terms merged', 'C1D--'),
+        (right, TIMES[1], 'hodyn_ros, one by one', 'C2^-'),
+        (right, TIMES[2], 'hodyn_ros, batch', 'C0o-'),
     )
-    for axes, name, label, style, unit in curves:
-        values = [getattr(item, name) for item in found]
-        points = [(k, unit * value) for k, value in enumerate(values) if value is not None]
+    for axes, name, label, style in curves:
+        # Where there is no compiled code of ours, NumPy answers.
+        shown = axes is left or name == TIMES[3]
+        points = [
+            (k, row[name])
+            for k, row in enumerate(rows)
+            if name in row and (shown or TIMES[1] in row)
+        ]
         if points:
             axes.semilogy(*zip(*points), style, label=label)
     for axes, title in ((left, 'operations'), (right, 'time for a sample [µs]')):
         axes.set_title(title)
         axes.set_xlabel('highest derivative of the accelerations')
-        axes.set_xticks(range(len(found)))
+        axes.set_xticks(range(len(rows)))
         axes.grid(True, which='both', alpha=0.3)
-        axes.legend(fontsize='small', loc='upper left')
+        axes.legend(fontsize='small', loc='lower right')
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=110)
 
@@ -336,7 +314,7 @@ def _span(orders: int) -> str:
 
 
 def _ratio(timings: dict[str, Timing], name: str, yardstick: str) -> str:
-    if name not in timings or yardstick not in timings:
+    if name not in timings or yardstick not in timings or not yardstick.startswith('Pinocchio'):
         return ''
     return f'{timings[name].median / timings[yardstick].median:.2f}'
 

@@ -89,12 +89,12 @@ def forward_dynamics(case: Case, effort: Array) -> list[Contestant]:
     ]
 
 
-def regressor(case: Case) -> Contestant:
+def regressor(case: Case) -> list[Contestant]:
     """Regressor of order 0: Pinocchio's joints and parameters are in orders of its own."""
     return _matrices(case, REGRESSOR, 'regressor', 10)
 
 
-def partial_derivatives(case: Case) -> Contestant:
+def partial_derivatives(case: Case) -> list[Contestant]:
     """Partial derivatives of the efforts by positions, velocities and accelerations.
 
     In Pinocchio's order of joints, transposed; of those by accelerations one triangle.
@@ -102,8 +102,8 @@ def partial_derivatives(case: Case) -> Contestant:
     return _matrices(case, DERIVATIVES, 'derivatives', 3)
 
 
-def _matrices(case: Case, name: str, what: str, count: int) -> Contestant:
-    """Contestant that writes so many n x n matrices for a sample."""
+def _matrices(case: Case, name: str, what: str, count: int) -> list[Contestant]:
+    """Contestants that write so many n x n matrices for a sample."""
     loops = _library(what)
     pin = PinocchioModel(case)
     robot = _Robot(loops, pin)
@@ -114,7 +114,7 @@ def _matrices(case: Case, name: str, what: str, count: int) -> Contestant:
     def run() -> None:
         function(robot.address, samples, K, pin.motion.ctypes.data, found.ctypes.data)
 
-    return Contestant(name, 0, samples, run, lambda: found)
+    return [Contestant(name, 0, samples, run, lambda: found)]
 
 
 class _Robot:
