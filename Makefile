@@ -83,6 +83,7 @@ bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BE
 	$(VENV)/bin/python -m benchmarks --size $(BENCH)
 	$(VENV)/bin/python -m benchmarks.start
 	$(VENV)/bin/python -m benchmarks.actuators
+	$(VENV)/bin/python -m benchmarks.forward_dynamics --size $(BENCH)
 	$(VENV)/bin/python -m benchmarks.files --peers
 	$(VENV)/bin/python -m benchmarks.trajectories
 	$(VENV)/bin/python -m benchmarks.retiming

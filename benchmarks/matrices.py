@@ -139,7 +139,7 @@ def table(case: Case) -> str:
     try:
         contestants += theirs(case, link)
         if case.n <= MOST_JOINTS:
-            contestants.append(pinocchio_cpp.regressor(case))
+            contestants += pinocchio_cpp.regressor(case)
     except NotInstalled as reason:
         print(reason)
     timings = race(contestants, EFFORT)

@@ -11,7 +11,7 @@ import ctypes
 import math
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,7 +68,7 @@ class Compiled(NamedTuple):
 
 def contestants(case: Case) -> list[Contestant]:
     """Efforts with two derivatives: in a C loop, and singly from Python with bound buffers."""
-    ca = _casadi()
+    ca = casadi()
     if case.n > LARGEST:
         raise NotInstalled(f'the code for more than {LARGEST} joints takes too long to compile')
     samples, K, n = case.motion.shape
@@ -116,7 +116,8 @@ class _Single:
             call()
 
 
-def _casadi() -> Any:
+def casadi() -> Any:
+    """Import CasADi; raises NotInstalled."""
     try:
         import casadi
     except ImportError:
@@ -148,8 +149,12 @@ def _compiled(ca: Any, case: Case, build: Build) -> Compiled:
     if build.merges:
         result = ca.cse(result)
     function = ca.Function('efforts_function', [motion], [result])
+    return compiled(function, f'casadi_{case.n}', build.flags)
 
-    generator = ca.CodeGenerator('efforts.c')
+
+def compiled(function: Any, name: str, flags: Sequence[str]) -> Compiled:
+    """Compile a function of CasADi, `efforts_function`, with one argument and one result."""
+    generator = casadi().CodeGenerator('efforts.c')
     generator.add(function)
     with tempfile.TemporaryDirectory() as folder:
         generator.generate(folder + '/')
@@ -163,8 +168,7 @@ def _compiled(ca: Any, case: Case, build: Build) -> Compiled:
     loop = LOOP
     for name, size in sizes.items():
         loop = loop.replace(f'[{name}]', f'[{max(size, 1)}]')
-    name = f'casadi_{case.n}'
-    path = compilation.library(name, source + loop, 'c', build.flags)
+    path = compilation.library(name, source + loop, 'c', flags)
     function_of_batch = compilation.load(path).loop
     function_of_batch.restype = None
     function_of_batch.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 2]

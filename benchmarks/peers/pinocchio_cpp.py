@@ -27,6 +27,11 @@ DEFINITIONS = (
     '-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS',
     '-DBOOST_FUSION_INVOKE_MAX_ARITY=12',
 )
+# The compiler needs two minutes for the articulated bodies.
+TIMEOUT = 900.0
+ABA = 'Pinocchio C++ aba'
+REGRESSOR = 'Pinocchio C++ computeJointTorqueRegressor'
+DERIVATIVES = 'Pinocchio C++ computeRNEADerivatives'
 
 
 def contestants(case: Case) -> list[Contestant]:
@@ -58,43 +63,58 @@ def contestants(case: Case) -> list[Contestant]:
     ]
 
 
-def partial_derivatives(case: Case) -> Contestant:
-    """Partial derivatives of the efforts; the result has the shape (samples, n, 3, n)."""
-    loops = _library()
+def forward_dynamics(case: Case, effort: Array) -> list[Contestant]:
+    """Accelerations from the states of the motion and efforts, shape (N, orders, n).
+
+    First in the axes of the world, which is faster, then in those of the bodies, the default.
+    """
+    loops = _library('aba')
     pin = PinocchioModel(case)
     robot = _Robot(loops, pin)
-    samples, K, n = pin.motion.shape
-    partials = np.zeros((samples, 3, n, n))
-    motion = pin.motion.ctypes.data
+    samples, orders, n = effort.shape
+    state = np.ascontiguousarray(pin.motion[:samples, :2])
+    given = pin.in_pinocchio_order(effort)
+    found = np.empty((samples, 1, n))
+    arrays = state, given, found
 
-    def run() -> None:
-        loops.rnea_derivatives_loop(robot.address, samples, K, motion, partials.ctypes.data)
+    def run(world: int) -> None:
+        pointers = (array.ctypes.data for array in arrays)
+        loops.aba_loop(robot.address, samples, orders, world, *pointers)
 
-    def result() -> Array:
-        by_rows = np.swapaxes(partials, 2, 3).copy()
-        # Of the mass matrix, the part above the diagonal is there.
-        upper = np.triu(by_rows[:, 2])
-        by_rows[:, 2] = upper + np.swapaxes(np.triu(upper, 1), 1, 2)
-        columns = pin.in_model_order(np.moveaxis(by_rows, 2, 1))
-        return np.moveaxis(pin.in_model_order(np.moveaxis(columns, 1, 3)), 3, 1)
-
-    return Contestant('Pinocchio C++ computeRNEADerivatives', 0, samples, run, result)
+    return [
+        Contestant(
+            name, 0, samples, lambda world=world: run(world), lambda: pin.in_model_order(found)
+        )
+        for name, world in ((ABA, 1), (f'{ABA}, in body axes', 0))
+    ]
 
 
-def regressor(case: Case) -> Contestant:
+def regressor(case: Case) -> list[Contestant]:
     """Regressor of order 0: Pinocchio's joints and parameters are in orders of its own."""
-    loops = _library()
+    return _matrices(case, REGRESSOR, 'regressor', 10)
+
+
+def partial_derivatives(case: Case) -> list[Contestant]:
+    """Partial derivatives of the efforts by positions, velocities and accelerations.
+
+    In Pinocchio's order of joints, transposed; of those by accelerations one triangle.
+    """
+    return _matrices(case, DERIVATIVES, 'derivatives', 3)
+
+
+def _matrices(case: Case, name: str, what: str, count: int) -> list[Contestant]:
+    """Contestants that write so many n x n matrices for a sample."""
+    loops = _library(what)
     pin = PinocchioModel(case)
     robot = _Robot(loops, pin)
     samples, K, n = pin.motion.shape
-    regressors = np.empty((samples, n, 10 * n))
+    found = np.empty((samples, count, n, n))
+    function = getattr(loops, f'{what}_loop')
 
     def run() -> None:
-        arrays = pin.motion.ctypes.data, regressors.ctypes.data
-        loops.regressor_loop(robot.address, samples, K, *arrays)
+        function(robot.address, samples, K, pin.motion.ctypes.data, found.ctypes.data)
 
-    name = 'Pinocchio C++ computeJointTorqueRegressor'
-    return Contestant(name, 0, samples, run, lambda: regressors)
+    return [Contestant(name, 0, samples, run, lambda: found)]
 
 
 class _Robot:
@@ -145,8 +165,8 @@ def _motion_subspace(model: object, joint: int) -> Array:
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    """Compiled loops.
+def _library(*more: str) -> ctypes.CDLL:
+    """Compiled loops: those around efforts, and more, by the name of their file.
 
     Raises
     ------
@@ -164,15 +184,18 @@ def _library() -> ctypes.CDLL:
     if eigen is None:
         raise NotInstalled('the headers of Eigen are missing (package cmeel-eigen)')
     folders = (include, include / 'pinocchio' / 'deprecated', eigen / 'eigen3')
-    source = Path(__file__).with_name('pinocchio_loop.cpp').read_text()
+    names = [f'pinocchio_{name}' for name in ('loop', *more)]
+    files = [Path(__file__).with_name(f'{name}.cpp') for name in names]
+    source = '\n'.join(file.read_text() for file in files)
     flags = ['-std=c++17', *DEFINITIONS, *(f'-I{folder}' for folder in folders)]
-    loops = compilation.load(compilation.library('pinocchio_loop', source, 'c++', flags))
+    loops = compilation.load(compilation.library(names[-1], source, 'c++', flags, TIMEOUT))
     pointer, integer = ctypes.c_void_p, ctypes.c_long
     loops.robot_new.restype = pointer
     loops.robot_new.argtypes = [integer, *[pointer] * 6]
     loops.robot_delete.argtypes = [pointer]
     loops.rnea_loop.argtypes = [pointer, integer, integer, pointer, pointer]
-    loops.rnea_derivatives_loop.argtypes = [pointer, integer, integer, pointer, pointer]
-    loops.regressor_loop.argtypes = [pointer, integer, integer, pointer, pointer]
     loops.difference_loop.argtypes = [pointer, integer, ctypes.c_double, pointer, pointer]
+    for name in more:
+        arguments = [integer, *[pointer] * 3] if name == 'aba' else [pointer] * 2
+        getattr(loops, f'{name}_loop').argtypes = [pointer, integer, integer, *arguments]
     return loops

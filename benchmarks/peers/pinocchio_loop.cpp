@@ -7,8 +7,6 @@
 
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/multibody/joint.hpp>
-#include <pinocchio/algorithm/regressor.hpp>
-#include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
 namespace pin = pinocchio;
@@ -97,20 +95,6 @@ void rnea_loop(void* given, long samples, long K, const double* motion, double* 
   }
 }
 
-// motion: (samples, K, n), partials: (samples, 3, n, n), by q, v and a, columns together, of zeros.
-void rnea_derivatives_loop(
-    void* given, long samples, long K, const double* motion, double* partials) {
-  Robot& robot = *static_cast<Robot*>(given);
-  const long n = robot.model.nv;
-  for (long i = 0; i < samples; ++i, motion += K * n, partials += 3 * n * n) {
-    Eigen::Map<Eigen::MatrixXd> by_q(partials, n, n), by_v(partials + n * n, n, n),
-        by_a(partials + 2 * n * n, n, n);
-    pin::computeRNEADerivatives(
-        robot.model, robot.data, Row(motion, n), Row(motion + n, n), Row(motion + 2 * n, n), by_q,
-        by_v, by_a);
-  }
-}
-
 // motion: (samples, 5, n), efforts: (samples, 3, n), derivatives by central differences.
 void difference_loop(
     void* given, long samples, double step, const double* motion, double* efforts) {
@@ -124,17 +108,6 @@ void difference_loop(
         robot.model, robot.data, Row(motion, n), Row(motion + n, n), Row(motion + 2 * n, n));
     Qd = (robot.after - robot.before) / (2 * step);
     Q2d = (robot.after - 2 * Q + robot.before) / (step * step);
-  }
-}
-
-// motion: (samples, K, n), regressors: (samples, n, 10 n).
-void regressor_loop(void* given, long samples, long K, const double* motion, double* regressors) {
-  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  Robot& robot = *static_cast<Robot*>(given);
-  const long n = robot.model.nv;
-  for (long i = 0; i < samples; ++i, motion += K * n, regressors += 10 * n * n) {
-    Eigen::Map<Matrix>(regressors, n, 10 * n) = pin::computeJointTorqueRegressor(
-        robot.model, robot.data, Row(motion, n), Row(motion + n, n), Row(motion + 2 * n, n));
   }
 }
 

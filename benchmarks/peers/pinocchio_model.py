@@ -41,7 +41,11 @@ class PinocchioModel:
         self.model: Any = pinocchio().buildModelFromXML(case.urdf)
         self.data: Any = self.model.createData()
         self._order = [case.model.joint_names.index(name) for name in self.model.names[1:]]
-        self.motion: Array = np.ascontiguousarray(case.motion[:, :, self._order])
+        self.motion: Array = self.in_pinocchio_order(case.motion)
+
+    def in_pinocchio_order(self, values: Array) -> Array:
+        """Values of the joints of the case, shape (..., n), in Pinocchio's order."""
+        return np.ascontiguousarray(values[..., self._order])
 
     def in_model_order(self, efforts: Array) -> Array:
         """Efforts of Pinocchio's joints, shape (..., n), in the order of the case."""

@@ -53,6 +53,28 @@ def contestants(case: Case) -> list[Contestant]:
     ]
 
 
+def forward_dynamics(case: Case, effort: Array) -> list[Contestant]:
+    """Accelerations from the states of the motion and efforts, shape (N, orders, n)."""
+    pin = PinocchioModel(case)
+    model, data, aba = pin.model, pin.data, pinocchio().aba
+    given = pin.in_pinocchio_order(effort[:SAMPLES, 0])
+    rows = [(sample[0], sample[1], Q) for sample, Q in zip(pin.motion, given)]
+    latest: list[Any] = []
+
+    def run() -> None:
+        latest[:] = [aba(model, data, *row) for row in rows]
+
+    return [
+        Contestant(
+            'pin.aba from Python',
+            0,
+            len(rows),
+            run,
+            lambda: pin.in_model_order(np.array(latest)[:, None]),
+        )
+    ]
+
+
 def _differences(
     model: Any, data: Any, rnea: Callable[..., Array], *motion: Array
 ) -> tuple[Array, Array, Array]:

@@ -15,6 +15,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice, finite_array
@@ -96,12 +97,12 @@ def forward_dynamics(
         # One sample in a control loop: the compiled call checks the rest of its arguments.
         try:
             shape, single, table = model.derived.forward[effort.shape]  # type: ignore[union-attr]
-            result = np.empty(shape) if out is None else out
+            result = empty(shape) if out is None else out
         except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
             pass
         else:
             try:
-                if type(state) is np.ndarray and single(table, state, effort, result) == 0:
+                if type(state) is ndarray and single(table, state, effort, result) == 0:
                     return result
             except Exception:
                 if not (refuses(state, result) or refuses(effort)) and result.ndim == 2:
