@@ -238,7 +238,8 @@ def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None
         program = request.program(model)
     except ProgramTooLong:
         return None
-    if program.program.flops > LARGEST_PROGRAM:
+    # To write results takes a compiler as long as to compute them.
+    if program.program.flops + len(program.program.outputs) > LARGEST_PROGRAM:
         return None
     return kernels.robot_kernel(model, program)
 

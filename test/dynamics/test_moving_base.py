@@ -320,3 +320,23 @@ def test_wrenches_on_the_base_of_another_shape_are_refused():
         )
     with pytest.raises(HodynError, match=r'twist of the base has shape \(0, 6\)'):
         floating_base_forward_dynamics(model, [[0.0], [0.0]], (POSE, np.zeros((0, 6))), [[0.0]])
+
+
+def test_an_impossible_inertia_of_the_base_link_is_refused_where_it_matters():
+    xml, model = flying_robot()
+    still = model.M_base.copy()
+    impossible = xml.replace('ixx="0.2"', 'ixx="-2.0"', 1)
+    with pytest.warns(match='not used as long as the base is at rest'):
+        model = RobotModel.from_urdf(impossible)
+    assert np.isfinite(still).all()
+    assert np.isfinite(inverse_dynamics(model, np.zeros((3, 4)))).all()
+    with pytest.raises(ModelError, match='inertia of the base link'):
+        moving_base_inverse_dynamics(model, np.zeros((3, 4)), (POSE, TWIST))
+
+
+def test_no_samples_need_no_efforts():
+    _, model = flying_robot()
+    base = np.zeros((0, 4, 4)), np.zeros((0, 4, 6))
+    assert moving_base_inverse_dynamics(model, np.zeros((0, 5, 4)), base).effort.shape == (0, 3, 4)
+    found = floating_base_forward_dynamics(model, np.zeros((0, 2, 4)), base, np.zeros((0, 1, 4)))
+    assert found.twist_rate.shape == (0, 1, 6)
