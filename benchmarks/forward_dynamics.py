@@ -83,8 +83,15 @@ def public(case: Case, effort: Array) -> list[Contestant]:
     pairs = list(zip(state[:ALONE], effort[:ALONE]))
     latest: dict[str, Any] = {}
 
+    kept = np.empty((len(pairs), *effort.shape[1:]))
+    triples = [(*pair, result) for pair, result in zip(pairs, kept)]
+
     def alone() -> None:
-        latest['alone'] = [forward_dynamics(model, *pair) for pair in pairs]
+        latest['alone'] = [forward_dynamics(model, x, Q) for x, Q in pairs]
+
+    def alone_out() -> None:
+        for x, Q, result in triples:
+            forward_dynamics(model, x, Q, out=result)
 
     def batch() -> None:
         latest['batch'] = forward_dynamics(model, state, effort)
@@ -92,6 +99,7 @@ def public(case: Case, effort: Array) -> list[Contestant]:
     name = f'forward_dynamics, orders {_span(orders)}'
     return [
         Contestant(f'{name}, alone', orders - 1, len(pairs), alone, lambda: latest['alone']),
+        Contestant(f'{name}, alone, out=', orders - 1, len(pairs), alone_out, lambda: kept),
         Contestant(f'{name}, batch', orders - 1, len(state), batch, lambda: latest['batch']),
     ]
 
@@ -240,7 +248,7 @@ def orders_of_panda(size: Size) -> list[dict[str, float]]:
         program = engine_of(case.model).program(Dynamics(FORWARD, order + 1)).program
         row: dict[str, float] = {COUNTS[0]: program.flops + program.counts()['inverse']}
         ours = gathered([partial(kernels, case, effort, 'mass matrix')])
-        alone, batch = public(case, effort)
+        alone, _, batch = public(case, effort)
         entries = dict(zip(TIMES, (alone, ours[0] if ours else None, batch)))
         try:
             if order <= size.plain:

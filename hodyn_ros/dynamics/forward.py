@@ -65,9 +65,10 @@ def forward_dynamics(
         Wrenches on links with as many derivatives as the efforts.
     algorithm : {'auto', 'mass_matrix', 'articulated_bodies'}
         They agree to rounding. 'auto' factorises the mass matrix of arms and takes articulated
-        bodies, at a cost of O(n) per order, for more than 12 joints, where these can do it:
-        without wrenches, friction and mimic joints, and m <= 5. It runs compiled code as soon as
-        there is some; the others wait for the compiler.
+        bodies, at a cost of O(n) per order, for more than 14 joints and where factors take a
+        program that is too long to compile, if these can do it: without wrenches, friction and
+        mimic joints, and m <= 5. It runs compiled code as soon as there is some; the others wait
+        for the compiler.
     out : ndarray of float64, shape (..., m, n), optional
         Where to write the result, contiguous in C order.
 

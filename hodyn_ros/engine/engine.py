@@ -54,8 +54,9 @@ LARGEST_ROBOT_PROGRAM = 4000
 LARGEST_PROGRAM = 20_000
 # Robots with more bodies have longer ones for certain.
 MOST_BODIES = 24
-# The factors of the mass matrix take longer than articulated bodies for more.
-MOST_BODIES_IN_FACTORS = 12
+# Up to 16 the factors of the mass matrix take less time than articulated bodies, but the last ones
+# little less, and seconds to compile.
+MOST_BODIES_IN_FACTORS = 14
 
 # Samples that slower code answers before it is worth compiling: a control loop gets there at once,
 # a script that wants a few numbers does not start a compiler.
@@ -211,13 +212,15 @@ class Dynamics(NamedTuple):
         )
 
     def make(self, model: RobotModel) -> Kernel | None:
-        """Kernel; None for a program that is too long to compile."""
+        """Kernel; None for a program that is too long to compile, where loops cannot help."""
         from hodyn_ros.engine import kernels
 
-        many = self.form is None and model.n_bodies > MOST_BODIES_IN_FACTORS
-        if self.form == COMPILED_TREE or many and self.loops(model):
-            return kernels.articulated_kernel(model, self.orders - 1)
-        return _program_kernel(model, self)
+        loops = self.form == COMPILED_TREE or self.form is None and self.loops(model)
+        many = self.form == COMPILED_TREE or model.n_bodies > MOST_BODIES_IN_FACTORS
+        kernel = None if loops and many else _program_kernel(model, self)
+        if kernel is None and loops:
+            kernel = kernels.articulated_kernel(model, self.orders - 1)
+        return kernel
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
         """Keep what a call with one sample needs."""

@@ -19,7 +19,7 @@ from hodyn_ros import (
     mass_matrix,
 )
 from hodyn_ros.dynamics.forward import given_efforts
-from hodyn_ros.engine.engine import Dynamics, engine_of
+from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, Dynamics, engine_of
 from hodyn_ros.engine.interpreter import interpret
 from hodyn_ros.engine.program import FORWARD
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError, WrenchError
@@ -176,6 +176,16 @@ def test_one_sample_batches_and_interpreted_programs_agree(n):
     for other in (slow, out, found[0]):
         assert other == pytest.approx(batch[0, 0], rel=0.0, abs=1e-9 * scale)
     assert found.reshape(batch.shape) == pytest.approx(batch, rel=0.0, abs=1e-9 * scale)
+
+
+@needs_compiler
+def test_articulated_bodies_help_where_factors_take_too_long_a_program():
+    model = random_chain(12, seed=3)
+    assert engine_of(model).prepare(Dynamics(FORWARD, 5, form=COMPILED_ROBOT)) is None
+    assert engine_of(model).prepare(Dynamics(FORWARD, 5)).name == COMPILED_TREE
+    motion = motion_of(model, 7)
+    effort = inverse_dynamics(model, motion)
+    assert_returns(model, motion, forward_dynamics(model, motion[:, :2], effort))
 
 
 def test_leading_axes_broadcast():
