@@ -26,7 +26,7 @@ from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
-    Dynamics,
+    BodyDynamics,
     compute,
     computed,
     engine_of,
@@ -115,7 +115,7 @@ def forward_dynamics(
     given = given_efforts(model, state, effort, wrench)
     result = given.out(out, (given.count, n))
     flat = result.reshape(given.N, given.count, n)
-    request = Dynamics(FORWARD, given.count, given.links)
+    request = BodyDynamics(FORWARD, given.count, given.links)
     if algorithm == 'articulated_bodies' and not request.loops(model):
         raise HodynError(
             'Articulated bodies compute up to four derivatives of the accelerations without '
@@ -195,7 +195,7 @@ def hybrid_dynamics(
             values[..., which] = 0.0
     given = given_efforts(model, array, efforts, wrench, K=array.shape[-2])
     found = np.empty((given.N, given.count, model.n_joints))
-    request = Dynamics(FORWARD, given.count, given.links, tuple(which))
+    request = BodyDynamics(FORWARD, given.count, given.links, tuple(which))
     if not computed(model, request, given.motion, given.packed(*given.others), found):
         given.refuse_not_finite()
         refuse_singular(model, given.motion, free)

@@ -17,7 +17,7 @@ from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.dynamics.forward import DynamicsInputs, given_efforts, refuse_singular
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import Dynamics, computed
+from hodyn_ros.engine.engine import BodyDynamics, computed
 from hodyn_ros.engine.program import FLOATING, MOVING
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
 from hodyn_ros.kinematics.forward import LinkMotion
@@ -98,7 +98,7 @@ def moving_base_inverse_dynamics(
     twist, up = _body_twist(model, base, expressed_in, K - 1)
     given = DynamicsInputs(model, array, (twist, up), K - 2, wrench)
     result = np.empty((given.N, K - 2, model.n_joints + 6))
-    request = Dynamics(MOVING, K - 2, given.links)
+    request = BodyDynamics(MOVING, K - 2, given.links)
     if not computed(model, request, given.motion, given.packed(*given.others), result):
         given.refuse_not_finite()
         raise overflow(given.motion)
@@ -169,12 +169,12 @@ def floating_base_forward_dynamics(
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
     found = np.empty((given.N, m, model.n_joints + 6))
     packed = given.packed(*given.others)
-    if not computed(model, Dynamics(FLOATING, m, given.links), given.motion, packed, found):
+    if not computed(model, BodyDynamics(FLOATING, m, given.links), given.motion, packed, found):
         given.refuse_not_finite()
         refuse_singular(model, given.motion)
         rest = np.zeros_like(packed)
         if not computed(
-            model, Dynamics(FLOATING, m, given.links), 0.0 * given.motion, rest, found
+            model, BodyDynamics(FLOATING, m, given.links), 0.0 * given.motion, rest, found
         ):
             raise ModelError(
                 'The mass matrix of the floating base is singular: give the base link an inertia, '

@@ -178,7 +178,7 @@ class Term(NamedTuple):
         model.derived.terms[self.name, (self.K, model.n_joints)] = single
 
 
-class Dynamics(NamedTuple):
+class BodyDynamics(NamedTuple):
     """Request for what efforts cause, or for what a base that moves needs."""
 
     kind: str
@@ -229,7 +229,7 @@ class Dynamics(NamedTuple):
             model.derived.forward[shape] = kernel.single(shape, forward=True)
 
 
-ProgramRequest = LinkResult | Term | Dynamics
+ProgramRequest = LinkResult | Term | BodyDynamics
 Request = Efforts | ProgramRequest
 
 

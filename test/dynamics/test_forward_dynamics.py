@@ -19,7 +19,7 @@ from hodyn_ros import (
     mass_matrix,
 )
 from hodyn_ros.dynamics.forward import given_efforts
-from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, Dynamics, engine_of
+from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, BodyDynamics, engine_of
 from hodyn_ros.engine.interpreter import interpret
 from hodyn_ros.engine.program import FORWARD
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError, WrenchError
@@ -112,7 +112,7 @@ def test_a_humanoid_comes_back_by_articulated_bodies():
     model = load(str(descriptions()['talos_data/robots/talos_reduced.urdf']))
     motion = motion_of(model, 5, shape=(2,))
     effort = inverse_dynamics(model, motion)
-    assert Dynamics(FORWARD, 3).loops(model)
+    assert BodyDynamics(FORWARD, 3).loops(model)
     found = forward_dynamics(model, motion[:, :2], effort)
     assert_returns(model, motion, found)
 
@@ -170,7 +170,7 @@ def test_one_sample_batches_and_interpreted_programs_agree(n):
     assert forward_dynamics(model, motion[0, 0, :2].copy(), effort[0, 0].copy(), out=out) is out
     given = given_efforts(model, motion[..., :2, :], effort, None)
     found = np.empty((80, 3, n))
-    program = engine_of(model).program(Dynamics(FORWARD, 3))
+    program = engine_of(model).program(BodyDynamics(FORWARD, 3))
     assert interpret(model, program, given.motion, given.packed(*given.others), found)
     scale = np.abs(batch).max()
     for other in (slow, out, found[0]):
@@ -181,8 +181,8 @@ def test_one_sample_batches_and_interpreted_programs_agree(n):
 @needs_compiler
 def test_articulated_bodies_help_where_factors_take_too_long_a_program():
     model = random_chain(12, seed=3)
-    assert engine_of(model).prepare(Dynamics(FORWARD, 5, form=COMPILED_ROBOT)) is None
-    assert engine_of(model).prepare(Dynamics(FORWARD, 5)).name == COMPILED_TREE
+    assert engine_of(model).prepare(BodyDynamics(FORWARD, 5, form=COMPILED_ROBOT)) is None
+    assert engine_of(model).prepare(BodyDynamics(FORWARD, 5)).name == COMPILED_TREE
     motion = motion_of(model, 7)
     effort = inverse_dynamics(model, motion)
     assert_returns(model, motion, forward_dynamics(model, motion[:, :2], effort))
