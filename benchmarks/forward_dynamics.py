@@ -26,7 +26,13 @@ from benchmarks.peers import casadi_forward, pinocchio_cpp, pinocchio_python
 from benchmarks.report import grid
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
 from hodyn_ros import forward_dynamics, inverse_dynamics, mass_matrix
-from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, Dynamics, engine_of, unavailable
+from hodyn_ros.engine.engine import (
+    COMPILED_ROBOT,
+    COMPILED_TREE,
+    BodyDynamics,
+    engine_of,
+    unavailable,
+)
 from hodyn_ros.engine.program import FORWARD
 
 Array = NDArray[np.float64]
@@ -110,7 +116,7 @@ def kernels(case: Case, effort: Array, which: str) -> list[Contestant]:
     if reason:
         raise NotInstalled(str(reason))
     orders = effort.shape[1]
-    request = Dynamics(FORWARD, orders, form=FORMS[which])
+    request = BodyDynamics(FORWARD, orders, form=FORMS[which])
     kernel = engine_of(case.model).prepare(request)
     if kernel is None:
         raise NotInstalled(f'{which}, orders {_span(orders)}: the program is too long to compile')
@@ -245,7 +251,7 @@ def orders_of_panda(size: Size) -> list[dict[str, float]]:
     for order in range(size.orders + 1):
         print(f'order {order}', flush=True)
         effort = efforts(case, order + 1)
-        program = engine_of(case.model).program(Dynamics(FORWARD, order + 1)).program
+        program = engine_of(case.model).program(BodyDynamics(FORWARD, order + 1)).program
         row: dict[str, float] = {COUNTS[0]: program.flops + program.counts()['inverse']}
         ours = gathered([partial(kernels, case, effort, 'mass matrix')])
         alone, _, batch = public(case, effort)

@@ -10,7 +10,8 @@ Robots with many joints are computed by articulated bodies instead, see `engine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
-    Dynamics,
+    BodyDynamics,
     compute,
     computed,
     engine_of,
@@ -106,14 +107,15 @@ def forward_dynamics(
                 if type(state) is ndarray and single(table, state, effort, result) == 0:
                     return result
             except Exception:
-                if not (refuses(state, result) or refuses(effort)) and result.ndim == 2:
+                single_sample = result.ndim == np.ndim(state) == 2
+                if single_sample and not (refuses(state, result) or refuses(effort)):
                     raise
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
     n = model.n_joints
     given = given_efforts(model, state, effort, wrench)
     result = given.out(out, (given.count, n))
     flat = result.reshape(given.N, given.count, n)
-    request = Dynamics(FORWARD, given.count, given.links)
+    request = BodyDynamics(FORWARD, given.count, given.links)
     if algorithm == 'articulated_bodies' and not request.loops(model):
         raise HodynError(
             'Articulated bodies compute up to four derivatives of the accelerations without '
@@ -168,15 +170,15 @@ def hybrid_dynamics(
     JointNameError
         If a prescribed joint does not exist.
     HodynError
-        As `forward_dynamics`.
+        As `forward_dynamics`; also for friction laws that are not of this package.
 
     Notes
     -----
     Source: the rows and columns of the mass matrix of the joints that are free, order by order;
     Featherstone 2008, section 9.2, for the accelerations themselves.
     """
-    unknown = [name for name in prescribed if name not in model.joint_names]
-    if unknown or isinstance(prescribed, str):
+    listed = isinstance(prescribed, Iterable) and not isinstance(prescribed, str)
+    if not listed or any(name not in model.joint_names for name in prescribed):
         raise JointNameError(
             f'The prescribed joints are {prescribed!r}, expected a sequence of names of '
             f'{model.joint_names}.'
@@ -185,12 +187,15 @@ def hybrid_dynamics(
     which = [j for j, name in enumerate(model.joint_names) if name in prescribed]
     free = [j for j in range(model.n_joints) if j not in which]
     array[..., 2:, free] = 0.0  # whatever they hold, NaN too
-    efforts = np.array(effort, dtype=np.float64)
-    if efforts.ndim > 1 and efforts.shape[-1] == model.n_joints:
-        efforts[..., which] = 0.0
+    efforts = effort
+    with suppress(ValueError, TypeError, IndexError):  # what is wrong is found below
+        values = np.asarray(effort)
+        if values.dtype.kind in 'fiu' and not isinstance(effort, np.ma.MaskedArray):
+            efforts = values = values.astype(np.float64)
+            values[..., which] = 0.0
     given = given_efforts(model, array, efforts, wrench, K=array.shape[-2])
     found = np.empty((given.N, given.count, model.n_joints))
-    request = Dynamics(FORWARD, given.count, given.links, tuple(which))
+    request = BodyDynamics(FORWARD, given.count, given.links, tuple(which))
     if not computed(model, request, given.motion, given.packed(*given.others), found):
         given.refuse_not_finite()
         refuse_singular(model, given.motion, free)
@@ -265,7 +270,7 @@ class DynamicsInputs:
 
     def packed(self, *arrays: Array) -> Array:
         """Arrays of N samples side by side, as programs read them, and the wrenches."""
-        parts = [item.reshape(self.N, -1) for item in (*arrays, *self._values)]
+        parts = [item.reshape(self.N, prod(item.shape[1:])) for item in (*arrays, *self._values)]
         return parts[0] if len(parts) == 1 else np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def wrenches(self, orders: int) -> list[Wrench] | None:
@@ -290,6 +295,8 @@ class DynamicsInputs:
                 f'out is {type(out).__name__} of shape {np.shape(out)}, expected a writeable '
                 f'array of float64 of shape {shape}, contiguous in C order.'
             )
+        if np.may_share_memory(out, self.motion):
+            raise HodynError('out shares memory with the state.')
         return out
 
     def refuse_not_finite(self) -> None:
@@ -320,11 +327,14 @@ def refuse_singular(model: RobotModel, state: Array, free: Sequence[int] | None 
     size = np.einsum('nii->ni', M).copy()
     for k in reversed(range(len(which))):
         pivot = M[:, k, k]
-        if not np.all(pivot > SINGULAR * size[:, k]):
+        regular = pivot > SINGULAR * size[:, k]
+        if not regular.all():
+            where = f' of sample {int(np.argmin(regular))}' if len(M) > 1 else ''
+            joint = model.joint_names[which[k]]
             raise ModelError(
-                f'The mass matrix is singular: nothing that joint {model.joint_names[which[k]]!r} '
-                'moves, with the joints behind it free, has a positive inertia. Give its link an '
-                'inertia, or the joint an armature (model.with_armature).'
+                f'The mass matrix{where} is singular: nothing that joint {joint!r} moves, with '
+                'the joints behind it free, has a positive inertia. Give its link an inertia, or '
+                'the joint an armature (model.with_armature).'
             )
         row = M[:, k, :k] / pivot[:, None]
         M[:, :k, :k] -= row[:, :, None] * M[:, k, None, :k]

@@ -17,7 +17,7 @@ from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.dynamics.forward import DynamicsInputs, given_efforts, refuse_singular
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import Dynamics, computed
+from hodyn_ros.engine.engine import BodyDynamics, computed
 from hodyn_ros.engine.program import FLOATING, MOVING
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
 from hodyn_ros.kinematics.forward import LinkMotion
@@ -84,6 +84,8 @@ def moving_base_inverse_dynamics(
         the pose is not a rigid motion, or a result overflows.
     WrenchError
         If a wrench does not fit.
+    ModelError
+        If the description has an inertia of the base link that cannot be used.
 
     Notes
     -----
@@ -96,7 +98,7 @@ def moving_base_inverse_dynamics(
     twist, up = _body_twist(model, base, expressed_in, K - 1)
     given = DynamicsInputs(model, array, (twist, up), K - 2, wrench)
     result = np.empty((given.N, K - 2, model.n_joints + 6))
-    request = Dynamics(MOVING, K - 2, given.links)
+    request = BodyDynamics(MOVING, K - 2, given.links)
     if not computed(model, request, given.motion, given.packed(*given.others), result):
         given.refuse_not_finite()
         raise overflow(given.motion)
@@ -150,6 +152,7 @@ def floating_base_forward_dynamics(
 
     Notes
     -----
+    Programs of more than 20,000 operations, from about 25 joints on, are run by NumPy.
     Source: as `forward_dynamics` with six rows more; what is solved for is the proper acceleration
     of the base, so that gravity enters only where it is turned into that of the twist.
     """
@@ -166,16 +169,17 @@ def floating_base_forward_dynamics(
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
     found = np.empty((given.N, m, model.n_joints + 6))
     packed = given.packed(*given.others)
-    if not computed(model, Dynamics(FLOATING, m, given.links), given.motion, packed, found):
+    if not computed(model, BodyDynamics(FLOATING, m, given.links), given.motion, packed, found):
         given.refuse_not_finite()
         refuse_singular(model, given.motion)
         rest = np.zeros_like(packed)
         if not computed(
-            model, Dynamics(FLOATING, m, given.links), 0.0 * given.motion, rest, found
+            model, BodyDynamics(FLOATING, m, given.links), 0.0 * given.motion, rest, found
         ):
             raise ModelError(
                 'The mass matrix of the floating base is singular: give the base link an inertia, '
-                'with model.with_payload if the description has none.'
+                'with model.with_payload if the description has none, that is not negligible '
+                'beside those of the other links.'
             )
         raise overflow(given.motion)
     found = found.reshape(*given.batch, *found.shape[1:])
@@ -186,6 +190,11 @@ def _body_twist(
     model: RobotModel, base: Any, expressed_in: str, count: int
 ) -> tuple[Array, Array]:
     """Twist (..., count, 6) of a base in its axes, with derivatives, and -g there, (..., 1, 3)."""
+    if not np.isfinite(model.M_base).all():
+        raise ModelError(
+            'The inertia of the base link, or of a link that is attached to it, cannot be used; '
+            'model.warnings say why. Correct it in the description.'
+        )
     pose, twist = checked_link_motion(base, expressed_in)
     if twist.shape[-2] < count:
         raise MotionError(

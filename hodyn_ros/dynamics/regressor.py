@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -91,16 +91,15 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
     ModelError, MotionError
         If a term is unknown, or as `regressor` does.
     """
+    terms = _checked_terms(terms)
     motion = joints.checked_motion(model, motion)
     series = np.swapaxes(joints.body_coordinates(model, motion), -1, -2)
     columns = np.empty((*series[..., 2:].shape, len(terms)))
     for place, term in enumerate(terms):
         if isinstance(term, FrictionLaw):
             columns[..., place] = term.effort(series[..., 1:-1])
-        elif term in ('armature', 'stiffness'):
-            columns[..., place] = series[..., 2:] if term == 'armature' else series[..., :-2]
         else:
-            raise ModelError(f"A term is {term!r}, expected a law, 'armature' or 'stiffness'.")
+            columns[..., place] = series[..., 2:] if term == 'armature' else series[..., :-2]
     efforts = np.einsum('ij,...ikl->...kjil', joints.selection_of(model), columns)
     shape = *efforts.shape[:-2], model.n_bodies * len(terms)
     return joints.checked_result(efforts.reshape(shape), motion)
@@ -127,7 +126,7 @@ def base_parameters(
     Raises
     ------
     ModelError
-        If the tolerance is not above zero or a term is unknown.
+        If the tolerance is not between zero and 0.1, or a term is unknown.
 
     Notes
     -----
@@ -136,7 +135,9 @@ def base_parameters(
     """
     from scipy.linalg import qr, solve_triangular
 
-    checked_number('The tolerance', tolerance, ModelError, above=0.0)
+    checked_number('The tolerance', tolerance, ModelError, above=0.0, most=0.1)
+    checked_number('The seed', seed, ModelError, least=0, whole=True)
+    terms = _checked_terms(terms)
     rng, n = np.random.default_rng(seed), model.n_joints
     count = 5 * (10 + len(terms)) * -(-model.n_bodies // n)
     states = rng.normal(size=(count, 3, n))
@@ -152,3 +153,13 @@ def base_parameters(
     mapping = solve_triangular(R[:b, :b], R[:b])[np.argsort(order[:b])][:, np.argsort(order)]
     mapping[:, independent] = np.eye(b)
     return BaseParameters(b, independent, dependent, mapping[:, dependent], mapping, pivots)
+
+
+def _checked_terms(terms: Terms) -> tuple[FrictionLaw | str, ...]:
+    if isinstance(terms, str) or not isinstance(terms, Iterable):
+        raise ModelError(f'terms is {terms!r}, expected a sequence.')
+    listed = tuple(terms)
+    for term in listed:
+        if not isinstance(term, FrictionLaw) and term not in ('armature', 'stiffness'):
+            raise ModelError(f"A term is {term!r}, expected a law, 'armature' or 'stiffness'.")
+    return listed

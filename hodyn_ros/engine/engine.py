@@ -54,8 +54,8 @@ LARGEST_ROBOT_PROGRAM = 4000
 LARGEST_PROGRAM = 20_000
 # Robots with more bodies have longer ones for certain.
 MOST_BODIES = 24
-# The factors of the mass matrix take longer than articulated bodies for more than 16, and for the
-# last of these seconds to compile for little.
+# Up to 16 the factors of the mass matrix take less time than articulated bodies, but the last ones
+# little less, and seconds to compile.
 MOST_BODIES_IN_FACTORS = 14
 
 # Samples that slower code answers before it is worth compiling: a control loop gets there at once,
@@ -178,7 +178,7 @@ class Term(NamedTuple):
         model.derived.terms[self.name, (self.K, model.n_joints)] = single
 
 
-class Dynamics(NamedTuple):
+class BodyDynamics(NamedTuple):
     """Request for what efforts cause, or for what a base that moves needs."""
 
     kind: str
@@ -229,7 +229,7 @@ class Dynamics(NamedTuple):
             model.derived.forward[shape] = kernel.single(shape, forward=True)
 
 
-ProgramRequest = LinkResult | Term | Dynamics
+ProgramRequest = LinkResult | Term | BodyDynamics
 Request = Efforts | ProgramRequest
 
 
@@ -241,7 +241,8 @@ def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None
         program = request.program(model)
     except ProgramTooLong:
         return None
-    if program.program.flops > LARGEST_PROGRAM:
+    # To write results takes a compiler as long as to compute them.
+    if program.program.flops + len(program.program.outputs) > LARGEST_PROGRAM:
         return None
     return kernels.robot_kernel(model, program)
 

@@ -193,8 +193,7 @@ class Assembly:
     def _walk(self) -> None:
         """Collect bodies and place the links."""
         self.frames[self.base_link] = LinkFrame(BASE, np.eye(4))
-        if not self.links[self.base_link].defect:
-            self.M_base += self.links[self.base_link].M_body
+        self.M_base += self.links[self.base_link].M_body
         in_order = self.description.sorted_outwards
         for joint in self.description.joints if in_order else self._behind(self.base_link):
             if joint.parent not in self.frames:
@@ -208,10 +207,8 @@ class Assembly:
                 frame = LinkFrame(len(self.bodies) - 1, np.eye(4))
             elif joint.type == 'fixed':
                 frame = LinkFrame(body, pose @ joint.origin)
-                link = self.links[joint.child]
-                if body != BASE or not link.defect:
-                    inertia = self.M_base if body == BASE else self.M_body[body]
-                    inertia += transform_inertia(link.M_body, frame.pose)
+                inertia = self.M_base if body == BASE else self.M_body[body]
+                inertia += transform_inertia(self.links[joint.child].M_body, frame.pose)
             elif self._is_wanted(joint):
                 raise ModelError(
                     f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
@@ -232,7 +229,8 @@ class Assembly:
             if defect and frame.body != BASE:
                 raise ModelError(defect)
             if defect:
-                self.warnings.append(f'{defect} It is not used, since the link does not move.')
+                self.M_base[:] = np.nan
+                self.warnings.append(f'{defect} It is not used as long as the base is at rest.')
         if not self.bodies:
             raise ModelError(
                 f'The robot has no moving joints from link {self.base_link!r}'

@@ -109,7 +109,7 @@ class RobotModel:
         Inertia of each body about the origin of its frame.
     M_base : ndarray, shape (6, 6)
         Inertia of the base link and of what is rigidly attached to it, about its origin; it
-        matters where the base moves.
+        matters where the base moves. NaN if the description has one that cannot be used.
     friction : mapping of str to FrictionLaw
         Friction laws by the name of the joint, see `with_friction`.
     armature : ndarray, shape (n_bodies,)

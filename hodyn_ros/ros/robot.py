@@ -20,7 +20,7 @@ from hodyn_ros.actuators.config import (
 )
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import Dynamics, Efforts, Request, engine_of, unavailable
+from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
 from hodyn_ros.errors import ActuatorError, HodynError, ModelError
 from hodyn_ros.model.assembly import frozen
@@ -387,7 +387,7 @@ def _compile(
 
 
 def _request(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -> Request:
-    return Dynamics(MOVING, order + 1, wrenches) if base_moves else Efforts(order, wrenches)
+    return BodyDynamics(MOVING, order + 1, wrenches) if base_moves else Efforts(order, wrenches)
 
 
 def _missing(

@@ -19,7 +19,7 @@ from hodyn_ros import (
     mass_matrix,
 )
 from hodyn_ros.dynamics.forward import given_efforts
-from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, Dynamics, engine_of
+from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, BodyDynamics, engine_of
 from hodyn_ros.engine.interpreter import interpret
 from hodyn_ros.engine.program import FORWARD
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError, WrenchError
@@ -112,7 +112,7 @@ def test_a_humanoid_comes_back_by_articulated_bodies():
     model = load(str(descriptions()['talos_data/robots/talos_reduced.urdf']))
     motion = motion_of(model, 5, shape=(2,))
     effort = inverse_dynamics(model, motion)
-    assert Dynamics(FORWARD, 3).loops(model)
+    assert BodyDynamics(FORWARD, 3).loops(model)
     found = forward_dynamics(model, motion[:, :2], effort)
     assert_returns(model, motion, found)
 
@@ -170,7 +170,7 @@ def test_one_sample_batches_and_interpreted_programs_agree(n):
     assert forward_dynamics(model, motion[0, 0, :2].copy(), effort[0, 0].copy(), out=out) is out
     given = given_efforts(model, motion[..., :2, :], effort, None)
     found = np.empty((80, 3, n))
-    program = engine_of(model).program(Dynamics(FORWARD, 3))
+    program = engine_of(model).program(BodyDynamics(FORWARD, 3))
     assert interpret(model, program, given.motion, given.packed(*given.others), found)
     scale = np.abs(batch).max()
     for other in (slow, out, found[0]):
@@ -181,8 +181,8 @@ def test_one_sample_batches_and_interpreted_programs_agree(n):
 @needs_compiler
 def test_articulated_bodies_help_where_factors_take_too_long_a_program():
     model = random_chain(12, seed=3)
-    assert engine_of(model).prepare(Dynamics(FORWARD, 5, form=COMPILED_ROBOT)) is None
-    assert engine_of(model).prepare(Dynamics(FORWARD, 5)).name == COMPILED_TREE
+    assert engine_of(model).prepare(BodyDynamics(FORWARD, 5, form=COMPILED_ROBOT)) is None
+    assert engine_of(model).prepare(BodyDynamics(FORWARD, 5)).name == COMPILED_TREE
     motion = motion_of(model, 7)
     effort = inverse_dynamics(model, motion)
     assert_returns(model, motion, forward_dynamics(model, motion[:, :2], effort))
@@ -294,3 +294,45 @@ def test_unknown_algorithms_outputs_and_joints_are_refused():
         hybrid_dynamics(model, np.zeros((5, 7)), EFFORT, ['elbow'])
     with pytest.raises(MotionError, match='K = m'):
         hybrid_dynamics(model, np.zeros((4, 7)), EFFORT, ['panda_joint1'])
+
+
+@needs_compiler
+def test_states_that_share_an_effort_are_a_batch_when_code_is_compiled_too():
+    model = RobotModel.from_urdf('two_link')
+    states, effort = motion_of(model, 2, shape=(1,)), np.ones((1, 2))
+    before = forward_dynamics(model, states, effort)
+    model.warm_up(0, lambda: forward_dynamics(model, states[0], effort))
+    assert (1, 2) in model.derived.forward
+    assert forward_dynamics(model, states, effort) == pytest.approx(before, rel=1e-12)
+
+
+@pytest.mark.parametrize('algorithm', ALGORITHMS)
+def test_results_are_not_written_over_the_state_and_rightly_over_efforts(algorithm):
+    model = RobotModel.from_urdf('two_link')
+    given = motion_of(model, 2, shape=())
+    expected = forward_dynamics(model, given, given.copy(), algorithm=algorithm)
+    with pytest.raises(HodynError, match='out shares memory'):
+        forward_dynamics(model, given, given.copy(), algorithm=algorithm, out=given)
+    found = forward_dynamics(model, given.copy(), given, algorithm=algorithm, out=given)
+    assert found is given and found == pytest.approx(expected, rel=1e-12)
+
+
+def test_no_samples_have_no_accelerations():
+    model = RobotModel.from_urdf('two_link')
+    none, effort = np.zeros((0, 2, 2)), np.zeros((0, 3, 2))
+    assert forward_dynamics(model, none, effort).shape == (0, 3, 2)
+    found = hybrid_dynamics(model, np.zeros((0, 5, 2)), effort, [model.joint_names[0]])
+    assert found.motion.shape == (0, 5, 2)
+
+
+@pytest.mark.parametrize('effort', ['abc', np.zeros((3, 7)) * 1j, np.ma.masked_all((3, 7)), None])
+def test_hybrid_dynamics_takes_efforts_as_forward_dynamics_does(effort):
+    model = RobotModel.from_urdf('panda')
+    for call in (
+        lambda: hybrid_dynamics(model, np.zeros((5, 7)), effort, ['panda_joint1']),
+        lambda: forward_dynamics(model, STATE, effort),
+    ):
+        with pytest.raises(MotionError, match='effort'):
+            call()
+    with pytest.raises(JointNameError, match='None'):
+        hybrid_dynamics(model, np.zeros((5, 7)), EFFORT, None)

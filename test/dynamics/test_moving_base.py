@@ -1,5 +1,8 @@
 """Robots whose base moves, beside the same robots on a carrier and beside Pinocchio's."""
 
+import dataclasses
+from math import comb
+
 import numpy as np
 import pytest
 from support.engine_cases import needs_compiler
@@ -166,6 +169,29 @@ def test_wrenches_in_base_axes_move_with_the_base():
         assert found.base_wrench - alone.base_wrench == pytest.approx(on_base.values, abs=1e-9)
 
 
+def test_readings_of_an_inertial_measurement_unit_do_without_a_pose():
+    """Angular velocity and proper acceleration of the base, with derivatives, are all it takes."""
+    _, carrier, arm = carrier_and_arm(10)
+    motion = np.random.default_rng(10).uniform(-1.0, 1.0, (5, N_CARRIER + N_ARM))
+    base = forward_kinematics(carrier, motion[:, :6], 'link6')
+    w, v = base.twist[:, :3], base.twist[:, 3:]
+    up, a, linear = [-base.pose[:3, :3].T @ arm.gravity], [], [np.zeros(3)]
+
+    def product(x, y, k):
+        return sum(comb(k, j) * np.cross(x[j], y[k - j]) for j in range(k + 1))
+
+    for k in range(3):
+        a.append(v[k + 1] + product(w, v, k) + up[k])
+        up.append(-product(w, up, k))
+        linear.append(a[k] - product(w, linear, k))
+    measured = np.eye(4), np.concatenate([w, linear], axis=1)
+    weightless = dataclasses.replace(arm, gravity=np.zeros(3))
+    found = moving_base_inverse_dynamics(weightless, motion[:, 6:], measured)
+    expected = moving_base_inverse_dynamics(arm, motion[:, 6:], base)
+    for x, y in zip(found, expected):
+        assert close(x, y, 1e-13)
+
+
 def test_friction_and_armature_are_those_of_the_joints():
     _, carrier, arm = carrier_and_arm(7)
     motion = np.random.default_rng(8).uniform(-1.0, 1.0, (5, N_CARRIER + N_ARM))
@@ -320,3 +346,23 @@ def test_wrenches_on_the_base_of_another_shape_are_refused():
         )
     with pytest.raises(HodynError, match=r'twist of the base has shape \(0, 6\)'):
         floating_base_forward_dynamics(model, [[0.0], [0.0]], (POSE, np.zeros((0, 6))), [[0.0]])
+
+
+def test_an_impossible_inertia_of_the_base_link_is_refused_where_it_matters():
+    xml, model = flying_robot()
+    still = model.M_base.copy()
+    impossible = xml.replace('ixx="0.2"', 'ixx="-2.0"', 1)
+    with pytest.warns(match='not used as long as the base is at rest'):
+        model = RobotModel.from_urdf(impossible)
+    assert np.isfinite(still).all()
+    assert np.isfinite(inverse_dynamics(model, np.zeros((3, 4)))).all()
+    with pytest.raises(ModelError, match='inertia of the base link'):
+        moving_base_inverse_dynamics(model, np.zeros((3, 4)), (POSE, TWIST))
+
+
+def test_no_samples_need_no_efforts():
+    _, model = flying_robot()
+    base = np.zeros((0, 4, 4)), np.zeros((0, 4, 6))
+    assert moving_base_inverse_dynamics(model, np.zeros((0, 5, 4)), base).effort.shape == (0, 3, 4)
+    found = floating_base_forward_dynamics(model, np.zeros((0, 2, 4)), base, np.zeros((0, 1, 4)))
+    assert found.twist_rate.shape == (0, 1, 6)
