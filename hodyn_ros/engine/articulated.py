@@ -24,7 +24,6 @@ from hodyn_ros.engine.formulation import (
     AXIS,
     ZERO,
     Body,
-    BodyMotion,
     JointFrame,
     Load,
     Matrix,
@@ -120,7 +119,7 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> Program:
     # Order k with the acceleration of the parent, and of the joint, zero.
     q.append(0.0)
     turn = formulation.turn_of(joint, recorder.input('sine', 0), recorder.input('cosine', 0), q)
-    parent = _motion([*w, ZERO], [*a, ZERO])
+    parent = formulation.body_motion([*w, ZERO], [*a, ZERO])
     motion = formulation.forward(joint, turn, q, parent)
     write(recorder, 'own', layout.c, [motion.w[k + 1], motion.a[k]])
     if k:
@@ -130,7 +129,7 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> Program:
         w = motion.w[:1]
         write(recorder, 'own', layout.w, w)
     # The inertial load with the own acceleration zero.
-    load = formulation.inertial_load(body, _motion([*w, ZERO], [*a, ZERO]))
+    load = formulation.inertial_load(body, formulation.body_motion([*w, ZERO], [*a, ZERO]))
     write(recorder, 'own', layout.p, [load.n[k], load.f[k]])
     if k == 0:
         recorder.output('own', layout.turn, turn.sine)
@@ -218,10 +217,6 @@ def _moved(
     if formulation.slides(joint):
         u = formulation.plus_cross(u, e, formulation.scaled(joint.slide * q, AXIS))
     return e, u
-
-
-def _motion(w: list[Vector], a: list[Vector]) -> BodyMotion:
-    return BodyMotion(w, a, formulation.acceleration_matrices(w))
 
 
 def _moments_about(mass: Number, h: Vector, trace: Number, d: Vector) -> tuple[Vector, Number]:

@@ -145,6 +145,11 @@ def acceleration_matrices(w: Series) -> list[Matrix]:
     ]
 
 
+def body_motion(w: Series, a: Series) -> BodyMotion:
+    """Motion of a body, from the derivatives of w and a."""
+    return BodyMotion(w, a, acceleration_matrices(w))
+
+
 def base_motion(a: Vector, order: int) -> BodyMotion:
     """Motion of a base at rest whose acceleration stands for gravity."""
     return BodyMotion(
@@ -190,7 +195,7 @@ def forward(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: BodyMoti
         a = _slid(joint, q, w, a)
     w = _turned(w, turn, -1.0)
     w = [(x[0], x[1], x[2] + rate) for x, rate in zip(w, turn.rates)]
-    return BodyMotion(w, _turned(a, turn, -1.0), acceleration_matrices(w))
+    return body_motion(w, _turned(a, turn, -1.0))
 
 
 def forward_place(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: Place) -> Place:

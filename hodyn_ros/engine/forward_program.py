@@ -71,7 +71,7 @@ def forward_program(
     results: list[Number] = []
     for k in range(count):
         ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
-        moving = _moving([*w, ZERO], [*a, ZERO]) if floating else None
+        moving = formulation.body_motion([*w, ZERO], [*a, ZERO]) if floating else None
         efforts, load = bodies.efforts([*motion, ahead], k, moving)
         friction.add_to(efforts, motion)
         bias = [*load.n[k], *load.f[k], *efforts[k]][6 - b :]
@@ -83,7 +83,7 @@ def forward_program(
         if floating:
             w.append((found[0], found[1], found[2]))
             a.append((found[3], found[4], found[5]))
-            results += own.add(*base.motion_of_link(_moving(w, a), k))
+            results += own.add(*base.motion_of_link(formulation.body_motion(w, a), k))
         for j, value in zip(free, found[b:]):
             ahead[j] = value
         motion.append(ahead)
@@ -167,10 +167,6 @@ class Factors:
 def vector_of(values: Sequence[Number], start: int) -> Vector:
     """Three numbers that stand one behind the other."""
     return (values[start], values[start + 1], values[start + 2])
-
-
-def _moving(w: list[Vector], a: list[Vector]) -> BodyMotion:
-    return BodyMotion(w, a, formulation.acceleration_matrices(w))
 
 
 class _Twist:
