@@ -16,19 +16,16 @@ inverse dynamics.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
-from benchmarks.cases import ROOT
-from benchmarks.report import grid
+from benchmarks.report import grid, options
 from benchmarks.retiming import EFFORT_DOT, panda
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis import splice
@@ -167,19 +164,9 @@ def played(model: RobotModel, follower: Controller | Splicer, given: list) -> Pl
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table and write it."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.chunks',
-        description='Streams of action chunks beside joint_trajectory_controller.',
-    )
-    parser.add_argument('--size', choices=SIZES, default='quick', help='duration of the streams')
-    parser.add_argument(
-        '-o',
-        '--output',
-        type=Path,
-        default=ROOT / 'build' / 'bench' / 'chunks.inc',
-        help='file to write to',
-    )
-    options = parser.parse_args(arguments)
+    description = 'Streams of action chunks beside joint_trajectory_controller.'
+    meaning = 'duration of the streams'
+    chosen = options(arguments, 'chunks', description, SIZES, meaning)
     _, model, limits = panda()
     model.warm_up()
     header = (
@@ -188,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     lines = [[*header]]
     for rate, size in STREAMS.items():
-        given = chunks(rate, SIZES[options.size])
+        given = chunks(rate, SIZES[chosen.size])
         splicer = Splicer(model, limits)
         followers = {
             'here': splicer,
@@ -214,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
     text = grid(lines)
     text += (
-        f'\nStreams of {SIZES[options.size]:g} s, noise of {1e3 * NOISE:g} mrad in positions and '
+        f'\nStreams of {SIZES[chosen.size]:g} s, noise of {1e3 * NOISE:g} mrad in positions and '
         f'{1e3 * OFFSET:g} mrad in chunks, which arrive {1e3 * LATENCY:g} ms after they have been '
         f'observed; here they are joined {1e3 * LEAD:g} ms later, at the next knot. All values '
         'are the largest of differences over 1 ms, jumps are those at splices; the torque rate of '
@@ -223,8 +210,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         'offsets of the chunks themselves. Times are those of a processor.\n'
     )
     print(text)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(text, encoding='utf-8')
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    chosen.output.write_text(text, encoding='utf-8')
     return 0
 
 

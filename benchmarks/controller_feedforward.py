@@ -15,21 +15,18 @@ cancelled goal.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import retiming
-from benchmarks.cases import ROOT
-from benchmarks.report import grid
+from benchmarks.report import grid, options
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis import ControllerTrajectory, controller_trajectory, uniform_scaling
 from hodyn_ros.dynamics.matrices import mass_matrix
@@ -273,23 +270,13 @@ def shown(value: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table and write it."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.controller_feedforward',
-        description='Tracking of joint_trajectory_controller with and without efforts.',
-    )
-    parser.add_argument('--size', choices=SIZES, default='quick', help='number of motions')
-    parser.add_argument(
-        '-o',
-        '--output',
-        type=Path,
-        default=ROOT / 'build' / 'bench' / 'controller_feedforward.inc',
-        help='file to write to',
-    )
-    options = parser.parse_args(arguments)
+    description = 'Tracking of joint_trajectory_controller with and without efforts.'
+    meaning = 'number of motions'
+    chosen = options(arguments, 'controller_feedforward', description, SIZES, meaning)
     start = time.monotonic()
     _, links, limits = retiming.panda()
     model = links.with_armature(dict(zip(links.joint_names, MOTOR_INERTIA)))
-    count, contestants = SIZES[options.size]
+    count, contestants = SIZES[chosen.size]
     motions = motions_of(model, limits, count)
     found: dict[str, dict[Contestant, list[Result]]] = {}
     for plant, number in zip(PLANTS, contestants):
@@ -299,9 +286,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found.setdefault(plant, {})[who] = runs
     text = text_of(found)
     print('\n' + text)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(text, encoding='utf-8')
-    print(f'{time.monotonic() - start:.0f} s. Written: {options.output}')
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    chosen.output.write_text(text, encoding='utf-8')
+    print(f'{time.monotonic() - start:.0f} s. Written: {chosen.output}')
     return 0
 
 

@@ -14,11 +14,9 @@ of the derivative the window and the degree with the least error, chosen by the 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +24,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import BPoly
 from scipy.signal import lfilter, savgol_coeffs
 
-from benchmarks.cases import ROOT
-from benchmarks.report import grid
+from benchmarks.report import grid, options
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 from hodyn_ros.trajectory.spline import fit_spline
 
@@ -356,27 +353,17 @@ def honesty_text(found: Sequence[Honesty]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables and write them."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.estimation',
-        description='Errors of estimated derivatives, ours and those of other filters.',
-    )
-    parser.add_argument('--size', choices=SIZES, default='quick')
-    parser.add_argument(
-        '-o',
-        '--output',
-        type=Path,
-        default=ROOT / 'build' / 'bench' / 'estimation.inc',
-        help='file to write to',
-    )
-    options = parser.parse_args(arguments)
+    description = 'Errors of estimated derivatives, ours and those of other filters.'
+    meaning = 'number of cases'
+    chosen = options(arguments, 'estimation', description, SIZES, meaning)
     start = time.monotonic()
-    rows, honesty = measure(SIZES[options.size], lambda text: print(text, flush=True))
-    streams = grid(measure_streams(SIZES[options.size]))
+    rows, honesty = measure(SIZES[chosen.size], lambda text: print(text, flush=True))
+    streams = grid(measure_streams(SIZES[chosen.size]))
     text = '\n'.join([error_text(rows), honesty_text(honesty), streams])
     print('\n' + text)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(text, encoding='utf-8')
-    print(f'{time.monotonic() - start:.0f} s. Written: {options.output}')
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    chosen.output.write_text(text, encoding='utf-8')
+    print(f'{time.monotonic() - start:.0f} s. Written: {chosen.output}')
     return 0
 
 

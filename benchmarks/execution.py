@@ -12,7 +12,6 @@ rate.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -23,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BPoly
 
-from benchmarks.cases import ROOT
-from benchmarks.report import grid
+from benchmarks.report import grid, options
 from benchmarks.retiming import Pinocchio, finely, panda, through, ur5
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis.retiming import retime
@@ -189,30 +187,20 @@ def text_of(found: Sequence[tuple[Case, Executed]]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table and write it."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.execution',
-        description='Retimed motions as joint_trajectory_controller executes them.',
-    )
-    parser.add_argument('--size', choices=SIZES, default='full', help='number of motions')
-    parser.add_argument(
-        '-o',
-        '--output',
-        type=Path,
-        default=ROOT / 'build' / 'bench' / 'execution.inc',
-        help='file to write to',
-    )
-    options = parser.parse_args(arguments)
+    description = 'Retimed motions as joint_trajectory_controller executes them.'
+    meaning = 'number of motions'
+    chosen = options(arguments, 'execution', description, SIZES, meaning, size='full')
     start = time.monotonic()
-    count, intervals = SIZES[options.size]
+    count, intervals = SIZES[chosen.size]
     found = []
     for case in cases()[:count]:
         print(case.name, flush=True)
         found.append((case, executed(case, intervals)))
     text = text_of(found)
     print('\n' + text)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(text, encoding='utf-8')
-    print(f'{time.monotonic() - start:.0f} s. Written: {options.output}')
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    chosen.output.write_text(text, encoding='utf-8')
+    print(f'{time.monotonic() - start:.0f} s. Written: {chosen.output}')
     return 0
 
 

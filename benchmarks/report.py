@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.cases import ROOT
 from benchmarks.sections import Row, Section, Table
 
 ORDERS = ('Q', 'Qd', 'Q2d')
+
+
+def options(
+    arguments: Sequence[str] | None,
+    name: str,
+    description: str,
+    sizes: Iterable[str],
+    meaning: str,
+    size: str = 'quick',
+) -> argparse.Namespace:
+    """Options of a benchmark that writes one file: how much it measures, and the file."""
+    parser = argparse.ArgumentParser(prog=f'python -m benchmarks.{name}', description=description)
+    parser.add_argument('--size', choices=sizes, default=size, help=meaning)
+    file = ROOT / 'build' / 'bench' / f'{name}.inc'
+    parser.add_argument('-o', '--output', type=Path, default=file, help='file to write to')
+    return parser.parse_args(arguments)
 
 
 def machine() -> dict[str, str | int]:

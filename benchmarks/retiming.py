@@ -12,7 +12,6 @@ millisecond, with torques from Pinocchio. Times are those of a second call on th
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cases import ROOT
 from benchmarks.peers import toppra_law
-from benchmarks.report import grid
+from benchmarks.report import grid, options
 from benchmarks.timing import NotInstalled
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.actuators import Actuators, SeriesElastic
@@ -314,21 +312,11 @@ def text_of(name: str, found: dict[str, list[Played]], absent: dict[str, str]) -
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table and write it."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.retiming',
-        description='Durations and torque rates of time laws on paths of the Panda.',
-    )
-    parser.add_argument('--size', choices=SIZES, default='quick', help='number of paths')
-    parser.add_argument(
-        '-o',
-        '--output',
-        type=Path,
-        default=ROOT / 'build' / 'bench' / 'retiming.inc',
-        help='file to write to',
-    )
-    options = parser.parse_args(arguments)
+    description = 'Durations and torque rates of time laws on paths of the Panda.'
+    meaning = 'number of paths'
+    chosen = options(arguments, 'retiming', description, SIZES, meaning)
     start = time.monotonic()
-    of_panda, of_ur5, intervals = SIZES[options.size]
+    of_panda, of_ur5, intervals = SIZES[chosen.size]
     robot = panda()
     robots = [('Panda', *robot, paths(robot[1], of_panda))]
     if of_ur5:
@@ -340,9 +328,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         texts.append(text_of(name, *found))
     text = '\n'.join(texts)
     print('\n' + text)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(text, encoding='utf-8')
-    print(f'{time.monotonic() - start:.0f} s. Written: {options.output}')
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    chosen.output.write_text(text, encoding='utf-8')
+    print(f'{time.monotonic() - start:.0f} s. Written: {chosen.output}')
     return 0
 
 

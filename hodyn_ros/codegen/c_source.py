@@ -23,9 +23,8 @@ from hodyn_ros.codegen.statements import (
     names_in,
     string_literal,
 )
-from hodyn_ros.dynamics.forward import refuse_singular
+from hodyn_ros.dynamics.forward import regular_mass_matrix
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.forward_program import forward_program
 from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
@@ -137,13 +136,13 @@ def _arguments(code: Code, order: int, loaded: bool) -> dict[str, int]:
     return {'motion': (order + 3) * n, **wrench, 'effort': (order + 1) * n}
 
 
-def _forward_variants(code: Code) -> Iterator[tuple[str, str, dict[str, int]]]:
-    """Name, description and arguments of each function of forward dynamics."""
+def _forward_variants(code: Code) -> Iterator[tuple[int, str, str, dict[str, int]]]:
+    """Order, name, description and arguments of each function of forward dynamics."""
     n = code.model.n_joints
     for order in code.orders if code.forward else ():
         what = RESULTS[order].replace('Efforts', 'Accelerations')
         sizes = {'motion': 2 * n, 'effort': (order + 1) * n, 'acceleration': (order + 1) * n}
-        yield f'{code.name}_forward_dynamics_{order}', f'{what}.', sizes
+        yield order, f'{code.name}_forward_dynamics_{order}', f'{what}.', sizes
 
 
 def _declaration(code: Code, function: str, arguments: Mapping[str, int], kept: str = '') -> str:
@@ -186,7 +185,7 @@ def _header(code: Code) -> str:
         (what, function, _arguments(code, order, loaded))
         for order, loaded, function, what in _variants(code)
     ]
-    declared += [(what, function, sizes) for function, what, sizes in _forward_variants(code)]
+    declared += [(what, function, sizes) for _, function, what, sizes in _forward_variants(code)]
     functions = '\n\n'.join(
         f'/* {what} */\n{_declaration(code, function, sizes)};'
         for what, function, sizes in declared
@@ -250,7 +249,7 @@ inline Joints<{order + 1}> inverse_dynamics(
   return effort;
 }}
 """
-    for order, (function, what, _) in zip(code.orders, _forward_variants(code)):
+    for order, function, what, _ in _forward_variants(code):
         functions += f"""
 // {what}
 inline Joints<{order + 1}> forward_dynamics(
@@ -383,7 +382,7 @@ def model_hash(model: RobotModel) -> str:
 
 def _source(code: Code) -> str:
     functions = ''.join(_dynamics(code, *variant) for variant in _variants(code))
-    for order, (function, _, sizes) in zip(code.orders, _forward_variants(code)):
+    for order, function, _, sizes in _forward_variants(code):
         functions += program_function(
             code, function, sizes, forward_program(code.model, order + 1)
         )
@@ -583,11 +582,11 @@ def _test(code: Code) -> str:
         wrong |= differs("{function}", i, {order + 1}, effort, {expected}, effort_scale);
 """
     if code.forward:
-        refuse_singular(model, motion)
         # To where orders of very different size came from, and as much worse as M is conditioned.
-        largest = np.abs(motion[:, 2:]).max() * np.linalg.cond(mass_matrix(model, motion[:, :1]))
+        conditions = np.linalg.cond(regular_mass_matrix(model, motion))
+        largest = np.abs(motion[:, 2:]).max() * conditions
         tables += _table(code, 'forward_scale', np.full((1, highest + 1), largest.max()))
-    for order, (function, _, _) in zip(code.orders, _forward_variants(code)):
+    for order, function, _, _ in _forward_variants(code):
         calls += f"""        {function}(motions[i], efforts[i], effort);
         wrong |= differs(
             "{function}", i, {order + 1}, effort, motions[i] + {2 * n}, forward_scale[0]);

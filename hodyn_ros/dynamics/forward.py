@@ -20,7 +20,7 @@ from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice, finite_array
-from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.inverse import check_out, inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
 from hodyn_ros.engine.engine import (
@@ -113,7 +113,10 @@ def forward_dynamics(
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
     n = model.n_joints
     given = given_efforts(model, state, effort, wrench)
-    result = given.out(out, (given.count, n))
+    shape = (*given.batch, given.count, n)
+    if out is not None:
+        check_out(out, shape, (given.motion,), 'the state')
+    result = empty(shape) if out is None else out
     flat = result.reshape(given.N, given.count, n)
     request = BodyDynamics(FORWARD, given.count, given.links)
     if algorithm == 'articulated_bodies' and not request.loops(model):
@@ -124,11 +127,7 @@ def forward_dynamics(
     if algorithm != 'auto':
         request = request._replace(form=ALGORITHMS[algorithm])
         engine_of(model).prepare(request)
-    try:
-        done = compute(model, request, given.motion, given.packed(*given.others), flat)
-    except ModelError:  # a law of friction that cannot be compiled
-        done = False
-    if not done:
+    if not compute(model, request, given.motion, given.packed(*given.others), flat):
         given.refuse_not_finite()
         _order_by_order(model, given, flat)
     return result
@@ -198,7 +197,7 @@ def hybrid_dynamics(
     request = BodyDynamics(FORWARD, given.count, given.links, tuple(which))
     if not computed(model, request, given.motion, given.packed(*given.others), found):
         given.refuse_not_finite()
-        refuse_singular(model, given.motion, free)
+        regular_mass_matrix(model, given.motion, free)
         raise overflow(given.motion)
     whole, efforts = given.motion.copy(), given.others[0].copy()
     whole[:, 2:, free] = found[..., free]
@@ -280,25 +279,6 @@ class DynamicsInputs:
             for item, values in zip(self._wrenches, self._values)
         ] or None
 
-    def out(self, out: Array | None, result: tuple[int, ...]) -> Array:
-        """Array for results of a shape."""
-        shape = (*self.batch, *result)
-        if out is None:
-            return np.empty(shape)
-        if not (
-            isinstance(out, np.ndarray)
-            and out.shape == shape
-            and not refuses(out)
-            and out.flags.writeable
-        ):
-            raise HodynError(
-                f'out is {type(out).__name__} of shape {np.shape(out)}, expected a writeable '
-                f'array of float64 of shape {shape}, contiguous in C order.'
-            )
-        if np.may_share_memory(out, self.motion):
-            raise HodynError('out shares memory with the state.')
-        return out
-
     def refuse_not_finite(self) -> None:
         """Refuse motions that hold NaN or infinite values."""
         refuse_not_finite(self._model, self.motion, self.batch)
@@ -306,8 +286,7 @@ class DynamicsInputs:
 
 def _order_by_order(model: RobotModel, given: DynamicsInputs, result: Array) -> None:
     """Recursion of the orders with `inverse_dynamics` and `mass_matrix`."""
-    refuse_singular(model, given.motion)
-    M = mass_matrix(model, given.motion[:, :1])[:, 0]
+    M = regular_mass_matrix(model, given.motion)
     with np.errstate(over='ignore', invalid='ignore'):
         motion = np.zeros((given.N, given.count + 2, model.n_joints))
         motion[:, :2] = given.motion
@@ -320,11 +299,13 @@ def _order_by_order(model: RobotModel, given: DynamicsInputs, result: Array) -> 
         raise overflow(given.motion)
 
 
-def refuse_singular(model: RobotModel, state: Array, free: Sequence[int] | None = None) -> None:
-    """Refuse mass matrices of states (N, K, n), of some joints, that are not positive definite."""
+def regular_mass_matrix(
+    model: RobotModel, state: Array, free: Sequence[int] | None = None
+) -> Array:
+    """Mass matrices of states (N, K, n), of some joints; refused unless positive definite."""
     which = list(range(model.n_joints)) if free is None else list(free)
-    M = mass_matrix(model, state[:, :1])[:, 0][:, which][:, :, which]
-    size = np.einsum('nii->ni', M).copy()
+    found = mass_matrix(model, state[:, :1])[:, 0][:, which][:, :, which]
+    M, size = found.copy(), np.einsum('nii->ni', found)
     for k in reversed(range(len(which))):
         pivot = M[:, k, k]
         regular = pivot > SINGULAR * size[:, k]
@@ -338,3 +319,4 @@ def refuse_singular(model: RobotModel, state: Array, free: Sequence[int] | None 
             )
         row = M[:, k, :k] / pivot[:, None]
         M[:, :k, :k] -= row[:, :, None] * M[:, k, None, :k]
+    return found

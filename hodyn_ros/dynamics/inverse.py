@@ -427,7 +427,9 @@ class _Samples:
     ) -> Array:
         """Compute something of every sample, of the shape `result`, block by block."""
         shape = (*self.batch, *result)
-        results = np.empty(shape) if out is None else self._checked_out(out, shape)
+        if out is not None:
+            check_out(out, shape, (self._motion, *self._values), 'the motion or a wrench')
+        results = np.empty(shape) if out is None else out
         flat = results.reshape(self.N, *result)
         # Overflow shows in the result, which is checked; it needs no warning on the way.
         with np.errstate(over='ignore', invalid='ignore'):
@@ -442,20 +444,20 @@ class _Samples:
                     raise overflow(motion)
         return results
 
-    def _checked_out(self, out: Array, shape: tuple[int, ...]) -> Array:
-        if not isinstance(out, np.ndarray):
-            raise HodynError(f'out is of type {type(out).__name__}, expected a NumPy array.')
-        if out.shape != shape or out.dtype != np.float64:
-            raise HodynError(
-                f'out has shape {out.shape} and elements of type {out.dtype}, expected {shape} '
-                'and float64.'
-            )
-        if not (out.flags.c_contiguous and out.flags.writeable and out.dtype.isnative):
-            raise HodynError('out must be writeable and contiguous in C order.')
-        for array in (self._motion, *self._values):
-            if np.may_share_memory(out, array):
-                raise HodynError('out shares memory with the motion or a wrench.')
-        return out
+
+def check_out(out: Any, shape: tuple[int, ...], read: Sequence[Any], what: str) -> None:
+    """Refuse what results of a shape cannot be written into, or what is read meanwhile."""
+    if not isinstance(out, np.ndarray):
+        raise HodynError(f'out is of type {type(out).__name__}, expected a NumPy array.')
+    if out.shape != shape or out.dtype != np.float64:
+        raise HodynError(
+            f'out has shape {out.shape} and elements of type {out.dtype}, expected {shape} '
+            'and float64.'
+        )
+    if not (out.flags.c_contiguous and out.flags.writeable and out.dtype.isnative):
+        raise HodynError('out must be writeable and contiguous in C order.')
+    if any(np.may_share_memory(out, array) for array in read):
+        raise HodynError(f'out shares memory with {what}.')
 
 
 # --- What computes ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, finite_array
-from hodyn_ros.dynamics.forward import DynamicsInputs, given_efforts, refuse_singular
+from hodyn_ros.dynamics.forward import DynamicsInputs, given_efforts, regular_mass_matrix
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import BodyDynamics, computed
@@ -171,7 +171,7 @@ def floating_base_forward_dynamics(
     packed = given.packed(*given.others)
     if not computed(model, BodyDynamics(FLOATING, m, given.links), given.motion, packed, found):
         given.refuse_not_finite()
-        refuse_singular(model, given.motion)
+        regular_mass_matrix(model, given.motion)
         rest = np.zeros_like(packed)
         if not computed(
             model, BodyDynamics(FLOATING, m, given.links), 0.0 * given.motion, rest, found

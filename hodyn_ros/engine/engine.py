@@ -36,7 +36,7 @@ from hodyn_ros.engine.program import (
     ProgramTooLong,
     RobotProgram,
 )
-from hodyn_ros.errors import HodynError
+from hodyn_ros.errors import HodynError, ModelError
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
@@ -234,12 +234,12 @@ Request = Efforts | ProgramRequest
 
 
 def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None:
-    """Kernel; None for a program that is too long to compile."""
+    """Kernel; None for what cannot be recorded or is too long to compile."""
     from hodyn_ros.engine import kernels
 
     try:
         program = request.program(model)
-    except ProgramTooLong:
+    except (ModelError, ProgramTooLong):  # a friction law of one's own
         return None
     # To write results takes a compiler as long as to compute them.
     if program.program.flops + len(program.program.outputs) > LARGEST_PROGRAM:
