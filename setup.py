@@ -68,6 +68,8 @@ setup(
         'bags': ['rosbags>=0.11,<0.12'],
         'plot': ['matplotlib>=3.5'],
         'report': ['Jinja2>=3.0', 'plotly>=5.0'],
+        # Parameters of bodies that bodies can have, by a conic program.
+        'identify': ['clarabel>=0.6'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
         'simulation': ['mujoco>=3.3'],
         # Data sets of many motions by several processes, on this machine or others.
@@ -88,6 +90,7 @@ setup(
         'test': [
             'casadi>=3.6',
             'catkin-pkg>=1.0',
+            'clarabel>=0.6',
             'cryptography>=3.4',
             'dask[distributed]>=2022.1',
             'docutils>=0.17',

@@ -55,8 +55,8 @@ __all__ = [
 
 _PACKAGES = (
     'actuators', 'analysis', 'checks', 'codegen', 'control', 'datasets', 'dynamics', 'engine',
-    'errors', 'files', 'kinematics', 'lie', 'model', 'names', 'plotting', 'resources',
-    'simulation', 'trajectory',
+    'errors', 'files', 'identification', 'kinematics', 'lie', 'model', 'names', 'plotting',
+    'resources', 'simulation', 'trajectory',
 )  # fmt: skip
 
 

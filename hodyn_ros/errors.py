@@ -122,3 +122,7 @@ class UnlimitedError(RequestError, ScalingError):
 
 class SimulationError(HodynError):
     """A robot or setting that cannot be simulated, or a simulation that has broken down."""
+
+
+class IdentificationError(HodynError):
+    """Recordings from which nothing can be identified, or parameters that no robot has."""

@@ -13,6 +13,7 @@ LAYERS = [
     {'ros', 'cli'},
     {FACADE},
     {'datasets', 'plotting'},
+    {'identification'},
     {'analysis', 'control', 'files', 'simulation'},
     {'actuators', 'codegen'},
     {'dynamics'},
