@@ -316,7 +316,7 @@ class RecordedFriction:
         place = -1 - which  # beside the other step of this law
         self._steps[place] = 0.5 * x[0] * x[0]
         index = list(self._steps).index(place)
-        inverse = self.recorder.inverse(1.0 + self.recorder.input('shape', index), 1.0)
+        inverse = self.recorder.inverse(1.0 + self.recorder.input('shape', index), 0.0)
         decay = [self.recorder.input('slope', index) * inverse * inverse]
         rates = [-1.0 * _product(x, x, k) for k in range(1, len(x))]
         for k in range(len(rates)):

@@ -155,8 +155,8 @@ class Stribeck(_NumberedLaw):
         level, width, smoothing = parameters
         with np.errstate(over='ignore', invalid='ignore'):
             x = velocity / width[..., None]
-            decay = _exponential(-leibniz.product(x, x))
-            return level[..., None] * leibniz.product(decay, _direction(velocity, smoothing))
+            decay = _exponential(-_product(x, x))
+            return level[..., None] * _product(decay, _direction(velocity, smoothing))
 
 
 @dataclass(frozen=True)
@@ -261,6 +261,12 @@ def joint_friction(laws: Mapping[int, FrictionLaw], velocity: Array) -> Array:
 
 def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
     return law.laws if isinstance(law, Sum) else (law,)
+
+
+def _product(f: Array, g: Array) -> Array:
+    """Series of a product, to the bit the same in a batch and alone."""
+    series: Array = (leibniz.multiplication(f) * g[..., None, :]).sum(axis=-1)
+    return series
 
 
 def _direction(velocity: Array, smoothing: Array) -> Array:
