@@ -106,7 +106,10 @@ def test_any_batch_shape(law):
     assert law.effort(velocity[..., :1]).shape == (2, 3, 1)
 
 
-@pytest.mark.parametrize('law', [*(Sigmoid(*p) for p in PANDA), Coulomb(1.0, 0.01), Coulomb(1.0), Stribeck(1.0, 0.1)])
+@pytest.mark.parametrize(
+    'law',
+    [*(Sigmoid(*p) for p in PANDA), Coulomb(1.0, 0.01), Coulomb(1.0), Stribeck(1.0, 0.1)],
+)
 def test_friction_is_exactly_zero_at_rest(law):
     np.testing.assert_array_equal(law.effort(np.zeros(4)), np.zeros(4))
 
