@@ -390,7 +390,7 @@ def law_from_table(
         if not own:
             continue
         if lacking := [key for key in needed if key not in given]:
-            raise ModelError(f'{owner}: {named(own)} needs {named(lacking)} too; set all at once.')
+            raise ModelError(f'{owner}: {named(lacking)} must be set, too, with {named(own)}.')
         try:
             law = kind(*(given.get(key, 0.0) for key in keys))
         except ModelError as error:

@@ -382,8 +382,8 @@ def test_tables_make_the_laws_whose_keys_they_have():
     ('table', 'message'),
     [
         ({'viscosity': 1.0}, 'friction.a has viscosity, expected keys among viscous, coulomb'),
-        ({'stribeck': 1.0}, 'friction.a: stribeck needs stribeck_velocity too'),
-        ({'phi1': 1.0, 'phi3': 0.1}, 'phi1, phi3 needs phi2'),
+        ({'stribeck': 1.0}, 'friction.a: stribeck_velocity must be set, too, with stribeck'),
+        ({'phi1': 1.0, 'phi3': 0.1}, 'phi2 must be set, too, with phi1, phi3'),
         ({'viscous': 1.0, 'smoothing': 0.1}, 'smoothing is 0.1, .* expected coulomb or stribeck'),
         ({'viscous': -1.0}, 'friction.a: Viscous: coefficient is -1.0'),
         ({'coulomb': 'much'}, "friction.a: Coulomb: level is 'much', .* keys are coulomb, smooth"),
