@@ -68,6 +68,9 @@ _ROBOT = (
             metavar='X Y Z', help='Gravitational acceleration in base link axes [m/s^2].'),
     _option('--joint-friction', is_flag=True,
             help='Use the damping and friction of the joints in the description.'),
+    _file('--friction', metavar='FILE',
+          help='YAML file with the friction of joints, in the layout of config/generic.yaml; it '
+          'replaces that of the description for the joints that it names.'),
     _option('--xacro-arg', 'xacro_arguments', type=xacro_argument, multiple=True,
             metavar='NAME:=VALUE', help='Argument of a xacro file; may be repeated.'),
     _option('--allow-impossible-inertia', is_flag=True,

@@ -1,9 +1,12 @@
 """Parameters of a robot from recordings of it, motions that show them, and how well they fit.
 
-`identify` estimates parameters with their standard deviations and makes a model of them.
+`excite` plans motions that show parameters, `identify` estimates these with their standard
+deviations and makes a model of them, and `described` and `write_parameters` write what robots and
+nodes take.
 """
 
 from hodyn_ros.identification.equations import GROUPS
+from hodyn_ros.identification.excitation import Excitation, excite
 from hodyn_ros.identification.identify import (
     Identification,
     IdentifiedParameter,
@@ -11,9 +14,18 @@ from hodyn_ros.identification.identify import (
     Residual,
     identify,
 )
+from hodyn_ros.identification.outputs import (
+    actuator_config,
+    described,
+    fixed_parameters,
+    friction_config,
+    main_link,
+    write_parameters,
+)
 from hodyn_ros.identification.recording import with_motors
 
 __all__ = [
-    'GROUPS', 'Identification', 'IdentifiedParameter', 'Payload', 'Residual', 'identify',
-    'with_motors',
+    'GROUPS', 'Excitation', 'Identification', 'IdentifiedParameter', 'Payload', 'Residual',
+    'actuator_config', 'described', 'excite', 'fixed_parameters', 'friction_config', 'identify',
+    'main_link', 'with_motors', 'write_parameters',
 ]  # fmt: skip

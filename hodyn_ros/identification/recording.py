@@ -359,7 +359,7 @@ def _pass_band(q: Array, noise: Array, h: float) -> float:
 def _clipped(values: Array, limit: Array | float) -> Flags:
     """Efforts at a limit, or at their own extreme for many samples on end."""
     size = np.abs(values)
-    at: Flags = np.greater_equal(size, size.max(axis=0) * (1.0 - 1e-9))
+    at: Flags = np.asarray(size >= size.max(axis=0) * (1.0 - 1e-9), dtype=np.bool_)
     # Samples that belong to a run of at least so many.
     full = np.zeros(at.shape, dtype=np.bool_)
     if len(size) >= _CLIPPED:
