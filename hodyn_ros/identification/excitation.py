@@ -45,6 +45,8 @@ _FRICTION = (Viscous(1.0), Coulomb(1.0), Offset(1.0))
 _OF_SPRINGS = ('stiffness', 'cubic', 'damping')
 # Waypoints each second over two; springs are to see quick changes.
 _BANDWIDTH = {'springs': 1.5}
+# Scores that differ less are equal, so that rounding does not lead to another motion.
+_BETTER = 1e-6
 _STARTS, _LARGEST_STEP, _SMALLEST_STEP = 100, 0.6, 0.03
 # The distances of waypoints become shorter by this factor from the first to the last: friction
 # needs slow parts, inertia fast ones.
@@ -415,9 +417,10 @@ def _searched(
         change = rng.normal(size=m) * (rng.random(m) < 0.5)
         waypoints[rng.integers(1, N - 1)] += step * half * change
         score, waypoints = judged(waypoints)
-        step = min(1.5 * step, _LARGEST_STEP) if score > best else max(0.93 * step, _SMALLEST_STEP)
-        if score > best:
-            best, found = score, waypoints
+        if score > best + _BETTER:
+            best, found, step = score, waypoints, min(1.5 * step, _LARGEST_STEP)
+        else:
+            step = max(0.93 * step, _SMALLEST_STEP)
 
     def motion(factor: float) -> MotionSpline:
         positions = np.tile(rest, (N, 1))
