@@ -8,6 +8,7 @@ squares estimate. Source: Swevers et al. 1997, "Optimal robot excitation and ide
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -105,7 +106,6 @@ def excite(
     box: ArrayLike | None = None,
     duration: float = 20.0,
     bandwidth: float | None = None,
-    rest: ArrayLike | None = None,
     share: float = 0.8,
     effort_noise: ArrayLike = 0.1,
     rate: float = 1000.0,
@@ -114,6 +114,9 @@ def excite(
     seed: int = 0,
 ) -> Excitation:
     """Find a motion along which measured efforts show parameters well.
+
+    It begins and ends at rest in the middle of the ranges of position, or near to it in a pose
+    that keeps box and torques.
 
     Parameters
     ----------
@@ -141,9 +144,6 @@ def excite(
         [s]
     bandwidth : float, optional
         Half as many waypoints per second [Hz]; by default 0.6, of springs 1.5.
-    rest : array-like, shape (n,), optional
-        Where the motion begins and ends. By default the middle of the ranges, or what keeps box
-        and torques and is near to it.
     share : float
         Part of each limit that may be used, of positions about the middle of their range, so that
         controllers can follow and efforts are not clipped.
@@ -197,16 +197,14 @@ def excite(
             f'The joints to be moved are {listed(chosen)}; expected some of '
             f'{listed(model.joint_names)}.'
         )
-    if target == 'springs' and actuators is None:
-        raise RequestError(
-            "The target 'springs' needs actuators that say which springs there are."
-        )
     moved = [j for j, name in enumerate(model.joint_names) if name in chosen]
+    if actuators is not None:
+        actuators.check_suits(model)
     model.warm_up(1)
     rng = np.random.default_rng(seed)
     bounds = _bounds(model, limits, moved, share, actuators)
     names, columns = _parameters(model, target, link, moved, actuators)
-    task = _Task(model, bounds, _checked_box(box), moved, columns, noise, rate)
+    task = _Task(model, bounds, _checked_box(box), moved, names, columns, noise, rate)
     rest = task.rest(rng)
     if target == 'friction':
         made = _sweeps(task, rest, duration)
@@ -219,11 +217,8 @@ def excite(
     series = motion(dense, 3)
     information = task.information(series, inverse_dynamics(model, series), duration)
     found = Excitation(motion, names, information)
-    if np.isinf(_score(information)) or found.condition > _WORST:
-        raise RequestError(
-            f'No motion of {listed(chosen)} was found that shows all of {listed(names)}; move '
-            'more joints, give a larger box, or choose another target or link.'
-        )
+    if found.condition > _WORST:
+        raise task.hidden()
     return found
 
 
@@ -234,6 +229,7 @@ class _Task(NamedTuple):
     bounds: MotionLimits
     box: Array | None
     moved: list[int]
+    names: tuple[str, ...]
     columns: Columns
     noise: Array
     rate: float
@@ -241,10 +237,17 @@ class _Task(NamedTuple):
     def information(self, motion: Array, effort: Array, duration: float) -> Array:
         """Information of samples (S, 4, n) that stand for a duration, shape (p, p)."""
         rows = self.columns(motion, effort)
-        rows = (rows / np.broadcast_to(self.noise, rows.shape[1:2])[:, None]).reshape(
-            -1, rows.shape[-1]
-        )
+        rows /= np.broadcast_to(self.noise, rows.shape[1:2])[:, None]
+        rows = rows.reshape(-1, rows.shape[-1])
         return np.asarray(rows.T @ rows * (duration * self.rate / len(motion)))
+
+    def hidden(self) -> RequestError:
+        """Error for motions that do not tell all of the parameters apart."""
+        return RequestError(
+            f'No motion of {listed(np.take(self.model.joint_names, self.moved))} was found that '
+            f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a larger box, or choose '
+            'another target or link.'
+        )
 
     def leaves_box(self, positions: Array) -> bool:
         """Whether a link leaves the box at one of the positions (N, n)."""
@@ -275,10 +278,11 @@ class _Task(NamedTuple):
     def rest(self, rng: np.random.Generator) -> Array:
         """Middle of the ranges, or a pose near to it that keeps the box and the torques."""
         middle, half = (self.bounds.upper + sign * self.bounds.lower for sign in (1.0, -1.0))
-        for spread in (0.0, *np.linspace(0.05, 1.0, 1000)):
+        # Rather one with half of the torques, which leaves more of them for the motion.
+        for torque, spread in product((2.0, 1.0), (0.0, *np.linspace(0.05, 1.0, 1000))):
             pose = 0.5 * (middle + spread * rng.uniform(-half, half))
             still = np.concatenate((pose[None], np.zeros((3, len(pose)))))[None]
-            if not self.exceeds(still, inverse_dynamics(self.model, still)):
+            if not self.exceeds(still, torque * inverse_dynamics(self.model, still)):
                 return np.asarray(pose)
         raise RequestError(
             'No pose was found that keeps the box and the torques; give a larger box [m], in the '
@@ -295,23 +299,25 @@ def _bounds(
     turning = np.isin(model.joint_types, ('continuous',)) & ~np.isfinite(upper - lower)
     lower, upper = np.where(turning, -np.pi, lower), np.where(turning, np.pi, upper)
     for what, limit in (('position', upper - lower), ('velocity', others[0])):
-        if without := [model.joint_names[j] for j in moved if not np.isfinite(limit[j])]:
+        if without := [model.joint_names[j] for j in moved if not 0.0 < limit[j] < np.inf]:
             raise UnlimitedError(
-                f'The {what} of {listed(without)} is not limited; give limits of {what}.'
+                f'The {what} of {listed(without)} has no finite range above zero; give limits, or '
+                'name other joints.'
             )
     still = ~np.isfinite(upper - lower)  # joints that do not move, but need a place
     lower, upper = np.where(still, 0.0, lower), np.where(still, 0.0, upper)
     middle, half = 0.5 * (upper + lower), 0.5 * share * (upper - lower)
     scaled = MotionLimits(middle - half, middle + half, *(share * limit for limit in others))
-    for j, spring in _springs(actuators, range(model.n_joints)) if actuators else ():
+    for j, spring in _springs(actuators, range(model.n_joints)):
         scaled.effort[j] = min(scaled.effort[j], share * np.abs(spring.torque_range).min())
     return scaled
 
 
-def _springs(actuators: Actuators, joints: Sequence[int]) -> list[tuple[int, Spring]]:
+def _springs(actuators: Actuators | None, joints: Sequence[int]) -> list[tuple[int, Spring]]:
     """Springs of these joints that are series elastic."""
-    driven = [(item.joint, getattr(item.actuator, 'spring', None)) for item in actuators.driven]
-    return [(j, spring) for j, spring in driven if spring is not None and j in joints]
+    driven = actuators.driven if actuators else ()
+    found = [(item.joint, getattr(item.actuator, 'spring', None)) for item in driven]
+    return [(j, spring) for j, spring in found if spring is not None and j in joints]
 
 
 def _parameters(
@@ -330,9 +336,11 @@ def _parameters(
         names = tuple(f'{name} {each.split()[-1]}' for each in parameter_names(model, ())[:10])
         return names, lambda q, _: regressor(model, q[:, :3])[:, 0][..., own] @ T
     if target == 'springs':
-        assert actuators is not None
         if not (springs := _springs(actuators, moved)):
-            raise RequestError('None of the joints that move is series elastic.')
+            raise RequestError(
+                "The target 'springs' needs actuators of which at least one that moves a joint is "
+                'series elastic.'
+            )
         shown = [
             (j, law, each)
             for j, law in springs
@@ -409,8 +417,10 @@ def _searched(
     for _ in range(_STARTS):
         waypoints = rng.uniform(-1.0, 1.0, (N, m)) * half * rng.uniform(0.2, 2.0)
         waypoints[[0, -1]] = 0.0
-        for shrunk in 0.5 ** np.arange(6.0 if np.isinf(best) else 1.0):
+        for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
             best, found = max((best, found), judged(shrunk * waypoints), key=lambda each: each[0])
+    if np.isinf(best):
+        raise task.hidden()
     step = _LARGEST_STEP
     for _ in range(trials):
         waypoints = found.copy()
@@ -444,20 +454,22 @@ def _sweeps(task: _Task, rest: Array, duration: float) -> Callable[[float], Moti
     def motion(factor: float) -> MotionSpline:
         rows: list[tuple[float, float, float, int]] = []
         for number, j in enumerate(task.moved):
-            time, place, sign = number * slot, rest[j], 1.0
+            time, place = number * slot, rest[j]
             rows.append((time, rest[j], 0.0, j))
-            fastest = min(velocity[j], 0.05 * acceleration[j] * each)
-            for speed in factor * fastest * _SLOWER ** np.arange(float(_SPEEDS)):
-                room = high[j] - rest[j] if sign > 0.0 else rest[j] - low[j]
+            room = max(high[j] - rest[j], rest[j] - low[j])
+            sign = 1.0 if room == high[j] - rest[j] else -1.0
+            speed = factor * min(velocity[j], 0.05 * acceleration[j] * each)
+            for _ in range(_SPEEDS):
                 count = int(np.ceil(max(speed * each / (2.0 * room), 1.0)))
                 sweep = 0.5 * each / count
                 speed = min(speed, room / sweep, 0.1 * acceleration[j] * sweep)
                 turn = min(0.5 * sweep, max(5.0 * speed / acceleration[j], 0.2 * sweep))
+                # As far apart as the turns take, so that the speed between is constant.
+                steps = np.linspace(0.5 * turn, sweep - 0.5 * turn, int(2.0 * sweep / turn) + 1)
                 for way in (sign * speed, -sign * speed) * count:
-                    inside = np.linspace(0.5 * turn, sweep - 0.5 * turn, 5)
-                    rows += [(time + t, place + way * (t - 0.25 * turn), way, j) for t in inside]
+                    rows += [(time + t, place + way * (t - 0.25 * turn), way, j) for t in steps]
                     time, place = time + sweep, place + way * (sweep - 0.5 * turn)
-                sign = -sign
+                speed *= _SLOWER
             rows.append((time, rest[j], 0.0, j))
         rows.append((duration, rest[j], 0.0, j))
         times, places, rates, which = (np.array(column) for column in zip(*rows))
