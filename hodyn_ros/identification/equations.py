@@ -37,13 +37,16 @@ GROUPS = ('bodies', 'payload', 'armature', *FRICTION, 'offset', *SPRING, 'gravit
 _UNITS = {
     'mass': ('kg', 'kg'), 'h': ('kg m', 'kg m'), 'i': ('kg m^2', 'kg m^2'),
     'armature': ('kg m^2', 'kg'), 'viscous': ('N m s/rad', 'N s/m'), 'coulomb': ('N m', 'N'),
-    'stribeck': ('N m', 'N'), 'offset': ('N m', 'N'), 'sensor_offset': ('N m', 'N'),
+    'stribeck': ('N m', 'N'), 'stribeck_velocity': ('rad/s', 'm/s'), 'offset': ('N m', 'N'),
+    'sensor_offset': ('N m', 'N'),
     'deflection_offset': ('N m', 'N'), 'stiffness': ('N m/rad', 'N/m'),
     'cubic_stiffness': ('N m/rad^3', 'N/m^3'), 'damping': ('N m s/rad', 'N s/m'),
     'gravity': ('rad', 'rad'), 'delay': ('s', 's'),
 }  # fmt: skip
-_RANDOM = 40  # states for each joint, of which the structure of the equations is found
 _RANK = 1e-9
+STRIBECK_VELOCITIES = np.geomspace(0.005, 0.6, 9)
+"""Between which friction that falls with the velocity is interpolated [rad/s] or [m/s]."""
+_FIRST_STRIBECK = 0.05
 
 
 class Column(NamedTuple):
@@ -75,6 +78,19 @@ class Rows(NamedTuple):
     """Of what the deviations of the derivatives add, shape (M, n)."""
     signal: Array
     """Effort that they are about, shape (M, n)."""
+
+
+class State(NamedTuple):
+    """Values of the parameters in which the equations are not linear; columns are of changes."""
+
+    delay: float
+    """[s]"""
+    tilt: Array
+    """Angles of gravity, shape (2,) [rad]."""
+    level: Array
+    """Of the friction that falls with the velocity, shape (n,)."""
+    log_velocity: Array
+    """Logarithm of the velocity with which it falls, shape (n,)."""
 
 
 class Structure(NamedTuple):
@@ -142,6 +158,8 @@ class Equations:
                 self.columns.append(Column(group, 'delay', '', 's'))
             else:
                 names = [group]
+                if group == 'stribeck':
+                    names.append('stribeck_velocity')
                 if group == 'offset' and self.elastic.any():
                     names += ['sensor_offset', 'deflection_offset']
                 for name in names:
@@ -156,7 +174,8 @@ class Equations:
                     f'{payload_link!r} does not move, so that it shows no payload.'
                 )
             self._payload_body = body
-        self.delay, self.tilt = 0.0, np.zeros(2)
+        start = np.full(n, np.log(_FIRST_STRIBECK))
+        self.state = State(0.0, np.zeros(2), np.ones(n), start)
 
     @property
     def known(self) -> Array:
@@ -200,7 +219,7 @@ class Equations:
         def measure(X: Array, y: Array, what: str) -> Flags:
             """Subtract nothing from what is measured, but allow for its delay."""
             series = measured[what]
-            late = self.delay ** np.arange(series.shape[1]) / _FACTORIALS[: series.shape[1]]
+            late = self.state.delay ** np.arange(series.shape[1]) / _FACTORIALS[: series.shape[1]]
             y += np.einsum('mdn,d->mn', series, late)
             if 'delay' in self.first and series.shape[1] > 1:
                 X[..., self.first['delay']] = -np.einsum('mdn,d->mn', series[:, 1:], late[:-1])
@@ -284,12 +303,29 @@ class Equations:
         else:
             y -= self.known_drives['armature'] * motion[:, 2]
         put(X, 'viscous', motion[:, 1])
-        for name in ('coulomb', 'stribeck'):
-            if name in stretch.laws:
-                put(X, name, stretch.laws[name])
+        if 'coulomb' in self.first:
+            put(X, 'coulomb', stretch.laws['coulomb'])
+        if 'stribeck' in self.first:
+            put(X, 'stribeck', self._falling(stretch, 0))
+            put(X, 'stribeck_velocity', self.state.level * self._falling(stretch, 1))
         put(X, 'offset', 1.0)
         if 'known' in stretch.laws and not self._has_friction:
             y -= stretch.laws['known']
+
+    def _falling(self, stretch: Stretch, order: int) -> Array:
+        """Unit friction that falls with the velocity (M, n), or its change with log_velocity."""
+        from scipy.interpolate import CubicSpline
+
+        known = np.stack([stretch.laws[name] for name in stribeck_names()])
+        spline = CubicSpline(np.log(STRIBECK_VELOCITIES), known)
+        every = spline(self.state.log_velocity, order)
+        return np.asarray(np.einsum('jmj->mj', every))
+
+    @property
+    def is_linear(self) -> Flags:
+        """Which parameters equations are linear in, shape (P,)."""
+        others = 'delay', 'gravity', 'stribeck_velocity'
+        return np.array([not column.name.startswith(others) for column in self.columns])
 
     @property
     def _has_friction(self) -> bool:
@@ -331,7 +367,7 @@ class Equations:
         g *= np.linalg.norm(self.model.gravity) / np.linalg.norm(g)
         model = replace(self.model, gravity=g)
         same = Equations(model, self.groups, self.actuators, self.payload_link)
-        same.delay, same.tilt = self.delay, self.tilt + angles
+        same.state = self.state._replace(tilt=self.state.tilt + angles)
         return same
 
     def structure(self, kinds: Sequence[str], laws: Sequence[str], seed: int = 0) -> Structure:
@@ -371,6 +407,11 @@ class Equations:
         mapping = mapping[ranks]
         mapping[:, independent] = np.eye(b)
         return Structure(independent, mapping)
+
+
+def stribeck_names() -> list[str]:
+    """Names of the friction at `STRIBECK_VELOCITIES`."""
+    return [f'stribeck {velocity:.6g}' for velocity in STRIBECK_VELOCITIES]
 
 
 _FACTORIALS = np.array([1.0, 1.0, 2.0, 6.0])

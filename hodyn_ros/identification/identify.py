@@ -29,13 +29,23 @@ from hodyn_ros.identification.consistency import body_scale, consistent
 from hodyn_ros.identification.equations import (
     FRICTION,
     SPRING,
+    STRIBECK_VELOCITIES,
     Column,
     Equations,
     Rows,
     Structure,
+    stribeck_names,
 )
-from hodyn_ros.identification.recording import Flags, Preparation, Recording, Stretch
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, JointFriction, Offset, Sum, Viscous
+from hodyn_ros.identification.recording import Preparation, Recording, Stretch
+from hodyn_ros.model.friction import (
+    Coulomb,
+    FrictionLaw,
+    JointFriction,
+    Offset,
+    Stribeck,
+    Sum,
+    Viscous,
+)
 from hodyn_ros.model.inertia import inertia_parts, parametric_inertia
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.names import listed
@@ -51,6 +61,7 @@ _ROUNDING = 1e-13  # noise over the largest effort that counts as rounding
 _RANK = 1e-6  # of directions that recordings show at all, over the best one
 _UNSEEN = 1e-3  # share of a parameter in the others
 _LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
+_STRIBECK_STEP = 0.5  # of the logarithm of the velocity
 _FLAT = 1e3  # prior of what recordings determine, over its deviation
 _MUCH, _FEW = 0.01, 1e-4  # shares that are worth a remark: of rows, of samples
 
@@ -164,7 +175,8 @@ def identify(
     validation : Samples, path, or sequence of them
         Recordings that are not used but compared with.
     smoothing : float
-        Of the identified `Coulomb` friction [rad/s] or [m/s].
+        Of `Coulomb` and `Stribeck` friction in the result, which torque rates need [rad/s] or
+        [m/s]; identified are the laws without it.
     bandwidth : float, optional
         Pass band of the filter [Hz]; by default from the noise and motion of the recordings.
     fixed : ndarray, shape (n_bodies, 10), optional
@@ -197,7 +209,7 @@ def identify(
     given = _several(recordings)
     if not given:
         raise IdentificationError('There are no recordings.')
-    laws = _laws(model, actuators, equations.elastic, smoothing)
+    laws = _laws(equations)
     preparation = Preparation(model, laws, equations.elastic, bandwidth)
     stretches = _prepared(preparation, given)
     kinds = _measured([stretch for found in stretches.values() for stretch in found])
@@ -241,18 +253,22 @@ def _measured(stretches: Sequence[Stretch]) -> tuple[str, ...]:
     return tuple(sorted(kinds))
 
 
-def _laws(
-    model: RobotModel, actuators: Actuators | None, elastic: Flags, smoothing: float
-) -> dict[str, Callable[[Array], Array]]:
-    """Friction of a unit Coulomb law, and that which is known."""
-    known = dict(model.friction)
+def _laws(equations: Equations) -> dict[str, Callable[[Array], Array]]:
+    """Friction of laws of unit size, and that which is known."""
+    model, actuators, groups = equations.model, equations.actuators, equations.groups
+    elastic, known = equations.elastic, dict(model.friction)
     laws = {j: known[name] for j, name in enumerate(model.joint_names) if name in known}
     for j in np.flatnonzero(elastic).tolist():
         laws.pop(j, None)
         drive = None if actuators is None else actuators[model.joint_names[j]]
         if isinstance(drive, SeriesElastic) and drive.friction is not None:
             laws[j] = drive.friction
-    return {'coulomb': Coulomb(1.0, smoothing).effort, 'known': JointFriction(laws)}
+    found: dict[str, Callable[[Array], Array]] = {
+        name: Stribeck(1.0, float(velocity)).effort
+        for name, velocity in zip(stribeck_names(), STRIBECK_VELOCITIES)
+        if 'stribeck' in groups
+    }
+    return {'coulomb': Coulomb(1.0).effort, 'known': JointFriction(laws), **found}
 
 
 def _remarks(preparation: Preparation) -> list[str]:
@@ -392,32 +408,55 @@ class _Estimation:
 
     def _move(self) -> None:
         """Make delay and tilt, in which equations are not linear, part of the equations."""
-        for place, column in enumerate(self.columns):
-            if column.group not in ('delay', 'gravity') or not self.is_shown[place]:
-                continue
-            if column.group == 'delay':
-                self.equations.delay += float(self.z[place])
-                if abs(self.equations.delay) > _LONGEST_DELAY:
+        linear = self.equations.is_linear[self.structure.independent]
+        names = self.equations.model.joint_names
+        for place in np.flatnonzero(self.is_shown & ~linear).tolist():
+            column, change, state = self.columns[place], float(self.z[place]), self.equations.state
+            if column.name == 'delay':
+                state = state._replace(delay=state.delay + change)
+                if abs(state.delay) > _LONGEST_DELAY:
                     raise IdentificationError(
-                        f'Efforts seem to be {self.equations.delay:.3g} s behind the positions, '
-                        f'expected at most {_LONGEST_DELAY} s. Are both stamped by the same '
-                        'clock, and is this a recording of this robot?'
+                        f'Efforts seem to be {state.delay:.3g} s behind the positions, expected '
+                        f'at most {_LONGEST_DELAY} s. Are both stamped by the same clock, and is '
+                        'this a recording of this robot?'
                     )
-            elif column.name.endswith('1'):
-                self.equations = self.equations.tilted(self.z[place : place + 2])
-        moved = np.array([c.group in ('delay', 'gravity') for c in self.columns])
-        self.z = np.where(moved, 0.0, self.z)
+            elif column.name == 'stribeck_velocity':
+                ends = np.log(STRIBECK_VELOCITIES[[0, -1]])
+                velocity = state.log_velocity.copy()
+                j = names.index(column.owner)
+                step = np.clip(change, -_STRIBECK_STEP, _STRIBECK_STEP)
+                velocity[j] = np.clip(velocity[j] + step, *ends)
+                state = state._replace(log_velocity=velocity)
+            self.equations.state = state
+        for place in [k for k, c in enumerate(self.columns) if c.name == 'gravity tilt 1']:
+            self.equations = self.equations.tilted(self.z[place : place + 2])
+        levels = np.zeros(len(names))
+        for place, column in enumerate(self.columns):
+            if column.name == 'stribeck':
+                levels[names.index(column.owner)] = self.z[place]
+        self.equations.state = self.equations.state._replace(level=levels)
+        self.z = np.where(linear, self.z, 0.0)
 
     @property
     def estimates(self) -> Array:
-        """Base parameters with delay and tilt, shape (b,)."""
-        z = self.z.copy()
+        """Base parameters with those in which the equations are not linear, shape (b,)."""
+        z, state = self.z.copy(), self.equations.state
         for place, column in enumerate(self.columns):
-            if column.group == 'delay':
-                z[place] = self.equations.delay
+            if column.name == 'delay':
+                z[place] = state.delay
+            elif column.name == 'stribeck_velocity':
+                j = self.equations.model.joint_names.index(column.owner)
+                z[place] = np.exp(state.log_velocity[j])
             elif column.group == 'gravity':
-                z[place] = self.equations.tilt[int(column.name[-1]) - 1]
+                z[place] = state.tilt[int(column.name[-1]) - 1]
         return z
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations of the estimates, infinite where nothing shows them, shape (b,)."""
+        std = np.where(self.is_shown, np.sqrt(np.diag(self.covariance)), np.inf)
+        is_log = [column.name == 'stribeck_velocity' for column in self.columns]
+        return np.where(is_log, std * np.abs(self.estimates), std)
 
     def shares(self) -> Array:
         """RMS of the part of each base parameter in some row, over that of the effort there."""
@@ -435,7 +474,7 @@ class _Estimation:
 
     def parameters(self) -> tuple[IdentifiedParameter, ...]:
         """Estimates with their deviations."""
-        std = np.where(self.is_shown, np.sqrt(np.diag(self.covariance)), np.inf)
+        std = self.std
         lumped = np.abs(self.structure.mapping).sum(axis=1) > 1.0 + 1e-6
         return tuple(
             IdentifiedParameter(c.group, str(c), value, s, c.unit, not several, share)
@@ -456,7 +495,7 @@ class _Estimation:
             )
         for place, column in enumerate(self.columns):
             std = np.sqrt(self.covariance[place, place])
-            late = self.equations.delay
+            late = self.equations.state.delay
             if column.group == 'delay' and abs(late) > max(5.0 * std, _LATE):
                 remarks.append(
                     f'Efforts are {1e3 * late:.3g} ms (+- {1e3 * std:.2g}) behind the positions; '
@@ -493,7 +532,7 @@ def _physical(found: _Estimation, fixed: Array | None) -> tuple[Array, list[str]
     equations, mapping = found.equations, found.structure.mapping
     columns, model = equations.columns, equations.model
     given, estimates = equations.known, found.estimates
-    std = np.where(found.is_shown, np.sqrt(np.diag(found.covariance)), np.inf)
+    std = found.std
     alone = {int(i): k for k, i in enumerate(found.structure.independent)
              if np.abs(mapping[k]).sum() <= 1.0 + 1e-6 and found.is_shown[k]}  # fmt: skip
     prior, least = np.ones(len(columns)), np.full(len(columns), -np.inf)
@@ -578,6 +617,9 @@ def _updated(
             terms.append(Viscous(values['viscous'][j]))
         if 'coulomb' in values and values['coulomb'][j] > 0.0:
             terms.append(Coulomb(values['coulomb'][j], smoothing))
+        if 'stribeck' in values and values['stribeck'][j] > 0.0:
+            velocity = float(np.exp(equations.state.log_velocity[j]))
+            terms.append(Stribeck(values['stribeck'][j], velocity, smoothing))
         if equations.elastic[j]:
             drive = equations.drive(j)
             changes: dict[str, Any] = {}
@@ -613,6 +655,7 @@ def _residuals(
 ) -> tuple[Residual, ...]:  # fmt: skip
     """What the given and the identified parameters leave of recordings."""
     found = []
+    beta = np.where(equations.is_linear, beta, 0.0)
     for name, stretches in recordings.items():
         sums: dict[str, list[Array]] = {}
         for stretch in stretches:

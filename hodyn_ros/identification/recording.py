@@ -359,13 +359,13 @@ def _pass_band(q: Array, noise: Array, h: float) -> float:
 def _clipped(values: Array, limit: Array | float) -> Flags:
     """Efforts at a limit, or at their own extreme for many samples on end."""
     size = np.abs(values)
-    at: Flags = np.asarray(size >= size.max(axis=0) * (1.0 - 1e-9), dtype=np.bool_)
+    at = size >= size.max(axis=0) * (1.0 - 1e-9)
     # Samples that belong to a run of at least so many.
-    full = np.zeros(at.shape, dtype=np.bool_)
+    full = np.zeros(size.shape, dtype=np.bool_)
     if len(size) >= _CLIPPED:
         runs = np.lib.stride_tricks.sliding_window_view(at, _CLIPPED, axis=0).all(axis=-1)
         for offset in range(_CLIPPED):
-            full[offset : offset + len(runs)] |= runs
+            full[offset : offset + len(size) - _CLIPPED + 1] |= runs
     moves = np.ptp(values, axis=0) > 1e-9
     found: Flags = (full & moves) | (size >= _AT_LIMIT * np.asarray(limit))
     return found
