@@ -494,3 +494,31 @@ def same_coulomb(robot, level=1.0):
         robot.friction, coulomb=np.full(7, level), stribeck=np.zeros(7), offset=np.zeros(7)
     )
     return replace(robot, friction=friction)
+
+
+# --- What can be told apart ------------------------------------------------------------------
+
+
+def columns(motion, kinds=()):
+    """Columns of the inertial parameters (70) and of each kind (7), shape (N, 7, 70 + 7 k)."""
+    terms = {
+        'armature': motion[:, 2], 'viscous': motion[:, 1], 'coulomb': np.sign(motion[:, 1]),
+        'offset': np.ones_like(motion[:, 0]),
+    }  # fmt: skip
+    parts = [terms[kind][..., None] * np.eye(7) for kind in kinds]
+    return np.concatenate([regressor(panda(), motion), *parts], axis=2)
+
+
+def base_values(parameters, kinds, independent):
+    """What `independent` parameters (b,) take over from all of them, (70 + 7 k,).
+
+    None of the others changes the torques in another way than they do, or there is an error.
+    """
+    rng = np.random.default_rng(0)
+    motion = rng.normal(size=(200, 3, 7)) * [[[1.0], [1.0], [3.0]]]
+    Y = columns(motion, kinds).reshape(-1, len(parameters))
+    chosen = Y[:, independent]
+    found, _, rank, _ = np.linalg.lstsq(chosen, Y @ parameters, rcond=1e-10)
+    assert rank == len(independent), f'of {len(independent)} parameters {rank} are independent'
+    np.testing.assert_allclose(chosen @ found, Y @ parameters, atol=1e-9)
+    return found
