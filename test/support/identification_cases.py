@@ -41,6 +41,7 @@ GAZ_COULOMB = np.array([0.2450, 0.1523, 0.1827, 0.3591, 0.2669, 0.1658, 0.2109])
 GAZ_OFFSET = np.array([-0.1073, -0.1566, -0.0686, -0.2522, 0.0045, 0.0910, -0.0127])  # N m
 
 ORDER = 5  # of motions: positions and four derivatives
+BODY_PARAMETERS = ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 # (m, m c, Ixx, Ixy, Ixz, Iyy, Iyz, Izz) of what Pinocchio has as (..., Ixx, Ixy, Iyy, Ixz, ...).
 IN_ORDER = (0, 1, 2, 3, 4, 5, 7, 6, 8, 9)
 
