@@ -181,8 +181,9 @@ def true_values(robot: Any, sensing: cases.Sensing, found: Identification) -> di
 
 
 def contributions(robot: Any, motions: Sequence[Any]) -> dict[str, Array]:
-    """Give what torques change by with each parameter, RMS over the motions, by its name."""
+    """Give what torques change by with each parameter, over the torques; RMS, by its name."""
     parts: dict[str, list[Array]] = {}
+    torques = []
     for motion in motions:
         t = np.arange(0.0, motion.duration, 0.02)
         links = motors = motion(t)
@@ -190,7 +191,10 @@ def contributions(robot: Any, motions: Sequence[Any]) -> dict[str, Array]:
         if isinstance(robot, cases.ElasticRobot):
             motors = robot.behaviour(motion, motion.duration)[1](t)
             d = motors - links[:, :3]
+            torques.append(robot.torques(motion, t)[0])
             by_joint = {'stiffness': d[:, 0], 'cubic_stiffness': d[:, 0] ** 3, 'damping': d[:, 1]}
+        else:
+            torques.append(robot.torques(links))
         by_joint |= {
             'viscous': motors[:, 1], 'coulomb': np.sign(motors[:, 1]), 'armature': motors[:, 2],
             'stribeck': np.sign(motors[:, 1]) * np.exp(-((motors[:, 1] / 0.05) ** 2)),
@@ -203,7 +207,8 @@ def contributions(robot: Any, motions: Sequence[Any]) -> dict[str, Array]:
         for name, values in by_joint.items():
             for j, joint in enumerate(cases.JOINTS):
                 parts.setdefault(f'{joint} {name}', []).append(values[:, [j]] * np.eye(7)[j])
-    return {name: rms(np.concatenate(values)) for name, values in parts.items()}
+    whole = rms(np.concatenate(torques))
+    return {name: rms(np.concatenate(values)) / whole for name, values in parts.items()}
 
 
 def rms(values: Array) -> Array:
@@ -234,11 +239,10 @@ def judge(kind: str, seed: int, count: int) -> Outcome:
     t = np.arange(0.0, VALIDATION.duration, 1.0 / RATE)
     motion = VALIDATION(t)
     exact = robot.torques(motion) if drives is None else robot.torques(VALIDATION, t)[0]
-    whole = rms(exact)
     judged = []
     for item in found.parameters:
         value = truth[item.name]
-        share = float((parts.get(item.name, np.zeros(7)) * abs(value) / whole).max())
+        share = abs(value) * float(parts.get(item.name, np.zeros(1)).max())
         group = item.name.rpartition(' ')[2] if item.group != 'bodies' else 'base parameters'
         judged.append(Judged(group, item.value - value, item.std, value, share))
     errors = (
