@@ -42,9 +42,11 @@ TAIL = """
     #   <joint>: {acceleration: 10.0, jerk: 1000.0, effort_dot: 500.0}  # per s^2, s^3; N m/s, N/s
 
     # Friction of joints (what a URDF says in <dynamics> is not used): what is proportional to the
-    # velocity, what is constant against it, the law identified on the Panda, a constant effort.
+    # velocity, what is constant against it, what is more at low velocities, the law identified on
+    # the Panda (phi1, phi2, phi3), a constant effort.
     # friction:
     #   <joint>: {viscous: 0.5, coulomb: 1.0, smoothing: 0.1, offset: 0.0}  # N m s/rad, N m, rad/s
+    #   <joint>: {stribeck: 0.5, stribeck_velocity: 0.1, smoothing: 0.01}  # N m, rad/s
 
     # What is between motors and joints, for ~/motor_reference; joints without an entry are rigid.
     # doc/parameters.rst has all keys. These numbers are examples, not those of a robot.

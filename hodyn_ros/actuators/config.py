@@ -27,8 +27,8 @@ from hodyn_ros.actuators.springs import (
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.actuators.vsa.parameters import MODELS, PARAMETER_SETS, vsa_model
 from hodyn_ros.checks import checked_number
-from hodyn_ros.errors import ActuatorError
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
+from hodyn_ros.errors import ActuatorError, ModelError
+from hodyn_ros.model.friction import FrictionLaw, law_from_table
 from hodyn_ros.model.robot import RobotModel
 
 TYPES = ('rigid', 'sea', 'vsa')
@@ -87,9 +87,12 @@ KEYS = (
         'Friction of the motor, proportional to its velocity behind the gear.', 'not negative'),
     Key('coulomb_friction', 'float', 'N m', TYPES,
         'Friction of the motor against its velocity.', 'not negative'),
+    Key('stribeck_friction', 'float', 'N m', TYPES,
+        'What it is more at low velocities.', 'not negative'),
+    Key('stribeck_velocity', 'float', 'rad/s', TYPES, 'Velocity at which 37 % of that is left.'),
     Key('friction_smoothing', 'float', 'rad/s', TYPES,
-        'Velocity at which 76 % of the Coulomb friction is reached; zero, the default, is the '
-        'sign function.', 'not negative'),
+        'Velocity at which 76 % of the Coulomb friction, and of what it is more at low '
+        'velocities, is reached; zero, the default, is the sign function.', 'not negative'),
     Key('model', 'string', '', ('vsa',),
         'Model of the actuator of variable stiffness.', choices=tuple(MODELS)),
     Key('parameter_set', 'string', '', ('vsa',),
@@ -113,6 +116,12 @@ KEYS = (
 """All keys."""
 
 _BY_NAME = {key.name: key for key in KEYS}
+
+FRICTION = {
+    'viscous': 'viscous_friction', 'coulomb': 'coulomb_friction', 'stribeck': 'stribeck_friction',
+    'stribeck_velocity': 'stribeck_velocity', 'smoothing': 'friction_smoothing',
+}  # fmt: skip
+"""Keys of friction, by those that `friction_from_config` has for it."""
 
 _LIMITS = {
     'max_motor_velocity': 'motor_velocity',
@@ -243,7 +252,7 @@ def _value(joint: str, key: Key, value: Any) -> Any:
 def _actuator(joint: str, table: Mapping[str, Any]) -> Actuator:
     make = {'rigid': _rigid, 'sea': _series_elastic, 'vsa': _variable_stiffness}
     try:
-        return make[table['type']](joint, table, _friction(joint, table))
+        return make[table['type']](joint, table, _friction(table))
     except ActuatorError as error:
         if str(error).startswith(_name(joint, '')):
             raise
@@ -298,17 +307,12 @@ def _constants(
     return {field.name: table[name] for field, name in zip(fields(made), own) if name in table}
 
 
-def _friction(joint: str, table: Mapping[str, Any]) -> FrictionLaw | None:
-    names = 'viscous_friction', 'coulomb_friction', 'friction_smoothing'
-    viscous, coulomb, smoothing = (table.get(name, 0.0) for name in names)
-    if smoothing and 'coulomb_friction' not in table:
-        raise ActuatorError(
-            f'{_name(joint, "friction_smoothing")} is {smoothing:.6g}, but there is no friction '
-            f'that it smooths; expected {_name(joint, "coulomb_friction")} too.'
-        )
-    if viscous and coulomb:
-        return Viscous(viscous) + Coulomb(coulomb, smoothing)
-    return Viscous(viscous) if viscous else Coulomb(coulomb, smoothing) if coulomb else None
+def _friction(table: Mapping[str, Any]) -> FrictionLaw | None:
+    given = {key: table[name] for key, name in FRICTION.items() if name in table}
+    try:
+        return law_from_table('friction', given, FRICTION)
+    except ModelError as error:
+        raise ActuatorError(str(error)) from None
 
 
 def _refuse_missing(joint: str, name: str, owner: str, table: Mapping[str, Any]) -> None:

@@ -68,6 +68,9 @@ _ROBOT = (
             metavar='X Y Z', help='Gravitational acceleration in base link axes [m/s^2].'),
     _option('--joint-friction', is_flag=True,
             help='Use the damping and friction of the joints in the description.'),
+    _file('--friction', metavar='FILE',
+          help='YAML file with the friction of joints, in the layout of config/generic.yaml; it '
+          'replaces that of the description for the joints that it names.'),
     _option('--xacro-arg', 'xacro_arguments', type=xacro_argument, multiple=True,
             metavar='NAME:=VALUE', help='Argument of a xacro file; may be repeated.'),
     _option('--allow-impossible-inertia', is_flag=True,
@@ -277,6 +280,50 @@ def retime() -> None:
       hodyn retime panda fast.csv -o retimed.csv
       hodyn retime panda fast.csv -o slower.csv --slower-only
       hodyn retime panda waypoints.yaml --uniform
+    """
+
+
+@_command(
+    'excite', 'Find a motion that shows parameters of a robot.', *_ROBOT, _LIMITS, _ACTUATORS,
+    _file('-o', '--output', metavar='OUT', required=True,
+          help='File for the motion and its torques, of a kind as for `hodyn compute`.'),
+    _option(
+        '--target', type=click.Choice(['bodies', 'payload', 'friction', 'springs']),
+        default='bodies', show_default=True,
+        help='What is to be shown: bodies, armature and friction together; what --link carries; '
+        'friction alone, joint by joint; springs, which needs --actuators.',
+    ),
+    _option('--link', metavar='LINK', help='Of the payload; by default the tip.'),
+    _option('--joint', 'joints', multiple=True,
+            help='Joint that moves; may be repeated; by default all.'),
+    _option('--box', nargs=6, type=float, metavar='X Y Z X Y Z',
+            help='Lowest and highest corner, in base link axes, of what the origins of all moving '
+            'links stay in [m].'),
+    _option('--duration', type=click.FloatRange(0.0, min_open=True), default=20.0,
+            show_default=True, metavar='S', help='Of the motion [s].'),
+    _option('--rate', type=click.FloatRange(0.0, min_open=True), default=1000.0,
+            show_default=True, metavar='HZ',
+            help='Samples per second, of OUT and of what will be measured.'),
+    _option('--effort-noise', type=click.FloatRange(0.0, min_open=True), default=0.1,
+            show_default=True, metavar='NM',
+            help='Standard deviation of measured torques [N m].'),
+    _option('--seed', type=click.IntRange(0), default=0, show_default=True, metavar='N',
+            help='Of the search: other numbers find other motions.'),
+    _JSON,
+)  # fmt: skip
+def excite() -> None:
+    """Find a motion along which measured torques of ROBOT show its parameters.
+
+    It begins and ends at rest, is four times continuously differentiable, and uses 80 % of the
+    limits at most. How well it shows the parameters is told by the standard deviations that are to
+    be expected. Collisions are not checked, but for --box.
+
+    For example
+      hodyn excite panda -o motion.csv
+      hodyn excite panda -o motion.csv --target payload --link panda_link8 --duration 10
+      hodyn excite panda -o motion.csv --target friction --joint panda_joint4
+      hodyn excite panda -o motion.csv --target springs --actuators panda_sea
+      hodyn excite panda -o motion.csv --box -0.3 -0.7 0.1  0.8 0.7 1.3
     """
 
 

@@ -1,4 +1,4 @@
-"""The robot and the motion that the command line names, with limits and actuators from files."""
+"""The robot and the motion of the command line; limits, friction and actuators from files."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from hodyn_ros.cli.output import show_remarks
 from hodyn_ros.errors import AmbiguousNameError, ModelError, RequestError
 from hodyn_ros.files import Results, Samples, compute, compute_stream, iterate_motion, read_motion
 from hodyn_ros.files.derivatives import How
+from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.sources import RobotSource, find_robot
@@ -41,6 +42,7 @@ class Given:
     tip_link: str | None = None
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     joint_friction: bool = False
+    friction: Path | None = None
     xacro_arguments: tuple[tuple[str, str], ...] = ()
     allow_impossible_inertia: bool = False
     limits: str | None = None
@@ -160,6 +162,12 @@ def load_model(given: Given, quiet: bool = False) -> tuple[RobotModel, RobotSour
             joint_friction=given.joint_friction,
             allow_impossible_inertia=given.allow_impossible_inertia,
         )
+    if given.friction is not None:
+        path = _file(given.friction)
+        try:
+            model = model.with_friction(friction_from_config(_tables(path, 'friction')))
+        except ModelError as error:
+            raise ModelError(f'{path}: {error}') from error
     if model.warnings and not quiet:
         summary = (
             f'{len(model.warnings)} remarks on {source.path.name}: hodyn info {given.robot}, with '
@@ -249,9 +257,9 @@ def _tables(path: Path, name: str) -> dict[str, dict[str, Any]]:
             raise RequestError(f'{path}: {where} is {value!r}, expected a table for each joint.')
         tables.setdefault('.'.join(names[:-1]), {})[names[-1]] = value
     if not tables:
+        example = {'limits': 'panda', 'actuators': 'panda_sea'}.get(name, 'generic')
         raise RequestError(
-            f'{path} holds no {name}; expected the layout of '
-            f'config/{"panda" if name == "limits" else "panda_sea"}.yaml: '
-            f'"{name}:" with a table for each joint, by itself or below "ros__parameters:".'
+            f'{path} holds no {name}; expected the layout of config/{example}.yaml: "{name}:" '
+            'with a table for each joint, by itself or below "ros__parameters:".'
         )
     return tables

@@ -120,6 +120,8 @@ class Statements:
         least = self.precision.literal(max(SINGULAR, 1e3 * rounding))
         one, bound = self.precision.literal(1.0), f'{least} * {size.within(ATOM)}'
         reciprocal = f'{one} / {pivot.within(ATOM)}'
+        if size.text == self.precision.literal(0.0):
+            return Expression(reciprocal, PRODUCT)  # the pivot is positive
         return Expression(f'({pivot.text} > {bound} ? {reciprocal} : NAN)', ATOM)
 
 

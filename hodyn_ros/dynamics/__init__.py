@@ -24,6 +24,7 @@ from hodyn_ros.dynamics.regressor import (
     BaseParameters,
     base_parameters,
     joint_regressor,
+    parameter_names,
     regressor,
 )
 from hodyn_ros.dynamics.wrenches import Wrench, brought_to_rest, tool_weight, wrench_from_frame
@@ -35,5 +36,6 @@ __all__ = [
     'floating_base_forward_dynamics', 'forward_dynamics', 'gravity_effort', 'hybrid_dynamics',
     'inter_body_wrenches', 'inverse_dynamics', 'inverse_dynamics_derivatives',
     'inverse_dynamics_from_link_motion', 'joint_regressor', 'mass_matrix',
-    'moving_base_inverse_dynamics', 'regressor', 'tool_weight', 'wrench_from_frame',
+    'moving_base_inverse_dynamics', 'parameter_names', 'regressor', 'tool_weight',
+    'wrench_from_frame',
 ]  # fmt: skip

@@ -18,6 +18,8 @@ from hodyn_ros.model.robot import RobotModel
 
 Terms = Sequence[FrictionLaw | str]
 
+_OF_BODY = ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+
 
 class BaseParameters(NamedTuple):
     """Combinations of c parameters pi that determine the efforts, see `base_parameters`."""
@@ -103,6 +105,22 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
     efforts = np.einsum('ij,...ikl->...kjil', joints.selection_of(model), columns)
     shape = *efforts.shape[:-2], model.n_bodies * len(terms)
     return joints.checked_result(efforts.reshape(shape), motion)
+
+
+def parameter_names(model: RobotModel, terms: Terms = ()) -> tuple[str, ...]:
+    """Names of the columns of `regressor`, and behind them of those of `joint_regressor`.
+
+    A joint and a quantity: 'joint2 mass', hx to hz for the first moments and ixx to izz of the
+    body that it moves; then those of its terms, 'joint2 viscous', coulomb, offset, armature and so
+    on. A `ModelError` is raised if a term is unknown.
+    """
+    kinds = [
+        term if isinstance(term, str) else type(term).__name__.lower()
+        for term in _checked_terms(terms)
+    ]
+    return tuple(
+        f'{joint} {each}' for of in (_OF_BODY, kinds) for joint in model.body_names for each in of
+    )
 
 
 def base_parameters(

@@ -33,11 +33,10 @@ from hodyn_ros.engine import formulation, matrix_program
 from hodyn_ros.engine.formulation import AXIS, ZERO, Body, Load, Matrix, Vector
 from hodyn_ros.engine.frames import Frames, frames_of, vector
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, outer, plus_matrix, power
-from hodyn_ros.engine.program import NO_ARRAY, Number, Part, Program, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import friction_laws, step_series
+from hodyn_ros.engine.program import NO_ARRAY, Number, Part, Recorder, RobotProgram
+from hodyn_ros.engine.robot_program import RecordedFriction, motion_inputs
 from hodyn_ros.engine.taylor import JointMotion, derivatives, from_derivatives, twist_of_child
 from hodyn_ros.model.assembly import BASE
-from hodyn_ros.model.friction import Coulomb, Sigmoid, Viscous
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -51,7 +50,9 @@ def partials_program(model: RobotModel, K: int) -> RobotProgram:
     """
     recorder, n, orders = Recorder(), model.n_joints, K - 2
     F = _by_the_state(recorder, model, orders)
-    arguments = _add_friction(recorder, model, orders, F[1])
+    friction = RecordedFriction(recorder, model)
+    for i, _, slopes in friction.series(motion_inputs(recorder, model, orders + 1)[1:]):
+        F[1].add(i, i, from_derivatives(slopes))
     series = [[derivatives(value, orders) for value in entries.values] for entries in F]
     for place in range(orders * n * K * n):
         m, i, k, j = place // (n * K * n), place // (K * n) % n, place // n % K, place % n
@@ -61,7 +62,7 @@ def partials_program(model: RobotModel, K: int) -> RobotProgram:
                 value = value + float(comb(m, k - order)) * F_ij[m - k + order]
         recorder.output('term', place, value)
     program, result = recorder.program(), Part('term', orders * n * K * n, True)
-    return RobotProgram(program, range(model.n_bodies), K, NO_ARRAY, result, arguments)
+    return RobotProgram(program, range(model.n_bodies), K, NO_ARRAY, result, friction.arguments())
 
 
 def _by_the_state(
@@ -126,27 +127,6 @@ def _of_the_bodies(
         loads.append(formulation.inertial_load(body, moved[i]))
         momenta.append(_momenta(body, w2, v2))
     return fields, loads, momenta
-
-
-def _add_friction(recorder: Recorder, model: RobotModel, orders: int, by_qd: Entries) -> Program:
-    """Add the slopes of the friction laws; returned are the arguments of the functions in them."""
-    arguments, n, count = Recorder(), model.n_joints, 0
-    for i, law in friction_laws(model):
-        if isinstance(law, Sigmoid):
-            height, scale, shift = 0.5 * law.phi1, 0.5 * law.phi2, law.phi3
-        elif isinstance(law, Coulomb) and law.smoothing > 0.0:
-            height, scale, shift = law.level, 1.0 / law.smoothing, 0.0
-        else:
-            by_qd.add(i, i, law.coefficient if isinstance(law, Viscous) else 0.0)
-            continue
-        j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
-        velocity = multiplier * arguments.input('motion', n + j)
-        arguments.output('step', count, scale * (velocity + shift))
-        moving = (multiplier * recorder.input('motion', k * n + j) for k in range(2, orders + 1))
-        slopes = step_series(recorder, count, [scale * value for value in moving])[1]
-        by_qd.add(i, i, height * scale * from_derivatives(slopes))
-        count += 1
-    return arguments.program()
 
 
 # --- Momenta of bodies that move as one ---------------------------------------------------------

@@ -193,7 +193,10 @@ class Recorder:
         return Scalar(self, self._step('multiply', first, second), a.negative != b.negative)
 
     def inverse(self, pivot: Number, size: Number) -> Scalar:
-        """Record 1 / pivot, NaN unless the pivot is positive beside numbers of a size."""
+        """Record 1 / pivot, NaN unless the pivot is positive beside numbers of a size.
+
+        With the size 0.0 it must be positive.
+        """
         steps = (self._end(value) for value in (pivot, size))
         return Scalar(self, self._step('inverse', *steps))
 

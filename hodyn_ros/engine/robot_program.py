@@ -1,10 +1,11 @@
 """Programs of one robot, all constants folded in: its joint efforts, with wrenches and friction.
 
-Both smooth friction laws are steps of tanh: with x linear in the velocity,
+Smooth friction laws are steps of tanh: with x linear in the velocity,
 
     Coulomb: level tanh(x),   Sigmoid: phi1 / 2 (tanh(x) - tanh(x at rest)),
 
-since 1 / (1 + exp(-2 x)) = (1 + tanh(x)) / 2.
+since 1 / (1 + exp(-2 x)) = (1 + tanh(x)) / 2. So is the decay of Stribeck friction, with y the
+square of the velocity over twice that of the law: exp(-2 y) = tanh'(y) / (1 + tanh(y))^2.
 """
 
 from __future__ import annotations
@@ -23,7 +24,17 @@ from hodyn_ros.engine.program import Attachment, Number, Part, Program, Recorder
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
+from hodyn_ros.model.friction import (
+    LAWS,
+    Coulomb,
+    FrictionLaw,
+    Offset,
+    Sigmoid,
+    Stribeck,
+    Sum,
+    Viscous,
+)
+from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -201,12 +212,12 @@ def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
         if type(law) is Sum:
             return [term for part in law.laws for term in terms(joint, part)]
         # A law that is derived from one of these may compute something else.
-        if type(law) not in (Viscous, Coulomb, Sigmoid, Offset):
+        if type(law) not in LAWS:
             raise ModelError(
                 f'The friction law {law!r} of joint {joint!r} cannot be generated, nor its '
-                'partial derivatives; the laws that can are Viscous, Coulomb, Sigmoid, Offset and '
-                f'their sums. Remove it with model.with_friction({{{joint!r}: None}}) and add it '
-                'in your own code.'
+                'partial derivatives; the laws that can are '
+                f'{listed(kind.__name__ for kind in LAWS)} and their sums. Remove it with '
+                f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
             )
         return [law]
 
@@ -233,12 +244,25 @@ class RecordedFriction:
 
     def add_to(self, efforts: Rows, motion: Rows) -> None:
         """Add friction to efforts, for as many orders as they have."""
+        for i, values, _ in self.series(motion[1 : len(efforts) + 1]):
+            j, multiplier = int(self.model.coordinate[i]), float(self.model.multiplier[i])
+            for row, value in zip(efforts, values):
+                row[j] = row[j] + multiplier * value
+
+    def series(self, velocity: Rows) -> list[tuple[int, list[Number], list[Number]]]:
+        """Effort of each law, its derivative by the velocity, and their time derivatives.
+
+        With the body; the velocities are those of the independent joints, for each derivative.
+        """
+        found = []
         for which, (i, law) in enumerate(self._laws):
             j, multiplier = int(self.model.coordinate[i]), float(self.model.multiplier[i])
-            if multiplier:
-                moving = [multiplier * row[j] for row in motion[1 : len(efforts) + 1]]
-                for row, value in zip(efforts, self._series(which, law, moving)):
-                    row[j] = row[j] + multiplier * value
+            moving = [multiplier * row[j] for row in velocity]
+            parts = self._series(which, law, moving) if multiplier else ([], [])
+            rest: list[Number] = [0.0] * len(moving)
+            values, slopes = ([*part, *rest][: len(moving)] for part in parts)
+            found.append((i, values, slopes))
+        return found
 
     def arguments(self) -> Program:
         """Program of the arguments."""
@@ -247,38 +271,57 @@ class RecordedFriction:
         recorder.outputs('velocity', self._velocities.values())
         return recorder.program()
 
-    def _series(self, which: int, law: FrictionLaw, moving: Sequence[Number]) -> list[Number]:
-        """Effort of a law and its derivatives, from the velocity and its derivatives."""
+    def _series(
+        self, which: int, law: FrictionLaw, moving: Sequence[Number]
+    ) -> tuple[Sequence[Number], Sequence[Number]]:
+        """See `series`; what is left out at the end is zero."""
         if isinstance(law, Viscous):
-            return [law.coefficient * value for value in moving]
+            return [law.coefficient * value for value in moving], [law.coefficient]
         if isinstance(law, Offset):
-            return [law.value]
-        assert isinstance(law, (Sigmoid, Coulomb))
-        height = 0.5 * law.phi1 if isinstance(law, Sigmoid) else law.level
-        if not height:
-            return []
+            return [law.value], []
         if isinstance(law, Sigmoid):
-            scale = 0.5 * law.phi2
-            first, *others = self._step(
-                which, height, scale, scale * (moving[0] + law.phi3), moving
-            )
-            return [first - height * tanh(scale * law.phi3), *others]
+            height, scale = 0.5 * law.phi1, 0.5 * law.phi2
+            shape, slope = self._step(which, scale, scale * (moving[0] + law.phi3), moving)
+            shape[0] = shape[0] - tanh(scale * law.phi3)
+            return [height * value for value in shape], [height * scale * value for value in slope]
+        assert isinstance(law, (Coulomb, Stribeck))
         if law.smoothing > 0.0:
             scale = 1.0 / law.smoothing
-            return self._step(which, height, scale, scale * moving[0], moving)
-        self._velocities[which] = moving[0]
-        index = list(self._velocities).index(which)
-        return [height * self.recorder.input('direction', index)]
+            shape, slope = self._step(which, scale, scale * moving[0], moving)
+            slope = [scale * value for value in slope]
+        else:
+            rest: list[Number] = [0.0] * (len(moving) - 1)
+            self._velocities[which] = moving[0]
+            index = list(self._velocities).index(which)
+            shape, slope = [self.recorder.input('direction', index), *rest], [0.0, *rest]
+        if isinstance(law, Stribeck):
+            x = [1.0 / law.velocity * value for value in moving]
+            orders = range(len(x))
+            decay = self._decay(which, x)
+            falling = [-2.0 / law.velocity * _product(x, decay, k) for k in orders]
+            slope = [_product(decay, slope, k) + _product(falling, shape, k) for k in orders]
+            shape = [_product(decay, shape, k) for k in orders]
+        return [law.level * value for value in shape], [law.level * value for value in slope]
 
     def _step(
-        self, which: int, height: float, scale: float, x: Number, moving: Sequence[Number]
-    ) -> list[Number]:
-        """Series of height tanh(x), x linear in the velocity."""
+        self, which: int, scale: float, x: Number, moving: Sequence[Number]
+    ) -> tuple[list[Number], list[Number]]:
+        """Series of tanh(x) and its derivative by x, which is linear in the velocity."""
         self._steps[which] = x
         index = list(self._steps).index(which)
-        rates = [scale * value for value in moving[1:]]
-        shape, _ = step_series(self.recorder, index, rates)
-        return [height * value for value in shape]
+        return step_series(self.recorder, index, [scale * value for value in moving[1:]])
+
+    def _decay(self, which: int, x: Sequence[Number]) -> list[Number]:
+        """Series of exp(-x^2)."""
+        place = -1 - which  # beside the other step of this law
+        self._steps[place] = 0.5 * x[0] * x[0]
+        index = list(self._steps).index(place)
+        inverse = self.recorder.inverse(1.0 + self.recorder.input('shape', index), 0.0)
+        decay = [self.recorder.input('slope', index) * inverse * inverse]
+        rates = [-1.0 * _product(x, x, k) for k in range(1, len(x))]
+        for k in range(len(rates)):
+            decay.append(_product(decay, rates, k))
+        return decay
 
 
 def step_series(

@@ -139,7 +139,9 @@ def _samples(
     chunk: int,
 ) -> Iterator[Samples]:
     is_measured = kind == JOINT_STATE
-    quantities, called = (MOTION[:2], 'name') if is_measured else (MOTION[:5], 'joint_names')
+    quantities, called = (MOTION[:5], 'joint_names')
+    if is_measured:
+        quantities, called = (*MOTION[:2], EFFORT[0]), 'name'
     names = None if joint_names is None else tuple(joint_names)
     start: int | None = None
     number = used = 0
@@ -177,12 +179,16 @@ def _samples(
         if stamps.min() < 0 or stamps.max() > _LATEST:
             raise FileError(f'{name}: a stamp lies before 1970 or in a far future.')
         start = int(stamps[0]) if start is None else start
-        if is_measured and np.isnan(motion[:, 1]).all():
-            motion = motion[:, :1]  # No message says how fast the joints are.
+        effort = None
+        if is_measured:
+            motion, effort = motion[:, :2], motion[:, 2]
+            if np.isnan(motion[:, 1]).all():
+                motion = motion[:, :1]  # No message says how fast the joints are.
         yield Samples(
             joint_names=names,
             times=1e-9 * (stamps - start).astype(np.float64),
             motion=motion,
+            effort=effort,
             name=name,
             is_measured=is_measured,
             start=start,

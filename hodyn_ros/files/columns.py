@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -126,10 +126,22 @@ class TableColumns:
                 for link, block in self.wrenches.items()
             ),
             stiffness={name: block.of(values)[:, :, 0] for name, block in self.stiffness.items()},
+            **self._measured(values, metadata),
             name=self.name,
             start=metadata.start,
             first=first,
         )
+
+    def _measured(self, values: Array, metadata: Metadata) -> dict[str, Any]:
+        """Efforts, and of motors that move one joint each what there is of these."""
+        found = {'effort': self.effort.of(values)[:, 0]} if self.effort.orders else {}
+        moved = [metadata.motor_joints.get(name, name) for name in self.motor_names]
+        if sorted(moved) == sorted(self.joint_names):
+            order = [moved.index(name) for name in self.joint_names]
+            for what in ('motor_position', 'motor_torque'):
+                if (block := getattr(self, what)).orders:
+                    found[what] = block.of(values)[:, 0][:, order]
+        return found
 
     def results(self, values: Array, metadata: Metadata, first: int = 0) -> Results:
         """Make results of a block of rows (N, columns); see `samples`."""

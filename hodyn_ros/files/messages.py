@@ -27,10 +27,10 @@ HODYN_MESSAGES = ('JointEffort', 'JointMotion', 'MotorReference')
 
 # Fields that another version may lack, and those that nothing is read from.
 _OPTIONAL = (
-    *('velocity', 'acceleration', 'jerk', 'snap'),
+    *('velocity', 'effort', 'acceleration', 'jerk', 'snap'),
     *('points[].velocities', 'points[].accelerations'),
 )
-_UNUSED = ('effort', 'points[].effort', 'header.frame_id')
+_UNUSED = ('points[].effort', 'header.frame_id')
 
 _NAME = re.compile('[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*')
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SOURCES = {'unknown': 0, 'given': 1, 'waypoints': 2, 'measured': 3}
 """Where a motion comes from, with the constants SOURCE_* of hodyn_msgs/JointEffort."""
 
+MEASURED = ('effort', 'motor_position', 'motor_torque')
+"""What samples may hold beside the motion, by joint."""
+
 POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
 
@@ -43,6 +46,12 @@ class Samples:
     motion: Array
     """Positions and as many derivatives as there are, shape (N, K, n), K >= 1 [rad/s^k] or
     [m/s^k]. NaN: a derivative that this sample does not have."""
+    effort: Array | None = None
+    """Measured efforts of the joints, shape (N, n) [N m] or [N]; NaN where there is none."""
+    motor_position: Array | None = None
+    """Measured positions of the motors behind their gears, shape (N, n) [rad] or [m]."""
+    motor_torque: Array | None = None
+    """Measured torques of the motors behind their gears, shape (N, n) [N m] or [N]."""
     wrenches: tuple[Wrench, ...] = ()
     """Wrenches on links, each with values of shape (N, S, 6), S >= 1."""
     stiffness: Mapping[str, Array] = field(default_factory=dict)
@@ -90,6 +99,16 @@ class Samples:
                 f'{self.name}: the {what} is {values[place]} at sample {self.first + place[0]}; '
                 'expected a finite number.'
             )
+        for what in MEASURED:
+            if (given := getattr(self, what)) is None:
+                continue
+            values = _numbers(given, f'{self.name}: {what}')
+            if values.shape != motion[:, 0].shape:
+                raise MotionError(
+                    f'{self.name}: {what} has shape {values.shape}, expected '
+                    f'{motion[:, 0].shape}, one for each sample and joint.'
+                )
+            object.__setattr__(self, what, np.where(np.isinf(values), np.nan, values))
         for wrench in self.wrenches:
             shape = np.shape(wrench.values)
             if len(shape) != 3 or shape[0] != N:
@@ -142,7 +161,16 @@ class Samples:
             )
         unused = tuple(name for name in self.joint_names if name not in wanted)
         places = [self.joint_names.index(name) for name in wanted]
-        return replace(self, joint_names=wanted, motion=self.motion[:, :, places]), unused
+        measured = self.measured_at((slice(None), places))
+        chosen = replace(
+            self, joint_names=wanted, motion=self.motion[:, :, places], **measured
+        )
+        return chosen, unused
+
+    def measured_at(self, index: Any) -> dict[str, Any]:
+        """What is measured beside the motion at an index of samples and joints, by its name."""
+        measured = {what: getattr(self, what) for what in MEASURED}
+        return {what: None if v is None else v[index] for what, v in measured.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +270,9 @@ def join_results(parts: Sequence[Part]) -> Part:
             name: _of_known_orders([part.stiffness[name] for part in every])
             for name in head.stiffness
         }
+        for what in MEASURED:
+            if getattr(head, what) is not None:
+                changes[what] = np.concatenate([getattr(part, what) for part in every])
     else:
         changes['effort'] = _with_gaps([part.effort for part in every])
         remarks = dict.fromkeys(remark for part in every for remark in part.remarks)

@@ -1,3 +1,31 @@
-"""Parameters of a robot from recordings of it, motions that show them, and how well they fit."""
+"""Parameters of a robot from recordings of it, motions that show them, and how well they fit.
 
-__all__: list[str] = []
+`excite` plans motions that show parameters, `identify` estimates these with their standard
+deviations and makes a model of them, and `described` and `write_parameters` write what robots and
+nodes take.
+"""
+
+from hodyn_ros.identification.equations import GROUPS
+from hodyn_ros.identification.excitation import Excitation, excite
+from hodyn_ros.identification.identify import (
+    Identification,
+    IdentifiedParameter,
+    Payload,
+    Residual,
+    identify,
+)
+from hodyn_ros.identification.outputs import (
+    actuator_config,
+    described,
+    fixed_parameters,
+    friction_config,
+    main_link,
+    write_parameters,
+)
+from hodyn_ros.identification.recording import with_motors
+
+__all__ = [
+    'GROUPS', 'Excitation', 'Identification', 'IdentifiedParameter', 'Payload', 'Residual',
+    'actuator_config', 'described', 'excite', 'fixed_parameters', 'friction_config', 'identify',
+    'main_link', 'with_motors', 'write_parameters',
+]  # fmt: skip

@@ -6,6 +6,7 @@
 
 from hodyn_ros.model import friction
 from hodyn_ros.model.assembly import BASE, LinkFrame
+from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.inertia import Inertia
 from hodyn_ros.model.limits import (
     LimitCheck,
@@ -23,5 +24,5 @@ from hodyn_ros.model.urdf import to_urdf
 __all__ = [
     'BASE', 'DHRow', 'Inertia', 'LimitCheck', 'Limits', 'LinkFrame', 'ModelWarning',
     'MotionLimits', 'RobotModel', 'Violation', 'find_position_violations', 'find_violations',
-    'friction', 'motion_limits', 'to_urdf',
+    'friction', 'friction_from_config', 'motion_limits', 'to_urdf',
 ]  # fmt: skip

@@ -7,10 +7,13 @@ Efforts are those that the actuator must supply, so they have the sign of the ve
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +21,7 @@ import numpy as np
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import leibniz
+from hodyn_ros.names import listed
 
 
 class FrictionLaw(ABC):
@@ -49,6 +53,7 @@ class _NumberedLaw(FrictionLaw):
     """A law whose parameters are finite numbers; several of a kind are evaluated at once."""
 
     _at_least_zero: ClassVar[tuple[str, ...]] = ()
+    _above_zero: ClassVar[tuple[str, ...]] = ()
 
     @staticmethod
     @abstractmethod
@@ -69,6 +74,7 @@ class _NumberedLaw(FrictionLaw):
                 getattr(self, field.name),
                 ModelError,
                 least=0.0 if field.name in self._at_least_zero else None,
+                above=0.0 if field.name in self._above_zero else None,
             )
             object.__setattr__(self, field.name, number)
 
@@ -114,19 +120,43 @@ class Coulomb(_NumberedLaw):
     @staticmethod
     def _efforts(velocity: Array, *parameters: Array) -> Array:
         level, smoothing = parameters
-        sharp = smoothing == 0.0
-        effort = np.zeros_like(velocity)
-        if np.all(sharp):
-            effort[..., 0] = level * np.sign(velocity[..., 0])
-            return effort
-        with np.errstate(over='ignore'):
-            scaled = velocity / np.where(sharp, 1.0, smoothing)[..., None]
-            # tanh(x) = 2 / (1 + exp(-2 x)) - 1; the difference would lose digits for small x.
-            rates = 2.0 * level[..., None] * _logistic(2.0 * scaled)[..., 1:]
-        effort[..., 1:] = np.where(sharp[..., None], 0.0, rates)
-        shape = np.where(sharp, np.sign(velocity[..., 0]), np.tanh(scaled[..., 0]))
-        effort[..., 0] = level * shape
-        return effort
+        return level[..., None] * _direction(velocity, smoothing)
+
+
+@dataclass(frozen=True)
+class Stribeck(_NumberedLaw):
+    """What friction at low velocities is more: level * exp(-(v / velocity)^2) * s(v).
+
+    s is the sign function, or tanh(v / smoothing). With `Coulomb` of the same smoothing this is
+    dry friction that falls from the sum of both levels at rest to that of `Coulomb`. Source:
+    Armstrong-Helouvry, Dupont and Canudas de Wit 1994, "A survey of models, analysis tools and
+    compensation methods for the control of machines with friction".
+
+    Attributes
+    ----------
+    level : float
+        [N m] or [N]
+    velocity : float
+        At which 37 % of the level is left [rad/s] or [m/s], above zero.
+    smoothing : float
+        As that of `Coulomb`. Without it, time derivatives of the sign are returned as zero; those
+        of the exponential function are exact.
+    """
+
+    level: float
+    velocity: float
+    smoothing: float = 0.0
+
+    _at_least_zero = ('smoothing',)
+    _above_zero = ('velocity',)
+
+    @staticmethod
+    def _efforts(velocity: Array, *parameters: Array) -> Array:
+        level, width, smoothing = parameters
+        with np.errstate(over='ignore', invalid='ignore'):
+            x = velocity / width[..., None]
+            decay = _exponential(-_product(x, x))
+            return level[..., None] * _product(decay, _direction(velocity, smoothing))
 
 
 @dataclass(frozen=True)
@@ -233,6 +263,38 @@ def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
     return law.laws if isinstance(law, Sum) else (law,)
 
 
+def _product(f: Array, g: Array) -> Array:
+    """Series of a product, to the bit the same in a batch and alone."""
+    series: Array = (leibniz.multiplication(f) * g[..., None, :]).sum(axis=-1)
+    return series
+
+
+def _direction(velocity: Array, smoothing: Array) -> Array:
+    """Series of tanh(velocity / smoothing), of the sign where the smoothing is zero."""
+    sharp = smoothing == 0.0
+    series = np.zeros_like(velocity)
+    series[..., 0] = np.sign(velocity[..., 0])
+    if np.all(sharp):
+        return series
+    with np.errstate(over='ignore'):
+        scaled = velocity / np.where(sharp, 1.0, smoothing)[..., None]
+        # tanh(x) = 2 / (1 + exp(-2 x)) - 1; the difference would lose digits for small x.
+        smooth = 2.0 * _logistic(2.0 * scaled)
+    smooth[..., 0] = np.tanh(scaled[..., 0])
+    return np.where(sharp[..., None], series, smooth)
+
+
+def _exponential(u: Array) -> Array:
+    """Series of exp(u) of a scalar series, shape (..., K), by g' = u' g."""
+    table = leibniz.binomials(u.shape[-1])
+    g = np.zeros_like(u)
+    g[..., 0] = np.exp(u[..., 0])
+    for k in range(u.shape[-1] - 1):
+        g[..., k + 1] = (table[k, : k + 1] * g[..., k::-1] * u[..., 1 : k + 2]).sum(axis=-1)
+    # As in `_logistic`.
+    return np.where(g[..., :1] == 0.0, 0.0, g)
+
+
 def _expit(u: Array) -> Array:
     return np.asarray(1.0 / (1.0 + np.exp(-u)))
 
@@ -261,3 +323,84 @@ def _logistic(u: Array) -> Array:
     # be it infinite.
     r[..., 1:] = np.where(s[..., :1] == 0.0, 0.0, r[..., 1:])
     return r
+
+
+# --- From tables ---------------------------------------------------------------------------------
+
+LAWS: Mapping[type[FrictionLaw], tuple[str, ...]] = {
+    Viscous: ('viscous',),
+    Coulomb: ('coulomb', 'smoothing'),
+    Stribeck: ('stribeck', 'stribeck_velocity', 'smoothing'),
+    Sigmoid: ('phi1', 'phi2', 'phi3'),
+    Offset: ('offset',),
+}
+"""Laws with the keys of their parameters, in the order of these."""
+
+
+def friction_from_config(
+    config: Mapping[str, Mapping[str, float]],
+) -> dict[str, FrictionLaw | None]:
+    """Friction laws from a table of each joint, as files and parameters of nodes hold them.
+
+    Parameters
+    ----------
+    config : mapping of joint name to mapping of key to value
+        `viscous` [N m s/rad]; `coulomb` [N m]; `stribeck` [N m] and `stribeck_velocity` [rad/s];
+        `smoothing` [rad/s] of both of these, zero unless given; `phi1` [N m], `phi2` [s/rad] and
+        `phi3` [rad/s]; `offset` [N m]. Infinite values count as not given.
+
+    Returns
+    -------
+    dict of joint name to FrictionLaw or None
+        As `RobotModel.with_friction` takes it: the laws that a table gives, added up, None if
+        they are zero.
+
+    Raises
+    ------
+    ModelError
+        If a key is unknown or lacking, or a value cannot be used. The message names the joint.
+    """
+    if not isinstance(config, Mapping):
+        raise ModelError(f'friction is {config!r}, expected a table for each joint.')
+    return {joint: law_from_table(f'friction.{joint}', table) for joint, table in config.items()}
+
+
+def law_from_table(
+    owner: str, table: Mapping[str, float], names: Mapping[str, str] | None = None
+) -> FrictionLaw | None:
+    """Law of the keys of one table; see `friction_from_config`. Messages may name them otherwise.
+
+    The owner begins the messages.
+    """
+    if not isinstance(table, Mapping):
+        raise ModelError(f'{owner} is {table!r}, expected a table of keys.')
+
+    def named(keys: Iterable[str]) -> str:
+        return listed((names or {}).get(key, key) for key in keys)
+
+    known = dict.fromkeys(key for keys in LAWS.values() for key in keys)
+    if unknown := [key for key in table if key not in known]:
+        raise ModelError(f'{owner} has {listed(unknown)}, expected keys among {named(known)}.')
+    given = {key: value for key, value in table.items() if value != math.inf}
+    terms: list[FrictionLaw] = []
+    used: set[str] = set()
+    for kind, keys in LAWS.items():
+        needed = [key for key in keys if key != 'smoothing']
+        own = [key for key in needed if key in given]
+        if not own:
+            continue
+        if lacking := [key for key in needed if key not in given]:
+            raise ModelError(f'{owner}: {named(lacking)} must be set, too, with {named(own)}.')
+        try:
+            law = kind(*(given.get(key, 0.0) for key in keys))
+        except ModelError as error:
+            raise ModelError(f'{owner}: {error} Its keys are {named(keys)}.') from None
+        used.update(keys)
+        if given[keys[0]]:  # all laws are proportional to their first parameter
+            terms.append(law)
+    if given.get('smoothing') and 'smoothing' not in used:
+        raise ModelError(
+            f'{owner}: {named(["smoothing"])} is {given["smoothing"]}, but there is no friction '
+            f'that it smooths; expected {named(["coulomb"])} or {named(["stribeck"])} too.'
+        )
+    return reduce(add, terms) if terms else None

@@ -34,7 +34,7 @@ from hodyn_ros.model.assembly import (
     Mimic,
     RobotDescription,
 )
-from hodyn_ros.model.inertia import check_inertia, inertia_parts, spatial_inertia
+from hodyn_ros.model.inertia import Inertia, check_inertia, inertia_parts, spatial_inertia
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.sources import RobotSource, find_robot
 
@@ -54,7 +54,7 @@ def read_urdf(
     allow_impossible_inertia: bool = False,
 ) -> RobotDescription:
     """Read XML text, or the file of a path or a name; see `RobotModel.from_urdf`."""
-    text, source = _xml_text(given, xacro_arguments)
+    text, source = xml_text(given, xacro_arguments)
     try:
         return parse_urdf(text, allow_impossible_inertia)
     except ModelError as error:
@@ -107,7 +107,7 @@ def _read(read: Callable[..., T], element: ElementTree.Element, *arguments: obje
         ) from None
 
 
-def _xml_text(
+def xml_text(
     given: str | bytes | os.PathLike[str], xacro_arguments: Mapping[str, str] | None
 ) -> tuple[str | bytes, str]:
     """XML text, and what a message says of where it comes from."""
@@ -369,12 +369,7 @@ class _Writer:
         link = ElementTree.SubElement(self.robot, 'link', name=name)
         if M_body is None or not M_body.any():
             return
-        mass, com, inertia_com = inertia_parts(f'Link {name!r}', M_body)
-        inertial = ElementTree.SubElement(link, 'inertial')
-        ElementTree.SubElement(inertial, 'origin', xyz=_numbers(com))
-        ElementTree.SubElement(inertial, 'mass', value=_numbers([mass]))
-        entries = np.asarray(inertia_com)[np.triu_indices(3)].tolist()
-        ElementTree.SubElement(inertial, 'inertia', dict(zip(_INERTIA, map(repr, entries))))
+        link.append(inertial_element(inertia_parts(f'Link {name!r}', M_body)))
 
     def _joint(
         self,
@@ -409,6 +404,16 @@ class _Writer:
             wanted += '_'
         self.taken.add(wanted)
         return wanted
+
+
+def inertial_element(inertia: Inertia) -> ElementTree.Element:
+    """Element <inertial> of a link."""
+    inertial = ElementTree.Element('inertial')
+    ElementTree.SubElement(inertial, 'origin', xyz=_numbers(inertia.com))
+    ElementTree.SubElement(inertial, 'mass', value=_numbers([inertia.mass]))
+    entries = np.asarray(inertia.inertia_com)[np.triu_indices(3)].tolist()
+    ElementTree.SubElement(inertial, 'inertia', dict(zip(_INERTIA, map(repr, entries))))
+    return inertial
 
 
 def _numbers(values: ArrayLike) -> str:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.dynamics.wrench_sources import Expiry
+from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
+from hodyn_ros.model.friction import FrictionLaw, friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
 from hodyn_ros.ros.parameters import Entry, Names, Triple, Values, entry, family, group, shown
 from hodyn_ros.ros.robot import actuator_problems
 from hodyn_ros.trajectory.planning import INTERPOLATIONS
@@ -34,20 +34,15 @@ _FRICTION = {
     for key, text, low in (
         ('viscous', 'coefficient of what is proportional to the velocity [N m s/rad].', 0.0),
         ('coulomb', 'level of what is constant against the motion [N m].', -math.inf),
-        ('smoothing', 'velocity at which 76 % of that level is reached [rad/s].', 0.0),
+        ('stribeck', 'level of what there is more at low velocities [N m].', -math.inf),
+        ('stribeck_velocity', 'velocity at which 37 % of that is left [rad/s].', 1e-9),
+        ('smoothing', 'velocity at which 76 % of these levels is reached [rad/s].', 0.0),
         ('phi1', 'parameter of the law identified on the Panda [N m].', -math.inf),
         ('phi2', 'parameter of the law identified on the Panda [s/rad].', -math.inf),
         ('phi3', 'parameter of the law identified on the Panda [rad/s].', -math.inf),
         ('offset', 'constant effort [N m].', -math.inf),
     )
 }
-# Keys of a law with their values in its order; a law is there if the first of them is given.
-_LAWS: tuple[tuple[type[FrictionLaw], Names], ...] = (
-    (Viscous, ('viscous',)),
-    (Coulomb, ('coulomb', 'smoothing')),
-    (Sigmoid, ('phi1', 'phi2', 'phi3')),
-    (Offset, ('offset',)),
-)
 # `actuator_problems` looks at the values of all of them together.
 _ACTUATORS = {
     key.name: Entry(
@@ -293,13 +288,10 @@ class NodeSettings:
         """Values that are valid alone but not together."""
         problems = actuator_problems(self.actuators)
         for joint, given in _by_joint(self.friction).items():
-            for _, keys in _LAWS:
-                lacking = [key for key in keys if key not in given]
-                if lacking and len(lacking) < len(keys) and lacking != ['smoothing']:
-                    problems.append(
-                        f'Parameters friction.{joint}: {listed(given)} need {listed(lacking)} '
-                        'too; set all at once.'
-                    )
+            try:
+                friction_from_config({joint: given})
+            except ModelError as error:
+                problems.append(f'Parameters {error}')
         center = self.wrench.tool_center_of_mass
         if any(center) and not self.wrench.tool_mass > 0.0:
             problems.append(
@@ -317,17 +309,9 @@ class NodeSettings:
         """Limits of a model, completed by those of the parameters."""
         return motion_limits(model, _by_joint(self.limits))
 
-    def friction_laws(self) -> dict[str, FrictionLaw]:
-        """Friction of joints that have some."""
-        laws: dict[str, FrictionLaw] = {}
-        for joint, given in _by_joint(self.friction).items():
-            terms = tuple(
-                kind(*(given.get(key, 0.0) for key in keys))
-                for kind, keys in _LAWS
-                if keys[0] in given
-            )
-            laws[joint] = Sum(terms)
-        return laws
+    def friction_laws(self) -> dict[str, FrictionLaw | None]:
+        """Friction of the joints that have parameters of it."""
+        return friction_from_config(_by_joint(self.friction))
 
 
 def _by_joint(values: Values) -> dict[str, dict[str, float]]:

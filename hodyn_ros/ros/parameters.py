@@ -346,10 +346,12 @@ class Parameters(Generic[S]):
         }
         new = {name: kin for name, kin in new.items() if not self._node.has_parameter(name)}
         given = {name: self.given[name] for name in new if name in self.given}
-        problems = find_problems(self._kind, given)
-        if problems:
-            raise ModelError(' '.join(problems))
-        self._declaring = True
+        values = {**self._values, **given}  # they may need each other
+        try:
+            make_settings(self._kind, values)
+        except ValueError as error:
+            raise ModelError(str(error)) from None
+        self._declaring, self._values = True, values
         try:
             for name, kin in new.items():
                 made = kin.member(name)

@@ -138,7 +138,9 @@ def _robot(
 
 @lru_cache(maxsize=REMEMBERED)
 def _changed(
-    model: RobotModel, payloads: tuple[Payload, ...], laws: tuple[tuple[str, FrictionLaw], ...]
+    model: RobotModel,
+    payloads: tuple[Payload, ...],
+    laws: tuple[tuple[str, FrictionLaw | None], ...],
 ) -> RobotModel:
     laws = tuple(item for item in laws if item[0] in model.body_names)
     model = loaded(model, payloads)

@@ -184,7 +184,7 @@ def test_tables_that_do_not_fit_the_robot_are_refused(config, error, reason):
 
 
 def test_smoothing_without_coulomb_friction_is_refused():
-    with pytest.raises(ActuatorError, match=r'elbow\.friction_smoothing is 0.1, but .*coulomb'):
+    with pytest.raises(ActuatorError, match=r'elbow: .*friction_smoothing is 0.1, but .*coulomb'):
         elbow(**SEA, friction_smoothing=0.1)
     assert elbow(**SEA, friction_smoothing=0.1, coulomb_friction=0.0).friction is None
 

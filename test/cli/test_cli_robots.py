@@ -11,7 +11,7 @@ import pytest
 import yaml
 from support.robots import OTHER_JOINTS, TWO_LINK
 
-from hodyn_ros import HodynError, RobotModel, inverse_dynamics
+from hodyn_ros import HodynError, RobotModel, friction, inverse_dynamics
 from hodyn_ros.cli.main import run
 from hodyn_ros.cli.problem import Given, load_model, read_actuators, read_limits
 from hodyn_ros.model import sources
@@ -336,6 +336,47 @@ def test_actuators_are_read_with_the_limits_of_their_motors(two_link, tmp_path):
     actuators, limits = read_actuators(two_link, path)
     assert type(actuators['elbow']).__name__ == 'SeriesElastic'
     assert np.isfinite(limits.motor_torque).sum() == 1
+
+
+RUBBING = (ROOT / 'urdf' / 'two_link.urdf').read_text().replace(
+    '<axis', '<dynamics damping="0.5"/><axis'
+)  # fmt: skip
+
+
+def test_friction_of_a_file_replaces_that_of_the_description(tmp_path):
+    robot, path = tmp_path / 'robot.urdf', tmp_path / 'friction.yaml'
+    robot.write_text(RUBBING)
+    elbow = {'coulomb': 1, 'smoothing': 0.01, 'stribeck': 0.4, 'stribeck_velocity': 0.1}
+    for content in (
+        {'friction': {'elbow': elbow}},
+        {'/**': {'ros__parameters': {'friction': {'elbow': elbow}}}},
+        {'/arm': {'ros__parameters': {f'friction.elbow.{key}': elbow[key] for key in elbow}}},
+    ):
+        path.write_text(yaml.safe_dump(content))
+        model, _ = load_model(Given(str(robot), joint_friction=True, friction=path))
+        assert model.friction == {
+            'shoulder': friction.Viscous(0.5) + friction.Coulomb(0.0),
+            'elbow': friction.Coulomb(1.0, 0.01) + friction.Stribeck(0.4, 0.1, 0.01),
+        }
+
+
+@pytest.mark.parametrize(
+    'content, words',
+    [
+        ('friction: {elbow: {coulomb: much}}', ['friction.elbow', "'much'", 'number']),
+        ('friction: {elbow: {viscosity: 1.0}}', ['friction.elbow', 'viscosity', 'viscous']),
+        ('friction: {elbow: {stribeck: 1.0}}', ['friction.elbow', 'stribeck_velocity']),
+        ('friction: {knee: {viscous: 1.0}}', ['knee', 'shoulder, elbow']),
+        ('friction: {elbow: 3}', ['friction.elbow', 'table']),
+        ('limits: {elbow: {jerk: 1.0}}', ['no friction', 'config/generic.yaml']),
+    ],
+)
+def test_unusable_files_with_friction_are_refused(content, words, tmp_path):
+    path = tmp_path / 'friction.yaml'
+    path.write_text(content)
+    with pytest.raises(HodynError) as caught:
+        load_model(Given('two_link', friction=path))
+    assert all(word in str(caught.value) for word in (str(path), *words))
 
 
 def test_info_tells_what_the_description_says(capsys):

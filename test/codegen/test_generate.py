@@ -34,6 +34,8 @@ LAWS = (
     friction.Coulomb(1.3, smoothing=0.2),
     friction.Sigmoid(1.1, 5.0, -0.03) + friction.Offset(0.4),
     friction.Coulomb(0.9),
+    friction.Stribeck(0.8, 0.4, smoothing=0.1) + friction.Coulomb(1.3, smoothing=0.1),
+    friction.Stribeck(0.6, 0.7) + friction.Viscous(0.2),
     friction.Sigmoid(0.5, 60.0, 0.01) + friction.Viscous(0.1) + friction.Coulomb(0.2, 1e-3),
 )
 
@@ -452,7 +454,8 @@ class OwnLaw(friction.Viscous):
 
 
 def test_every_law_of_the_package_is_known_and_others_are_refused(tmp_path):
-    known = {friction.Viscous, friction.Coulomb, friction.Sigmoid, friction.Offset}
+    known = {friction.Viscous, friction.Coulomb, friction.Stribeck, friction.Sigmoid}
+    known.add(friction.Offset)
     laws = {
         law
         for law in vars(friction).values()

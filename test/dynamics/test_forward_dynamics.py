@@ -23,7 +23,7 @@ from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, BodyDynamics,
 from hodyn_ros.engine.interpreter import interpret
 from hodyn_ros.engine.program import FORWARD
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError, WrenchError
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Viscous
+from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Stribeck, Viscous
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -123,8 +123,9 @@ def test_friction_armature_mimic_joints_and_wrenches_are_part_of_it(algorithm):
     model = load(robot.xml)
     assert model.n_bodies > model.n_joints
     laws = [Viscous(0.3), Coulomb(0.5, 0.1), Sigmoid(1.0, 5.0, 0.1) + Offset(0.2), Coulomb(0.4)]
+    laws += [Stribeck(0.6, 0.5, 0.2) + Coulomb(0.3, 0.2), Stribeck(0.6, 0.5)]
     model = model.with_armature(dict.fromkeys(model.body_names, 0.2)).with_friction(
-        {name: laws[i % 4] for i, name in enumerate(model.body_names)}
+        {name: laws[i % len(laws)] for i, name in enumerate(model.body_names)}
     )
     motion = motion_of(model, 5)
     given = [

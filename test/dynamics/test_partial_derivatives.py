@@ -31,6 +31,8 @@ LAWS = {
     'Coulomb': friction.Coulomb(1.3, smoothing=0.4),
     'sigmoid': friction.Sigmoid(1.1, 3.0, 0.2),
     'sum': friction.Viscous(0.2) + friction.Offset(2.0) + friction.Coulomb(0.9, smoothing=0.6),
+    'Stribeck': friction.Stribeck(1.2, 0.5, smoothing=0.3),
+    'sharp Stribeck': friction.Stribeck(1.2, 0.5),
 }
 
 
@@ -155,6 +157,8 @@ def test_friction_adds_what_automatic_differentiation_gives(panda, name):
         'Coulomb': 1.3 * ca.tanh(v / 0.4),
         'sigmoid': 1.1 / (1 + ca.exp(-3.0 * (v + 0.2))),
         'sum': 0.2 * v + 0.9 * ca.tanh(v / 0.6),
+        'Stribeck': 1.2 * ca.exp(-((v / 0.5) ** 2)) * ca.tanh(v / 0.3),
+        'sharp Stribeck': 1.2 * ca.exp(-((v / 0.5) ** 2)) * np.sign(motion[1, 2]),
     }[name]
     expected = np.zeros((3, 7, 5, 7))
     for m in range(3):

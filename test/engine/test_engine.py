@@ -167,6 +167,7 @@ FRICTION_LAWS = {
     'panda_joint3': friction.Coulomb(0.4),
     'panda_joint5': friction.Sigmoid(0.7, 5.0, -0.04),
     'panda_joint6': friction.Offset(0.2),
+    'panda_joint7': friction.Stribeck(0.6, 0.3, 0.1) + friction.Stribeck(0.5, 0.2),
     # Of a mimic joint: one finger of the hand follows the other.
     'panda_finger_joint2': friction.Viscous(0.1)
     + friction.Coulomb(0.3, 0.01)

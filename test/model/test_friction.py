@@ -14,7 +14,16 @@ from support.robots import joint, link, robot
 from hodyn_ros import RobotModel, friction, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Sum, Viscous
+from hodyn_ros.model import friction_from_config
+from hodyn_ros.model.friction import (
+    Coulomb,
+    FrictionLaw,
+    Offset,
+    Sigmoid,
+    Stribeck,
+    Sum,
+    Viscous,
+)
 
 # Gaz et al. 2019, supplementary material, table I: phi1 [N m], phi2 [s/rad], phi3 [rad/s].
 PANDA = list(
@@ -30,6 +39,8 @@ SMOOTH_LAWS = [
     *(Sigmoid(*parameters) for parameters in PANDA),
     Offset(-0.4),
     Viscous(0.2) + Coulomb(0.7, 0.5) + Offset(0.1),
+    Stribeck(0.8, 0.3, smoothing=0.1),
+    Coulomb(0.9, 0.05) + Stribeck(0.4, 1.5, 0.05),
 ]
 K = 6
 
@@ -45,6 +56,15 @@ def reciprocal_of_one_plus_exp(u):
     return R
 
 
+def exp_series(u):
+    """Power series of exp(u), in long double."""
+    E = np.zeros_like(u)
+    E[0] = np.exp(u[0])
+    for k in range(1, len(u)):
+        E[k] = sum(j * u[j] * E[k - j] for j in range(1, k + 1)) / k
+    return E
+
+
 def power_series(law, v):
     """Power series of a law's effort from its textbook formula."""
     constant = np.zeros_like(v)
@@ -53,6 +73,10 @@ def power_series(law, v):
         return law.coefficient * v
     if isinstance(law, Coulomb):
         return law.level * (constant - 2 * reciprocal_of_one_plus_exp(2 * v / law.smoothing))
+    if isinstance(law, Stribeck):
+        decay = exp_series(-np.convolve(v, v)[: len(v)] / np.longdouble(law.velocity) ** 2)
+        shape = power_series(Coulomb(law.level, law.smoothing), v)
+        return np.convolve(decay, shape)[: len(v)]
     if isinstance(law, Sigmoid):
         phi1, phi2, phi3 = np.array([law.phi1, law.phi2, law.phi3], dtype=np.longdouble)
         moving = reciprocal_of_one_plus_exp(-phi2 * (v + phi3 * constant))
@@ -82,7 +106,10 @@ def test_any_batch_shape(law):
     assert law.effort(velocity[..., :1]).shape == (2, 3, 1)
 
 
-@pytest.mark.parametrize('law', [*(Sigmoid(*p) for p in PANDA), Coulomb(1.0, 0.01), Coulomb(1.0)])
+@pytest.mark.parametrize(
+    'law',
+    [*(Sigmoid(*p) for p in PANDA), Coulomb(1.0, 0.01), Coulomb(1.0), Stribeck(1.0, 0.1)],
+)
 def test_friction_is_exactly_zero_at_rest(law):
     np.testing.assert_array_equal(law.effort(np.zeros(4)), np.zeros(4))
 
@@ -116,6 +143,25 @@ def test_sharp_coulomb_friction_is_the_limit_of_the_smooth_one():
     np.testing.assert_array_equal(Coulomb(1.2).effort(np.array([0.0, 2.0, -1.0])), np.zeros(3))
 
 
+@pytest.mark.parametrize('smoothing', [0.0, 1e-3, 1e-300])
+@pytest.mark.parametrize('speed', [1e3, -1e3, 1e200])
+def test_stribeck_friction_ends_at_high_velocities_without_overflow(smoothing, speed):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        effort = Stribeck(0.5, 0.01, smoothing).effort(np.array([speed, 1e5, -1e7, 1e9]))
+    np.testing.assert_array_equal(effort, np.zeros(4))
+
+
+@pytest.mark.parametrize('speed', [0.02, -0.3])
+def test_sharp_stribeck_friction_has_the_derivatives_of_its_decay(speed):
+    velocity, a, b = speed, 2.0, -1.0
+    u = -((speed / 0.2) ** 2)
+    du, d2u = -2.0 * speed * a / 0.04, -2.0 * (a * a + speed * b) / 0.04
+    expected = np.sign(speed) * 1.3 * np.exp(u) * np.array([1.0, du, d2u + du * du])
+    effort = Stribeck(1.3, 0.2).effort(np.array([velocity, a, b]))
+    np.testing.assert_allclose(effort, expected, rtol=1e-13)
+
+
 def test_laws_are_values():
     law = Viscous(0.2) + Coulomb(0.7, 0.5) + Offset(0.1)
     assert law == Sum((Viscous(0.2), Coulomb(0.7, 0.5), Offset(0.1)))
@@ -138,6 +184,8 @@ def test_laws_are_values():
         (lambda: Coulomb(1.0, -0.1), 'smoothing is -0.1, expected a finite number from 0 on'),
         (lambda: Sigmoid(1.0, None, 0.0), 'phi2'),
         (lambda: Offset([1, 2]), 'value'),
+        (lambda: Stribeck(1.0, 0.0), 'Stribeck: velocity is 0.0, expected .* above 0'),
+        (lambda: Stribeck(1.0, 0.1, -1.0), 'Stribeck: smoothing is -1.0'),
     ],
 )
 def test_bad_parameters_are_refused(make, message):
@@ -195,7 +243,7 @@ def test_derivatives_of_the_effort_with_friction_are_those_of_its_values():
 
 
 def test_many_joints_at_once_have_the_friction_of_each_by_itself():
-    n = 9
+    n = 11
     model = RobotModel.from_body_screws(
         [[0, 0, 1, 0, 0, 0]] * n,
         [np.eye(4)] * n,
@@ -203,6 +251,7 @@ def test_many_joints_at_once_have_the_friction_of_each_by_itself():
     )
     mixed = [*SMOOTH_LAWS[:4], Coulomb(1.5), Coulomb(0.5, 1e-3), Viscous(0.4) + Viscous(0.1)]
     mixed += [Coulomb(1.0, 0.1) + Coulomb(2.0), SMOOTH_LAWS[-1] + Sigmoid(*PANDA[5])]
+    mixed += [Stribeck(1.0, 0.4), Coulomb(0.8) + Stribeck(0.5, 0.2, 0.1)]
     full = model.with_friction(dict(zip(model.joint_names, mixed)))
     motion = random_motion(3, n, 5, (2, 3))
     difference = inverse_dynamics(full, motion) - inverse_dynamics(model, motion)
@@ -307,3 +356,43 @@ def test_bad_friction_of_a_urdf_matters_only_if_asked_for():
         RobotModel.from_urdf(xml)
         with pytest.raises(ModelError, match='Joint .x.: damping'):
             RobotModel.from_urdf(xml, joint_friction=True)
+
+
+# --- From tables --------------------------------------------------------------------------------
+
+
+def test_tables_make_the_laws_whose_keys_they_have():
+    tables = {
+        'a': {'viscous': 0.3},
+        'b': {'coulomb': 1.2, 'smoothing': 0.02, 'stribeck': 0.4, 'stribeck_velocity': 0.1},
+        'c': {'stribeck_velocity': 0.1, 'stribeck': 0.4},
+        'd': {'phi1': 0.5, 'phi2': 5.0, 'phi3': 0.04, 'offset': -1},
+        'e': {'viscous': np.inf, 'coulomb': 0.0, 'smoothing': 0.1},
+    }
+    assert friction_from_config(tables) == {
+        'a': Viscous(0.3),
+        'b': Coulomb(1.2, 0.02) + Stribeck(0.4, 0.1, 0.02),
+        'c': Stribeck(0.4, 0.1),
+        'd': Sigmoid(0.5, 5.0, 0.04) + Offset(-1.0),
+        'e': None,
+    }
+
+
+@pytest.mark.parametrize(
+    ('table', 'message'),
+    [
+        ({'viscosity': 1.0}, 'friction.a has viscosity, expected keys among viscous, coulomb'),
+        ({'stribeck': 1.0}, 'friction.a: stribeck_velocity must be set, too, with stribeck'),
+        ({'phi1': 1.0, 'phi3': 0.1}, 'phi2 must be set, too, with phi1, phi3'),
+        ({'viscous': 1.0, 'smoothing': 0.1}, 'smoothing is 0.1, .* expected coulomb or stribeck'),
+        ({'viscous': -1.0}, 'friction.a: Viscous: coefficient is -1.0'),
+        ({'coulomb': 'much'}, "friction.a: Coulomb: level is 'much', .* keys are coulomb, smooth"),
+        ({'stribeck': 1.0, 'stribeck_velocity': 0.0}, 'velocity is 0.0'),
+        (3.0, 'friction.a is 3.0, expected a table'),
+    ],
+)
+def test_bad_tables_are_refused(table, message):
+    with pytest.raises(ModelError, match=message):
+        friction_from_config({'a': table})
+    with pytest.raises(ModelError, match='expected a table for each joint'):
+        friction_from_config([table])

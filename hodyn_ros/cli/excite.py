@@ -1,0 +1,79 @@
+"""`hodyn excite`: a motion along which measured torques show parameters of a robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from hodyn_ros.cli.output import echo_json, name_of, number, progress, table
+from hodyn_ros.cli.problem import Given, load_problem
+from hodyn_ros.files import ResultsWriter, Samples, compute
+from hodyn_ros.identification.excitation import Excitation
+from hodyn_ros.identification.excitation import excite as found_motion
+from hodyn_ros.plotting.checks import all_checks
+
+_KINDS = {'h': 'first moment', 'i': 'inertia'}  # By how the names of their components begin.
+
+
+def excite(
+    given: Given, output: Path, target: str, link: str | None, joints: tuple[str, ...],
+    box: tuple[float, ...] | None, duration: float, effort_noise: float, seed: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Find a motion, write it with its torques, and say what it is worth."""
+    assert given.rate is not None
+    with ResultsWriter(output) as writer:  # which refuses an output before the long work
+        problem = load_problem(given)
+        model, actuators = problem.model, problem.actuators
+        with progress('Looking for a motion'):
+            found = found_motion(
+                model, problem.limits, target=target, link=link, joints=joints or None,
+                box=None if box is None else np.reshape(box, (2, 3)), duration=duration,
+                effort_noise=effort_noise, rate=given.rate, actuators=actuators, seed=seed,
+            )  # fmt: skip
+        times, motion = found.samples(given.rate)
+        samples = Samples(model.joint_names, times, motion, name='the motion')
+        results = compute(model, samples, actuators=actuators, derivatives='given')
+        writer.write(results)
+    checks = all_checks(results, model, problem.limits, problem.motor_limits)
+    used = [
+        (check.quantity, check.subjects[check.worst], float(check.shares[check.worst]))
+        for check in checks
+        if check.worst is not None
+    ]
+    if as_json:
+        echo_json({
+            'robot': model.name, 'target': target, 'output': output, 'samples': len(results),
+            'duration': found.duration, 'condition': found.condition,
+            'std': dict(zip(found.names, found.std)), 'limits_from': problem.limits_from,
+            'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
+        })  # fmt: skip
+        return
+    click.echo(
+        f'{model.name}: {number(found.duration)} s from rest to rest, which show '
+        f'{len(found.names)} parameters; condition number {number(found.condition, 3)}\n'
+        f'Expected standard deviations [SI units], from torques at {number(given.rate)} Hz with '
+        f'noise of {number(effort_noise)} N m:\n'
+    )
+    head = ('parameters', 'number', 'median', 'largest', 'of')
+    click.echo(table(head, _deviations(found)))
+    rows = [(name_of(what), f'{100.0 * share:.0f} %', f'by {name}') for what, name, share in used]
+    click.echo('\n' + table(('limit', 'used', ''), rows))
+    click.echo(f'\nWritten: {output} ({len(results)} samples)')
+
+
+def _deviations(found: Excitation) -> list[tuple[Any, ...]]:
+    """Deviations of each kind of parameters, as rows of a table."""
+    kinds: dict[str, list[int]] = {}
+    for place, name in enumerate(found.names):
+        short = name.removesuffix(' + ...').split()[-1]
+        kind = _KINDS.get(short[0], short) if len(short) <= 3 else short
+        kinds.setdefault(kind, []).append(place)
+    rows = []
+    for kind, places in kinds.items():
+        worst = max(places, key=found.std.__getitem__)
+        values = np.median(found.std[places]), found.std[worst]
+        rows.append((kind, str(len(places)), *(number(x, 2) for x in values), found.names[worst]))
+    return rows

@@ -1,0 +1,129 @@
+"""The parameters nearest to given ones that bodies can have and that fit what was estimated.
+
+Of all parameters with positive definite pseudo-inertias, those of the largest likelihood, with a
+normal prior about the given ones as wide as these are large: it decides where recordings say
+nothing. Source: Wensing, Kim and Slotine 2018, "Linear matrix inequalities for physically
+consistent inertial parameter identification"; Sousa and Cortesao 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import IdentificationError
+from hodyn_ros.resources import optional_import_module
+
+_LEAST_EIGENVALUE = 1e-5  # of pseudo-inertias, relative to the given body
+_RADIUS = 0.1  # m, of gyration where nothing is given
+_SOLVED = ('Solved', 'AlmostSolved')
+
+
+def pseudo_inertia(parameters: Array) -> Array:
+    """4x4 matrices [[J, h], [h', m]], J = tr(I)/2 - I, of parameters (..., 10) in model order."""
+    m, hx, hy, hz, xx, xy, xz, yy, yz, zz = np.moveaxis(np.asarray(parameters), -1, 0)
+    half = 0.5 * (xx + yy + zz)
+    rows = [[half - xx, -xy, -xz, hx], [-xy, half - yy, -yz, hy], [-xz, -yz, half - zz, hz]]
+    return np.stack([np.stack(row, axis=-1) for row in (*rows, [hx, hy, hz, m])], axis=-2)
+
+
+def body_scale(given: Array, others: Array) -> tuple[float, float]:
+    """Mass [kg] and radius [m] by which a body (10,) is measured, beside others (N, 10)."""
+    total = max(float(others[:, 0].sum()), 1.0)
+    mass = max(float(given[0]), 1e-2 * total)
+    radius = np.sqrt(max(float(given[[4, 7, 9]].sum()), 0.0) / (2.0 * mass))
+    return mass, max(float(radius), 0.1 * _RADIUS) if given[0] > 0.0 else _RADIUS
+
+
+def consistent(
+    information: Array, target: Array, given: Array, prior: Array, bodies: Sequence[int],
+    scales: Sequence[tuple[float, float]], fixed: Array, least: Array,
+) -> tuple[Array, list[int]]:  # fmt: skip
+    """Physical parameters of the largest likelihood.
+
+    Parameters
+    ----------
+    information : ndarray, shape (b, P)
+        Square root of the information on the parameters: |information @ beta - target| is the
+        distance in standard deviations.
+    target : ndarray, shape (b,)
+    given, prior : ndarray, shape (P,)
+        Centre and standard deviations of the prior.
+    bodies : sequence of int
+        First of the ten columns of each body.
+    scales : sequence of (float, float)
+        Mass [kg] and radius [m] by which each of them is measured.
+    fixed : ndarray, shape (bodies, 10)
+        Part of each of them that links have which stay as they are.
+    least : ndarray, shape (P,)
+        Lower bounds of the other parameters, -inf where there is none.
+
+    Returns
+    -------
+    ndarray, shape (P,)
+    list of int
+        Bodies at the boundary of what is physical.
+    """
+    need = 'Parameters that bodies can have are found by Clarabel'
+    clarabel = optional_import_module('clarabel', need, 'identify', IdentificationError)
+    from scipy import sparse
+
+    # In units of the prior about its centre.
+    A = information * prior
+    hessian = A.T @ A + np.eye(len(given))
+    slope = A.T @ (information @ given - target)
+    rows: list[Array] = []
+    constants: list[Array] = []
+    bounded = np.flatnonzero(np.isfinite(least))
+    rows.append(-np.eye(len(given))[bounded] * prior[bounded, None])
+    constants.append(given[bounded] - least[bounded])
+    cones: list[Any] = [clarabel.NonnegativeConeT(len(bounded))] if len(bounded) else []
+    sizes = []
+    units = _triangle(pseudo_inertia(np.eye(10)))
+    for first, rest, (mass, radius) in zip(bodies, fixed, scales):
+        own = slice(first, first + 10)
+        T = np.array([1.0 / radius, 1.0 / radius, 1.0 / radius, 1.0]) / np.sqrt(mass)
+        sizes.append(T)
+        weights = _triangle(np.outer(T, T), root=False)
+        block = np.zeros((10, len(given)))
+        block[:, own] = -(units * weights).T * prior[own]
+        rows.append(block)
+        inside = _triangle(pseudo_inertia(given[own] - rest)) * weights
+        constants.append(inside - _LEAST_EIGENVALUE * _triangle(np.eye(4)))
+        cones.append(clarabel.PSDTriangleConeT(4))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-11
+    found = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(hessian)), slope, sparse.csc_matrix(np.concatenate(rows)),
+        np.concatenate(constants), cones, settings,
+    ).solve()  # fmt: skip
+    if str(found.status).rpartition('.')[2] not in _SOLVED:
+        raise IdentificationError(
+            f'No parameters were found that bodies can have (Clarabel: {found.status}); is the '
+            'given model of this robot, and are its own inertias possible?'
+        )
+    beta: Array = given + prior * np.array(found.x)
+    edge = []
+    for k, (first, rest, T) in enumerate(zip(bodies, fixed, sizes)):
+        inside = pseudo_inertia(beta[first : first + 10] - rest) * np.outer(T, T)
+        if np.linalg.eigvalsh(inside)[0] < 10.0 * _LEAST_EIGENVALUE:
+            edge.append(k)
+    return beta, edge
+
+
+@cache
+def _places() -> tuple[Any, Array]:
+    """Upper triangle of a 4x4 matrix, column by column, and the weights of the solver."""
+    j, i = np.array([(j, i) for j in range(4) for i in range(j + 1)]).T
+    return (i, j), np.where(i == j, 1.0, np.sqrt(2.0))
+
+
+def _triangle(matrices: Array, root: bool = True) -> Array:
+    (i, j), weights = _places()
+    entries: Array = matrices[..., i, j]
+    return entries * weights if root else entries

@@ -1,0 +1,382 @@
+"""Equations that are linear in the parameters of a robot, row by row of its recordings.
+
+Rigid joints:    effort = Y pi + armature q'' + friction(q') + offset
+elastic joints:  motor torque = B theta'' + friction(theta') + Q + offset,  Q = Y pi,
+                 sensor = Q + offset,  Q = K d + K3 d^3 + D d' + offset,  d = theta - q
+
+where the offset of Q is that of the encoders. Measured efforts may come late: tau(t + delay) is
+developed into powers of the delay. Source of Y: `dynamics.regressor`; of the springs: Spong 1987.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.actuators import Actuators, CubicSpring, LinearSpring, SeriesElastic
+from hodyn_ros.checks import Array
+from hodyn_ros.dynamics import inverse_dynamics, mass_matrix, regressor
+from hodyn_ros.errors import IdentificationError
+from hodyn_ros.identification.recording import Flags, Stretch
+from hodyn_ros.lie import se3
+from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
+from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.names import listed
+
+BODY_PARAMETERS = ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+FRICTION = ('viscous', 'coulomb', 'stribeck')
+SPRING = ('stiffness', 'cubic_stiffness', 'damping')
+GROUPS = ('bodies', 'payload', 'armature', *FRICTION, 'offset', *SPRING, 'gravity', 'delay')
+"""What can be estimated."""
+
+_UNITS = {
+    'mass': ('kg', 'kg'), 'h': ('kg m', 'kg m'), 'i': ('kg m^2', 'kg m^2'),
+    'armature': ('kg m^2', 'kg'), 'viscous': ('N m s/rad', 'N s/m'), 'coulomb': ('N m', 'N'),
+    'stribeck': ('N m', 'N'), 'offset': ('N m', 'N'), 'sensor_offset': ('N m', 'N'),
+    'deflection_offset': ('N m', 'N'), 'stiffness': ('N m/rad', 'N/m'),
+    'cubic_stiffness': ('N m/rad^3', 'N/m^3'), 'damping': ('N m s/rad', 'N s/m'),
+    'gravity': ('rad', 'rad'), 'delay': ('s', 's'),
+}  # fmt: skip
+_RANDOM = 40  # states for each joint, of which the structure of the equations is found
+_RANK = 1e-9
+
+
+class Column(NamedTuple):
+    """A parameter."""
+
+    group: str
+    name: str
+    """Such as 'viscous'."""
+    owner: str
+    """The joint, body or link; empty for the whole robot."""
+    unit: str
+
+    def __str__(self) -> str:
+        return f'{self.owner} {self.name}'.strip()
+
+
+class Rows(NamedTuple):
+    """Equations y = X beta of one kind, M at even times for each of n joints."""
+
+    kind: str
+    """'effort', 'motor', 'sensor' or 'spring'."""
+    X: Array
+    """Shape (M, n, P)."""
+    y: Array
+    """Shape (M, n)."""
+    is_used: Flags
+    """Shape (M, n)."""
+    variance: Array
+    """Of what the deviations of the derivatives add, shape (M, n)."""
+    signal: Array
+    """Effort that they are about, shape (M, n)."""
+
+
+class Structure(NamedTuple):
+    """Which combinations of the P parameters the equations determine."""
+
+    independent: NDArray[np.intp]
+    """Columns that are kept, shape (b,)."""
+    mapping: Array
+    """Base parameters = mapping @ parameters, shape (b, P)."""
+
+
+class Equations:
+    """Equations of a robot for some groups of parameters; what is not estimated is subtracted.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its parameters are used where they are not estimated.
+    groups : sequence of str
+        Of `GROUPS`.
+    actuators : Actuators, optional
+        Which joints are elastic; what is known of their motors and springs.
+    payload_link : str, optional
+        Link whose payload is meant by 'payload'.
+    """
+
+    def __init__(
+        self, model: RobotModel, groups: Sequence[str], actuators: Actuators | None = None,
+        payload_link: str | None = None,
+    ) -> None:  # fmt: skip
+        self.model, self.groups, self.actuators = model, tuple(groups), actuators
+        self.payload_link = payload_link
+        if unknown := [group for group in groups if group not in GROUPS]:
+            raise IdentificationError(
+                f'{listed(unknown)} cannot be estimated, expected some of {listed(GROUPS)}.'
+            )
+        n = model.n_joints
+        drives = [None if actuators is None else actuators[name] for name in model.joint_names]
+        self.elastic = np.array([isinstance(drive, SeriesElastic) for drive in drives])
+        if any(group in SPRING for group in groups) and not self.elastic.any():
+            raise IdentificationError(
+                'Springs are asked for, but no joint is series elastic; give actuators, whose '
+                'values need not be right.'
+            )
+        for name, drive in zip(model.joint_names, drives):
+            springs = getattr(drive, 'spring', None)
+            if springs is not None and not isinstance(springs, (LinearSpring, CubicSpring)):
+                raise IdentificationError(
+                    f'The spring of {name} is {springs}; linear and cubic ones can be identified.'
+                )
+        self.columns: list[Column] = []
+        self.first: dict[str, int] = {}
+        linear = np.array([kind == 'prismatic' for kind in model.joint_types])
+        for group in groups:
+            self.first[group] = len(self.columns)
+            if group in ('bodies', 'payload'):
+                owners = model.body_names if group == 'bodies' else (str(payload_link),)
+                for owner in owners:
+                    for name in BODY_PARAMETERS:
+                        unit = _UNITS[name if name == 'mass' else name[0]][0]
+                        self.columns.append(Column(group, name, owner, unit))
+            elif group == 'gravity':
+                self.columns += [Column(group, f'gravity tilt {axis}', '', 'rad') for axis in '12']
+            elif group == 'delay':
+                self.columns.append(Column(group, 'delay', '', 's'))
+            else:
+                names = [group]
+                if group == 'offset' and self.elastic.any():
+                    names += ['sensor_offset', 'deflection_offset']
+                for name in names:
+                    self.first[name] = len(self.columns)
+                    for j in range(n):
+                        unit = _UNITS[name][int(linear[j])]
+                        self.columns.append(Column(group, name, model.joint_names[j], unit))
+        if payload_link is not None:
+            body, self._payload_frame = model.link(payload_link)
+            if body == BASE:
+                raise IdentificationError(
+                    f'{payload_link!r} does not move, so that it shows no payload.'
+                )
+            self._payload_body = body
+        self.delay, self.tilt = 0.0, np.zeros(2)
+
+    @property
+    def known(self) -> Array:
+        """Parameters of the model and its actuators as given, shape (P,)."""
+        model, beta = self.model, np.zeros(len(self.columns))
+        if 'bodies' in self.first:
+            beta[self.of('bodies', 10 * model.n_bodies)] = model.inertial_parameters
+        for name, values in self.known_drives.items():
+            if name in self.first:
+                beta[self.of(name)] = values
+        return beta
+
+    def drive(self, j: int) -> SeriesElastic:
+        """Elastic drive of a joint."""
+        assert self.actuators is not None
+        found = self.actuators[self.model.joint_names[j]]
+        assert isinstance(found, SeriesElastic)
+        return found
+
+    def of(self, name: str, width: int | None = None) -> slice:
+        """Columns of a quantity, by default one for each joint."""
+        first = self.first[name]
+        return slice(first, first + (self.model.n_joints if width is None else width))
+
+    def rows(self, stretch: Stretch) -> Iterator[Rows]:
+        """Equations along a stretch of a recording."""
+        n, P = self.model.n_joints, len(self.columns)
+        measured, M = stretch.measured, len(stretch.motion)
+        joints = np.arange(n)
+        moving = stretch.is_used['resting'] | (not self._has_friction)
+        own = 'effort' if 'effort' in measured else 'motor_torque'
+        bodies, fixed, variance = self._bodies(stretch)
+
+        def empty(which: Flags) -> tuple[Array, Array, Flags]:
+            return np.zeros((M, n, P)), np.zeros((M, n)), np.tile(which, (M, 1))
+
+        def put(X: Array, name: str, values: Array | float) -> None:
+            if name in self.first:
+                X[:, joints, self.first[name] + joints] = values
+
+        def measure(X: Array, y: Array, what: str) -> Flags:
+            """Subtract nothing from what is measured, but allow for its delay."""
+            series = measured[what]
+            late = self.delay ** np.arange(series.shape[1]) / _FACTORIALS[: series.shape[1]]
+            y += np.einsum('mdn,d->mn', series, late)
+            if 'delay' in self.first and series.shape[1] > 1:
+                X[..., self.first['delay']] = -np.einsum('mdn,d->mn', series[:, 1:], late[:-1])
+            return stretch.is_used[what]
+
+        rigid = ~self.elastic
+        if rigid.any():
+            X, y, used = empty(rigid)
+            X += bodies
+            used &= measure(X, y, own) & moving
+            y -= fixed
+            self._motor(X, y, stretch, stretch.motion, put)
+            yield Rows('effort', X, y, used, variance, measured[own][:, 0])
+        if not self.elastic.any():
+            return
+        if stretch.motor_motion is None:
+            raise IdentificationError(
+                'Joints are elastic, but the recording holds no positions of motors; record them '
+                'too (columns <joint>.motor_position, or a topic of the motors).'
+            )
+        deflection = stretch.motor_motion - stretch.motion
+        d = deflection[:, 0]
+
+        def spring(X: Array, y: Array) -> None:
+            for name, values in zip(SPRING, (d, d**3, deflection[:, 1])):
+                if name in self.first:
+                    put(X, name, values)
+                elif (known := self.known_drives[name]).any():
+                    y -= known * values
+            put(X, 'deflection_offset', 1.0)
+
+        if 'motor_torque' in measured:
+            X, y, used = empty(self.elastic)
+            used &= measure(X, y, 'motor_torque') & moving
+            self._motor(X, y, stretch, stretch.motor_motion, put)
+            spring(X, y)
+            exact = np.zeros((M, n))
+            yield Rows('motor', X, y, used, exact, measured['motor_torque'][:, 0])
+        if 'effort' in measured:
+            X, y, used = empty(self.elastic)
+            used &= measure(X, y, 'effort')
+            spring(X, y)
+            put(X, 'sensor_offset', 1.0)
+            yield Rows('sensor', X, y, used, np.zeros((M, n)), measured['effort'][:, 0])
+        X, y, used = empty(self.elastic)
+        X -= bodies
+        y += fixed
+        spring(X, y)
+        stiffness = self.known_drives['stiffness']
+        noise = stiffness**2 * (stretch.deviations[1:] ** 2).sum(axis=0)
+        yield Rows('spring', X, y, used, variance + noise, stiffness * d)
+
+    def _bodies(self, stretch: Stretch) -> tuple[Array, Array, Array]:
+        """Columns of bodies and gravity (M, n, P), efforts that are not estimated, variances."""
+        model, motion = self.model, stretch.motion
+        X = np.zeros((len(motion), model.n_joints, len(self.columns)))
+        fixed = np.zeros((len(motion), model.n_joints))
+        if 'bodies' in self.first or 'payload' in self.first:
+            Y = regressor(model, motion)[:, 0]
+            if 'bodies' in self.first:
+                X[..., self.of('bodies', 10 * model.n_bodies)] = Y
+            if 'payload' in self.first:
+                own = slice(10 * self._payload_body, 10 * self._payload_body + 10)
+                X[..., self.of('payload', 10)] = Y[..., own] @ payload_in_body(self._payload_frame)
+        if 'bodies' not in self.first:
+            fixed += inverse_dynamics(self._frictionless, motion)[:, 0]
+        if 'gravity' in self.first:
+            still = motion * np.array([1.0, 0.0, 0.0])[:, None]
+            for k, direction in enumerate(self._tilts):
+                tilted = replace(self._frictionless, gravity=direction)
+                X[..., self.first['gravity'] + k] = inverse_dynamics(tilted, still)[:, 0]
+        if not stretch.deviations[0].any():
+            return X, fixed, np.zeros_like(fixed)
+        M = mass_matrix(model, motion[:, :1])[:, 0]
+        return X, fixed, np.einsum('mij,j->mi', M**2, stretch.deviations[0] ** 2)
+
+    def _motor(self, X: Array, y: Array, stretch: Stretch, motion: Array, put) -> None:  # type: ignore[no-untyped-def]
+        """Motor inertia, friction and offset, at rigid joints and motors alike."""
+        if 'armature' in self.first:
+            put(X, 'armature', motion[:, 2])
+        else:
+            y -= self.known_drives['armature'] * motion[:, 2]
+        put(X, 'viscous', motion[:, 1])
+        for name in ('coulomb', 'stribeck'):
+            if name in stretch.laws:
+                put(X, name, stretch.laws[name])
+        put(X, 'offset', 1.0)
+        if 'known' in stretch.laws and not self._has_friction:
+            y -= stretch.laws['known']
+
+    @property
+    def _has_friction(self) -> bool:
+        return any(name in self.first for name in FRICTION)
+
+    @cached_property
+    def _frictionless(self) -> RobotModel:
+        model = self.model.with_friction(dict.fromkeys(self.model.friction))
+        return model.with_armature(dict.fromkeys(model.body_names, 0.0))
+
+    @cached_property
+    def known_drives(self) -> dict[str, Array]:
+        """Motor inertias and constants of springs as they are given, shape (n,) each."""
+        model = self.model
+        known = {name: np.zeros(model.n_joints) for name in ('armature', *SPRING)}
+        known['armature'] += [
+            model.armature[model.body_names.index(name)] for name in model.joint_names
+        ]
+        for j in np.flatnonzero(self.elastic).tolist():
+            drive, spring = self.drive(j), vars(self.drive(j).spring)
+            constants = drive.motor_inertia, spring['stiffness'], drive.damping
+            for name, value in zip(('armature', 'stiffness', 'damping'), constants):
+                known[name][j] = value
+            known['cubic_stiffness'][j] = spring.get('cubic_stiffness', 0.0)
+        return known
+
+    @property
+    def _tilts(self) -> Array:
+        """Changes of gravity by rotations about two axes that are normal to it, shape (2, 3)."""
+        g = np.asarray(self.model.gravity)
+        first = np.cross(g, np.eye(3)[np.argmin(np.abs(g))])
+        first /= np.linalg.norm(first)
+        second = np.cross(g, first) / np.linalg.norm(g)
+        return np.stack([np.cross(first, g), np.cross(second, g)])
+
+    def tilted(self, angles: Array) -> Equations:
+        """The same equations with gravity turned by small angles (2,)."""
+        g = np.asarray(self.model.gravity) + np.asarray(angles) @ self._tilts
+        g *= np.linalg.norm(self.model.gravity) / np.linalg.norm(g)
+        model = replace(self.model, gravity=g)
+        same = Equations(model, self.groups, self.actuators, self.payload_link)
+        same.delay, same.tilt = self.delay, self.tilt + angles
+        return same
+
+    def structure(self, kinds: Sequence[str], laws: Sequence[str], seed: int = 0) -> Structure:
+        """Which combinations determine what is measured; `kinds` has its names.
+
+        Source: Gautier 1991, "Numerical calculation of the base inertial parameters of robots".
+        """
+        from scipy.linalg import qr, solve_triangular
+
+        rng, n = np.random.default_rng(seed), self.model.n_joints
+        M = 10 + 2 * -(-len(self.columns) // n) * 3
+        low, high = self.model.limits.lower, self.model.limits.upper
+        bounded = np.isfinite(low) & np.isfinite(high)
+        motion = rng.normal(size=(M, 3, n))
+        low, high = np.where(bounded, [low, high], [[-np.pi], [np.pi]])
+        motion[:, 0] = rng.uniform(low, high, (M, n))
+        stretch = Stretch(
+            1.0, motion, motion + rng.normal(size=motion.shape),
+            {what: rng.normal(size=(M, 2, n)) for what in kinds},
+            {name: rng.normal(size=(M, n)) for name in laws},
+            dict.fromkeys((*kinds, 'resting'), np.ones((M, n), dtype=np.bool_)), np.zeros((3, n)),
+        )  # fmt: skip
+        stacked = np.concatenate([rows.X[rows.is_used] for rows in self.rows(stretch)])
+        sizes = np.linalg.norm(stacked, axis=0)
+        sizes[sizes < _RANK * np.median(sizes)] = 0.0  # but for rounding
+        stacked[:, sizes == 0.0] = 0.0
+        scale = np.where(sizes > 0.0, sizes, 1.0)
+        R, order = qr(stacked / scale, mode='r', pivoting=True)
+        diagonal = np.abs(np.diag(R))
+        b = int(np.count_nonzero(diagonal > _RANK * diagonal[0]))
+        mapping = np.zeros((b, len(order)))
+        mapping[:, order] = solve_triangular(R[:b, :b], R[:b])
+        mapping *= scale / scale[order[:b], None]
+        mapping[np.abs(mapping) < 1e-8] = 0.0
+        ranks = np.argsort(order[:b])
+        independent = order[:b][ranks]
+        mapping = mapping[ranks]
+        mapping[:, independent] = np.eye(b)
+        return Structure(independent, mapping)
+
+
+_FACTORIALS = np.array([1.0, 1.0, 2.0, 6.0])
+
+
+def payload_in_body(frame: Array) -> Array:
+    """Parameters of a body from those of a payload in a link with this pose, shape (10, 10)."""
+    units = parametric_inertia(np.eye(10))
+    return np.stack([se3.transform_inertia(M, frame)[PARAMETERS] for M in units], axis=1)

@@ -1,0 +1,513 @@
+"""Motions that show the parameters of a robot: what they are worth, and the search for good ones.
+
+Efforts that are linear in parameters, Y pi, and carry white noise of the standard deviation sigma
+give the information sum Y^T Y / sigma^2 about them, whose inverse is the covariance of the least
+squares estimate. Source: Swevers et al. 1997, "Optimal robot excitation and identification".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hodyn_ros.actuators.springs import LinearSpring, Spring
+from hodyn_ros.analysis.scaling import uniform_scaling
+from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.regressor import (
+    base_parameters,
+    joint_regressor,
+    parameter_names,
+    regressor,
+)
+from hodyn_ros.errors import JointNameError, RequestError, ScalingError, UnlimitedError
+from hodyn_ros.kinematics.forward import forward_kinematics
+from hodyn_ros.kinematics.joints import link_or_tip
+from hodyn_ros.lie import se3
+from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.friction import Coulomb, Offset, Viscous
+from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
+from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.assignment import Actuators
+
+TARGETS = ('bodies', 'payload', 'friction', 'springs')
+"""What a motion may be made to show, see `excite`."""
+
+_FRICTION = (Viscous(1.0), Coulomb(1.0), Offset(1.0))
+_OF_SPRINGS = ('stiffness', 'cubic', 'damping')
+# Waypoints each second over two; springs are to see quick changes.
+_BANDWIDTH = {'springs': 1.5}
+# Scores that differ less are equal, so that rounding does not lead to another motion.
+_BETTER = 1e-6
+_STARTS, _LARGEST_STEP, _SMALLEST_STEP = 100, 0.6, 0.03
+# The distances of waypoints become shorter by this factor from the first to the last: friction
+# needs slow parts, inertia fast ones.
+_QUICKER = 2.0
+# Weight of log det of the correlations beside that of the information: it keeps the condition low.
+_BALANCE = 3.0
+_PER_WAYPOINT, _DENSE = 8, 200.0  # Samples of the search; those in the end [Hz].
+_WORST = 1e6  # Condition number from which on parameters are not told apart.
+_SPEEDS, _SLOWER, _STANDING = 4, 0.25, 0.1  # Sweeps for friction; pause between joints [s].
+
+Columns = Callable[[Array, Array], Array]
+
+
+class Excitation(NamedTuple):
+    """A motion that shows parameters, see `excite`."""
+
+    motion: MotionSpline
+    """Of class C4, from rest to rest."""
+    names: tuple[str, ...]
+    """Of the p parameters; those of the bodies that act only with others end in ' + ...'."""
+    information: Array
+    """The sum of Y^T Y / sigma^2 along the motion, shape (p, p); that of several motions adds."""
+
+    @property
+    def duration(self) -> float:
+        """Time from rest to rest [s]."""
+        return self.motion.duration
+
+    @property
+    def condition(self) -> float:
+        """Condition number of the regressor with columns of the length 1 (rows over the noise)."""
+        return float(np.sqrt(np.linalg.cond(_correlations(self.information))))
+
+    @property
+    def std(self) -> Array:
+        """Expected standard deviations of the parameters in SI units, shape (p,)."""
+        scale = np.sqrt(np.diag(self.information))
+        covariance = np.linalg.inv(_correlations(self.information))
+        return np.asarray(np.sqrt(np.diag(covariance)) / scale)
+
+    def samples(self, rate: float) -> tuple[Array, Array]:
+        """Times (N,) [s] and position to snap (N, 5, n), at so many samples a second or more."""
+        checked_number('The rate', rate, RequestError, above=0.0, unit='Hz')
+        count = int(np.ceil(self.duration * rate)) + 1
+        times = np.linspace(self.motion.start_time, self.motion.end_time, count)
+        return times, self.motion(times)
+
+
+def excite(
+    model: RobotModel,
+    limits: MotionLimits | None = None,
+    *,
+    target: str = 'bodies',
+    link: str | None = None,
+    joints: Sequence[str] | None = None,
+    box: ArrayLike | None = None,
+    duration: float = 20.0,
+    bandwidth: float | None = None,
+    share: float = 0.8,
+    effort_noise: ArrayLike = 0.1,
+    rate: float = 1000.0,
+    actuators: Actuators | None = None,
+    trials: int = 1500,
+    seed: int = 0,
+) -> Excitation:
+    """Find a motion along which measured efforts show parameters well.
+
+    It begins and ends at rest in the middle of the ranges of position, or near to it in a pose
+    that keeps box and torques.
+
+    Parameters
+    ----------
+    model : RobotModel
+        As far as it is known: its efforts are compared with the limits.
+    limits : MotionLimits, optional
+        By default those of the model. Velocities are needed, and positions but of continuous
+        joints, which turn by up to pi. What else is infinite is not limited.
+    target : {'bodies', 'payload', 'friction', 'springs'}
+        bodies: base parameters of bodies, armature, viscous and Coulomb friction and offset of
+        the joints, all together. payload: the ten parameters of what `link` carries, in its
+        frame, all else known. friction: viscous, Coulomb and offset of joint by joint, all else
+        known; sweeps with constant velocities, from fast to 64 times slower, to and fro. springs:
+        stiffness, cubic stiffness and damping of series elastic joints, measured by the torques
+        of the joints with given deflections; poses and accelerations load the springs.
+    link : str, optional
+        Of the payload; by default the tip.
+    joints : sequence of str, optional
+        Those that move, by default all; of friction and springs also those that matter.
+    box : array-like, shape (2, 3), optional
+        Lowest and highest x, y, z in the base frame [m]. The origins of all links that move, and
+        with them the tip, stay within at 200 samples per second. Collisions are not checked: links
+        are more than their origins.
+    duration : float
+        [s]
+    bandwidth : float, optional
+        Half as many waypoints per second [Hz]; by default 0.6, of springs 1.5.
+    share : float
+        Part of each limit that may be used, of positions about the middle of their range, so that
+        controllers can follow and efforts are not clipped.
+    effort_noise : float or array-like, shape (n,)
+        Standard deviation sigma of measured efforts, white [N m] or [N].
+    rate : float
+        Of the measurements, which are independent of each other [Hz].
+    actuators : Actuators, optional
+        Torques also keep the ranges of their springs; needed for springs.
+    trials : int
+        Motions that are compared, beside those where the search begins.
+    seed : int
+        Equal seeds give equal motions.
+
+    Raises
+    ------
+    RequestError
+        If an argument cannot be used, the box cannot be kept, the duration is too short, or the
+        motion cannot show all of the parameters.
+    UnlimitedError
+        If a limit that is needed is infinite.
+    ModelError, JointNameError
+        If the link or a joint does not exist.
+
+    Notes
+    -----
+    Of many motions through random waypoints the best is changed at random as long as it becomes
+    better: log det of the information (D-optimality), plus three times that of the information
+    scaled to a diagonal of ones, which keeps the condition number low. The limits are kept between
+    samples too, see `uniform_scaling`. The covariance is the inverse of `information`, the
+    integral of `rate` Y^T Y / sigma^2. Source: see the module.
+    """
+    bandwidth = _BANDWIDTH.get(target, 0.6) if bandwidth is None else bandwidth
+    check_choice('target', target, TARGETS, RequestError)
+    for name, value, most in (
+        ('share', share, 1.0), ('duration', duration, None), ('rate', rate, None),
+        ('bandwidth', bandwidth, None),
+    ):  # fmt: skip
+        checked_number(name, value, RequestError, above=0.0, most=most)
+    for name, value in (('trials', trials), ('seed', seed)):
+        checked_number(name, value, RequestError, least=0, whole=True)
+    noise = finite_array('effort_noise', effort_noise, RequestError)
+    if noise.shape not in ((), (model.n_joints,)) or not np.all(noise > 0.0):
+        raise RequestError(
+            f'effort_noise is {effort_noise!r}, expected a number above zero or {model.n_joints} '
+            'of them.'
+        )
+    chosen = model.joint_names if joints is None else tuple(joints)
+    if not chosen or not set(chosen) <= set(model.joint_names):
+        raise JointNameError(
+            f'The joints to be moved are {listed(chosen)}; expected some of '
+            f'{listed(model.joint_names)}.'
+        )
+    moved = [j for j, name in enumerate(model.joint_names) if name in chosen]
+    if actuators is not None:
+        actuators.check_suits(model)
+    model.warm_up(1)
+    rng = np.random.default_rng(seed)
+    bounds = _bounds(model, limits, moved, share, actuators)
+    names, columns = _parameters(model, target, link, moved, actuators)
+    task = _Task(model, bounds, _checked_box(box), moved, names, columns, noise, rate)
+    rest = task.rest(rng)
+    if target == 'friction':
+        made = _sweeps(task, rest, duration)
+    else:
+        made = _searched(task, rest, duration, bandwidth, trials, rng)
+    motion = next((m for m in map(made, 0.97 ** np.arange(150.0)) if task.keeps(m)), None)
+    if motion is None:
+        raise RequestError('No motion from the pose of rest keeps the limits; give a larger box.')
+    dense = _middles(duration, int(np.ceil(duration * _DENSE)))
+    series = motion(dense, 3)
+    information = task.information(series, inverse_dynamics(model, series), duration)
+    found = Excitation(motion, names, information)
+    if found.condition > _WORST:
+        raise task.hidden()
+    return found
+
+
+class _Task(NamedTuple):
+    """What a motion is to keep, and what it is to show."""
+
+    model: RobotModel
+    bounds: MotionLimits
+    box: Array | None
+    moved: list[int]
+    names: tuple[str, ...]
+    columns: Columns
+    noise: Array
+    rate: float
+
+    def information(self, motion: Array, effort: Array, duration: float) -> Array:
+        """Information of samples (S, 4, n) that stand for a duration, shape (p, p)."""
+        rows = self.columns(motion, effort)
+        rows /= np.broadcast_to(self.noise, rows.shape[1:2])[:, None]
+        rows = rows.reshape(-1, rows.shape[-1])
+        return np.asarray(rows.T @ rows * (duration * self.rate / len(motion)))
+
+    def hidden(self) -> RequestError:
+        """Error for motions that do not tell all of the parameters apart."""
+        return RequestError(
+            f'No motion of {listed(np.take(self.model.joint_names, self.moved))} was found that '
+            f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a larger box, or choose '
+            'another target or link.'
+        )
+
+    def leaves_box(self, positions: Array) -> bool:
+        """Whether a link leaves the box at one of the positions (N, n)."""
+        if self.box is None:
+            return False
+        low, high = self.box
+        for link, frame in self.model.links.items():
+            if frame.body != BASE:
+                place = forward_kinematics(self.model, positions[:, None], link).pose[:, :3, 3]
+                if np.any(place < low) or np.any(place > high):
+                    return True
+        return False
+
+    def exceeds(self, motion: Array, effort: Array) -> bool:
+        """Whether one of the samples (N, 4, n) exceeds a limit or leaves the box."""
+        found = find_violations(self.model, self.bounds, motion, effort)
+        return bool(found) or self.leaves_box(motion[:, 0])
+
+    def keeps(self, motion: MotionSpline) -> bool:
+        """Whether a motion keeps the limits between samples too, and densely the box."""
+        times = np.linspace(0.0, motion.duration, int(np.ceil(motion.duration * _DENSE)) + 1)
+        try:
+            kept = uniform_scaling(self.model, motion, self.bounds, near=1.0).is_kept
+        except ScalingError:
+            return False
+        return kept and not self.leaves_box(motion(times, 0)[:, 0])
+
+    def rest(self, rng: np.random.Generator) -> Array:
+        """Middle of the ranges, or a pose near to it that keeps the box and the torques."""
+        middle, half = (self.bounds.upper + sign * self.bounds.lower for sign in (1.0, -1.0))
+        # Rather one with half of the torques, which leaves more of them for the motion.
+        for torque, spread in product((2.0, 1.0), (0.0, *np.linspace(0.05, 1.0, 1000))):
+            pose = 0.5 * (middle + spread * rng.uniform(-half, half))
+            still = np.concatenate((pose[None], np.zeros((3, len(pose)))))[None]
+            if not self.exceeds(still, torque * inverse_dynamics(self.model, still)):
+                return np.asarray(pose)
+        raise RequestError(
+            'No pose was found that keeps the box and the torques; give a larger box [m], in the '
+            f'axes of {self.model.base_link}, for the origins of all links.'
+        )
+
+
+def _bounds(
+    model: RobotModel, limits: MotionLimits | None, moved: Sequence[int], share: float,
+    actuators: Actuators | None,
+) -> MotionLimits:  # fmt: skip
+    """Limits as far as they may be used, with finite positions, and torques of springs."""
+    lower, upper, *others = motion_limits(model) if limits is None else limits
+    turning = np.isin(model.joint_types, ('continuous',)) & ~np.isfinite(upper - lower)
+    lower, upper = np.where(turning, -np.pi, lower), np.where(turning, np.pi, upper)
+    for what, limit in (('position', upper - lower), ('velocity', others[0])):
+        if without := [model.joint_names[j] for j in moved if not 0.0 < limit[j] < np.inf]:
+            raise UnlimitedError(
+                f'The {what} of {listed(without)} has no finite range above zero; give limits, or '
+                'name other joints.'
+            )
+    still = ~np.isfinite(upper - lower)  # joints that do not move, but need a place
+    lower, upper = np.where(still, 0.0, lower), np.where(still, 0.0, upper)
+    middle, half = 0.5 * (upper + lower), 0.5 * share * (upper - lower)
+    scaled = MotionLimits(middle - half, middle + half, *(share * limit for limit in others))
+    for j, spring in _springs(actuators, range(model.n_joints)):
+        scaled.effort[j] = min(scaled.effort[j], share * np.abs(spring.torque_range).min())
+    return scaled
+
+
+def _springs(actuators: Actuators | None, joints: Sequence[int]) -> list[tuple[int, Spring]]:
+    """Springs of these joints that are series elastic."""
+    driven = actuators.driven if actuators else ()
+    found = [(item.joint, getattr(item.actuator, 'spring', None)) for item in driven]
+    return [(j, spring) for j, spring in found if spring is not None and j in joints]
+
+
+def _parameters(
+    model: RobotModel, target: str, link: str | None, moved: Sequence[int],
+    actuators: Actuators | None,
+) -> tuple[tuple[str, ...], Columns]:  # fmt: skip
+    """Names of the p parameters; columns (S, n, p) of motions (S, 4, n) with efforts (S, 2, n)."""
+    if target == 'payload':
+        name = link_or_tip(model, link)
+        body, frame = model.link(name)
+        if body == BASE:
+            raise RequestError(f'The link {name!r} does not move: nothing shows what it carries.')
+        carried = parametric_inertia(np.eye(10))
+        T = np.array([se3.transform_inertia(M, frame)[PARAMETERS] for M in carried]).T
+        own = 10 * body + np.arange(10)
+        names = tuple(f'{name} {each.split()[-1]}' for each in parameter_names(model, ())[:10])
+        return names, lambda q, _: regressor(model, q[:, :3])[:, 0][..., own] @ T
+    if target == 'springs':
+        if not (springs := _springs(actuators, moved)):
+            raise RequestError(
+                "The target 'springs' needs actuators of which at least one that moves a joint is "
+                'series elastic.'
+            )
+        shown = [
+            (j, law, each)
+            for j, law in springs
+            for each in _OF_SPRINGS
+            if each != 'cubic' or not isinstance(law, LinearSpring)
+        ]
+
+        def deflected(motion: Array, effort: Array) -> Array:
+            rows = np.zeros((*motion.shape[::2], len(shown)))
+            series = {j: law.deflection_series(effort[:, :, j]) for j, law in springs}
+            for column, (j, _, each) in enumerate(shown):
+                delta = series[j][:, int(each == 'damping')]
+                rows[:, j, column] = delta**3 if each == 'cubic' else delta
+            return rows
+
+        return tuple(f'{model.joint_names[j]} {each}' for j, _, each in shown), deflected
+    if target == 'friction':
+        bodies = [model.body_names.index(model.joint_names[j]) for j in moved]
+        own = 3 * np.repeat(bodies, 3) + np.tile(np.arange(3), len(moved))
+        known = parameter_names(model, _FRICTION)[10 * model.n_bodies :]
+        names = tuple(known[place] for place in own)
+        return names, lambda q, _: joint_regressor(model, q[:, :3], _FRICTION)[:, 0][..., own]
+    terms = (*_FRICTION, 'armature')
+    base, known = base_parameters(model, terms), parameter_names(model, terms)
+    alone = ~np.any(np.abs(base.Z) > 1e-9, axis=1)
+    names = tuple(
+        known[place] + ('' if one else ' + ...') for place, one in zip(base.independent, alone)
+    )
+
+    def all_together(motion: Array, effort: Array) -> Array:
+        Y = regressor(model, motion[:, :3]), joint_regressor(model, motion[:, :3], terms)
+        return np.concatenate(Y, axis=-1)[:, 0][..., base.independent]
+
+    return names, all_together
+
+
+def _searched(
+    task: _Task, rest: Array, duration: float, bandwidth: float, trials: int,
+    rng: np.random.Generator,
+) -> Callable[[float], MotionSpline]:  # fmt: skip
+    """Best motion that was found, with its amplitude times a factor."""
+    N = int(np.ceil(2.0 * bandwidth * duration)) + 1
+    if N < 8:
+        raise RequestError(
+            f'A duration of {duration:g} s has {N} waypoints at {bandwidth:g} Hz, expected at '
+            f'least 8: take {3.5 / bandwidth:.3g} s or more.'
+        )
+    times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
+    times = np.append(duration * times[:-1] / times[-1], duration)
+    looks = _middles(duration, _PER_WAYPOINT * N)
+    # A spline is linear in its waypoints: samples (S, 4, n) are B (S, 4, N) times these.
+    B = fit_spline(times, np.eye(N))(looks, 3)
+    moved, m = task.moved, len(task.moved)
+    low, high = (bound[moved] - rest[moved] for bound in task.bounds[:2])
+    allowed, half = np.array(task.bounds[2:5])[:, moved], 0.5 * (high - low)
+
+    def judged(waypoints: Array) -> tuple[float, Array]:
+        """Score of waypoints (N, m) about the rest, scaled so that each joint keeps its limits."""
+        own = np.tensordot(B, waypoints, (2, 0))
+        with np.errstate(divide='ignore'):
+            used = np.concatenate(
+                (own[:, :1] / high, own[:, :1] / low, abs(own[:, 1:]) / allowed), 1
+            )
+        scale = 1.0 / np.maximum(used.max(axis=(0, 1)), 1.0)
+        motion = np.zeros((len(looks), 4, len(rest)))
+        motion[:, 0] = rest
+        motion[:, :, moved] += scale * own
+        effort = inverse_dynamics(task.model, motion)
+        if task.exceeds(motion, effort):
+            return -np.inf, waypoints
+        return _score(task.information(motion, effort, duration)), scale * waypoints
+
+    best, found = -np.inf, np.zeros((N, m))
+    for _ in range(_STARTS):
+        waypoints = rng.uniform(-1.0, 1.0, (N, m)) * half * rng.uniform(0.2, 2.0)
+        waypoints[[0, -1]] = 0.0
+        for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
+            best, found = max((best, found), judged(shrunk * waypoints), key=lambda each: each[0])
+    if np.isinf(best):
+        raise task.hidden()
+    step = _LARGEST_STEP
+    for _ in range(trials):
+        waypoints = found.copy()
+        change = rng.normal(size=m) * (rng.random(m) < 0.5)
+        waypoints[rng.integers(1, N - 1)] += step * half * change
+        score, waypoints = judged(waypoints)
+        if score > best + _BETTER:
+            best, found, step = score, waypoints, min(1.5 * step, _LARGEST_STEP)
+        else:
+            step = max(0.93 * step, _SMALLEST_STEP)
+
+    def motion(factor: float) -> MotionSpline:
+        positions = np.tile(rest, (N, 1))
+        positions[:, moved] += factor * found
+        return fit_spline(times, positions)
+
+    return motion
+
+
+def _sweeps(task: _Task, rest: Array, duration: float) -> Callable[[float], MotionSpline]:
+    """Sweeps of joint by joint, with speeds times a factor."""
+    slot = duration / len(task.moved)
+    if slot < 2.0:
+        raise RequestError(
+            f'A duration of {duration:g} s leaves each of {len(task.moved)} joints {slot:.2g} s, '
+            f'expected at least 2 s: take {2.0 * len(task.moved):g} s, or name fewer joints.'
+        )
+    each = (slot - _STANDING) / _SPEEDS
+    low, high, velocity, acceleration = task.bounds[:4]
+
+    def motion(factor: float) -> MotionSpline:
+        rows: list[tuple[float, float, float, int]] = []
+        for number, j in enumerate(task.moved):
+            time, place = number * slot, rest[j]
+            rows.append((time, rest[j], 0.0, j))
+            room = max(high[j] - rest[j], rest[j] - low[j])
+            sign = 1.0 if room == high[j] - rest[j] else -1.0
+            speed = factor * min(velocity[j], 0.05 * acceleration[j] * each)
+            for _ in range(_SPEEDS):
+                count = int(np.ceil(max(speed * each / (2.0 * room), 1.0)))
+                sweep = 0.5 * each / count
+                speed = min(speed, room / sweep, 0.1 * acceleration[j] * sweep)
+                turn = min(0.5 * sweep, max(5.0 * speed / acceleration[j], 0.2 * sweep))
+                # As far apart as the turns take, so that the speed between is constant.
+                steps = np.linspace(0.5 * turn, sweep - 0.5 * turn, int(2.0 * sweep / turn) + 1)
+                for way in (sign * speed, -sign * speed) * count:
+                    rows += [(time + t, place + way * (t - 0.25 * turn), way, j) for t in steps]
+                    time, place = time + sweep, place + way * (sweep - 0.5 * turn)
+                speed *= _SLOWER
+            rows.append((time, rest[j], 0.0, j))
+        rows.append((duration, rest[j], 0.0, j))
+        times, places, rates, which = (np.array(column) for column in zip(*rows))
+        positions, velocities = np.tile(rest, (len(times), 1)), np.zeros((len(times), len(rest)))
+        positions[np.arange(len(times)), which] = places
+        velocities[np.arange(len(times)), which] = rates
+        return fit_spline(times, positions, velocities, np.zeros_like(positions))
+
+    return motion
+
+
+def _score(information: Array) -> float:
+    """Worth of a motion, see `excite`; minus infinity if it does not show everything."""
+    scale = np.diag(information)
+    if not np.all(scale > 0.0):
+        return -np.inf
+    sign, log_det = np.linalg.slogdet(_correlations(information))
+    return float(np.log(scale).sum() + (1.0 + _BALANCE) * log_det) if sign > 0.0 else -np.inf
+
+
+def _correlations(information: Array) -> Array:
+    """Information about parameters in units such that each one alone has 1."""
+    scale = np.sqrt(np.diag(information))
+    return np.asarray(information / np.outer(scale, scale))
+
+
+def _middles(duration: float, count: int) -> Array:
+    """Middles of equal parts of a duration."""
+    return np.asarray((np.arange(count) + 0.5) * duration / count)
+
+
+def _checked_box(box: ArrayLike | None) -> Array | None:
+    """Lowest and highest corner, shape (2, 3)."""
+    if box is None:
+        return None
+    corners = finite_array('box', box, RequestError)
+    if corners.shape != (2, 3) or not np.all(corners[0] < corners[1]):
+        raise RequestError(
+            f'The box is {corners.tolist()}, expected the lowest and then the highest x, y, z [m].'
+        )
+    return corners

@@ -1,0 +1,251 @@
+"""What identification writes: robot descriptions, and files of friction and actuators.
+
+A body of a model is made of rigidly connected links. What is known of it belongs to its main link,
+the one behind its joint; links that are fixed to that keep their inertia.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+import numpy as np
+import yaml
+
+from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
+from hodyn_ros.actuators.config import FRICTION, SPRINGS
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import FileError, IdentificationError, ModelError
+from hodyn_ros.lie.se3 import transform_inertia
+from hodyn_ros.model import inertia
+from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.friction import LAWS, FrictionLaw, Sum
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.urdf import inertial_element, parse_urdf, xml_text
+from hodyn_ros.names import listed
+
+Description = str | bytes | os.PathLike[str]
+
+
+def described(description: Description, model: RobotModel) -> str:
+    """Text of a URDF with the inertial parameters of a model; nothing else in it changes.
+
+    Written are the elements <inertial> of the main links of those bodies whose parameters differ.
+
+    Parameters
+    ----------
+    description : str, bytes or path-like
+        As `RobotModel.from_urdf` takes it; of a xacro file the URDF is written.
+    model : RobotModel
+        Of this description, with the same base and tip link and other inertial parameters.
+
+    Returns
+    -------
+    str
+        To be written as UTF-8. Read again it has the parameters of the model to rounding.
+
+    Raises
+    ------
+    ModelError
+        If the description cannot be used.
+    IdentificationError
+        If it is not that of the model, or no body has what is left for a main link.
+    """
+    text = _text(description)
+    fixed, before = _shares(text, model)
+    inertials = {}
+    for i, wanted in enumerate(model.inertial_parameters.reshape(-1, 10)):
+        if np.array_equal(wanted, before[i]):
+            continue
+        link = main_link(model, i)
+        owner = f'Link {link!r}'
+        try:
+            parts = inertia.inertia_parts(owner, inertia.parametric_inertia(wanted - fixed[i]))
+            com, tensor = map(np.asarray, parts[1:])
+            remarks = inertia.check_inertia(owner, parts.mass, com, tensor)
+        except ModelError as error:
+            remarks = [str(error)]
+        if remarks:
+            others = [name for name, frame in model.links.items() if frame.body == i][1:]
+            raise IdentificationError(
+                f'The body behind joint {model.body_names[i]!r} cannot be written: {remarks[0]} '
+                f'This is what the body has ({wanted[0]:.6g} kg) beyond {listed(others)} '
+                f'({fixed[i, 0]:.6g} kg); expected parameters that leave a physical rest, see '
+                'fixed_parameters.'
+            )
+        inertials[link] = inertial_element(parts)
+    return _edited(text, inertials)
+
+
+def main_link(model: RobotModel, body: int) -> str:
+    """Name of the link behind the joint of a body, whose frame is that of the body."""
+    return next(name for name, frame in model.links.items() if frame.body == body)
+
+
+def fixed_parameters(description: Description, model: RobotModel) -> Array:
+    """Inertial parameters of what is fixed to the main link of each body, shape (n_bodies, 10).
+
+    In the frames of the bodies and in the order of `RobotModel.inertial_parameters`. `described`
+    can write a body if the rest without them is physical: its mass positive, its pseudo-inertia
+    positive semidefinite. Arguments and errors are those of `described`.
+    """
+    return _shares(_text(description), model)[0]
+
+
+def _shares(text: str, model: RobotModel) -> tuple[Array, Array]:
+    """Parameters of what is fixed to main links, and of whole bodies, (n_bodies, 10)."""
+    robot = parse_urdf(text, allow_impossible_inertia=True)
+    own = RobotModel.from_description(robot, model.base_link, model.tip_link)
+    if own.body_names != model.body_names or own.links.keys() != model.links.keys():
+        raise IdentificationError(
+            'The robot description is not that of the model: it has the joints '
+            f'{listed(own.body_names)} and the links {listed(own.links)}, expected '
+            f'{listed(model.body_names)} and {listed(model.links)}.'
+        )
+    given = {link.name: link.M_body for link in robot.links}
+    M_fixed = np.zeros((model.n_bodies, 6, 6))
+    main = {main_link(model, i) for i in range(model.n_bodies)}
+    for name, (body, pose) in own.links.items():
+        if body != BASE and name not in main:
+            M_fixed[body] += transform_inertia(given[name], pose)
+    return M_fixed[inertia.PARAMETERS], own.inertial_parameters.reshape(-1, 10)
+
+
+def _text(description: Description) -> str:
+    text, _ = xml_text(description, None)
+    if isinstance(text, bytes):
+        parse_urdf(text, allow_impossible_inertia=True)  # refuses what cannot be decoded
+        declared = re.match(rb'\W*<\?xml[^>]*?encoding=["\']([\w.-]+)', text)
+        text = text.decode(declared[1].decode() if declared else 'utf-8')
+    text = text.lstrip('\ufeff \t\r\n')
+    return re.sub(r'^(<\?xml[^>]*?encoding=["\'])[\w.-]+', r'\1UTF-8', text, count=1)
+
+
+def _edited(text: str, inertials: Mapping[str, ElementTree.Element]) -> str:
+    """Text in which links of these names have these elements."""
+    data, parser = text.encode(), expat.ParserCreate('utf-8')
+    path: list[tuple[str, str, int]] = []  # tags, names and starts of open elements
+    places: dict[str, tuple[int, int, str]] = {}  # what is replaced, and by what
+
+    def on_end(_: str) -> None:
+        tags, (tag, name, start) = [item[0] for item in path], path.pop()
+        end = parser.CurrentByteIndex
+        is_empty = not data.startswith(f'</{tag}'.encode(), end)
+        if tags == ['robot', 'link', 'inertial']:
+            places[path[1][1]] = start, end if is_empty else data.index(b'>', end) + 1, '{0}'
+        elif tags == ['robot', 'link'] and is_empty:
+            places[name] = end - 2, end, '>\n{1}  {0}\n{1}</link>'
+        elif tags == ['robot', 'link']:
+            places.setdefault(name, (end, end, '  {0}\n{1}'))
+
+    parser.StartElementHandler = lambda tag, attributes: path.append(
+        (tag, attributes.get('name', ''), parser.CurrentByteIndex)
+    )
+    parser.EndElementHandler = on_end
+    parser.Parse(data, True)
+    found = {places[link]: element for link, element in inertials.items()}
+    for (start, end, frame), element in sorted(found.items(), key=lambda item: -item[0][0]):
+        margin = (re.findall(rb'[ \t]*', data[:start].rpartition(b'\n')[2]))[0].decode()
+        ElementTree.indent(element)
+        lines = ElementTree.tostring(element, encoding='unicode').splitlines()
+        inner = margin if frame == '{0}' else f'{margin}  '
+        made = frame.format(f'\n{inner}'.join(lines), margin)
+        data = data[:start] + made.encode() + data[end:]
+    return data.decode()
+
+
+def friction_config(model: RobotModel) -> dict[str, dict[str, float]]:
+    """Tables of the friction of a model's joints; the inverse of `friction_from_config`.
+
+    An `IdentificationError` is raised for a law without keys: one of one's own, two of a kind,
+    different smoothings.
+    """
+    keys = {key: key for names in LAWS.values() for key in names}
+    return {joint: _keyed(joint, law, keys) for joint, law in model.friction.items()}
+
+
+def actuator_config(actuators: Actuators) -> dict[str, dict[str, Any]]:
+    """Tables of the actuators of a robot's joints; the inverse of `actuators_from_config`.
+
+    Rigid drives without inertia and friction are left out, and limits of motors are no part of
+    actuators. An `IdentificationError` is raised for a joint of variable stiffness, and for an
+    actuator, a spring or a law of friction without keys.
+    """
+    tables = {item.name: _driven(item.name, item.actuator) for item in actuators.driven}
+    return {joint: table for joint, table in tables.items() if len(table) > 1}
+
+
+def write_parameters(
+    path: str | os.PathLike[str],
+    parameters: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    comments: Sequence[str] = (),
+) -> None:
+    """Write a YAML file that `hodyn --friction` and `--actuators` take, and nodes as parameters.
+
+    Parameters
+    ----------
+    path : path-like
+    parameters : mapping
+        Under `friction` and `actuators` the tables of joints; what is empty is left out.
+    comments : sequence of str
+        Lines at the beginning.
+
+    Raises
+    ------
+    IdentificationError
+        If there is nothing to write.
+    FileError
+        If the file cannot be written.
+    """
+    tables = {name: dict(joints) for name, joints in parameters.items() if joints}
+    if not tables:
+        raise IdentificationError(f'There are no parameters to be written to {path}.')
+    text = ''.join(f'# {line}\n' for line in comments) + yaml.safe_dump(
+        {'/**': {'ros__parameters': tables}}, sort_keys=False, default_flow_style=None, width=99
+    )
+    try:
+        Path(path).write_text(text, encoding='utf-8')
+    except OSError as error:
+        raise FileError(f'{path} cannot be written: {error.strerror}.') from error
+
+
+def _keyed(joint: str, law: FrictionLaw | None, names: Mapping[str, str]) -> dict[str, float]:
+    """Table of a law, with names for the keys of `LAWS`."""
+    table: dict[str, float] = {}
+    for term in law.laws if isinstance(law, Sum) else (law,) if law is not None else ():
+        keys = [names.get(key, '') for key in LAWS.get(type(term), ('',))]
+        own = dict(zip(keys, astuple(term) if type(term) in LAWS else (0.0,)))  # type: ignore[call-overload]
+        if (
+            '' in own
+            or keys[0] in table
+            or any(table.get(key, own[key]) != own[key] for key in own)
+        ):
+            raise IdentificationError(
+                f'The friction {law} of joint {joint!r} cannot be written; expected at most one '
+                f'law of each kind, one smoothing for all, and the keys {listed(names.values())}.'
+            )
+        table.update(own)
+    return table
+
+
+def _driven(joint: str, actuator: Any) -> dict[str, Any]:
+    """Table of an actuator; only its type if there is nothing else to say."""
+    springs = {made: (kind, names) for kind, (made, names) in SPRINGS.items()}
+    own = {'motor_inertia': actuator.motor_inertia}
+    if type(actuator) is RigidDrive:
+        table = {'type': 'rigid', **(own if actuator.motor_inertia else {})}
+    elif type(actuator) is SeriesElastic and type(actuator.spring) in springs:
+        kind, names = springs[type(actuator.spring)]
+        table = {'type': 'sea', 'spring': kind, **own, 'damping': actuator.damping}
+        for name, value in zip(names, astuple(actuator.spring)):  # type: ignore[call-overload]
+            if np.isfinite(value).all():  # no largest deflection
+                table[name] = np.asarray(value).tolist()
+    else:
+        raise IdentificationError(f'Joint {joint!r}: {actuator} has no keys in parameter files.')
+    return {**table, **_keyed(joint, actuator.friction, FRICTION)}

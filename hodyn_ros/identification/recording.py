@@ -1,0 +1,371 @@
+"""Recordings of robots, filtered: from samples of files to rows that equations hold for.
+
+Positions, efforts and what friction depends on pass the same low pass F without phase, and few of
+its samples are kept. What is linear in the parameters stays so: F tau = F Y pi, where F Y is the
+regressor of the filtered motion but for the change of the mass matrix within the filter's reach.
+Source: Gautier 1997, "Dynamic identification of robots with power model", section on filtering.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import IdentificationError
+from hodyn_ros.files import Samples, iterate_motion
+from hodyn_ros.model.robot import RobotModel
+
+Flags = NDArray[np.bool_]
+Law = Callable[[Array], Array]
+Recording = Union[Samples, str, 'os.PathLike[str]']
+"""Samples with measured efforts, or a file of them."""
+
+CHUNK = 1 << 16
+"""Samples of a recording that are filtered together."""
+
+# Of the pass band over the frequency of the motion, at most and at least; of the rate of the
+# samples; of rows over the pass band.
+_WIDEST, _NARROWEST, _OF_RATE, _ROWS = 16.0, 4.0, 0.2, 2.0
+_NOISE_SHARE = 0.01  # of the acceleration that may be noise
+_TRIAL = 25.0  # Hz, pass band with which the motion is looked at first
+_EDGES = 1.5  # time that is lost at both ends, in units of one over the pass band
+_GAP = 5.0  # steps without samples that divide a recording
+_TOUCHED = 0.02  # share of a row that samples may have which are not used
+_SPIKE, _LEAST_SPIKE = 8.0, 0.02  # over the noise, and over the range of values
+_AT_LIMIT, _CLIPPED = 0.995, 10  # share of a limit, and samples at the same extreme
+_SLOW, _SLOW_NOISE = 0.005, 5.0  # speed at rest, over the largest one and over its noise
+_ORDER = 4  # of the filter, which runs back and forth
+# Central differences of sixth order.
+_KERNELS = (
+    np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60.0,
+    np.array([2.0, -27.0, 270.0, -490.0, 270.0, -27.0, 2.0]) / 180.0,
+)
+_FARTHEST_TURN = 4.0 * np.pi  # beyond which positions are hardly in radians
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Rows of a recording, M of them at even times, of n joints."""
+
+    step: float
+    """Time between rows [s]."""
+    motion: Array
+    """Positions, velocities and accelerations of the joints, shape (M, 3, n)."""
+    motor_motion: Array | None
+    """The same of the motors."""
+    measured: Mapping[str, Array]
+    """Efforts, or motor torques, with the time derivatives that are known, (M, D, n)."""
+    laws: Mapping[str, Array]
+    """Friction of each law, shape (M, n)."""
+    is_used: Mapping[str, Flags]
+    """Whether what is measured is used, and whether a joint is not 'resting', shape (M, n)."""
+    deviations: Array
+    """Standard deviations of accelerations, positions and positions of motors, shape (3, n)."""
+
+
+class Preparation:
+    """What is done to all recordings alike, and what is seen on the way.
+
+    Parameters
+    ----------
+    model : RobotModel
+    laws : mapping of str to callable
+        From velocities (..., n, 1) to their friction.
+    at_motor : array of bool, shape (n,)
+        Whether friction depends on the velocity of the motor.
+    bandwidth : float, optional
+        Pass band [Hz]; by default found from noise and motion of the first recording.
+    """
+
+    def __init__(
+        self, model: RobotModel, laws: Mapping[str, Law], at_motor: Flags,
+        bandwidth: float | None = None,
+    ) -> None:  # fmt: skip
+        self.model, self.laws, self.at_motor, self.bandwidth = model, laws, at_motor, bandwidth
+        self.samples = 0
+        self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
+        self.rows = 0
+
+    def stretches(self, recording: Recording, derivatives: str = 'auto') -> list[Stretch]:
+        """Rows of a recording; IdentificationError if there are none."""
+        found: list[Stretch] = []
+        name = ''
+        for samples in _parts(recording):
+            samples = samples.in_order(self.model.joint_names)[0]
+            name = samples.name
+            refuse_units(self.model, samples)
+            self.samples += len(samples)
+            is_given = samples.motion.shape[1] >= 3 and not np.isnan(samples.motion[:, 2]).any()
+            if is_given and not samples.is_measured and derivatives != 'estimate':
+                found.append(self._given(samples))
+            else:
+                found += self._filtered(samples)
+        if not found:
+            band = f'{self.bandwidth:.3g} Hz' if self.bandwidth else 'the pass band'
+            raise IdentificationError(
+                f'{name or recording}: there are too few samples, expected some seconds without a '
+                f'gap (the filter of {band} needs {_EDGES} periods at both ends).'
+            )
+        self.rows += sum(len(stretch.motion) for stretch in found)
+        return found
+
+    def _given(self, samples: Samples) -> Stretch:
+        """Samples whose derivatives are exact, as they are."""
+        measured, used = {}, {}
+        for what in ('effort', 'motor_torque'):
+            if (values := getattr(samples, what)) is not None:
+                measured[what] = np.nan_to_num(values)[:, None]
+                used[what] = np.isfinite(values)
+        speed = samples.motion[:, 1]
+        used['resting'] = np.abs(speed) > _SLOW * np.abs(speed).max(axis=0)
+        laws = {name: law(speed[..., None])[..., 0] for name, law in self.laws.items()}
+        step = float(np.median(np.diff(samples.times))) if len(samples) > 1 else 1.0
+        none = np.zeros((3, samples.motion.shape[2]))
+        return Stretch(step, samples.motion[:, :3], None, measured, laws, used, none)
+
+    def _filtered(self, samples: Samples) -> Iterator[Stretch]:
+        from scipy.ndimage import median_filter
+
+        model = self.model
+        times, rows = np.unique(samples.times, return_index=True)
+        motors = samples.motor_position is not None
+        positions = samples.motion[rows, 0].copy()
+        turning = np.array([kind == 'continuous' for kind in model.joint_types])
+        positions[:, turning] = np.unwrap(positions[:, turning], axis=0)
+        series = {'q': positions}
+        for what in ('motor_position', 'effort', 'motor_torque'):
+            if (values := getattr(samples, what)) is not None and np.isfinite(values).any():
+                series[what] = values[rows]
+        for h, even, known in _even(times, series):
+            rate = 1.0 / h
+            flawed: dict[str, Flags] = {}
+            for what, values in even.items():
+                middle = median_filter(values, size=(5, 1), mode='nearest')
+                off = np.abs(values - middle)
+                low, high = np.percentile(values, (1, 99), axis=0)
+                usual = _SPIKE * 1.5 * np.median(off, axis=0)
+                is_spike = off > np.maximum(usual, _LEAST_SPIKE * (high - low) + 1e-9)
+                values[is_spike] = middle[is_spike]
+                self.spikes += is_spike.sum(axis=0)
+                flawed[what] = ~known[what]
+                if what in ('effort', 'motor_torque'):
+                    limit = model.limits.effort if what == 'effort' else np.inf
+                    clipped = _clipped(values, limit)
+                    self.clipped += clipped.sum(axis=0)
+                    flawed[what] |= clipped
+            noise = {
+                what: _noise(even[what]) for what in ('q', 'motor_position') if what in even
+            }
+            if self.bandwidth is None:
+                self.bandwidth = _pass_band(even['q'], noise['q'], h)
+            band = self.bandwidth
+            if band > 0.45 * rate:
+                raise IdentificationError(
+                    f'{samples.name}: {rate:.3g} samples per second are too few for a pass band '
+                    f'of {band:.3g} Hz; record at {5.0 * band:.0f} Hz or more.'
+                )
+            margin = int(np.ceil(_EDGES * rate / band))
+            if len(even['q']) < 4 * margin:
+                continue
+            smooth = _Filter(band, h, margin)
+            flawless = smooth.passed(flawed['q'].astype(float))[smooth.kept] < _TOUCHED
+            motion, speed = smooth.with_rates(even['q'], 3)
+            motor_motion = None
+            if motors:
+                motor_motion, motor_speed = smooth.with_rates(even['motor_position'], 3)
+                speed = np.where(self.at_motor, motor_speed, speed)
+            measured, used = {}, {}
+            for what in ('effort', 'motor_torque'):
+                if what in even:
+                    measured[what] = smooth.with_rates(even[what], 4)[0]
+                    touched = smooth.passed(flawed[what].astype(float))[smooth.kept]
+                    used[what] = (touched < _TOUCHED) & flawless
+            motor_noise = noise.get('motor_position', 0.0 * noise['q'])
+            gains = smooth.gains()
+            deviations = np.stack(
+                [gains[2] * noise['q'], gains[0] * noise['q'], gains[0] * motor_noise]
+            )
+            slow = np.maximum(
+                _SLOW * np.abs(speed).max(axis=0),
+                _SLOW_NOISE * gains[1] * np.where(self.at_motor, motor_noise, noise['q']),
+            )
+            resting = smooth.passed((np.abs(speed) < slow).astype(float))[smooth.kept]
+            used['resting'] = resting < 0.5
+            laws = {
+                name: smooth.passed(law(speed[..., None])[..., 0])[smooth.kept]
+                for name, law in self.laws.items()
+            }
+            step = smooth.stride * h
+            yield Stretch(step, motion, motor_motion, measured, laws, used, deviations)
+
+
+class _Filter:
+    """The low pass of a pass band [Hz] for samples at steps h [s], and derivatives behind it."""
+
+    def __init__(self, band: float, h: float, margin: int) -> None:
+        from scipy.signal import butter
+
+        self._h, self._margin = h, margin
+        self._sections = butter(_ORDER, band, fs=1.0 / h, output='sos')
+        self.stride = max(1, int(1.0 / (h * _ROWS * band)))
+        self.kept = slice(margin, -margin, self.stride)
+
+    def passed(self, values: Array) -> Array:
+        """Values (N, n) behind it."""
+        from scipy.signal import sosfiltfilt
+
+        result: Array = sosfiltfilt(self._sections, values, axis=0)
+        return result
+
+    def with_rates(self, values: Array, orders: int) -> tuple[Array, Array]:
+        """Values with derivatives at the rows that are kept, (M, orders, n), and all rates."""
+        rates = [self.passed(values)]
+        rates += [self._derivative(rates[0], kernel, k) for k, kernel in enumerate(_KERNELS, 1)]
+        if orders > 3:
+            rates.append(self._derivative(rates[2], _KERNELS[0], 1))
+        return np.stack([rate[self.kept] for rate in rates], axis=1), rates[1]
+
+    def _derivative(self, values: Array, kernel: Array, order: int) -> Array:
+        padded = np.pad(values, ((3, 3), (0, 0)), mode='edge')
+        windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis=0)
+        result: Array = windows @ kernel / self._h**order
+        return result
+
+    def gains(self) -> list[float]:
+        """Standard deviations of values and two derivatives over that of white noise."""
+        impulse = np.zeros((4 * self._margin + 1, 1))
+        impulse[2 * self._margin] = 1.0
+        response = self.passed(impulse)
+        rates = [response, *(self._derivative(response, c, k) for k, c in enumerate(_KERNELS, 1))]
+        return [float(np.sqrt((rate**2).sum())) for rate in rates]
+
+
+def with_motors(samples: Samples, motors: Samples) -> Samples:
+    """Samples with the positions and efforts of motors that were recorded beside them.
+
+    The motors have the names of the joints that they move; their values are interpolated linearly
+    at the times of the samples, and NaN outside of their own.
+    """
+    motors = motors.in_order(samples.joint_names)[0]
+    shift = 1e-9 * (samples.start - motors.start)
+
+    def at(values: Array | None) -> Array | None:
+        if values is None:
+            return None
+        columns = [np.interp(samples.times + shift, motors.times, column, np.nan, np.nan)
+                   for column in values.T]  # fmt: skip
+        return np.stack(columns, axis=1)
+
+    return replace(
+        samples, motor_position=at(motors.motion[:, 0]), motor_torque=at(motors.effort)
+    )
+
+
+def refuse_units(model: RobotModel, samples: Samples) -> None:
+    """Refuse positions that look like degrees."""
+    turning = np.array([kind == 'revolute' for kind in model.joint_types])
+    if not turning.any():
+        return
+    farthest = np.abs(samples.motion[:, 0, turning]).max(axis=0, initial=0.0)
+    bound = np.maximum(np.abs(model.limits.lower), np.abs(model.limits.upper))[turning]
+    bound = np.maximum(np.where(np.isfinite(bound), 3.0 * bound, 0.0), _FARTHEST_TURN)
+    if (far := farthest > bound).any():
+        j = int(np.flatnonzero(turning)[far.argmax()])
+        raise IdentificationError(
+            f'{samples.name}: {model.joint_names[j]} is at {farthest[far.argmax()]:.4g}, expected '
+            'radians. Are these degrees, or positions of the motor before the gear?'
+        )
+
+
+def _parts(recording: Recording) -> Iterator[Samples]:
+    """Parts of a recording that are filtered together."""
+    if not isinstance(recording, Samples):
+        yield from iterate_motion(Path(recording), chunk=CHUNK)
+        return
+    for first in range(0, len(recording), CHUNK):
+        rows = slice(first, first + CHUNK)
+        yield replace(
+            recording, times=recording.times[rows], motion=recording.motion[rows], wrenches=(),
+            stiffness={}, first=recording.first + first, **recording.measured_at(rows),
+        )  # fmt: skip
+
+
+def _even(
+    times: Array, series: Mapping[str, Array]
+) -> Iterator[tuple[float, dict[str, Array], dict[str, Flags]]]:
+    """Runs without gaps at even times: their step, values, and which are known."""
+    if len(times) < 2:
+        return
+    typical = float(np.median(np.diff(times)))
+    gaps = np.flatnonzero(np.diff(times) > _GAP * typical)
+    for rows in np.split(np.arange(len(times)), 1 + gaps):
+        if len(rows) < 8:
+            continue
+        since = times[rows] - times[rows[0]]
+        count = 1 + round(float(since[-1]) / typical)
+        h = float(since[-1]) / (count - 1)
+        grid = h * np.arange(count)
+        even, known = {}, {}
+        is_even = count == len(rows) and np.abs(since - grid).max() < 1e-3 * h
+        for what, values in series.items():
+            values = values[rows]
+            finite = np.isfinite(values)
+            columns = []
+            for column, at in zip(values.T, finite.T):
+                if is_even and at.all():
+                    columns.append(column)
+                elif at.any():
+                    columns.append(np.interp(grid, since[at], column[at]))
+                else:
+                    columns.append(np.zeros(count))
+            even[what] = np.stack(columns, axis=1).copy()
+            nearest = np.clip(np.searchsorted(since, grid), 0, len(rows) - 1)
+            known[what] = finite[nearest]
+        yield h, even, known
+
+
+def _noise(values: Array) -> Array:
+    """Standard deviations of the noise of each column, from its fourth differences."""
+    return np.asarray(np.sqrt(np.mean(np.diff(values, 4, axis=0) ** 2, axis=0) / 70.0))
+
+
+def _pass_band(q: Array, noise: Array, h: float) -> float:
+    """Pass band [Hz]: wide for the motion, narrow for the noise of the accelerations."""
+    from scipy.signal import butter, sosfiltfilt
+
+    rate = 1.0 / h
+    filters = butter(_ORDER, min(_TRIAL, _OF_RATE * rate), fs=rate, output='sos')
+    smooth = sosfiltfilt(filters, q, axis=0)
+    speed = np.diff(smooth, axis=0) / h
+    acceleration = np.diff(speed, axis=0) / h
+    size, change = (np.sqrt(np.mean(v**2, axis=0)) for v in (speed, acceleration))
+    moving = size > max(1e-4, 0.02 * float(size.max()))
+    if not moving.any():
+        return min(_TRIAL, _OF_RATE * rate)
+    frequency = float((change / np.maximum(size, 1e-300))[moving].max()) / (2.0 * np.pi)
+    share = (_NOISE_SHARE * change / np.maximum(noise, 1e-300))[moving].min()
+    quiet = (2.5 * share**2 / (h * (2.0 * np.pi) ** 4)) ** 0.2
+    wanted = max(min(_WIDEST * frequency, quiet), _NARROWEST * frequency)
+    return float(min(wanted, _OF_RATE * rate))
+
+
+def _clipped(values: Array, limit: Array | float) -> Flags:
+    """Efforts at a limit, or at their own extreme for many samples on end."""
+    size = np.abs(values)
+    at: Flags = np.asarray(size >= size.max(axis=0) * (1.0 - 1e-9), dtype=np.bool_)
+    # Samples that belong to a run of at least so many.
+    full = np.zeros(at.shape, dtype=np.bool_)
+    if len(size) >= _CLIPPED:
+        runs = np.lib.stride_tricks.sliding_window_view(at, _CLIPPED, axis=0).all(axis=-1)
+        for offset in range(_CLIPPED):
+            full[offset : offset + len(runs)] |= runs
+    moves = np.ptp(values, axis=0) > 1e-9
+    found: Flags = (full & moves) | (size >= _AT_LIMIT * np.asarray(limit))
+    return found

@@ -1,0 +1,297 @@
+"""Robot descriptions and parameter files that identification writes, as others read them."""
+
+import re
+import warnings
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from support.example_robots import descriptions
+from support.output_cases import DRIVES, FRICTION
+from support.robots import joint, link, robot
+
+from hodyn_ros import RobotModel, friction, inverse_dynamics
+from hodyn_ros.actuators import (
+    Actuators,
+    LinearSpring,
+    Qbmove,
+    RigidDrive,
+    SeriesElastic,
+    VariableStiffness,
+)
+from hodyn_ros.cli.problem import Given, load_model, read_actuators
+from hodyn_ros.errors import FileError, IdentificationError, ModelError
+from hodyn_ros.identification import (
+    actuator_config,
+    described,
+    fixed_parameters,
+    friction_config,
+    main_link,
+    write_parameters,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLED = {name: ROOT / 'urdf' / f'{name}.urdf' for name in ('panda', 'iiwa14', 'two_link')}
+BUNDLED['panda_with_hand'] = ROOT / 'urdf' / 'panda_with_hand.urdf'
+EXAMPLES = (
+    'ur_description/urdf/ur5_robot.urdf', 'kinova_description/robots/kinova.urdf',
+    'talos_data/robots/talos_left_arm.urdf', 'tiago_description/robots/tiago.urdf',
+    'a1_description/urdf/a1.urdf', 'panda_description/urdf/panda.urdf',
+)  # fmt: skip
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+
+
+def paths():
+    found = descriptions()
+    return {**BUNDLED, **{name: found[name] for name in EXAMPLES if name in found}}
+
+
+def changed(model, seed=0, bodies=None):
+    """The same robot with a body of random points of mass added to bodies."""
+    rng = np.random.default_rng(seed)
+    parameters = model.inertial_parameters.reshape(-1, 10).copy()
+    for i in range(model.n_bodies) if bodies is None else bodies:
+        masses, points = rng.uniform(0.05, 0.5, 6), rng.uniform(-0.2, 0.2, (6, 3))
+        second = np.einsum('k,ki,kj->ij', masses, points, points)
+        tensor = np.trace(second) * np.eye(3) - second
+        parameters[i] += [masses.sum(), *(masses @ points), *tensor[np.triu_indices(3)]]
+    return model.with_inertial_parameters(parameters.ravel())
+
+
+def without_inertials(xml):
+    """Everything in a description but inertials and blanks, comments and order included."""
+    parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
+    root = ElementTree.fromstring(xml, parser)
+
+    def content(element):
+        inside = [content(child) for child in element if child.tag != 'inertial']
+        tails = [child.tail for child in element]
+        text = ''.join(filter(None, (element.text, *tails))).split()
+        tag = element.tag if isinstance(element.tag, str) else 'comment'
+        return tag, list(element.attrib.items()), text, inside
+
+    return content(root)
+
+
+def inertials_of(xml):
+    """Text of the inertials by link."""
+    links = ElementTree.fromstring(xml).findall('link')
+    found = {item.get('name'): item.find('inertial') for item in links}
+    return {
+        name: '' if item is None else ElementTree.canonicalize(
+            ElementTree.tostring(item, encoding='unicode'), strip_text=True
+        )
+        for name, item in found.items()
+    }  # fmt: skip
+
+
+# --- Robot descriptions -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', [*BUNDLED, *EXAMPLES])
+def test_a_description_read_again_has_the_parameters_and_everything_else_of_before(name):
+    path = paths().get(name) or pytest.skip(f'{name} is not installed')
+    before = path.read_bytes().decode()
+    model = changed(RobotModel.from_urdf(path, allow_impossible_inertia=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        after = described(path, model)
+        found = RobotModel.from_urdf(after)
+    scale = np.abs(model.M_body).max(axis=(1, 2), keepdims=True)
+    np.testing.assert_array_less(np.abs(found.M_body - model.M_body) / scale, 1e-12)
+    assert without_inertials(after.encode()) == without_inertials(before.encode())
+    mains = {main_link(model, i) for i in range(model.n_bodies)}
+    texts = inertials_of(before), inertials_of(after)
+    assert {key for key in texts[0] if texts[0][key] != texts[1][key]} == mains
+    np.testing.assert_array_equal(found.M_base, RobotModel.from_urdf(path).M_base)
+
+
+@pytest.mark.parametrize(
+    'name', ['panda_with_hand', 'iiwa14', 'ur_description/urdf/ur5_robot.urdf']
+)
+def test_pinocchio_computes_the_same_torques_from_it(name, tmp_path):
+    pin = pytest.importorskip('pinocchio', reason='Pinocchio is the reference')
+    path = paths().get(name) or pytest.skip(f'{name} is not installed')
+    model = changed(RobotModel.from_urdf(path), seed=3)
+    written = tmp_path / 'robot.urdf'
+    written.write_text(described(path, model), encoding='utf-8')
+    reference = pin.buildModelFromUrdf(str(written), mimic=False)
+    motion = np.random.default_rng(1).uniform(-1.0, 1.0, (3, model.n_joints))
+    expected = np.zeros(model.n_joints)
+    rows = np.zeros((3, reference.nv))
+    places = [reference.joints[reference.getJointId(b)] for b in model.body_names]
+    for i, place in enumerate(places):
+        rows[:, place.idx_v] = model.multiplier[i] * motion[:, model.coordinate[i]]
+        rows[0, place.idx_v] += model.offset[i]
+    q = pin.integrate(reference, pin.neutral(reference), rows[0])
+    effort = pin.rnea(reference, reference.createData(), q, rows[1], rows[2])
+    for i, place in enumerate(places):
+        expected[model.coordinate[i]] += model.multiplier[i] * effort[place.idx_v]
+    found = inverse_dynamics(model, motion)[0]
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max())
+    assert np.abs(found - inverse_dynamics(RobotModel.from_urdf(path), motion)[0]).max() > 1e-2
+
+
+def test_only_links_of_bodies_that_changed_are_written():
+    before = BUNDLED['panda'].read_text()
+    model = RobotModel.from_urdf(before)
+    assert described(before, model) == before
+    after = described(before, changed(model, bodies=[3]))
+    texts = inertials_of(before), inertials_of(after)
+    assert [key for key in texts[0] if texts[0][key] != texts[1][key]] == ['panda_link4']
+    assert after.startswith(before[: before.index('<link name="panda_link4"')])
+    rest = before.index('</inertial>', before.index('<link name="panda_link4"'))
+    assert after.endswith(before[rest:])
+
+
+ARM = """\ufeff
+<?xml version='1.0' encoding="ISO-8859-1"?>
+<!-- Größe: <link name="b"><inertial/></link> -->
+<robot  name='arm'>
+\t<link name="a"/><link name="b" />
+  <joint name="x" type="revolute"><parent link="a"/><child link="b"/>
+    <limit lower="-1" upper="1" velocity="1" effort="9"/></joint>
+  <link name='c'><!-- no </inertial> here -->
+    <visual><geometry><mesh filename="c.stl"/></geometry></visual>
+  </link>
+  <joint name="y" type="continuous"><parent link="b"/><child link="c"/></joint>
+  <link name="d"><inertial><mass value="2"/><origin xyz="1 0 0"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="z" type="fixed"><origin xyz="0 0 0.3" rpy="1 0 0"/><parent link="c"/>
+    <child link="d"/></joint>
+  <gazebo><link name="b"><inertial/></link></gazebo>
+</robot>
+"""
+
+
+@pytest.mark.parametrize('kind', ['text', 'bytes', 'file'])
+def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_path):
+    given = {'text': ARM, 'bytes': ARM.strip('\ufeff\n').encode('latin-1')}
+    given['file'] = tmp_path / 'arm.urdf'
+    given['file'].write_bytes(given['bytes'])
+    model = RobotModel.from_urdf(given[kind])
+    fixed = fixed_parameters(given[kind], model)
+    np.testing.assert_array_equal(fixed[0], np.zeros(10))
+    np.testing.assert_allclose(fixed[1], model.inertial_parameters[10:], rtol=1e-15)
+    assert [main_link(model, i) for i in range(2)] == ['b', 'c']
+    after = described(given[kind], changed(model))
+    assert 'encoding="UTF-8"' in after and 'Größe' in after
+    found = RobotModel.from_urdf(after.encode())
+    wanted = changed(model).M_body
+    np.testing.assert_allclose(found.M_body, wanted, rtol=0.0, atol=1e-14 * np.abs(wanted).max())
+    plain = ARM.strip('\ufeff\n').replace('ISO-8859-1', 'UTF-8').encode()
+    assert without_inertials(after.encode()) == without_inertials(plain)
+    assert inertials_of(after)['d'] == inertials_of(plain)['d']
+    assert re.search(
+        r'\n\t  <inertial>\n\t    <origin.*\n.*\n.*\n\t  </inertial>\n\t</link>', after
+    )
+    # The massless link b stays so if its body does.
+    assert not inertials_of(described(given[kind], changed(model, bodies=[1])))['b']
+
+
+def test_a_chain_is_written_into_the_description_of_the_whole_robot():
+    path = BUNDLED['panda_with_hand']
+    model = changed(RobotModel.from_urdf(path, tip_link='panda_link5'))
+    after = described(path, model)
+    found = RobotModel.from_urdf(after, tip_link='panda_link5')
+    np.testing.assert_allclose(found.M_body, model.M_body, rtol=0.0, atol=1e-14 * 10.0)
+    texts = inertials_of(path.read_text()), inertials_of(after)
+    assert texts[0]['panda_link6'] == texts[1]['panda_link6']
+
+
+@pytest.mark.parametrize(
+    ('rest', 'message'),
+    [
+        ([-0.5, *[0.0] * 9], "joint 'y' .* Link 'c' has a negative mass .* beyond d .2 kg."),
+        ([0.0, 1.0, *[0.0] * 8], "Link 'c': the 6x6 matrix is not"),
+        ([1.0, 2.0, *[0.0] * 2, 0.5, 0.0, 0.0, 3.0, 0.0, 3.0], "Link 'c' has an inertia tensor"),
+        ([1.0, *[0.0] * 3, 1.0, 0.0, 0.0, 3.0, 0.0, 9.0], "Link 'c': .* triangle"),
+    ],
+)
+def test_what_no_body_has_is_not_written(rest, message):
+    model = RobotModel.from_urdf(ARM)
+    body = fixed_parameters(ARM, model)[1] + rest
+    model = model.with_inertial_parameters([*model.inertial_parameters[:10], *body])
+    with pytest.raises(IdentificationError, match=message):
+        described(ARM, model)
+
+
+def test_a_description_of_another_robot_is_refused():
+    model = RobotModel.from_urdf('panda')
+    with pytest.raises(IdentificationError, match='not that of the model.*panda_link8'):
+        described(robot(link('panda_link0'), link('b'), joint('x', 'panda_link0', 'b')), model)
+    with pytest.raises(IdentificationError, match='not that of the model'):
+        fixed_parameters('panda_with_hand', RobotModel.from_urdf('panda'))
+    with pytest.raises(ModelError, match='not XML'):
+        described('<robot', model)
+
+
+# --- Parameter files ----------------------------------------------------------------------------
+
+
+def test_the_command_reads_the_friction_that_is_written(tmp_path):
+    path = tmp_path / 'robot.yaml'
+    model = RobotModel.from_urdf('two_link').with_friction(FRICTION)
+    tables = friction_config(model)
+    write_parameters(path, {'friction': tables, 'actuators': {}}, ['Identified.', 'σ below'])
+    assert path.read_text(encoding='utf-8').startswith('# Identified.\n# σ below\n/**:\n')
+    assert load_model(Given('two_link', friction=path))[0].friction == FRICTION
+
+
+@pytest.mark.parametrize('drive', DRIVES, ids=lambda drive: str(drive)[:60])
+def test_the_command_reads_the_actuators_that_are_written(drive, tmp_path):
+    path = tmp_path / 'robot.yaml'
+    model = RobotModel.from_urdf('two_link')
+    actuators = Actuators(model, {'elbow': drive})
+    tables = {'actuators': actuator_config(actuators), 'friction': {}}
+    assert list(tables['actuators']) == ['elbow']
+    write_parameters(path, tables)
+    assert read_actuators(model, path)[0]['elbow'] == drive
+    assert [*yaml.safe_load(path.read_text())['/**']['ros__parameters']] == ['actuators']
+
+
+class OwnLaw(friction.Viscous):
+    """A law that is derived from one of the package."""
+
+
+class OwnSpring(LinearSpring):
+    """A spring that is derived from one of the package."""
+
+
+@pytest.mark.parametrize(
+    'law',
+    [
+        OwnLaw(0.1),
+        friction.Viscous(0.1) + friction.Viscous(0.2),
+        friction.Coulomb(0.1, 0.1) + friction.Stribeck(0.2, 0.5, 0.2),
+    ],
+    ids=str,
+)
+def test_friction_without_keys_is_refused(law):
+    model = RobotModel.from_urdf('two_link').with_friction({'elbow': law})
+    with pytest.raises(IdentificationError, match="'elbow' cannot be written"):
+        friction_config(model)
+
+
+@pytest.mark.parametrize(
+    'drive',
+    [
+        RigidDrive(0.1, friction.Offset(0.2)),
+        SeriesElastic(OwnSpring(100.0), 0.1),
+        VariableStiffness(Qbmove(a=6.7, k=0.022), 0.02),
+    ],
+    ids=lambda drive: str(drive)[:40],
+)
+def test_actuators_without_keys_are_refused(drive):
+    actuators = Actuators(RobotModel.from_urdf('two_link'), {'elbow': drive})
+    with pytest.raises(IdentificationError, match="'elbow'"):
+        actuator_config(actuators)
+
+
+def test_nothing_and_nowhere_are_refused(tmp_path):
+    with pytest.raises(IdentificationError, match='no parameters'):
+        write_parameters(tmp_path / 'a.yaml', {'friction': {}})
+    with pytest.raises(FileError, match='No such file or directory'):
+        write_parameters(tmp_path / 'b' / 'a.yaml', {'friction': {'x': {'viscous': 1.0}}})
