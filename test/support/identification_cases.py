@@ -478,7 +478,10 @@ class ElasticRobot:
         return times, np.array(states), np.array(torques)
 
     def sees(self, followed, sensing=None, seed=0):
-        """A recording of what `follow` simulated; the delay in whole samples."""
+        """A recording of what `follow` simulated; the delay in whole samples.
+
+        Torques are held until the next sample: in the mean they are half a sample early.
+        """
         sensing, rng = sensing or Sensing(), np.random.default_rng(seed)
         times, states, torques = followed
         late = round(sensing.delay / sensing.period)
