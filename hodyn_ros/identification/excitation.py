@@ -44,8 +44,7 @@ TARGETS = ('bodies', 'payload', 'friction', 'springs')
 
 _FRICTION = (Viscous(1.0), Coulomb(1.0), Offset(1.0))
 _OF_SPRINGS = ('stiffness', 'cubic', 'damping')
-# Waypoints each second over two; springs are to see quick changes.
-_BANDWIDTH = {'springs': 1.5}
+_BANDWIDTH = {'springs': 1.5}  # Which are to see quick changes.
 # Scores that differ less are equal, so that rounding does not lead to another motion.
 _BETTER = 1e-6
 _STARTS, _LARGEST_STEP, _SMALLEST_STEP = 100, 0.6, 0.03
@@ -143,7 +142,7 @@ def excite(
     duration : float
         [s]
     bandwidth : float, optional
-        Half as many waypoints per second [Hz]; by default 0.6, of springs 1.5.
+        There are twice as many waypoints per second [Hz]; by default 0.6, of springs 1.5.
     share : float
         Part of each limit that may be used, of positions about the middle of their range, so that
         controllers can follow and efforts are not clipped.
@@ -245,8 +244,8 @@ class _Task(NamedTuple):
         """Error for motions that do not tell all of the parameters apart."""
         return RequestError(
             f'No motion of {listed(np.take(self.model.joint_names, self.moved))} was found that '
-            f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a larger box, or choose '
-            'another target or link.'
+            f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a '
+            'larger box, or choose another target or link.'
         )
 
     def leaves_box(self, positions: Array) -> bool:
