@@ -52,8 +52,8 @@ def excite(
         })  # fmt: skip
         return
     click.echo(
-        f'{model.name}: {number(found.duration)} s from rest to rest, which show '
-        f'{len(found.names)} parameters; condition number {number(found.condition, 3)}\n'
+        f'{model.name}: {number(found.duration)} s from rest to rest, {len(found.names)} '
+        f'parameters, condition number {number(found.condition, 3)}\n'
         f'Expected standard deviations [SI units], from torques at {number(given.rate)} Hz with '
         f'noise of {number(effort_noise)} N m:\n'
     )

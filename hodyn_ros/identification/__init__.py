@@ -5,11 +5,12 @@ deviations and makes a model of them, and `described` and `write_parameters` wri
 nodes take.
 """
 
+from hodyn_ros.identification.compare import Comparison, Explanation, compare
 from hodyn_ros.identification.equations import GROUPS
+from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.excitation import Excitation, excite
 from hodyn_ros.identification.identify import (
     Identification,
-    IdentifiedParameter,
     Payload,
     Residual,
     identify,
@@ -25,7 +26,8 @@ from hodyn_ros.identification.outputs import (
 from hodyn_ros.identification.recording import with_motors
 
 __all__ = [
-    'GROUPS', 'Excitation', 'Identification', 'IdentifiedParameter', 'Payload', 'Residual',
-    'actuator_config', 'described', 'excite', 'fixed_parameters', 'friction_config', 'identify',
-    'main_link', 'with_motors', 'write_parameters',
+    'GROUPS', 'Comparison', 'Excitation', 'Explanation', 'Identification', 'IdentifiedParameter',
+    'Payload', 'Residual', 'actuator_config', 'compare', 'described', 'excite',
+    'fixed_parameters', 'friction_config', 'identify', 'main_link', 'with_motors',
+    'write_parameters',
 ]  # fmt: skip

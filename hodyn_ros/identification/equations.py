@@ -10,7 +10,7 @@ developed into powers of the delay. Source of Y: `dynamics.regressor`; of the sp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from hodyn_ros.dynamics import inverse_dynamics, mass_matrix, regressor
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.lie import se3
+from hodyn_ros.model.friction import Coulomb, JointFriction, Stribeck
 from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
@@ -370,7 +371,23 @@ class Equations:
         same.state = self.state._replace(tilt=self.state.tilt + angles)
         return same
 
-    def structure(self, kinds: Sequence[str], laws: Sequence[str], seed: int = 0) -> Structure:
+    def laws(self) -> dict[str, Callable[[Array], Array]]:
+        """Friction of laws of unit size by velocities (..., n, 1), and that which is known."""
+        model, known = self.model, dict(self.model.friction)
+        laws = {j: known[name] for j, name in enumerate(model.joint_names) if name in known}
+        for j in np.flatnonzero(self.elastic).tolist():
+            laws.pop(j, None)
+            if (law := self.drive(j).friction) is not None:
+                laws[j] = law
+        found: dict[str, Callable[[Array], Array]] = {'known': JointFriction(laws)}
+        if 'coulomb' in self.first:
+            found['coulomb'] = Coulomb(1.0).effort
+        if 'stribeck' in self.first:
+            names = zip(stribeck_names(), STRIBECK_VELOCITIES.tolist())
+            found |= {name: Stribeck(1.0, velocity).effort for name, velocity in names}
+        return found
+
+    def structure(self, kinds: Sequence[str], seed: int = 0) -> Structure:
         """Which combinations determine what is measured; `kinds` has its names.
 
         Source: Gautier 1991, "Numerical calculation of the base inertial parameters of robots".
@@ -385,9 +402,9 @@ class Equations:
         low, high = np.where(bounded, [low, high], [[-np.pi], [np.pi]])
         motion[:, 0] = rng.uniform(low, high, (M, n))
         stretch = Stretch(
-            1.0, motion, motion + rng.normal(size=motion.shape),
+            0.0, 1.0, motion, motion + rng.normal(size=motion.shape),
             {what: rng.normal(size=(M, 2, n)) for what in kinds},
-            {name: rng.normal(size=(M, n)) for name in laws},
+            {name: rng.normal(size=(M, n)) for name in self.laws()},
             dict.fromkeys((*kinds, 'resting'), np.ones((M, n), dtype=np.bool_)), np.zeros((3, n)),
         )  # fmt: skip
         stacked = np.concatenate([rows.X[rows.is_used] for rows in self.rows(stretch)])

@@ -14,23 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.regressor import (
-    base_parameters,
-    joint_regressor,
-    parameter_names,
-    regressor,
-)
 from hodyn_ros.errors import JointNameError, RequestError, ScalingError, UnlimitedError
+from hodyn_ros.identification.shown import TARGETS, ColumnsOf, shown_parameters, springs_of
 from hodyn_ros.kinematics.forward import forward_kinematics
-from hodyn_ros.kinematics.joints import link_or_tip
-from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
-from hodyn_ros.model.friction import Coulomb, Offset, Viscous
-from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
 from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -39,13 +29,7 @@ from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
 
-TARGETS = ('bodies', 'payload', 'friction', 'springs')
-"""What a motion may be made to show, see `excite`."""
-
-_FRICTION = (Viscous(1.0), Coulomb(1.0), Offset(1.0))
-_OF_SPRINGS = ('stiffness', 'cubic', 'damping')
-# Waypoints each second over two; springs are to see quick changes.
-_BANDWIDTH = {'springs': 1.5}
+_BANDWIDTH = {'springs': 1.5}  # Which are to see quick changes.
 # Scores that differ less are equal, so that rounding does not lead to another motion.
 _BETTER = 1e-6
 _STARTS, _LARGEST_STEP, _SMALLEST_STEP = 100, 0.6, 0.03
@@ -57,8 +41,6 @@ _BALANCE = 3.0
 _PER_WAYPOINT, _DENSE = 8, 200.0  # Samples of the search; those in the end [Hz].
 _WORST = 1e6  # Condition number from which on parameters are not told apart.
 _SPEEDS, _SLOWER, _STANDING = 4, 0.25, 0.1  # Sweeps for friction; pause between joints [s].
-
-Columns = Callable[[Array, Array], Array]
 
 
 class Excitation(NamedTuple):
@@ -135,7 +117,8 @@ def excite(
     link : str, optional
         Of the payload; by default the tip.
     joints : sequence of str, optional
-        Those that move, by default all; of friction and springs also those that matter.
+        Those that move, by default all, which bodies need; of friction and springs also those
+        that matter.
     box : array-like, shape (2, 3), optional
         Lowest and highest x, y, z in the base frame [m]. The origins of all links that move, and
         with them the tip, stay within at 200 samples per second. Collisions are not checked: links
@@ -143,7 +126,7 @@ def excite(
     duration : float
         [s]
     bandwidth : float, optional
-        Half as many waypoints per second [Hz]; by default 0.6, of springs 1.5.
+        There are twice as many waypoints per second [Hz]; by default 0.6, of springs 1.5.
     share : float
         Part of each limit that may be used, of positions about the middle of their range, so that
         controllers can follow and efforts are not clipped.
@@ -203,7 +186,7 @@ def excite(
     model.warm_up(1)
     rng = np.random.default_rng(seed)
     bounds = _bounds(model, limits, moved, share, actuators)
-    names, columns = _parameters(model, target, link, moved, actuators)
+    names, columns = shown_parameters(model, target, link, moved, actuators)
     task = _Task(model, bounds, _checked_box(box), moved, names, columns, noise, rate)
     rest = task.rest(rng)
     if target == 'friction':
@@ -230,7 +213,7 @@ class _Task(NamedTuple):
     box: Array | None
     moved: list[int]
     names: tuple[str, ...]
-    columns: Columns
+    columns: ColumnsOf
     noise: Array
     rate: float
 
@@ -245,8 +228,8 @@ class _Task(NamedTuple):
         """Error for motions that do not tell all of the parameters apart."""
         return RequestError(
             f'No motion of {listed(np.take(self.model.joint_names, self.moved))} was found that '
-            f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a larger box, or choose '
-            'another target or link.'
+            f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a '
+            'larger box, or choose another target or link.'
         )
 
     def leaves_box(self, positions: Array) -> bool:
@@ -308,73 +291,9 @@ def _bounds(
     lower, upper = np.where(still, 0.0, lower), np.where(still, 0.0, upper)
     middle, half = 0.5 * (upper + lower), 0.5 * share * (upper - lower)
     scaled = MotionLimits(middle - half, middle + half, *(share * limit for limit in others))
-    for j, spring in _springs(actuators, range(model.n_joints)):
+    for j, spring in springs_of(actuators, range(model.n_joints)):
         scaled.effort[j] = min(scaled.effort[j], share * np.abs(spring.torque_range).min())
     return scaled
-
-
-def _springs(actuators: Actuators | None, joints: Sequence[int]) -> list[tuple[int, Spring]]:
-    """Springs of these joints that are series elastic."""
-    driven = actuators.driven if actuators else ()
-    found = [(item.joint, getattr(item.actuator, 'spring', None)) for item in driven]
-    return [(j, spring) for j, spring in found if spring is not None and j in joints]
-
-
-def _parameters(
-    model: RobotModel, target: str, link: str | None, moved: Sequence[int],
-    actuators: Actuators | None,
-) -> tuple[tuple[str, ...], Columns]:  # fmt: skip
-    """Names of the p parameters; columns (S, n, p) of motions (S, 4, n) with efforts (S, 2, n)."""
-    if target == 'payload':
-        name = link_or_tip(model, link)
-        body, frame = model.link(name)
-        if body == BASE:
-            raise RequestError(f'The link {name!r} does not move: nothing shows what it carries.')
-        carried = parametric_inertia(np.eye(10))
-        T = np.array([se3.transform_inertia(M, frame)[PARAMETERS] for M in carried]).T
-        own = 10 * body + np.arange(10)
-        names = tuple(f'{name} {each.split()[-1]}' for each in parameter_names(model, ())[:10])
-        return names, lambda q, _: regressor(model, q[:, :3])[:, 0][..., own] @ T
-    if target == 'springs':
-        if not (springs := _springs(actuators, moved)):
-            raise RequestError(
-                "The target 'springs' needs actuators of which at least one that moves a joint is "
-                'series elastic.'
-            )
-        shown = [
-            (j, law, each)
-            for j, law in springs
-            for each in _OF_SPRINGS
-            if each != 'cubic' or not isinstance(law, LinearSpring)
-        ]
-
-        def deflected(motion: Array, effort: Array) -> Array:
-            rows = np.zeros((*motion.shape[::2], len(shown)))
-            series = {j: law.deflection_series(effort[:, :, j]) for j, law in springs}
-            for column, (j, _, each) in enumerate(shown):
-                delta = series[j][:, int(each == 'damping')]
-                rows[:, j, column] = delta**3 if each == 'cubic' else delta
-            return rows
-
-        return tuple(f'{model.joint_names[j]} {each}' for j, _, each in shown), deflected
-    if target == 'friction':
-        bodies = [model.body_names.index(model.joint_names[j]) for j in moved]
-        own = 3 * np.repeat(bodies, 3) + np.tile(np.arange(3), len(moved))
-        known = parameter_names(model, _FRICTION)[10 * model.n_bodies :]
-        names = tuple(known[place] for place in own)
-        return names, lambda q, _: joint_regressor(model, q[:, :3], _FRICTION)[:, 0][..., own]
-    terms = (*_FRICTION, 'armature')
-    base, known = base_parameters(model, terms), parameter_names(model, terms)
-    alone = ~np.any(np.abs(base.Z) > 1e-9, axis=1)
-    names = tuple(
-        known[place] + ('' if one else ' + ...') for place, one in zip(base.independent, alone)
-    )
-
-    def all_together(motion: Array, effort: Array) -> Array:
-        Y = regressor(model, motion[:, :3]), joint_regressor(model, motion[:, :3], terms)
-        return np.concatenate(Y, axis=-1)[:, 0][..., base.independent]
-
-    return names, all_together
 
 
 def _searched(

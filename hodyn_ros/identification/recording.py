@@ -9,10 +9,10 @@ Source: Gautier 1997, "Dynamic identification of robots with power model", secti
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files import Samples, iterate_motion
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 
 Flags = NDArray[np.bool_]
 Law = Callable[[Array], Array]
@@ -47,6 +48,7 @@ _KERNELS = (
     np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60.0,
     np.array([2.0, -27.0, 270.0, -490.0, 270.0, -27.0, 2.0]) / 180.0,
 )
+_FEW = 1e-4  # share of samples that is worth a remark
 _FARTHEST_TURN = 4.0 * np.pi  # beyond which positions are hardly in radians
 
 
@@ -54,6 +56,8 @@ _FARTHEST_TURN = 4.0 * np.pi  # beyond which positions are hardly in radians
 class Stretch:
     """Rows of a recording, M of them at even times, of n joints."""
 
+    start: float
+    """Time of the first row, as the recording counts it [s]."""
     step: float
     """Time between rows [s]."""
     motion: Array
@@ -116,6 +120,22 @@ class Preparation:
         self.rows += sum(len(stretch.motion) for stretch in found)
         return found
 
+    def remarks(self) -> list[str]:
+        """What was left out; IdentificationError if it is most of it."""
+        names, remarks = self.model.joint_names, []
+        for count, what in (
+            (self.clipped, 'are clipped (at a limit, or at their largest value on end) and not '
+             'used; record a gentler motion'),
+            (self.spikes, 'were spikes, replaced by their neighbours'),
+        ):  # fmt: skip
+            share = count / max(self.samples, 1)
+            shown = [f'{names[j]} {100.0 * share[j]:.2g} %' for j in np.flatnonzero(share > _FEW)]
+            if shown:
+                remarks.append(f'Some samples {what}: {listed(shown)}.')
+            if share.max(initial=0.0) > 0.5:
+                raise IdentificationError(remarks[-1])
+        return remarks
+
     def _given(self, samples: Samples) -> Stretch:
         """Samples whose derivatives are exact, as they are."""
         measured, used = {}, {}
@@ -128,7 +148,8 @@ class Preparation:
         laws = {name: law(speed[..., None])[..., 0] for name, law in self.laws.items()}
         step = float(np.median(np.diff(samples.times))) if len(samples) > 1 else 1.0
         none = np.zeros((3, samples.motion.shape[2]))
-        return Stretch(step, samples.motion[:, :3], None, measured, laws, used, none)
+        start, motion = float(samples.times[0]), samples.motion[:, :3]
+        return Stretch(start, step, motion, None, measured, laws, used, none)
 
     def _filtered(self, samples: Samples) -> Iterator[Stretch]:
         from scipy.ndimage import median_filter
@@ -143,7 +164,7 @@ class Preparation:
         for what in ('motor_position', 'effort', 'motor_torque'):
             if (values := getattr(samples, what)) is not None and np.isfinite(values).any():
                 series[what] = values[rows]
-        for h, even, known in _even(times, series):
+        for start, h, even, known in _even(times, series):
             rate = 1.0 / h
             flawed: dict[str, Flags] = {}
             for what, values in even.items():
@@ -202,8 +223,41 @@ class Preparation:
                 name: smooth.passed(law(speed[..., None])[..., 0])[smooth.kept]
                 for name, law in self.laws.items()
             }
-            step = smooth.stride * h
-            yield Stretch(step, motion, motor_motion, measured, laws, used, deviations)
+            yield Stretch(
+                start + margin * h, smooth.stride * h, motion, motor_motion, measured, laws, used,
+                deviations,
+            )  # fmt: skip
+
+
+def several(recordings: Recording | Sequence[Recording]) -> list[Any]:
+    """Recordings as a list, be it one or more."""
+    return list(recordings) if isinstance(recordings, (list, tuple)) else [recordings]
+
+
+def prepared(
+    preparation: Preparation, recordings: Sequence[Recording]
+) -> dict[str, list[Stretch]]:
+    """Stretches of recordings by their names."""
+    if len(recordings) < 1:
+        return {}
+    names = [str(getattr(item, 'name', item)) for item in recordings]
+    many = len(set(names)) < len(names)
+    return {
+        f'{name} ({number})' if many else name: preparation.stretches(item)
+        for number, (name, item) in enumerate(zip(names, recordings), start=1)
+    }
+
+
+def measured_in(stretches: Sequence[Stretch]) -> tuple[str, ...]:
+    """Names of what all stretches hold."""
+    kinds = [set(stretch.measured) for stretch in stretches]
+    found = set.intersection(*kinds) if kinds else set()
+    if not found:
+        raise IdentificationError(
+            'The recordings hold no efforts; record them too (columns <joint>.effort or '
+            '<joint>.motor_torque, JointState.effort).'
+        )
+    return tuple(sorted(found))
 
 
 class _Filter:
@@ -299,8 +353,8 @@ def _parts(recording: Recording) -> Iterator[Samples]:
 
 def _even(
     times: Array, series: Mapping[str, Array]
-) -> Iterator[tuple[float, dict[str, Array], dict[str, Flags]]]:
-    """Runs without gaps at even times: their step, values, and which are known."""
+) -> Iterator[tuple[float, float, dict[str, Array], dict[str, Flags]]]:
+    """Runs without gaps at even times: their start and step, values, and which are known."""
     if len(times) < 2:
         return
     typical = float(np.median(np.diff(times)))
@@ -328,7 +382,7 @@ def _even(
             even[what] = np.stack(columns, axis=1).copy()
             nearest = np.clip(np.searchsorted(since, grid), 0, len(rows) - 1)
             known[what] = finite[nearest]
-        yield h, even, known
+        yield float(times[rows[0]]), h, even, known
 
 
 def _noise(values: Array) -> Array:

@@ -18,6 +18,7 @@ from hodyn_ros import (
     joint_regressor,
     regressor,
 )
+from hodyn_ros.dynamics import parameter_names
 from hodyn_ros.engine.engine import Term, engine_of
 from hodyn_ros.engine.program import REGRESSOR
 from hodyn_ros.engine.regressor_program import regressor_program
@@ -339,3 +340,20 @@ def test_armature_is_told_apart_from_inertia_where_more_than_the_joint_moves_it(
 def test_tolerance_that_is_not_above_zero_is_refused(panda):
     with pytest.raises(ModelError, match='The tolerance is 0.0'):
         base_parameters(panda, tolerance=0.0)
+
+
+# --- Names --------------------------------------------------------------------------------------
+
+
+def test_every_column_has_a_name(panda):
+    terms = (Viscous(1.0), 'armature')
+    names = parameter_names(panda, terms)
+    motion = random_motion(0, 7, 3, (2,))
+    assert len(names) == len(set(names)) == 70 + joint_regressor(panda, motion, terms).shape[-1]
+    parameters = dict(zip(names, panda.inertial_parameters))
+    joint = panda.body_names.index('panda_joint3')
+    assert parameters['panda_joint3 mass'] == panda.M_body[joint][3, 3]
+    assert parameters['panda_joint3 iyz'] == panda.M_body[joint][1, 2]
+    assert names[70:72] == ('panda_joint1 viscous', 'panda_joint1 armature')
+    with pytest.raises(ModelError, match='springy'):
+        parameter_names(panda, ['springy'])

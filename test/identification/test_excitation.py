@@ -300,7 +300,11 @@ def test_only_some_joints_move(panda, limits):
         ({'target': 'springs'}, RequestError, 'series elastic'),
         ({'target': 'payload', 'link': 'hand'}, ModelError, "no link 'hand'"),
         ({'target': 'payload', 'link': 'panda_link0'}, RequestError, 'does not move'),
-        ({'target': 'payload', 'link': 'panda_link1'}, RequestError, 'shows all of panda_link1 mass'),
+        (
+            {'target': 'payload', 'link': 'panda_link1'},
+            RequestError,
+            'shows all of panda_link1 mass',
+        ),
         ({'joints': ['panda_joint9']}, JointNameError, 'panda_joint9; expected some of'),
         ({'joints': []}, JointNameError, 'none; expected some of'),
         ({'box': [[0, 0, 0], [0.1, 0.1, 0.1]]}, RequestError, 'No pose was found'),

@@ -1,0 +1,234 @@
+"""Measured efforts beside those of a model: how far they are apart, and what would explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hodyn_ros.actuators import Actuators
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import IdentificationError
+from hodyn_ros.identification.equations import Equations
+from hodyn_ros.identification.estimation import Estimation
+from hodyn_ros.identification.recording import (
+    Flags,
+    Preparation,
+    Recording,
+    Stretch,
+    measured_in,
+    prepared,
+    several,
+)
+from hodyn_ros.kinematics.joints import link_or_tip
+from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+
+BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
+"""Frequencies between which residuals are added up [Hz]."""
+
+_PASSES = 3
+_ALIKE, _OTHER_UNIT = 0.8, 4.0  # correlation, and factor that is hardly one of the masses
+_EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
+_TEXTS = {
+    'friction': 'friction and offsets',
+    'payload': 'a payload',
+    'gravity': 'another direction of gravity',
+    'delay': 'efforts that come late',
+    'bodies': 'other masses and inertias',
+    'all': 'all of these',
+}
+
+
+class ComparedStretch(NamedTuple):
+    """A stretch of a recording without gaps, filtered, M instants."""
+
+    name: str
+    """Of the recording."""
+    times: Array
+    """Shape (M,) [s], from the beginning of the recording."""
+    motion: Array
+    """Positions, velocities and accelerations, shape (M, 3, n)."""
+    measured: Array
+    """Efforts of the joints, of elastic ones the torques of their motors, (M, n) [N m] or [N]."""
+    computed: Array
+    """Those of the model, shape (M, n)."""
+    is_used: Flags
+    """Where both can be compared, shape (M, n)."""
+
+
+class Explanation(NamedTuple):
+    """What a change of the model would explain."""
+
+    text: str
+    """Such as 'a payload of 0.98 kg at panda_link8'."""
+    shares: Array
+    """Part of the squared residual that would be gone, shape (n,); NaN where there is none."""
+    share: float
+    """The same of all joints, each relative to its effort."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Measured and computed efforts; see `compare`."""
+
+    joint_names: tuple[str, ...]
+    stretches: tuple[ComparedStretch, ...]
+    measured: Array
+    """RMS of the measured efforts, shape (n,) [N m] or [N]."""
+    residual: Array
+    """RMS of the differences, shape (n,)."""
+    bands: Array
+    """RMS of the differences between the frequencies `BANDS`, shape (4, n)."""
+    scale: Array
+    """Factor from computed to measured efforts, shape (n,); 1 if all is right."""
+    correlation: Array
+    """Of measured and computed efforts, shape (n,)."""
+    explanations: tuple[Explanation, ...]
+    """From the one that explains most, each by itself, to the one that explains least."""
+    remarks: tuple[str, ...]
+
+
+def compare(
+    model: RobotModel,
+    recordings: Recording | Sequence[Recording],
+    *,
+    actuators: Actuators | None = None,
+    payload_link: str | None = None,
+    bandwidth: float | None = None,
+) -> Comparison:
+    """Compare measured efforts with those of a model.
+
+    Both pass the filter of `identify`. Then it is tried what part of the difference friction, a
+    payload, the direction of gravity, a delay or other bodies would explain, each by itself.
+
+    Parameters
+    ----------
+    model, recordings, actuators, bandwidth
+        See `identify`.
+    payload_link : str, optional
+        Where a payload may be; by default the tip.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    IdentificationError, JointNameError, FileError, MotionError
+        As `identify` does for recordings that cannot be used.
+    """
+    plain, every = Equations(model, (), actuators), Equations(model, _EVERY, actuators)
+    preparation = Preparation(model, every.laws(), plain.elastic, bandwidth)
+    found = prepared(preparation, several(recordings))
+    stretches = [stretch for each in found.values() for stretch in each]
+    compared = tuple(
+        _compared(name, plain, stretch) for name, each in found.items() for stretch in each
+    )
+    used = [item.is_used for item in compared]
+    measured, computed = (
+        [np.where(u, getattr(item, what), 0.0) for u, item in zip(used, compared)]
+        for what in ('measured', 'computed')
+    )
+    count = np.maximum(sum(u.sum(axis=0) for u in used), 1)
+
+    def mean(left: list[Array], right: list[Array]) -> Array:
+        return np.asarray(sum((a * b).sum(axis=0) for a, b in zip(left, right)) / count)
+
+    rest = [a - b for a, b in zip(measured, computed)]
+    power, own = mean(measured, measured), mean(computed, computed)
+    common = mean(measured, computed)
+    least = 1e-12 * (1.0 + power.max())
+    candidates = {
+        'friction': ('viscous', 'coulomb', 'offset'), 'payload': ('payload',),
+        'gravity': ('gravity',), 'delay': ('delay',), 'bodies': ('bodies',),
+        'all': _EVERY,
+    }  # fmt: skip
+    link = link_or_tip(model, payload_link) if payload_link or model.tip_link else None
+    if link is None or model.link(link).body == BASE:
+        candidates.pop('payload')
+    explanations = [
+        _explained(name, Equations(model, groups, actuators, link), stretches, plain)
+        for name, groups in candidates.items()
+    ]
+    return Comparison(
+        model.joint_names, compared, np.sqrt(power), np.sqrt(mean(rest, rest)),
+        _in_bands(stretches, rest, count), common / np.maximum(own, least),
+        common / np.sqrt(np.maximum(power * own, least**2)),
+        tuple(sorted(explanations, key=lambda item: -item.share)),
+        (*preparation.remarks(), *scale_remarks(model, power, own, common)),
+    )  # fmt: skip
+
+
+def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStretch:
+    """Measured and computed efforts of all joints, rigid and elastic."""
+    shape = stretch.motion[:, 0].shape
+    measured, computed, used = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+    for rows in equations.rows(stretch):
+        if rows.kind in ('effort', 'motor'):
+            own = ~equations.elastic if rows.kind == 'effort' else equations.elastic
+            measured[:, own] = rows.signal[:, own]
+            computed[:, own] = (rows.signal - rows.y)[:, own]
+            used[:, own] = rows.is_used[:, own]
+    times = np.asarray(stretch.start + stretch.step * np.arange(len(measured)))
+    return ComparedStretch(name, times, stretch.motion, measured, computed, used)
+
+
+def _explained(
+    name: str, equations: Equations, stretches: Sequence[Stretch], plain: Equations
+) -> Explanation:
+    """What groups of parameters explain of the residual that the given ones leave."""
+    before, after, size = np.zeros((3, equations.model.n_joints))
+    try:
+        found = Estimation(equations, equations.structure(measured_in(stretches)), stretches, _PASSES)
+    except IdentificationError:
+        return Explanation(_TEXTS[name], np.full_like(before, np.nan), 0.0)
+    index = found.structure.independent
+    for stretch in stretches:
+        for rows, given in zip(found.equations.rows(stretch), plain.rows(stretch)):
+            if rows.kind == 'sensor':
+                continue
+            used = rows.is_used & given.is_used
+            rest = rows.y - rows.X[..., index] @ found.z
+            before += (np.where(used, given.y, 0.0) ** 2).sum(axis=0)
+            after += (np.where(used, rest, 0.0) ** 2).sum(axis=0)
+            size += (np.where(used, rows.signal, 0.0) ** 2).sum(axis=0)
+    with np.errstate(invalid='ignore', divide='ignore'):
+        shares = np.where(before > 0.0, 1.0 - after / before, np.nan)
+        relative = np.nansum(after / size) / np.nansum(before / size)
+    return Explanation(found.described(_TEXTS[name]), shares, float(1.0 - relative))
+
+
+def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array) -> Array:
+    """RMS of residuals between the frequencies of `BANDS`, shape (4, n)."""
+    found = np.zeros((len(BANDS) - 1, rest[0].shape[1]))
+    for stretch, values in zip(stretches, rest):
+        spectrum = np.abs(np.fft.rfft(values, axis=0)) ** 2 / len(values)
+        spectrum[1 : (len(values) + 1) // 2] *= 2.0
+        which = np.searchsorted(BANDS, np.fft.rfftfreq(len(values), stretch.step), 'right') - 1
+        for band in range(len(found)):
+            found[band] += spectrum[which == band].sum(axis=0)
+    return np.asarray(np.sqrt(found / count))
+
+
+def scale_remarks(model: RobotModel, power: Array, own: Array, common: Array) -> list[str]:
+    """Sentences on efforts that look like other units or signs, by their mean products (n,)."""
+    shown = (power > 0.0) & (own > 1e-3 * own.max())
+    correlation = np.abs(common) / np.sqrt(np.maximum(power * own, 1e-300))
+    scale = common / np.maximum(own, 1e-300)
+    alike = shown & (correlation > _ALIKE)
+    remarks = []
+    off = alike & ((np.abs(scale) > _OTHER_UNIT) | (np.abs(scale) < 1.0 / _OTHER_UNIT))
+    if (names := [f'{model.joint_names[j]} {scale[j]:.3g}' for j in np.flatnonzero(off)]):
+        remarks.append(
+            'Measured efforts are those of the model times another number than 1 (of '
+            f'{listed(names)}): are they currents, torques of the motors before the gear, or in '
+            'other units? Multiply them by the factor that is missing.'
+        )
+    turned = alike & (scale < 0.0) & ~off
+    if (names := [model.joint_names[j] for j in np.flatnonzero(turned)]):
+        remarks.append(f'Measured efforts of {listed(names)} have the opposite sign.')
+    return remarks

@@ -1,0 +1,308 @@
+"""Base parameters by weighted least squares, with standard deviations.
+
+Rows are whitened by an autoregression of their residuals, scaled by these and by what the
+deviations of the derivatives add, and left out where they miss by far; this is repeated until it
+settles. Parameters in which equations are not linear take steps of Gauss and Newton meanwhile.
+Sources: Gautier and Khalil 1990, "Direct calculation of minimum set of inertial parameters of
+serial robots"; Cochrane and Orcutt 1949 on the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import IdentificationError
+from hodyn_ros.identification.equations import (
+    STRIBECK_VELOCITIES,
+    Equations,
+    Rows,
+    Structure,
+)
+from hodyn_ros.identification.recording import Stretch
+from hodyn_ros.names import listed
+
+_PASSES, _SETTLED = 8, 0.02  # of all rows; last step in standard deviations
+_MEMORY = 3  # rows that the noise of a row depends on
+_OUTLIER = 6.0  # standard deviations
+_MEDIAN = 1.4826  # standard deviation over the median magnitude
+_ROUNDING = 1e-13  # noise over the largest effort that counts as rounding
+_RANK = 1e-6  # of directions that recordings show at all, over the best one
+_UNSEEN = 1e-3  # share of a parameter in the others
+_LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
+_STRIBECK_STEP = 0.5  # of the logarithm of the velocity
+_MUCH, _FEW = 0.01, 1e-4  # shares that are worth a remark: of rows, of samples
+
+
+class IdentifiedParameter(NamedTuple):
+    """A base parameter: one of the robot's parameters, or a combination named after one."""
+
+    group: str
+    """Such as 'bodies' or 'viscous'."""
+    name: str
+    """Of the parameter that it is named after, such as 'panda_joint2 ixx'."""
+    value: float
+    std: float
+    """Infinite where the recordings do not show it."""
+    unit: str
+    is_alone: bool
+    """Whether it is that parameter itself; otherwise others are in it, see `mapping`."""
+    share: float
+    """RMS of its part of the efforts, relative to that of the efforts."""
+
+
+class _Noise(NamedTuple):
+    """Noise of rows of one kind, of n joints."""
+
+    size: Array
+    """Standard deviation, shape (n,)."""
+    memory: Array
+    """How it follows from that of the rows before, shape (n, _MEMORY)."""
+    gain: Array
+    """Part of the standard deviation that is new in each row, shape (n,)."""
+
+
+class Estimation:
+    """Base parameters z of equations along stretches."""
+
+    def __init__(
+        self, equations: Equations, structure: Structure, stretches: Sequence[Stretch],
+        passes: int = _PASSES,
+    ) -> None:  # fmt: skip
+        self.equations, self.structure, self.stretches = equations, structure, stretches
+        self.z = structure.mapping @ equations.known
+        self.columns = [equations.columns[i] for i in structure.independent]
+        self.noise: dict[str, _Noise] = {}
+        self.dropped = self.used = 0
+        for number in range(passes):
+            if number:
+                self.noise = self._judged()
+            largest = self._step()
+            self._move()
+            if number > 2 and largest < _SETTLED:
+                break
+
+    def _rows(self) -> Iterator[tuple[Rows, Array]]:
+        """Rows of all stretches, by the base parameters, with what these leave."""
+        for stretch in self.stretches:
+            for rows in self.equations.rows(stretch):
+                X = rows.X[..., self.structure.independent]
+                yield rows._replace(X=X), rows.y - X @ self.z
+
+    def _judged(self) -> dict[str, _Noise]:
+        """Noise of each kind of rows, from what the parameters leave."""
+        left: dict[str, list[tuple[Rows, Array]]] = {}
+        for rows, rest in self._rows():
+            left.setdefault(rows.kind, []).append((rows._replace(X=rest[..., None]), rest))
+        found = {}
+        for kind, parts in left.items():
+            n = parts[0][1].shape[1]
+            size, memory, gain = np.full(n, np.inf), np.zeros((n, _MEMORY)), np.ones(n)
+            for j in range(n):
+                used = [rows.is_used[:, j] for rows, _ in parts]
+                values = np.concatenate([rest[u, j] for u, (_, rest) in zip(used, parts)])
+                if len(values) < 10 * _MEMORY:
+                    continue
+                added = np.concatenate([rows.variance[u, j] for u, (rows, _) in zip(used, parts)])
+                signal = np.concatenate([rows.signal[u, j] for u, (rows, _) in zip(used, parts)])
+                typical = (_MEDIAN * np.median(np.abs(values))) ** 2
+                least = (_ROUNDING * np.abs(signal).max()) ** 2 + 1e-300
+                size[j] = np.sqrt(max(typical - np.median(added), 0.04 * typical, least))
+                series = []
+                for u, (rows, rest) in zip(used, parts):
+                    relative = rest[:, j] / np.sqrt(size[j] ** 2 + rows.variance[:, j])
+                    series.append(np.where(u, np.clip(relative, -_OUTLIER, _OUTLIER), np.nan))
+                memory[j], gain[j] = _autoregression(series)
+            found[kind] = _Noise(size, memory, gain)
+        return found
+
+    def _weighted(self, rows: Rows, rest: Array) -> Array:
+        """White rows with what is left of them, shape (count, b + 1)."""
+        both = np.concatenate([rows.X, rest[..., None]], axis=2)
+        if rows.kind not in self.noise:
+            power = (np.where(rows.is_used, rows.signal, 0.0) ** 2).sum(axis=0)
+            spread = np.sqrt(power / np.maximum(rows.is_used.sum(axis=0), 1))
+            weights = 1.0 / np.sqrt(np.where(spread > 0.0, spread, 1.0) ** 2 + rows.variance)
+            return np.asarray((both * weights[..., None])[rows.is_used])
+        noise = self.noise[rows.kind]
+        spread = np.sqrt(noise.size**2 + rows.variance)
+        used = rows.is_used & (np.abs(rest) < _OUTLIER * spread)
+        self.used += int(rows.is_used.sum())
+        self.dropped += int(rows.is_used.sum() - used.sum())
+        both /= spread[..., None]
+        white, fine = both.copy(), used.copy()
+        for k in range(1, _MEMORY + 1):
+            white[k:] -= noise.memory[:, k - 1, None] * both[:-k]
+            fine[k:] &= used[:-k]
+        fine[:_MEMORY] = False
+        return np.asarray((white / noise.gain[:, None])[fine])
+
+    def _step(self) -> float:
+        """Take a step of least squares; the largest one over its standard deviation."""
+        b, count = len(self.z), 0
+        gram = np.zeros((b + 1, b + 1))
+        self.dropped = self.used = 0
+        for rows, rest in self._rows():
+            weighted = self._weighted(rows, rest)
+            gram += weighted.T @ weighted
+            count += len(weighted)
+        if count < 2 * b:
+            raise IdentificationError(
+                f'After filtering there are {count} rows for {b} parameters; record longer (with '
+                'joints that move: friction is not seen at rest), or estimate fewer parameters.'
+            )
+        # What the normal equations lose of the digits, the next step finds again.
+        sizes = np.sqrt(np.diag(gram)[:b])
+        scale = np.where(sizes > 0.0, sizes, 1.0)
+        values, vectors = np.linalg.eigh(gram[:b, :b] / np.outer(scale, scale))
+        good = values > _RANK**2 * values[-1]
+        s, V = np.sqrt(values[good]), vectors[:, good]
+        half = V / s / scale[:, None]
+        along = half.T @ gram[:b, b]
+        step = half @ along
+        left = max(float(gram[b, b] - along @ along), 1e-300)
+        factor = left / max(count - len(s), 1)
+        self.covariance = factor * half @ half.T
+        self.information = (V * s).T * scale / np.sqrt(factor)
+        unseen = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0)
+        self.is_shown = (sizes > 0.0) & (unseen < _UNSEEN)
+        self.condition = float(s[-1] / s[0])
+        self.z = self.z + step
+        std = np.sqrt(np.diag(self.covariance))[self.is_shown]
+        return float((np.abs(step[self.is_shown]) / np.maximum(std, 1e-300)).max(initial=0.0))
+
+    def _move(self) -> None:
+        """Make delay and tilt, in which equations are not linear, part of the equations."""
+        linear = self.equations.is_linear[self.structure.independent]
+        names = self.equations.model.joint_names
+        for place in np.flatnonzero(self.is_shown & ~linear).tolist():
+            column, change, state = self.columns[place], float(self.z[place]), self.equations.state
+            if column.name == 'delay':
+                state = state._replace(delay=state.delay + change)
+                if abs(state.delay) > _LONGEST_DELAY:
+                    raise IdentificationError(
+                        f'Efforts seem to be {state.delay:.3g} s behind the positions, expected '
+                        f'at most {_LONGEST_DELAY} s. Are both stamped by the same clock, and is '
+                        'this a recording of this robot?'
+                    )
+            elif column.name == 'stribeck_velocity':
+                ends = np.log(STRIBECK_VELOCITIES[[0, -1]])
+                velocity = state.log_velocity.copy()
+                j = names.index(column.owner)
+                step = np.clip(change, -_STRIBECK_STEP, _STRIBECK_STEP)
+                velocity[j] = np.clip(velocity[j] + step, *ends)
+                state = state._replace(log_velocity=velocity)
+            self.equations.state = state
+        for place in [k for k, c in enumerate(self.columns) if c.name == 'gravity tilt 1']:
+            self.equations = self.equations.tilted(self.z[place : place + 2])
+        levels = np.zeros(len(names))
+        for place, column in enumerate(self.columns):
+            if column.name == 'stribeck':
+                levels[names.index(column.owner)] = self.z[place]
+        self.equations.state = self.equations.state._replace(level=levels)
+        self.z = np.where(linear, self.z, 0.0)
+
+    @property
+    def estimates(self) -> Array:
+        """Base parameters with those in which the equations are not linear, shape (b,)."""
+        z, state = self.z.copy(), self.equations.state
+        for place, column in enumerate(self.columns):
+            if column.name == 'delay':
+                z[place] = state.delay
+            elif column.name == 'stribeck_velocity':
+                j = self.equations.model.joint_names.index(column.owner)
+                z[place] = np.exp(state.log_velocity[j])
+            elif column.group == 'gravity':
+                z[place] = state.tilt[int(column.name[-1]) - 1]
+        return z
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations of the estimates, infinite where nothing shows them, shape (b,)."""
+        std = np.where(self.is_shown, np.sqrt(np.diag(self.covariance)), np.inf)
+        is_log = [column.name == 'stribeck_velocity' for column in self.columns]
+        return np.where(is_log, std * np.abs(self.estimates), std)
+
+    def shares(self) -> Array:
+        """RMS of the part of each base parameter in some row, over that of the effort there."""
+        parts: dict[str, Array] = {}
+        sizes: dict[str, Array] = {}
+        for rows, _ in self._rows():
+            used = rows.is_used[..., None]
+            part = (np.where(used, rows.X, 0.0) ** 2).sum(axis=0)
+            size = (np.where(rows.is_used, rows.signal, 0.0) ** 2).sum(axis=0)
+            parts[rows.kind] = parts.get(rows.kind, 0.0) + part
+            sizes[rows.kind] = sizes.get(rows.kind, 0.0) + size
+        found = [parts[kind] / np.maximum(sizes[kind], 1e-300)[:, None] for kind in parts]
+        result: Array = np.sqrt(np.max(found, axis=(0, 1))) * np.abs(self.estimates)
+        return result
+
+    def parameters(self) -> tuple[IdentifiedParameter, ...]:
+        """Estimates with their deviations."""
+        std = self.std
+        lumped = np.abs(self.structure.mapping).sum(axis=1) > 1.0 + 1e-6
+        return tuple(
+            IdentifiedParameter(c.group, str(c), value, s, c.unit, not several, share)
+            for c, value, s, several, share in zip(
+                self.columns, self.estimates.tolist(), std.tolist(), lumped.tolist(),
+                self.shares().tolist(),
+            )
+        )  # fmt: skip
+
+    def described(self, what: str) -> str:
+        """What the groups that are estimated come out as, behind what they are."""
+        values, link = self.estimates, self.equations.payload_link
+        by_name = {column.name: value for column, value in zip(self.columns, values.tolist())}
+        if 'mass' in by_name and self.columns[0].group == 'payload':
+            return f'{what} of {by_name["mass"]:.3g} kg at {link}'
+        if self.equations.groups == ('gravity',):
+            tilt = np.degrees(np.hypot(*self.equations.state.tilt))
+            return f'{what}, by {tilt:.2g} degrees'
+        if self.equations.groups == ('delay',):
+            return f'{what}, by {1e3 * self.equations.state.delay:.3g} ms'
+        return what
+
+    def remarks(self) -> list[str]:
+        """What one should know of how it went."""
+        remarks = []
+        if self.dropped > _MUCH * self.used:
+            remarks.append(
+                f'{100.0 * self.dropped / self.used:.2g} % of the rows miss by more than '
+                f'{_OUTLIER:.0f} standard deviations and were left out: contact, or friction that '
+                'the laws do not describe.'
+            )
+        for place, column in enumerate(self.columns):
+            std = np.sqrt(self.covariance[place, place])
+            late = self.equations.state.delay
+            if column.group == 'delay' and abs(late) > max(5.0 * std, _LATE):
+                remarks.append(
+                    f'Efforts are {1e3 * late:.3g} ms (+- {1e3 * std:.2g}) behind the positions; '
+                    'that is taken into account.'
+                )
+        hidden = [str(c) for c, shown in zip(self.columns, self.is_shown) if not shown]
+        if hidden:
+            remarks.append(
+                f'The recordings do not show {listed(hidden)}: record a motion that does '
+                '(hodyn excite).'
+            )
+        return remarks
+
+
+def _autoregression(series: Sequence[Array]) -> tuple[Array, float]:
+    """Weights (_MEMORY,) of values before in series with gaps (NaN); the deviation that is new."""
+    from scipy.linalg import solve_toeplitz
+
+    lags = []
+    for k in range(_MEMORY + 1):
+        products = [s[k:] * s[: len(s) - k] for s in series]
+        lags.append(float(np.nanmean(np.concatenate(products))))
+    gamma = np.array(lags)
+    gamma[1:] *= 1.0 - 1e-3  # nothing follows exactly
+    weights = np.asarray(solve_toeplitz(gamma[:-1], gamma[1:]))
+    left = float(gamma[0] - weights @ gamma[1:])
+    if not 1e-6 * gamma[0] < left <= gamma[0]:  # too few values
+        return np.zeros(_MEMORY), float(np.sqrt(gamma[0]))
+    return weights, float(np.sqrt(left))
