@@ -6,6 +6,7 @@ the one behind its joint; links that are fixed to that keep their inertia.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -122,7 +123,8 @@ def _text(description: Description) -> str:
     if isinstance(text, bytes):
         parse_urdf(text, allow_impossible_inertia=True)  # refuses what cannot be decoded
         declared = re.match(rb'\W*<\?xml[^>]*?encoding=["\']([\w.-]+)', text)
-        text = text.decode(declared[1].decode() if declared else 'utf-8')
+        wide = text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        text = text.decode(declared[1].decode() if declared else 'utf-16' if wide else 'utf-8')
     text = text.lstrip('\ufeff \t\r\n')
     return re.sub(r'^(<\?xml[^>]*?encoding=["\'])[\w.-]+', r'\1UTF-8', text, count=1)
 
@@ -149,9 +151,11 @@ def _edited(text: str, inertials: Mapping[str, ElementTree.Element]) -> str:
     )
     parser.EndElementHandler = on_end
     parser.Parse(data, True)
+    if lacking := inertials.keys() - places.keys():
+        raise IdentificationError(f'The description has no plain <link> {listed(lacking)}.')
     found = {places[link]: element for link, element in inertials.items()}
     for (start, end, frame), element in sorted(found.items(), key=lambda item: -item[0][0]):
-        margin = (re.findall(rb'[ \t]*', data[:start].rpartition(b'\n')[2]))[0].decode()
+        margin = re.findall(rb'[ \t]*', data[:start].rpartition(b'\n')[2])[0].decode()
         ElementTree.indent(element)
         lines = ElementTree.tostring(element, encoding='unicode').splitlines()
         inner = margin if frame == '{0}' else f'{margin}  '

@@ -166,9 +166,10 @@ ARM = """\ufeff
 """
 
 
-@pytest.mark.parametrize('kind', ['text', 'bytes', 'file'])
+@pytest.mark.parametrize('kind', ['text', 'bytes', 'file', 'wide'])
 def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_path):
     given = {'text': ARM, 'bytes': ARM.strip('\ufeff\n').encode('latin-1')}
+    given['wide'] = ARM.strip('\ufeff\n').replace('ISO-8859-1', 'UTF-16').encode('utf-16')
     given['file'] = tmp_path / 'arm.urdf'
     given['file'].write_bytes(given['bytes'])
     model = RobotModel.from_urdf(given[kind])
