@@ -136,15 +136,14 @@ def _edited(text: str, inertials: Mapping[str, ElementTree.Element]) -> str:
     places: dict[str, tuple[int, int, str]] = {}  # what is replaced, and by what
 
     def on_end(_: str) -> None:
-        tags, (tag, name, start) = [item[0] for item in path], path.pop()
+        tags, (_, name, start) = [item[0] for item in path], path.pop()
         end = parser.CurrentByteIndex
-        is_empty = not data.startswith(f'</{tag}'.encode(), end)
-        if tags == ['robot', 'link', 'inertial']:
-            places[path[1][1]] = start, end if is_empty else data.index(b'>', end) + 1, '{0}'
-        elif tags == ['robot', 'link'] and is_empty:
-            places[name] = end - 2, end, '>\n{1}  {0}\n{1}</link>'
-        elif tags == ['robot', 'link']:
+        if tags == ['robot', 'link', 'inertial']:  # it is not empty, which is no URDF
+            places[path[1][1]] = start, data.index(b'>', end) + 1, '{0}'
+        elif tags == ['robot', 'link'] and data.startswith(b'</link', end):
             places.setdefault(name, (end, end, '  {0}\n{1}'))
+        elif tags == ['robot', 'link']:
+            places[name] = end - 2, end, '>\n{1}  {0}\n{1}</link>'
 
     parser.StartElementHandler = lambda tag, attributes: path.append(
         (tag, attributes.get('name', ''), parser.CurrentByteIndex)
