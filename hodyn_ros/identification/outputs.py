@@ -223,12 +223,10 @@ def _keyed(joint: str, law: FrictionLaw | None, names: Mapping[str, str]) -> dic
     table: dict[str, float] = {}
     for term in law.laws if isinstance(law, Sum) else (law,) if law is not None else ():
         keys = [names.get(key, '') for key in LAWS.get(type(term), ('',))]
-        own = dict(zip(keys, astuple(term) if type(term) in LAWS else (0.0,)))  # type: ignore[call-overload]
-        if (
-            '' in own
-            or keys[0] in table
-            or any(table.get(key, own[key]) != own[key] for key in own)
-        ):
+        values = astuple(term) if type(term) in LAWS else ()  # type: ignore[call-overload]
+        own = dict(zip(keys, values))
+        is_equal = all(table.get(key, value) == value for key, value in own.items())
+        if '' in keys or keys[0] in table or not is_equal:
             raise IdentificationError(
                 f'The friction {law} of joint {joint!r} cannot be written; expected at most one '
                 f'law of each kind, one smoothing for all, and the keys {listed(names.values())}.'
@@ -240,15 +238,16 @@ def _keyed(joint: str, law: FrictionLaw | None, names: Mapping[str, str]) -> dic
 def _driven(joint: str, actuator: Any) -> dict[str, Any]:
     """Table of an actuator; only its type if there is nothing else to say."""
     springs = {made: (kind, names) for kind, (made, names) in SPRINGS.items()}
-    own = {'motor_inertia': actuator.motor_inertia}
-    if type(actuator) is RigidDrive:
-        table = {'type': 'rigid', **(own if actuator.motor_inertia else {})}
-    elif type(actuator) is SeriesElastic and type(actuator.spring) in springs:
+    table: dict[str, Any] = {'type': 'rigid'}
+    if type(actuator) is SeriesElastic and type(actuator.spring) in springs:
         kind, names = springs[type(actuator.spring)]
-        table = {'type': 'sea', 'spring': kind, **own, 'damping': actuator.damping}
+        table = {'type': 'sea', 'spring': kind}
         for name, value in zip(names, astuple(actuator.spring)):  # type: ignore[call-overload]
             if np.isfinite(value).all():  # no largest deflection
                 table[name] = np.asarray(value).tolist()
-    else:
+        table['damping'] = actuator.damping
+    elif type(actuator) is not RigidDrive:
         raise IdentificationError(f'Joint {joint!r}: {actuator} has no keys in parameter files.')
+    if actuator.motor_inertia:
+        table['motor_inertia'] = actuator.motor_inertia
     return {**table, **_keyed(joint, actuator.friction, FRICTION)}
