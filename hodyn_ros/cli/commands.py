@@ -327,6 +327,75 @@ def excite() -> None:
     """
 
 
+_RECORDINGS = (
+    click.Argument(['recordings'], nargs=-1, required=True, metavar='RECORDING...',
+                   type=click.Path(path_type=Path)),
+    _option('--topic', metavar='NAME', help='Of a bag: joint states with efforts.'),
+    _option('--motor-topic', metavar='NAME',
+            help='Of a bag: joint states of the motors of elastic joints, by names of joints.'),
+    _option('--link', metavar='LINK', help='Of a payload.'),
+    _option('--bandwidth', type=click.FloatRange(0.0, min_open=True), metavar='HZ',
+            help='Pass band of the filter; by default found from noise and motion.'),
+)  # fmt: skip
+
+
+@_command(
+    'identification', 'Compare measured torques with computed ones.', *_ROBOT, *_RECORDINGS,
+    _LIMITS, _ACTUATORS,
+    _file('-o', '--output', metavar='FILE',
+          help='Report (.html) or picture (.png, .pdf, .svg).'),
+    _JSON,
+)  # fmt: skip
+def compare() -> None:
+    """Compare torques that were measured on ROBOT with those of its model.
+
+    RECORDING is a table with columns <joint>.position and <joint>.effort, or a bag with
+    sensor_msgs/JointState. Derivatives come from the positions. Shown is how far the torques are
+    apart, at which frequencies, and what part of that friction, a payload, another direction of
+    gravity, a delay or other masses would explain, each by itself.
+
+    For example
+      hodyn compare panda recording.mcap
+      hodyn compare panda recording.csv --link panda_link8 -o comparison.html
+      hodyn compare identified.urdf recording.csv --friction identified_friction.yaml
+    """
+
+
+@_command(
+    'identification', 'Identify parameters of a robot from recordings.', *_ROBOT, *_RECORDINGS,
+    _LIMITS, _ACTUATORS,
+    _file('-o', '--output', metavar='FILE', required=True,
+          help='Robot description (.urdf); files of friction and actuators and a report have its '
+          'name with other endings.'),
+    _option('--estimate', 'groups', multiple=True,
+            type=click.Choice(['bodies', 'payload', 'armature', 'viscous', 'coulomb', 'stribeck',
+                               'offset', 'stiffness', 'cubic_stiffness', 'damping', 'gravity',
+                               'delay']),
+            help='What is estimated; may be repeated. By default bodies (with --link the payload '
+            'instead), viscous, coulomb, offset and delay, without --link armature, and with '
+            'elastic joints stiffness and damping.'),
+    _file('--validate', 'validation', multiple=True, metavar='RECORDING',
+          help='Recording that is not used but compared with; may be repeated.'),
+    _option('--smoothing', type=click.FloatRange(0.0), default=0.01, show_default=True,
+            metavar='RAD/S', help='Of Coulomb friction in what is written.'),
+    _JSON,
+)  # fmt: skip
+def identify() -> None:
+    """Identify parameters of ROBOT from recordings of its motion and torques.
+
+    RECORDING is a file as for `hodyn compare`; of elastic joints (--actuators says which) with
+    <joint>.motor_position and <joint>.motor_torque. Written are a robot description in which only
+    masses and inertias change, such that bodies can have them, parameter files of friction and
+    actuators for nodes and for --friction and --actuators, and a report.
+
+    For example
+      hodyn excite panda -o motion.csv
+      hodyn identify panda recording.mcap -o identified.urdf --validate another.mcap
+      hodyn identify panda recording.csv -o loaded.urdf --link panda_link8
+      hodyn identify panda recording.csv -o elastic.urdf --actuators panda_sea
+    """
+
+
 @_command(
     'pictures', 'Draw torques, their derivatives and limits.', *_ROBOT, *_MOTION, _LIMITS,
     _option('--kind', type=click.Choice(['efforts', 'motion', 'portraits', 'motors', 'energy']),

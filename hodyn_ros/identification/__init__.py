@@ -5,7 +5,7 @@ deviations and makes a model of them, and `described` and `write_parameters` wri
 nodes take.
 """
 
-from hodyn_ros.identification.compare import Comparison, Explanation, compare
+from hodyn_ros.identification.compare import BANDS, Comparison, Explanation, compare
 from hodyn_ros.identification.equations import GROUPS
 from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.excitation import Excitation, excite
@@ -23,11 +23,12 @@ from hodyn_ros.identification.outputs import (
     main_link,
     write_parameters,
 )
-from hodyn_ros.identification.recording import with_motors
+from hodyn_ros.identification.recording import RecordingFile, with_motors
 
 __all__ = [
-    'GROUPS', 'Comparison', 'Excitation', 'Explanation', 'Identification', 'IdentifiedParameter',
-    'Payload', 'Residual', 'actuator_config', 'compare', 'described', 'excite',
+    'BANDS', 'GROUPS', 'Comparison', 'Excitation', 'Explanation', 'Identification',
+    'IdentifiedParameter', 'Payload', 'RecordingFile', 'Residual', 'actuator_config', 'compare',
+    'described', 'excite',
     'fixed_parameters', 'friction_config', 'identify', 'main_link', 'with_motors',
     'write_parameters',
 ]  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from hodyn_ros.actuators import Actuators
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
+from hodyn_ros.files import Results
 from hodyn_ros.identification.equations import Equations
 from hodyn_ros.identification.estimation import Estimation
 from hodyn_ros.identification.recording import (
@@ -22,7 +23,6 @@ from hodyn_ros.identification.recording import (
     prepared,
     several,
 )
-from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -91,6 +91,20 @@ class Comparison:
     """From the one that explains most, each by itself, to the one that explains least."""
     remarks: tuple[str, ...]
 
+    def results(self, model: RobotModel) -> Results:
+        """Motion with the computed efforts, as reports take it."""
+        parts = self.stretches
+        times = np.concatenate([item.times for item in parts])
+        if np.any(np.diff(times) <= 0.0):  # several recordings, one after the other
+            ends = np.cumsum([0.0, *(item.times[-1] + 1.0 for item in parts)])
+            times = np.concatenate([item.times + end for item, end in zip(parts, ends)])
+        return Results(
+            model.joint_names, times, np.concatenate([item.motion for item in parts]),
+            np.concatenate([item.computed for item in parts])[:, None],
+            name=parts[0].name, source='measured', base_link=model.base_link,
+            remarks=self.remarks,
+        )  # fmt: skip
+
 
 def compare(
     model: RobotModel,
@@ -110,7 +124,7 @@ def compare(
     model, recordings, actuators, bandwidth
         See `identify`.
     payload_link : str, optional
-        Where a payload may be; by default the tip.
+        Where a payload may be; by default the tip, or the last link of a chain.
 
     Returns
     -------
@@ -147,8 +161,8 @@ def compare(
         'gravity': ('gravity',), 'delay': ('delay',), 'bodies': ('bodies',),
         'all': _EVERY,
     }  # fmt: skip
-    link = link_or_tip(model, payload_link) if payload_link or model.tip_link else None
-    if link is None or model.link(link).body == BASE:
+    link = payload_link or _last_link(model)
+    if link is None:
         candidates.pop('payload')
     explanations = [
         _explained(name, Equations(model, groups, actuators, link), stretches, plain)
@@ -161,6 +175,14 @@ def compare(
         tuple(sorted(explanations, key=lambda item: -item.share)),
         (*preparation.remarks(), *scale_remarks(model, power, own, common)),
     )  # fmt: skip
+
+
+def _last_link(model: RobotModel) -> str | None:
+    """Tip of a robot, or the last link of a chain; None where there is none that moves."""
+    ends = set(range(model.n_bodies)) - set(model.parent.tolist())
+    last = [name for name, frame in model.links.items() if frame.body in ends]
+    link = model.tip_link or last[-1]
+    return None if model.link(link).body == BASE or len(ends) > 1 else link
 
 
 def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStretch:

@@ -6,6 +6,7 @@ the one behind its joint; links that are fixed to that keep their inertia.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -122,7 +123,8 @@ def _text(description: Description) -> str:
     if isinstance(text, bytes):
         parse_urdf(text, allow_impossible_inertia=True)  # refuses what cannot be decoded
         declared = re.match(rb'\W*<\?xml[^>]*?encoding=["\']([\w.-]+)', text)
-        text = text.decode(declared[1].decode() if declared else 'utf-8')
+        wide = text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        text = text.decode(declared[1].decode() if declared else 'utf-16' if wide else 'utf-8')
     text = text.lstrip('\ufeff \t\r\n')
     return re.sub(r'^(<\?xml[^>]*?encoding=["\'])[\w.-]+', r'\1UTF-8', text, count=1)
 
@@ -134,24 +136,25 @@ def _edited(text: str, inertials: Mapping[str, ElementTree.Element]) -> str:
     places: dict[str, tuple[int, int, str]] = {}  # what is replaced, and by what
 
     def on_end(_: str) -> None:
-        tags, (tag, name, start) = [item[0] for item in path], path.pop()
+        tags, (_, name, start) = [item[0] for item in path], path.pop()
         end = parser.CurrentByteIndex
-        is_empty = not data.startswith(f'</{tag}'.encode(), end)
-        if tags == ['robot', 'link', 'inertial']:
-            places[path[1][1]] = start, end if is_empty else data.index(b'>', end) + 1, '{0}'
-        elif tags == ['robot', 'link'] and is_empty:
-            places[name] = end - 2, end, '>\n{1}  {0}\n{1}</link>'
-        elif tags == ['robot', 'link']:
+        if tags == ['robot', 'link', 'inertial']:  # it is not empty, which is no URDF
+            places[path[1][1]] = start, data.index(b'>', end) + 1, '{0}'
+        elif tags == ['robot', 'link'] and data.startswith(b'</link', end):
             places.setdefault(name, (end, end, '  {0}\n{1}'))
+        elif tags == ['robot', 'link']:
+            places[name] = end - 2, end, '>\n{1}  {0}\n{1}</link>'
 
     parser.StartElementHandler = lambda tag, attributes: path.append(
         (tag, attributes.get('name', ''), parser.CurrentByteIndex)
     )
     parser.EndElementHandler = on_end
     parser.Parse(data, True)
+    if lacking := inertials.keys() - places.keys():
+        raise IdentificationError(f'The description has no plain <link> {listed(lacking)}.')
     found = {places[link]: element for link, element in inertials.items()}
     for (start, end, frame), element in sorted(found.items(), key=lambda item: -item[0][0]):
-        margin = (re.findall(rb'[ \t]*', data[:start].rpartition(b'\n')[2]))[0].decode()
+        margin = re.findall(rb'[ \t]*', data[:start].rpartition(b'\n')[2])[0].decode()
         ElementTree.indent(element)
         lines = ElementTree.tostring(element, encoding='unicode').splitlines()
         inner = margin if frame == '{0}' else f'{margin}  '
@@ -220,12 +223,10 @@ def _keyed(joint: str, law: FrictionLaw | None, names: Mapping[str, str]) -> dic
     table: dict[str, float] = {}
     for term in law.laws if isinstance(law, Sum) else (law,) if law is not None else ():
         keys = [names.get(key, '') for key in LAWS.get(type(term), ('',))]
-        own = dict(zip(keys, astuple(term) if type(term) in LAWS else (0.0,)))  # type: ignore[call-overload]
-        if (
-            '' in own
-            or keys[0] in table
-            or any(table.get(key, own[key]) != own[key] for key in own)
-        ):
+        values = astuple(term) if type(term) in LAWS else ()  # type: ignore[call-overload]
+        own = dict(zip(keys, values))
+        is_equal = all(table.get(key, value) == value for key, value in own.items())
+        if '' in keys or keys[0] in table or not is_equal:
             raise IdentificationError(
                 f'The friction {law} of joint {joint!r} cannot be written; expected at most one '
                 f'law of each kind, one smoothing for all, and the keys {listed(names.values())}.'
@@ -237,15 +238,16 @@ def _keyed(joint: str, law: FrictionLaw | None, names: Mapping[str, str]) -> dic
 def _driven(joint: str, actuator: Any) -> dict[str, Any]:
     """Table of an actuator; only its type if there is nothing else to say."""
     springs = {made: (kind, names) for kind, (made, names) in SPRINGS.items()}
-    own = {'motor_inertia': actuator.motor_inertia}
-    if type(actuator) is RigidDrive:
-        table = {'type': 'rigid', **(own if actuator.motor_inertia else {})}
-    elif type(actuator) is SeriesElastic and type(actuator.spring) in springs:
+    table: dict[str, Any] = {'type': 'rigid'}
+    if type(actuator) is SeriesElastic and type(actuator.spring) in springs:
         kind, names = springs[type(actuator.spring)]
-        table = {'type': 'sea', 'spring': kind, **own, 'damping': actuator.damping}
+        table = {'type': 'sea', 'spring': kind}
         for name, value in zip(names, astuple(actuator.spring)):  # type: ignore[call-overload]
             if np.isfinite(value).all():  # no largest deflection
                 table[name] = np.asarray(value).tolist()
-    else:
+        table['damping'] = actuator.damping
+    elif type(actuator) is not RigidDrive:
         raise IdentificationError(f'Joint {joint!r}: {actuator} has no keys in parameter files.')
+    if actuator.motor_inertia:
+        table['motor_inertia'] = actuator.motor_inertia
     return {**table, **_keyed(joint, actuator.friction, FRICTION)}

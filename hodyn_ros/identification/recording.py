@@ -11,21 +11,35 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.files import Samples, iterate_motion
+from hodyn_ros.files import Samples, iterate_motion, read_motion
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 Flags = NDArray[np.bool_]
 Law = Callable[[Array], Array]
-Recording = Union[Samples, str, 'os.PathLike[str]']
+
+
+class RecordingFile(NamedTuple):
+    """A file of samples with measured efforts."""
+
+    path: str | os.PathLike[str]
+    topic: str | None = None
+    """Of a bag: that of the joint states."""
+    motor_topic: str | None = None
+    """Of a bag: joint states of the motors, by the names of the joints that they move."""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+Recording = Union[Samples, RecordingFile, str, 'os.PathLike[str]']
 """Samples with measured efforts, or a file of them."""
 
 CHUNK = 1 << 16
@@ -341,7 +355,12 @@ def refuse_units(model: RobotModel, samples: Samples) -> None:
 def _parts(recording: Recording) -> Iterator[Samples]:
     """Parts of a recording that are filtered together."""
     if not isinstance(recording, Samples):
-        yield from iterate_motion(Path(recording), chunk=CHUNK)
+        file = recording if isinstance(recording, RecordingFile) else RecordingFile(recording)
+        motors = None
+        if file.motor_topic is not None:
+            motors = read_motion(file.path, topic=file.motor_topic)
+        for part in iterate_motion(file.path, chunk=CHUNK, topic=file.topic):
+            yield part if motors is None else with_motors(part, motors)
         return
     for first in range(0, len(recording), CHUNK):
         rows = slice(first, first + CHUNK)

@@ -154,6 +154,7 @@ LAWS = {
     'pushing': friction.Sigmoid(-0.5, 2.0, 0.0),
     'coulomb': friction.Coulomb(3.0) + friction.Viscous(0.5) + friction.Offset(0.3),
     'smooth coulomb': friction.Coulomb(3.0, 0.05),
+    'stribeck': friction.Coulomb(3.0, 0.05) + friction.Stribeck(2.0, 0.4, 0.05),
     'sigmoid': friction.Sigmoid(5.0, 7.0, 0.01) + friction.Viscous(0.5),
 }
 

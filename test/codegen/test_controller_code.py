@@ -33,7 +33,7 @@ from hodyn_ros.actuators import (
     SeriesElastic,
 )
 from hodyn_ros.control import TrackingController
-from hodyn_ros.model.friction import Coulomb, Offset, Sigmoid, Viscous
+from hodyn_ros.model.friction import Coulomb, Offset, Sigmoid, Stribeck, Viscous
 
 pytestmark = pytest.mark.skipif(
     not (C_COMPILERS and CPP_COMPILERS), reason='there are no C and C++ compilers'
@@ -42,7 +42,13 @@ pytestmark = pytest.mark.skipif(
 ROOT = Path(__file__).resolve().parents[2]
 T = 1e-3
 FUSED = ('-O1', '-ffp-contract=fast', '-fno-math-errno')
-LAWS = (Viscous(0.5), Coulomb(1.0, 0.1), Sigmoid(0.8, 9.0, -0.02) + Offset(0.1), Coulomb(0.3))
+LAWS = (
+    Viscous(0.5),
+    Coulomb(1.0, 0.1),
+    Sigmoid(0.8, 9.0, -0.02) + Offset(0.1),
+    Coulomb(0.3),
+    Coulomb(0.3, 0.05) + Stribeck(0.6, 0.2, 0.05),
+)
 
 
 @pytest.fixture(scope='module')

@@ -14,6 +14,7 @@ from support.robots import joint, link, robot
 
 from hodyn_ros import RobotModel, friction, inverse_dynamics
 from hodyn_ros.actuators import (
+    Actuator,
     Actuators,
     LinearSpring,
     Qbmove,
@@ -166,9 +167,10 @@ ARM = """\ufeff
 """
 
 
-@pytest.mark.parametrize('kind', ['text', 'bytes', 'file'])
+@pytest.mark.parametrize('kind', ['text', 'bytes', 'file', 'wide'])
 def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_path):
     given = {'text': ARM, 'bytes': ARM.strip('\ufeff\n').encode('latin-1')}
+    given['wide'] = ARM.strip('\ufeff\n').replace('ISO-8859-1', 'UTF-16').encode('utf-16')
     given['file'] = tmp_path / 'arm.urdf'
     given['file'].write_bytes(given['bytes'])
     model = RobotModel.from_urdf(given[kind])
@@ -260,6 +262,15 @@ class OwnSpring(LinearSpring):
     """A spring that is derived from one of the package."""
 
 
+class OwnActuator(Actuator):
+    """An actuator of a user."""
+
+    motor_inertias = (0.2,)
+
+    def motors(self, q, effort, stiffness=None):
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     'law',
     [
@@ -280,6 +291,7 @@ def test_friction_without_keys_is_refused(law):
     [
         RigidDrive(0.1, friction.Offset(0.2)),
         SeriesElastic(OwnSpring(100.0), 0.1),
+        OwnActuator(),
         VariableStiffness(Qbmove(a=6.7, k=0.022), 0.02),
     ],
     ids=lambda drive: str(drive)[:40],

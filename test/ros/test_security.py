@@ -160,6 +160,7 @@ OF_OS = ('exec', 'popen', 'posix_spawn', 'spawn', 'startfile', 'system')
 KNOWN = {
     '__init__.py': {'importlib'},
     'codegen/generate.py': {'read_bytes', 'write_text'},
+    'identification/outputs.py': {'write_text', 'yaml'},
     'engine/kernels.py': {'ctypes', 'read_bytes', 'fdopen'},
     'model/sources.py': {'importlib', 'subprocess'},
     'model/urdf.py': {'read_bytes'},
