@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -31,15 +32,16 @@ BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 """Frequencies between which residuals are added up [Hz]."""
 
 _PASSES = 3
+_LITTLE = 0.05  # share of a difference that is not worth a sentence
 _ALIKE, _OTHER_UNIT = 0.8, 4.0  # correlation, and factor that is hardly one of the masses
 _EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
 _TEXTS = {
     'friction': 'friction and offsets',
     'payload': 'a payload',
     'gravity': 'another direction of gravity',
-    'delay': 'efforts that come late',
+    'delay': 'efforts that come late or early',
     'bodies': 'other masses and inertias',
-    'all': 'all of these',
+    'all': 'all of these together',
 }
 
 
@@ -76,6 +78,8 @@ class Comparison:
     """Measured and computed efforts; see `compare`."""
 
     joint_names: tuple[str, ...]
+    units: tuple[str, ...]
+    """Of the efforts, 'N m' or 'N'."""
     stretches: tuple[ComparedStretch, ...]
     measured: Array
     """RMS of the measured efforts, shape (n,) [N m] or [N]."""
@@ -88,20 +92,49 @@ class Comparison:
     correlation: Array
     """Of measured and computed efforts, shape (n,)."""
     explanations: tuple[Explanation, ...]
-    """From the one that explains most, each by itself, to the one that explains least."""
+    """From the one that explains most, each by itself, to the one that explains least; then all."""
     remarks: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the recordings, without folders."""
+        return ', '.join(dict.fromkeys(Path(item.name).name for item in self.stretches))
+
+    @property
+    def summary(self) -> str:
+        """A sentence: how large the difference is, and what explains most by itself."""
+        seen = self.measured > 0.0
+        if not seen.any():
+            return 'No efforts were measured.'
+        parts = 100.0 * self.residual[seen] / self.measured[seen]
+        low, high = (f'{x:.0f}' if x > 9.5 else f'{x:.2g}' for x in (parts.min(), parts.max()))
+        text, _, share = self.explanations[0]
+        if share < _LITTLE:
+            text = 'nothing that was tried would explain much'
+        else:
+            text += f' would explain {100.0 * share:.0f} %'
+        span = low if low == high else f'{low} to {high}'
+        return f'The difference is {span} % of the measured efforts; {text} of it.'
+
+    @property
+    def times(self) -> tuple[Array, ...]:
+        """Of each stretch [s], recordings one after the other, a second apart."""
+        found, shift, last = [], 0.0, -np.inf
+        for item in self.stretches:
+            if item.times[0] + shift <= last:  # another recording begins
+                shift = last + 1.0
+            found.append(item.times + shift)
+            last = float(found[-1][-1])
+        return tuple(found)
 
     def results(self, model: RobotModel) -> Results:
         """Motion with the computed efforts, as reports take it."""
         parts = self.stretches
-        times = np.concatenate([item.times for item in parts])
-        if np.any(np.diff(times) <= 0.0):  # several recordings, one after the other
-            ends = np.cumsum([0.0, *(item.times[-1] + 1.0 for item in parts)])
-            times = np.concatenate([item.times + end for item, end in zip(parts, ends)])
         return Results(
-            model.joint_names, times, np.concatenate([item.motion for item in parts]),
+            model.joint_names, np.concatenate(self.times),
+            np.concatenate([item.motion for item in parts]),
             np.concatenate([item.computed for item in parts])[:, None],
-            name=parts[0].name, source='measured', base_link=model.base_link,
+            name=self.name, source='measured', base_link=model.base_link,
             remarks=self.remarks,
         )  # fmt: skip
 
@@ -157,9 +190,8 @@ def compare(
     common = mean(measured, computed)
     least = 1e-12 * (1.0 + power.max())
     candidates = {
-        'friction': ('viscous', 'coulomb', 'offset'), 'payload': ('payload',),
-        'gravity': ('gravity',), 'delay': ('delay',), 'bodies': ('bodies',),
-        'all': _EVERY,
+        'delay': ('delay',), 'gravity': ('gravity',), 'payload': ('payload',),
+        'friction': ('viscous', 'coulomb', 'offset'), 'bodies': ('bodies',), 'all': _EVERY,
     }  # fmt: skip
     link = payload_link or _last_link(model)
     if link is None:
@@ -168,12 +200,18 @@ def compare(
         _explained(name, Equations(model, groups, actuators, link), stretches, plain)
         for name, groups in candidates.items()
     ]
+    remarks = [*preparation.remarks(), *scale_remarks(model, power, own, common)]
+    if plain.elastic.any():
+        names = listed(np.array(model.joint_names)[plain.elastic].tolist())
+        remarks.append(f'Efforts of {names} are those of their motors.')
+    units = tuple('N' if kind == 'prismatic' else 'N m' for kind in model.joint_types)
+    *single, together = explanations
     return Comparison(
-        model.joint_names, compared, np.sqrt(power), np.sqrt(mean(rest, rest)),
+        model.joint_names, units, compared, np.sqrt(power), np.sqrt(mean(rest, rest)),
         _in_bands(stretches, rest, count), common / np.maximum(own, least),
         common / np.sqrt(np.maximum(power * own, least**2)),
-        tuple(sorted(explanations, key=lambda item: -item.share)),
-        (*preparation.remarks(), *scale_remarks(model, power, own, common)),
+        # Of those that explain the same to a percent, the one with the fewest parameters.
+        (*sorted(single, key=lambda item: -round(item.share, 2)), together), tuple(remarks),
     )  # fmt: skip
 
 
