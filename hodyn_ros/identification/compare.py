@@ -92,7 +92,7 @@ class Comparison:
     correlation: Array
     """Of measured and computed efforts, shape (n,)."""
     explanations: tuple[Explanation, ...]
-    """From the one that explains most, each by itself, to the one that explains least; then all."""
+    """From the one that explains most by itself to the one that explains least; then all."""
     remarks: tuple[str, ...]
 
     @property
@@ -243,7 +243,8 @@ def _explained(
     """What groups of parameters explain of the residual that the given ones leave."""
     before, after, size = np.zeros((3, equations.model.n_joints))
     try:
-        found = Estimation(equations, equations.structure(measured_in(stretches)), stretches, _PASSES)
+        structure = equations.structure(measured_in(stretches))
+        found = Estimation(equations, structure, stretches, _PASSES)
     except IdentificationError:
         return Explanation(_TEXTS[name], np.full_like(before, np.nan), 0.0)
     index = found.structure.independent

@@ -305,7 +305,7 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
         power += len(rest) * (2.0 * np.abs(np.fft.rfft(rest * window, size)) / window.sum()) ** 2
         count += len(rest)
     frequencies, unit = np.fft.rfftfreq(size, step)[1:], comparison.units[joint]
-    amplitude = np.sqrt(power[1:] / count)
+    amplitude: Array = np.sqrt(power[1:] / count)
     k = int(amplitude.argmax())
     return Panel(
         'Amplitudes of the difference', comparison.joint_names[joint], 'frequency [Hz]',
