@@ -20,6 +20,7 @@ from hodyn_ros.resources import optional_import_module
 
 _LEAST_EIGENVALUE = 1e-5  # of pseudo-inertias, relative to the given body
 _RADIUS = 0.1  # m, of gyration where nothing is given
+_BEST_KNOWN = 1e5  # information in units of the prior
 _SOLVED = ('Solved', 'AlmostSolved')
 
 
@@ -42,7 +43,7 @@ def body_scale(given: Array, others: Array) -> tuple[float, float]:
 def consistent(
     information: Array, target: Array, given: Array, prior: Array, bodies: Sequence[int],
     scales: Sequence[tuple[float, float]], fixed: Array, least: Array,
-) -> tuple[Array, list[int]]:  # fmt: skip
+) -> tuple[Array, list[int], float]:  # fmt: skip
     """Physical parameters of the largest likelihood.
 
     Parameters
@@ -67,15 +68,20 @@ def consistent(
     ndarray, shape (P,)
     list of int
         Bodies at the boundary of what is physical.
+    float
+        Distance from the target, in its standard deviations.
     """
     need = 'Parameters that bodies can have are found by Clarabel'
     clarabel = optional_import_module('clarabel', need, 'identify', IdentificationError)
     from scipy import sparse
 
-    # In units of the prior about its centre.
-    A = information * prior
-    hessian = A.T @ A + np.eye(len(given))
-    slope = A.T @ (information @ given - target)
+    # In units of the prior about its centre; what is known better than the solver computes is not
+    # told to it.
+    U, s, Vt = np.linalg.svd(information * prior, full_matrices=False)
+    known = np.minimum(s, _BEST_KNOWN)
+    miss = np.divide(U.T @ (target - information @ given), s, where=s > 0.0, out=np.zeros_like(s))
+    hessian = (Vt.T * known**2) @ Vt + np.eye(len(given))
+    slope = -Vt.T @ (known**2 * miss)
     rows: list[Array] = []
     constants: list[Array] = []
     bounded = np.flatnonzero(np.isfinite(least))
@@ -113,7 +119,7 @@ def consistent(
         inside = pseudo_inertia(beta[first : first + 10] - rest) * np.outer(T, T)
         if np.linalg.eigvalsh(inside)[0] < 10.0 * _LEAST_EIGENVALUE:
             edge.append(k)
-    return beta, edge
+    return beta, edge, float(np.linalg.norm(known * (Vt @ np.array(found.x) - miss)))
 
 
 @cache

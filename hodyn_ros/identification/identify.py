@@ -236,19 +236,18 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
         prior[first : first + 10] = mass * np.array([1.0, *[radius] * 3, *[radius**2] * 6])
     shares = np.zeros((len(bodies), 10)) if fixed is None else np.asarray(fixed)
     target = found.information @ estimates
-    beta, edge = consistent(
+    beta, edge, missed = consistent(
         found.information @ mapping, target, given, prior, bodies, scales, shares, least
     )
     remarks = []
     if edge and 'bodies' in equations.first:
         names = listed(model.body_names[k] for k in edge)
         remarks.append(f'At the boundary of what bodies can have: those behind {names}.')
-    moved = found.information @ (mapping @ beta - estimates)
-    if float(moved @ moved) > 2.0 * len(moved) + 20.0:
+    if missed**2 > 2.0 * len(mapping) + 20.0:
         remarks.append(
             'No parameters that bodies can have fit as well as the estimated ones: they miss by '
-            f'{np.sqrt(float(moved @ moved) / len(moved)):.2g} standard deviations. Something '
-            'that is not in the equations takes part.'
+            f'{missed / np.sqrt(len(mapping)):.2g} standard deviations. Something that is not in '
+            'the equations takes part.'
         )
     return beta, remarks
 
