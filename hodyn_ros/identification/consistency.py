@@ -21,7 +21,7 @@ from hodyn_ros.resources import optional_import_module
 _LEAST_EIGENVALUE = 1e-5  # of pseudo-inertias, relative to the given body
 _RADIUS = 0.1  # m, of gyration where nothing is given
 _BEST_KNOWN = 1e5  # information in units of the prior
-_SOLVED = ('Solved', 'AlmostSolved')
+_SOLVED = ('Solved', 'AlmostSolved', 'InsufficientProgress')
 
 
 def pseudo_inertia(parameters: Array) -> Array:
@@ -43,7 +43,7 @@ def body_scale(given: Array, others: Array) -> tuple[float, float]:
 def consistent(
     information: Array, target: Array, given: Array, prior: Array, bodies: Sequence[int],
     scales: Sequence[tuple[float, float]], fixed: Array, least: Array,
-) -> tuple[Array, list[int], float]:  # fmt: skip
+) -> tuple[Array, float]:  # fmt: skip
     """Physical parameters of the largest likelihood.
 
     Parameters
@@ -66,8 +66,6 @@ def consistent(
     Returns
     -------
     ndarray, shape (P,)
-    list of int
-        Bodies at the boundary of what is physical.
     float
         Distance from the target, in its standard deviations.
     """
@@ -88,12 +86,10 @@ def consistent(
     rows.append(-np.eye(len(given))[bounded] * prior[bounded, None])
     constants.append(given[bounded] - least[bounded])
     cones: list[Any] = [clarabel.NonnegativeConeT(len(bounded))] if len(bounded) else []
-    sizes = []
     units = _triangle(pseudo_inertia(np.eye(10)))
     for first, rest, (mass, radius) in zip(bodies, fixed, scales):
         own = slice(first, first + 10)
         T = np.array([1.0 / radius, 1.0 / radius, 1.0 / radius, 1.0]) / np.sqrt(mass)
-        sizes.append(T)
         weights = _triangle(np.outer(T, T), root=False)
         block = np.zeros((10, len(given)))
         block[:, own] = -(units * weights).T * prior[own]
@@ -103,7 +99,7 @@ def consistent(
         cones.append(clarabel.PSDTriangleConeT(4))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-11
+    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
     found = clarabel.DefaultSolver(
         sparse.csc_matrix(np.triu(hessian)), slope, sparse.csc_matrix(np.concatenate(rows)),
         np.concatenate(constants), cones, settings,
@@ -114,12 +110,7 @@ def consistent(
             'given model of this robot, and are its own inertias possible?'
         )
     beta: Array = given + prior * np.array(found.x)
-    edge = []
-    for k, (first, rest, T) in enumerate(zip(bodies, fixed, sizes)):
-        inside = pseudo_inertia(beta[first : first + 10] - rest) * np.outer(T, T)
-        if np.linalg.eigvalsh(inside)[0] < 10.0 * _LEAST_EIGENVALUE:
-            edge.append(k)
-    return beta, edge, float(np.linalg.norm(known * (Vt @ np.array(found.x) - miss)))
+    return beta, float(np.linalg.norm(known * (Vt @ np.array(found.x) - miss)))
 
 
 @cache
