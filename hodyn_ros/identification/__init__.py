@@ -1,3 +1,5 @@
 """Parameters of a robot from recordings of it, motions that show them, and how well they fit."""
 
-__all__: list[str] = []
+from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
+
+__all__ = ['OnlineEstimator', 'ParameterEstimate']

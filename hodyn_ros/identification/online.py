@@ -1,0 +1,298 @@
+"""Payload and friction while a robot works: recursive least squares with bounded forgetting.
+
+What the model lacks of measured efforts is linear in parameters x: mass, first moments and inertia
+of a payload, viscous and Coulomb friction, a constant error of each effort. Information on them is
+kept, L <- f L + (1 - f) L_0 + A^T R^-1 A, and fades down to what was expected before, L_0, but not
+below: nothing winds up, however long a robot rests. x is scaled such that L_0 = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.regressor import regressor
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import IdentificationError, JointNameError, MotionError
+from hodyn_ros.lie import se3
+from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
+from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.names import listed
+
+_PAYLOAD = tuple(f'payload.{name}' for name in ('mass', *(f'first_moment_{k}' for k in 'xyz')))
+_REACH = 0.2  # expected distance of a payload from the origin of its link [m]
+# Of a payload that is certain: farthest centre of mass and its largest standard deviation [m].
+_FARTHEST, _BLURRED = 1.0, 0.1
+_OUTLIER, _CLIPPED = 6.0, 3.0  # standard deviations
+_WINDOW = 0.05  # time over which innovations are averaged, as a share of the memory
+_SURPRISE = 3.0  # their power over the expected one, up to which noise explains them
+_FIRST_GUESS = 20.0  # samples that what is assumed of the noise counts for
+_MOST_REPEATED = 0.98  # correlation of a measurement with the one before
+_LEAST_NOISE = 1e-4  # of a measurement, over the effect that parameters are expected to have
+
+
+class ParameterEstimate(NamedTuple):
+    """What is known of parameters."""
+
+    names: tuple[str, ...]
+    """payload.mass, payload.first_moment_x, ..., friction.<joint>.viscous, ....coulomb."""
+    values: Array
+    """Deviations from those of the model [units]."""
+    std: Array
+    """Their standard deviations [units]."""
+    units: tuple[str, ...]
+
+    def payload(self) -> tuple[float, Array] | None:
+        """Mass [kg] and centre of mass (3,) in the axes of the link [m], if they are certain.
+
+        None unless the mass is larger than two standard deviations, and the centre of mass is no
+        farther than 1 m from the origin of the link and known to 0.1 m.
+        """
+        if self.names[0] != _PAYLOAD[0] or not self.values[0] > 2.0 * self.std[0]:
+            return None
+        mass, com = float(self.values[0]), self.values[1:4] / self.values[0]
+        sharp = self.std[1:4].max() <= _BLURRED * mass
+        return (mass, com) if sharp and np.linalg.norm(com) <= _FARTHEST else None
+
+
+class OnlineEstimator:
+    """Payload and friction of a robot from its motion and measured efforts, as they come in.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Deviations from it are found.
+    payload_link : str, optional
+        Link that carries what is not part of the model.
+    friction : bool or sequence of str
+        Joints whose friction may differ from that of the model; True: all.
+    memory : float
+        Time in which measurements lose 63 % of their weight [s].
+    effort_noise : float
+        Least standard deviation of the noise of efforts, and that of their constant errors [N m]
+        or [N]. How much noise there is is found out.
+    contact_time : float
+        How long what does not fit is left out; then all is forgotten [s].
+    slowest : float
+        The effort of a slower joint is not used if its friction is looked for: it may stick
+        [rad/s] or [m/s].
+    largest_mass, largest_friction : float
+        Standard deviations of the payload's mass [kg], and of viscous [N m s/rad] and Coulomb
+        friction [N m], as long as nothing is known.
+
+    Attributes
+    ----------
+    samples, outliers, restarts, dropped : int
+        Measurements that the estimate rests on; those that did not fit, as in a contact; how often
+        all was forgotten as they did not fit for too long; and those that came late.
+
+    Raises
+    ------
+    HodynError
+        If there is nothing to find, a number is out of range, or a link or joint is unknown.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        *,
+        payload_link: str | None = None,
+        friction: bool | Sequence[str] = False,
+        memory: float = 10.0,
+        effort_noise: float = 0.1,
+        contact_time: float = 1.0,
+        slowest: float = 0.05,
+        largest_mass: float = 10.0,
+        largest_friction: float = 10.0,
+    ) -> None:
+        everyone = model.joint_names if friction else ()
+        joints = everyone if isinstance(friction, (bool, np.bool_)) else tuple(friction)
+        if isinstance(friction, str) or not set(joints) <= set(everyone):
+            raise JointNameError(
+                f'friction is {friction!r}, expected a sequence of {listed(model.joint_names)}.'
+            )
+        if payload_link is None and not joints:
+            raise IdentificationError('There is nothing to find: give payload_link or friction.')
+        numbers = memory, effort_noise, contact_time, slowest, largest_mass, largest_friction
+        words = 'memory effort_noise contact_time slowest largest_mass largest_friction'
+        for word, number in zip(words.split(), numbers):
+            checked_number(word, number, IdentificationError, above=0.0)
+        self._memory, self._contact_time, self._slowest = memory, contact_time, slowest
+        self._friction = np.array([model.joint_names.index(name) for name in joints], dtype=int)
+        self._body, frame, found, scale = BASE, np.eye(4), [], np.zeros(0)
+        if payload_link is not None:
+            self._body, frame = model.link(payload_link)
+            if self._body == BASE:
+                raise IdentificationError(f'payload_link is {payload_link!r}, which never moves.')
+            found = list(zip(_PAYLOAD, ('kg', *3 * ('kg m',))))
+            scale = largest_mass * np.repeat([1.0, _REACH, _REACH**2], [1, 3, 6])
+        bodies = parametric_inertia(np.eye(10))
+        self._to_body = np.array([se3.transform_inertia(M, frame)[PARAMETERS] for M in bodies]).T
+        units = {'viscous': ('N m s/rad', 'N s/m'), 'coulomb': ('N m', 'N')}
+        for kind in units:
+            for name, joint in zip(joints, self._friction):
+                unit = units[kind][model.joint_types[joint] == 'prismatic']
+                found.append((f'friction.{name}.{kind}', unit))
+        self._names, self._units = (tuple(column) for column in zip(*found))
+        # Behind what is reported comes what would falsify it.
+        friction_scale = np.full(2 * len(joints), largest_friction)
+        errors = np.full(model.n_joints, effort_noise)
+        self._inertial = np.r_[:4, 4 + 2 * len(joints) : 10 + 2 * len(joints)]
+        self._scale = np.concatenate([scale[:4], friction_scale, scale[4:], errors])
+        self._least, self._model = effort_noise**2, model
+        self.outliers = self.restarts = self.dropped = 0
+        self._time: int | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all measurements; the counters of what was left out stay."""
+        n, size = self._model.n_joints, len(self._scale)
+        self._variance = np.full(n, self._least)  # of the noise
+        self._power, self._repeated, self._last = np.ones(n), np.zeros(n), np.zeros(n)
+        self._start()
+
+    def _start(self) -> None:
+        """Forget the parameters, but not the noise."""
+        self.samples, self._waited = 0, 0.0
+        self._misfit_since: int | None = None
+        self._L, self._b = np.eye(len(self._scale)), np.zeros(len(self._scale))
+        self._P, self._x = self._L, self._b
+        self._drift, self._excess = np.zeros(self._model.n_joints), 1.0
+
+    def use(self, model: RobotModel) -> None:
+        """Go on with the same robot, but with another payload, friction or other inertias.
+
+        What was found stays, as deviations from the new model, if that differs by a payload of
+        the same body; otherwise all is forgotten.
+        """
+        change = (model.inertial_parameters - self._model.inertial_parameters).reshape(-1, 10)
+        others = np.delete(change, self._body, axis=0) if self._body != BASE else change
+        is_known = not others.any() and model.friction == self._model.friction
+        self._model = model
+        if not is_known:
+            self.reset()
+        elif self._body != BASE:
+            shift = np.zeros(len(self._scale))
+            shift[self._inertial] = np.linalg.solve(self._to_body, change[self._body])
+            self._x = self._x - shift / self._scale
+            self._b = self._L @ self._x
+
+    @property
+    def estimate(self) -> ParameterEstimate:
+        """What is known at present."""
+        known = slice(len(self._names))
+        std = np.sqrt(np.minimum(self._excess * self._P.diagonal()[known], 1.0))
+        scale = self._scale[known]
+        return ParameterEstimate(self._names, scale * self._x[known], scale * std, self._units)
+
+    def update(
+        self,
+        time: int,
+        motion: ArrayLike,
+        effort: ArrayLike,
+        effort_deviation: ArrayLike | None = None,
+        wrench: Wrench | Sequence[Wrench] | None = None,
+    ) -> ParameterEstimate | None:
+        """Take a measurement; None if it is not used, as it came late or does not fit.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        motion : array-like, shape (K, n)
+            Positions and their derivatives, K >= 3 [rad/s^k] or [m/s^k].
+        effort : array-like, shape (n,)
+            Measured efforts at that time [N m] or [N].
+        effort_deviation : array-like, shape (n,), optional
+            Standard deviations of those of the model, as the motion is not known exactly.
+        wrench : Wrench or sequence of Wrench, optional
+            Known wrenches, as for `inverse_dynamics`.
+
+        Raises
+        ------
+        MotionError, WrenchError
+            If something has a wrong shape or is not finite.
+        """
+        n = self._model.n_joints
+        uncertainty = np.zeros(n) if effort_deviation is None else effort_deviation
+        given = finite_array('effort and its deviation', [effort, uncertainty], MotionError)
+        motion = finite_array('motion', motion, MotionError)
+        if given.shape != (2, n) or motion.ndim != 2:
+            raise MotionError(
+                f'effort has shape {np.shape(effort)} and motion {motion.shape}, expected ({n},) '
+                f'and (K, {n}).'
+            )
+        residual = given[0] - inverse_dynamics(self._model, motion, wrench)[0]
+        A = self._columns(motion)
+        step = 0.0 if self._time is None else 1e-9 * (time - self._time)
+        if self._time is not None and step <= 0.0:
+            self.dropped += 1
+            return None
+        self._time, self._waited = time, self._waited + step
+
+        moves = np.ones(n, dtype=np.bool_)
+        moves[self._friction] = np.abs(motion[1, self._friction]) >= self._slowest
+        variance = self._variance + given[1] ** 2
+        variance = np.maximum(variance, _LEAST_NOISE**2 * np.square(A).sum(axis=1))
+        S = variance + ((A @ self._P) * A).sum(axis=1)
+        innovation = np.where(moves, residual - A @ self._x, 0.0)
+        misses = innovation**2 / S
+        clipped, share = np.minimum(misses, _CLIPPED**2), variance / S
+        gain = moves * max(1.0 - exp(-step / self._memory), 1.0 / (self.samples + _FIRST_GUESS))
+        # Its expected square, if parameters explain the other share (expectation maximisation).
+        self._variance = self._variance * (1.0 + gain * share * (clipped - 1.0))
+        np.maximum(self._variance, self._least, out=self._variance)
+        if misses.max() > _OUTLIER**2:
+            self.outliers += 1
+            self._misfit_since = self._misfit_since or time
+            if time - self._misfit_since > 1e9 * self._contact_time:
+                self.restarts += 1
+                self._start()
+            return None
+
+        # Noise that repeats itself tells less: as much as that of an AR(1) process.
+        noise = np.sign(innovation) * np.sqrt(clipped * share)
+        self._power += gain * (noise**2 - self._power)
+        self._repeated += gain * (noise * self._last - self._repeated)
+        self._last = noise
+        repeated = np.clip(self._repeated / self._power, 0.0, _MOST_REPEATED)
+        inflation = (1.0 + repeated) / (1.0 - repeated)
+        # Innovations with a mean say that parameters have changed, or that the model is wrong.
+        window = 1.0 - exp(-max(step, 1e-6) / (_WINDOW * self._memory))
+        self._drift += window * (noise - self._drift)
+        surprise = (self._drift**2 / inflation).sum() / max(moves.sum(), 1) * (2.0 / window - 1.0)
+        self._excess = max(1.0, surprise / _SURPRISE)
+
+        keep = exp(-self._waited / self._memory * min(self._excess, 1.0 / _WINDOW))
+        weighted = A * (moves / (variance * inflation))[:, None]
+        self._L = keep * self._L + weighted.T @ A
+        self._L[np.diag_indices_from(self._L)] += 1.0 - keep
+        self._b = keep * self._b + weighted.T @ residual
+        root = np.linalg.inv(np.linalg.cholesky(self._L))
+        self._P = root.T @ root
+        self._x = self._P @ self._b
+        self._misfit_since, self._waited = None, 0.0
+        self.samples += 1
+        return self.estimate
+
+    def _columns(self, motion: Array) -> Array:
+        """Effects (n, p) of the scaled parameters on the efforts."""
+        n, count = self._model.n_joints, len(self._friction)
+        friction = np.zeros((n, 2 * count))
+        if count:
+            rates, each = motion[1, self._friction], np.arange(count)
+            friction[self._friction, each] = rates
+            # Reversals are no steps, and from the slowest rate on it is nearly the sign.
+            friction[self._friction, count + each] = np.tanh(2.0 * rates / self._slowest)
+        parts = [friction, np.eye(n)]
+        if self._body != BASE:
+            body = slice(10 * self._body, 10 * self._body + 10)
+            payload = regressor(self._model, motion[:3])[0, :, body] @ self._to_body
+            parts = [payload[:, :4], friction, payload[:, 4:], np.eye(n)]
+        return np.hstack(parts) * self._scale
