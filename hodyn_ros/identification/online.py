@@ -1,9 +1,10 @@
 """Payload and friction while a robot works: recursive least squares with bounded forgetting.
 
 What the model lacks of measured efforts is linear in parameters x: mass, first moments and inertia
-of a payload, viscous and Coulomb friction, a constant error of each effort. Information on them is
-kept, L <- f L + (1 - f) L_0 + A^T R^-1 A, and fades down to what was expected before, L_0, but not
-below: nothing winds up, however long a robot rests. x is scaled such that L_0 = 1.
+of a payload, viscous and Coulomb friction, a constant error of each effort. Sums over measurements,
+L_j <- f L_j + A_j^T A_j, fade with the memory; with the variance r_j of the noise of joint j, as it
+is known by now, x has the covariance (1 + sum_j L_j / r_j)^-1. It is scaled such that 1 is what was
+expected before: that remains when the rest has faded, and nothing winds up at rest.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ _REACH = 0.2  # expected distance of a payload from the origin of its link [m]
 # Of a payload that is certain: farthest centre of mass and its largest standard deviation [m].
 _FARTHEST, _BLURRED = 1.0, 0.1
 _OUTLIER, _CLIPPED = 6.0, 3.0  # standard deviations
+_PATIENCE = 0.5  # contact_time over that in which misfits are averaged
 _WINDOW = 0.05  # time over which innovations are averaged, as a share of the memory
 _SURPRISE = 3.0  # their power over the expected one, up to which noise explains them
-_FIRST_GUESS = 20.0  # samples that what is assumed of the noise counts for
+_FIRST_GUESS = 10.0  # samples that what is assumed of the noise counts for
 _MOST_REPEATED = 0.98  # correlation of a measurement with the one before
-_LEAST_NOISE = 1e-4  # of a measurement, over the effect that parameters are expected to have
+_ROUNDING = 1e-13  # least variance of the noise, over the information on scaled parameters
 
 
 class ParameterEstimate(NamedTuple):
@@ -152,18 +154,28 @@ class OnlineEstimator:
 
     def reset(self) -> None:
         """Forget all measurements; the counters of what was left out stay."""
-        n, size = self._model.n_joints, len(self._scale)
+        n = self._model.n_joints
         self._variance = np.full(n, self._least)  # of the noise
-        self._power, self._repeated, self._last = np.ones(n), np.zeros(n), np.zeros(n)
+        # Correlation with the measurement before; it is expected, as efforts are filtered.
+        self._power, self._repeated, self._last = np.ones(n), np.full(n, 0.9), np.zeros(n)
         self._start()
 
     def _start(self) -> None:
         """Forget the parameters, but not the noise."""
-        self.samples, self._waited = 0, 0.0
-        self._misfit_since: int | None = None
-        self._L, self._b = np.eye(len(self._scale)), np.zeros(len(self._scale))
-        self._P, self._x = self._L, self._b
-        self._drift, self._excess = np.zeros(self._model.n_joints), 1.0
+        n, size = self._model.n_joints, len(self._scale)
+        self.samples, self._waited, self._misfit = 0, 0.0, 0.0
+        self._L, self._b = np.zeros((n, size, size)), np.zeros((n, size))
+        self._drift, self._excess = np.zeros(n), 1.0
+        self._solve(self._variance)
+
+    def _solve(self, variance: Array) -> None:
+        """Parameters and their covariance, for a variance of the noise of each joint."""
+        largest = np.trace(self._L, axis1=1, axis2=2)
+        weight = 1.0 / np.maximum(variance, _ROUNDING * largest)
+        L = np.tensordot(weight, self._L, 1)
+        root = np.linalg.inv(np.linalg.cholesky(L + np.eye(len(L))))
+        self._P = root.T @ root
+        self._x = self._P @ (weight @ self._b)
 
     def use(self, model: RobotModel) -> None:
         """Go on with the same robot, but with another payload, friction or other inertias.
@@ -180,14 +192,17 @@ class OnlineEstimator:
         elif self._body != BASE:
             shift = np.zeros(len(self._scale))
             shift[self._inertial] = np.linalg.solve(self._to_body, change[self._body])
-            self._x = self._x - shift / self._scale
-            self._b = self._L @ self._x
+            shift /= self._scale
+            self._b -= self._L @ shift
+            self._x = self._x - shift
 
     @property
     def estimate(self) -> ParameterEstimate:
         """What is known at present."""
         known = slice(len(self._names))
-        std = np.sqrt(np.minimum(self._excess * self._P.diagonal()[known], 1.0))
+        # As long as something does not fit, little is certain.
+        variance = self._excess * self._P.diagonal()[known] + self._misfit**2
+        std = np.sqrt(np.minimum(variance, 1.0))
         scale = self._scale[known]
         return ParameterEstimate(self._names, scale * self._x[known], scale * std, self._units)
 
@@ -239,25 +254,26 @@ class OnlineEstimator:
         moves = np.ones(n, dtype=np.bool_)
         moves[self._friction] = np.abs(motion[1, self._friction]) >= self._slowest
         variance = self._variance + given[1] ** 2
-        variance = np.maximum(variance, _LEAST_NOISE**2 * np.square(A).sum(axis=1))
         S = variance + ((A @ self._P) * A).sum(axis=1)
         innovation = np.where(moves, residual - A @ self._x, 0.0)
         misses = innovation**2 / S
-        clipped, share = np.minimum(misses, _CLIPPED**2), variance / S
+        clipped, known = np.minimum(misses, _CLIPPED**2), variance / S
         gain = moves * max(1.0 - exp(-step / self._memory), 1.0 / (self.samples + _FIRST_GUESS))
-        # Its expected square, if parameters explain the other share (expectation maximisation).
-        self._variance = self._variance * (1.0 + gain * share * (clipped - 1.0))
+        # Expected squares, if the rest is due to parameters (expectation maximisation).
+        self._variance = self._variance * (1.0 + gain * known * (clipped - 1.0))
         np.maximum(self._variance, self._least, out=self._variance)
-        if misses.max() > _OUTLIER**2:
+        is_misfit = self.samples > 5.0 * _FIRST_GUESS and misses.max() > _OUTLIER**2
+        share = 1.0 - exp(-step * _PATIENCE / self._contact_time)
+        self._misfit += share * (is_misfit - self._misfit)
+        if is_misfit:
             self.outliers += 1
-            self._misfit_since = self._misfit_since or time
-            if time - self._misfit_since > 1e9 * self._contact_time:
+            if self._misfit > 1.0 - exp(-_PATIENCE):
                 self.restarts += 1
                 self._start()
             return None
 
         # Noise that repeats itself tells less: as much as that of an AR(1) process.
-        noise = np.sign(innovation) * np.sqrt(clipped * share)
+        noise = np.sign(innovation) * np.sqrt(clipped * known)
         self._power += gain * (noise**2 - self._power)
         self._repeated += gain * (noise * self._last - self._repeated)
         self._last = noise
@@ -270,15 +286,11 @@ class OnlineEstimator:
         self._excess = max(1.0, surprise / _SURPRISE)
 
         keep = exp(-self._waited / self._memory * min(self._excess, 1.0 / _WINDOW))
-        weighted = A * (moves / (variance * inflation))[:, None]
-        self._L = keep * self._L + weighted.T @ A
-        self._L[np.diag_indices_from(self._L)] += 1.0 - keep
-        self._b = keep * self._b + weighted.T @ residual
-        root = np.linalg.inv(np.linalg.cholesky(self._L))
-        self._P = root.T @ root
-        self._x = self._P @ self._b
-        self._misfit_since, self._waited = None, 0.0
-        self.samples += 1
+        weighted = A * (moves * self._variance / variance)[:, None]
+        self._L = keep * self._L + weighted[:, :, None] * A[:, None]
+        self._b = keep * self._b + weighted * residual[:, None]
+        self._solve(self._variance * inflation)
+        self._waited, self.samples = 0.0, self.samples + 1
         return self.estimate
 
     def _columns(self, motion: Array) -> Array:
