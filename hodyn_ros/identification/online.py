@@ -1,9 +1,9 @@
 """Payload and friction while a robot works: recursive least squares with bounded forgetting.
 
-What the model lacks of measured efforts is linear in parameters x: mass, first moments and inertia
-of a payload, viscous and Coulomb friction, a constant error of each effort. Sums over measurements,
-L_j <- f L_j + A_j^T A_j, fade with the memory; with the variance r_j of the noise of joint j, as it
-is known by now, x has the covariance (1 + sum_j L_j / r_j)^-1. It is scaled such that 1 is what was
+What the model lacks of the efforts is linear in parameters x: mass, first moments and inertia of a
+payload, viscous and Coulomb friction, a constant error of each effort. Sums over the measurements,
+L_j <- f L_j + A_j^T A_j, fade with the memory; with the variance r_j of the noise of joint j, as
+known by now, x has the covariance (1 + sum_j L_j / r_j)^-1. It is scaled such that 1 is what was
 expected before: that remains when the rest has faded, and nothing winds up at rest.
 """
 
@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.regressor import regressor
+from hodyn_ros.dynamics.regressor import joint_regressor, regressor
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import IdentificationError, JointNameError, MotionError
 from hodyn_ros.lie import se3
+from hodyn_ros.model.friction import Coulomb, Viscous
 from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
@@ -31,7 +32,8 @@ _REACH = 0.2  # expected distance of a payload from the origin of its link [m]
 # Of a payload that is certain: farthest centre of mass and its largest standard deviation [m].
 _FARTHEST, _BLURRED = 1.0, 0.1
 _OUTLIER, _CLIPPED = 6.0, 3.0  # standard deviations
-_PATIENCE = 0.5  # contact_time over that in which misfits are averaged
+_CONTACT = 1.0  # time for which what does not fit is left out [s]
+_PATIENCE = 0.5  # this over the time in which misfits are averaged
 _WINDOW = 0.05  # time over which innovations are averaged, as a share of the memory
 _SURPRISE = 3.0  # their power over the expected one, up to which noise explains them
 _FIRST_GUESS = 10.0  # samples that what is assumed of the noise counts for
@@ -79,8 +81,6 @@ class OnlineEstimator:
     effort_noise : float
         Least standard deviation of the noise of efforts, and that of their constant errors [N m]
         or [N]. How much noise there is is found out.
-    contact_time : float
-        How long what does not fit is left out; then all is forgotten [s].
     slowest : float
         The effort of a slower joint is not used if its friction is looked for: it may stick
         [rad/s] or [m/s].
@@ -108,7 +108,6 @@ class OnlineEstimator:
         friction: bool | Sequence[str] = False,
         memory: float = 10.0,
         effort_noise: float = 0.1,
-        contact_time: float = 1.0,
         slowest: float = 0.05,
         largest_mass: float = 10.0,
         largest_friction: float = 10.0,
@@ -121,12 +120,16 @@ class OnlineEstimator:
             )
         if payload_link is None and not joints:
             raise IdentificationError('There is nothing to find: give payload_link or friction.')
-        numbers = memory, effort_noise, contact_time, slowest, largest_mass, largest_friction
-        words = 'memory effort_noise contact_time slowest largest_mass largest_friction'
-        for word, number in zip(words.split(), numbers):
+        numbers = memory, effort_noise, slowest, largest_mass, largest_friction
+        words = 'memory', 'effort_noise', 'slowest', 'largest_mass', 'largest_friction'
+        for word, number in zip(words, numbers):
             checked_number(word, number, IdentificationError, above=0.0)
-        self._memory, self._contact_time, self._slowest = memory, contact_time, slowest
-        self._friction = np.array([model.joint_names.index(name) for name in joints], dtype=int)
+        self._memory, self._slowest = memory, slowest
+        self._friction = [model.joint_names.index(name) for name in joints]
+        # Reversals are no steps, and from the slowest rate on this is nearly the sign.
+        self._terms = Viscous(1.0), Coulomb(1.0, 0.5 * slowest)
+        places = [2 * model.body_names.index(name) + term for name in joints for term in (0, 1)]
+        self._places = np.array(places, dtype=np.intp)
         self._body, frame, found, scale = BASE, np.eye(4), [], np.zeros(0)
         if payload_link is not None:
             self._body, frame = model.link(payload_link)
@@ -136,11 +139,11 @@ class OnlineEstimator:
             scale = largest_mass * np.repeat([1.0, _REACH, _REACH**2], [1, 3, 6])
         bodies = parametric_inertia(np.eye(10))
         self._to_body = np.array([se3.transform_inertia(M, frame)[PARAMETERS] for M in bodies]).T
-        units = {'viscous': ('N m s/rad', 'N s/m'), 'coulomb': ('N m', 'N')}
-        for kind in units:
-            for name, joint in zip(joints, self._friction):
-                unit = units[kind][model.joint_types[joint] == 'prismatic']
-                found.append((f'friction.{name}.{kind}', unit))
+        for name, joint in zip(joints, self._friction):
+            straight = model.joint_types[joint] == 'prismatic'
+            units = ('N s/m', 'N') if straight else ('N m s/rad', 'N m')
+            kinds = f'friction.{name}.viscous', f'friction.{name}.coulomb'
+            found += zip(kinds, units)
         self._names, self._units = (tuple(column) for column in zip(*found))
         # Behind what is reported comes what would falsify it.
         friction_scale = np.full(2 * len(joints), largest_friction)
@@ -148,6 +151,7 @@ class OnlineEstimator:
         self._inertial = np.r_[:4, 4 + 2 * len(joints) : 10 + 2 * len(joints)]
         self._scale = np.concatenate([scale[:4], friction_scale, scale[4:], errors])
         self._least, self._model = effort_noise**2, model
+        self._geometry = model  # whose regressor is compiled, and the same whatever its inertias
         self.outliers = self.restarts = self.dropped = 0
         self._time: int | None = None
         self.reset()
@@ -234,17 +238,20 @@ class OnlineEstimator:
         MotionError, WrenchError
             If something has a wrong shape or is not finite.
         """
-        n = self._model.n_joints
-        uncertainty = np.zeros(n) if effort_deviation is None else effort_deviation
-        given = finite_array('effort and its deviation', [effort, uncertainty], MotionError)
-        motion = finite_array('motion', motion, MotionError)
-        if given.shape != (2, n) or motion.ndim != 2:
+        n, motion = self._model.n_joints, finite_array('motion', motion, MotionError)
+        if effort_deviation is None:
+            effort_deviation = np.zeros(n)
+        measured, deviation = (
+            finite_array(name, values, MotionError)
+            for name, values in (('effort', effort), ('effort_deviation', effort_deviation))
+        )
+        if not (measured.shape == deviation.shape == (n,) and motion.ndim == 2):
             raise MotionError(
-                f'effort has shape {np.shape(effort)} and motion {motion.shape}, expected ({n},) '
-                f'and (K, {n}).'
+                f'motion, effort and its deviation have shapes {motion.shape}, {measured.shape} '
+                f'and {deviation.shape}, expected (K, {n}) and twice ({n},).'
             )
-        residual = given[0] - inverse_dynamics(self._model, motion, wrench)[0]
-        A = self._columns(motion)
+        residual = measured - inverse_dynamics(self._model, motion, wrench)[0]
+        A = self._columns(motion[:3])
         step = 0.0 if self._time is None else 1e-9 * (time - self._time)
         if self._time is not None and step <= 0.0:
             self.dropped += 1
@@ -253,7 +260,7 @@ class OnlineEstimator:
 
         moves = np.ones(n, dtype=np.bool_)
         moves[self._friction] = np.abs(motion[1, self._friction]) >= self._slowest
-        variance = self._variance + given[1] ** 2
+        variance = self._variance + deviation**2
         S = variance + ((A @ self._P) * A).sum(axis=1)
         innovation = np.where(moves, residual - A @ self._x, 0.0)
         misses = innovation**2 / S
@@ -263,7 +270,7 @@ class OnlineEstimator:
         self._variance = self._variance * (1.0 + gain * known * (clipped - 1.0))
         np.maximum(self._variance, self._least, out=self._variance)
         is_misfit = self.samples > 5.0 * _FIRST_GUESS and misses.max() > _OUTLIER**2
-        share = 1.0 - exp(-step * _PATIENCE / self._contact_time)
+        share = 1.0 - exp(-step * _PATIENCE / _CONTACT)
         self._misfit += share * (is_misfit - self._misfit)
         if is_misfit:
             self.outliers += 1
@@ -295,16 +302,14 @@ class OnlineEstimator:
 
     def _columns(self, motion: Array) -> Array:
         """Effects (n, p) of the scaled parameters on the efforts."""
-        n, count = self._model.n_joints, len(self._friction)
-        friction = np.zeros((n, 2 * count))
-        if count:
-            rates, each = motion[1, self._friction], np.arange(count)
-            friction[self._friction, each] = rates
-            # Reversals are no steps, and from the slowest rate on it is nearly the sign.
-            friction[self._friction, count + each] = np.tanh(2.0 * rates / self._slowest)
-        parts = [friction, np.eye(n)]
+        parts = [np.eye(self._model.n_joints)]
+        if self._friction:
+            parts[:0] = [
+                joint_regressor(self._geometry, motion, self._terms)[0, :, self._places].T
+            ]
         if self._body != BASE:
-            body = slice(10 * self._body, 10 * self._body + 10)
-            payload = regressor(self._model, motion[:3])[0, :, body] @ self._to_body
-            parts = [payload[:, :4], friction, payload[:, 4:], np.eye(n)]
-        return np.hstack(parts) * self._scale
+            columns = regressor(self._geometry, motion)[0, :, 10 * self._body :][:, :10]
+            payload = columns @ self._to_body
+            parts = [payload[:, :4], *parts[:-1], payload[:, 4:], parts[-1]]
+        result: Array = np.hstack(parts) * self._scale
+        return result
