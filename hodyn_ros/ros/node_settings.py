@@ -199,7 +199,10 @@ class IdentificationSettings:
         '~/identified_parameters, and applied on request only.',
     )
     payload_link: str = entry('', 'Link whose payload is looked for; empty: none.')
-    friction: Names = entry((), 'Joints whose viscous and Coulomb friction is looked for.')
+    friction: bool = entry(
+        False, 'Viscous and Coulomb friction of the joints is looked for; efforts of joints that '
+        'stand still, where they may stick, are then left out.',
+    )
     memory: float = entry(
         10.0, 'Time in which measurements lose 63 % of their weight [s].', 0.1, 1e4
     )
