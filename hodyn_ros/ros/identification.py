@@ -33,18 +33,19 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _PART = 'identification'
-_LEAST_STEP = 9_000_000  # between measurements that are used: up to a hundred a second [ns]
+_LEAST_STEP = 19_000_000  # between measurements that are used: up to fifty a second [ns]
 _PERIOD = 100_000_000  # of what is published [ns]
 # Efforts wait for the motion of their time; a longer gap begins anew [ns].
 _KEPT, _MOST_KEPT = 2 * NANOSECONDS, 4000
 # Efforts are averaged around an instant, as the estimate of the motion smooths that [ns].
-_AROUND = np.linspace(-5e6, 5e6, 5)
+_AROUND = np.linspace(-1e7, 1e7, 9)
 
 
 def estimator_of(model: RobotModel, settings: IdentificationSettings) -> OnlineEstimator:
     """Make what the settings ask for; HodynError if it does not suit the robot."""
     return OnlineEstimator(
-        model, payload_link=settings.payload_link or None, friction=settings.friction,
+        model, payload_link=settings.payload_link or None,
+        friction=[name for name in settings.friction if name],
         memory=settings.memory, effort_noise=settings.effort_noise,
     )  # fmt: skip
 

@@ -199,9 +199,9 @@ class IdentificationSettings:
         '~/identified_parameters, and applied on request only.',
     )
     payload_link: str = entry('', 'Link whose payload is looked for; empty: none.')
-    friction: bool = entry(
-        False, 'Viscous and Coulomb friction of the joints is looked for; efforts of joints that '
-        'stand still, where they may stick, are then left out.',
+    friction: Names = entry(
+        ('',), 'Joints whose viscous and Coulomb friction is looked for; while they stand still '
+        'and may stick, their efforts are not used. Empty: none.',
     )
     memory: float = entry(
         10.0, 'Time in which measurements lose 63 % of their weight [s].', 0.1, 1e4
