@@ -92,8 +92,10 @@ class OnlineIdentification:
         rest = np.zeros((3, robot.model.n_joints))
 
         def prepare() -> None:
-            robot.model.warm_up(0, lambda: regressor(robot.model, rest))
-            self._node.soon(self._begin, in_use, made)
+            try:
+                robot.model.warm_up(0, lambda: regressor(robot.model, rest))
+            finally:  # compilers fail in many ways; NumPy computes the same
+                self._node.soon(self._begin, in_use, made)
 
         self._node.worker.put(prepare)
 
