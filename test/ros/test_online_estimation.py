@@ -18,6 +18,8 @@ from support import robots
 from support.ros_harness import TIMEOUT, Harness, dict_of
 
 from hodyn_ros.ros import qos
+from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.parameters import make_settings
 
 pin = pytest.importorskip('pinocchio')
 
@@ -252,3 +254,9 @@ def test_nothing_is_done_unless_it_is_enabled(arm):
     arm.await_estimator()
     arm.move(2.0)
     assert arm.received('identified_parameters', 1)
+
+
+def test_base_that_moves_and_identification_exclude_each_other():
+    values = {'base_motion': True, 'identification.enabled': True}
+    with pytest.raises(ValueError, match='base_motion and identification.enabled'):
+        make_settings(NodeSettings, values)
