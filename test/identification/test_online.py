@@ -239,6 +239,18 @@ def test_what_does_not_fit_for_long_makes_it_begin_anew():
     assert misses(found[-1], 4.0 * TRUTH).max() < 3.0
 
 
+def test_small_change_widens_the_deviations():
+    times = seconds(14.0)
+    path = motion(times)
+    measured = np.where(times[:, None] < 10.0, efforts(path), efforts(path, 0.06))
+    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    found = follow(estimator, times, path, noisy(measured))
+    assert estimator.outliers == 0
+    wide = max(item.std[0] for item in found[500:600])
+    assert wide > 2.0 * found[499].std[0]
+    assert misses(found[-1], 0.06 / MASS * TRUTH).max() < 4.0
+
+
 def test_known_wrench_is_no_contact():
     times = seconds(10.0)
     path = motion(times)

@@ -160,7 +160,9 @@ def test_payload_is_found_told_and_applied_on_request_only(arm):
     assert 300 < message.samples < 400
     assert (message.outliers, message.restarts) == (0, 0)
     status = arm.status('identification', lambda s: s.message == 'a payload is certain')
-    assert dict_of(status)['payload.mass'].endswith(' kg')
+    told = dict_of(status)
+    assert set(told) == {*message.names, 'samples', 'outliers', 'restarts'}
+    assert told['payload.mass'].endswith(' kg')
     assert arm.node.robot.payloads == ()
 
     wrong = arm.carry(use_identified=True, link='c')
