@@ -304,8 +304,8 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
         window = np.hanning(len(rest) + 2)[1:-1]
         power += len(rest) * (2.0 * np.abs(np.fft.rfft(rest * window, size)) / window.sum()) ** 2
         count += len(rest)
-    frequencies, unit = np.fft.rfftfreq(size, step)[1:], comparison.units[joint]
-    amplitude: Array = np.sqrt(power[1:] / count)
+    frequencies: Array = np.arange(1, len(power)) / (size * step)
+    amplitude, unit = np.sqrt(power[1:] / count), comparison.units[joint]
     k = int(amplitude.argmax())
     return Panel(
         'Amplitudes of the difference', comparison.joint_names[joint], 'frequency [Hz]',
