@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import click
 import numpy as np
 
 from hodyn_ros import identification, plotting
+from hodyn_ros.actuators.actuator import RigidDrive
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks, table, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
@@ -92,7 +95,9 @@ def _compared(found: Comparison) -> str:
         (item.text, *(_percent(share) for share in (item.share, *item.shares)))
         for item in found.explanations
     ]
-    lines += [table(['', 'all joints', *found.joint_names], rows), '', found.summary]
+    common = os.path.commonprefix(found.joint_names).rpartition('_')[:2]
+    short = (name.removeprefix(''.join(common)) for name in found.joint_names)
+    lines += [table(['', 'all', *short], rows), '', found.summary]
     return '\n'.join(lines)
 
 
@@ -130,9 +135,10 @@ def identify(
     with written(output) as target:
         target.write_text(identification.described(description, found.model), encoding='utf-8')
     comments = [f'Identified from {", ".join(map(str, recordings))}.', *found.remarks]
-    tables: dict[str, Any] = {'friction': identification.friction_config(found.model)}
-    if found.actuators is not None:
-        tables['actuators'] = identification.actuator_config(found.actuators)
+    tables: dict[str, Any] = {
+        'friction': identification.friction_config(found.model),
+        'actuators': identification.actuator_config(_drives(found)),
+    }
     for name, content in tables.items():
         if content:
             files[name] = output.with_name(f'{output.stem}_{name}.yaml')
@@ -152,6 +158,16 @@ def identify(
     show_remarks(found.remarks)
     click.echo(_identified(found))
     click.echo('\nWritten: ' + ', '.join(map(str, files.values())))
+
+
+def _drives(found: Identification) -> Actuators:
+    """Actuators, those of the armature included, which a robot description has no place for."""
+    model, drives = found.model, dict(found.actuators.by_joint if found.actuators else {})
+    for name in model.joint_names:
+        inertia = float(model.armature[model.body_names.index(name)])
+        if inertia > 0.0 and name not in drives:
+            drives[name] = RigidDrive(inertia)
+    return Actuators(model.with_armature(dict.fromkeys(drives, 0.0)), drives)
 
 
 def _identified(found: Identification) -> str:
@@ -180,13 +196,13 @@ def _identified(found: Identification) -> str:
         lines += [f'Bodies: {which}with their part of the torque\n']
         lines += [table(['parameter', 'value', 'unit', 'part'], rows), '']
     lines += [f'{item.name} {_estimate(item)} {item.unit}\n' for item in others]
-    prismatic = 'prismatic' in found.model.joint_types
+    units = 'N m or N' if 'prismatic' in found.model.joint_types else 'N m'
     for title, residuals in (
         ('', found.residuals), ('Not used to identify: ', found.validation)
     ):  # fmt: skip
         for item in residuals:
-            units = 'N m or N' if prismatic else 'N m'
-            lines += [f'{title}{item.name}, {RESIDUAL_KINDS[item.kind]}, RMS [{units}]\n']
+            name = f'{title}{Path(item.name).name}'
+            lines += [f'{name}, {RESIDUAL_KINDS[item.kind]}, RMS [{units}]\n']
             lines += [_left(item, found.model.joint_names), '']
     if found.payload is not None:
         mass, com = found.payload.mass, ', '.join(f'{x:.4f}' for x in found.payload.com)

@@ -18,7 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.actuators import Actuators, CubicSpring, LinearSpring, SeriesElastic
+from hodyn_ros.actuators import (
+    Actuators,
+    CubicSpring,
+    LinearSpring,
+    RigidDrive,
+    SeriesElastic,
+)
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics import inverse_dynamics, mass_matrix, regressor
 from hodyn_ros.errors import IdentificationError
@@ -345,6 +351,9 @@ class Equations:
         known['armature'] += [
             model.armature[model.body_names.index(name)] for name in model.joint_names
         ]
+        for name, drive in (self.actuators.by_joint if self.actuators else {}).items():
+            if isinstance(drive, RigidDrive):
+                known['armature'][model.joint_names.index(name)] += drive.motor_inertia
         for j in np.flatnonzero(self.elastic).tolist():
             drive, spring = self.drive(j), vars(self.drive(j).spring)
             constants = drive.motor_inertia, spring['stiffness'], drive.damping
