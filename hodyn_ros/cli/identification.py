@@ -26,6 +26,7 @@ from hodyn_ros.identification import (
 from hodyn_ros.plotting.labels import BAND_TITLES, RESIDUAL_KINDS
 
 _MOST_SHOWN, _MOST_COLUMNS = 12, 4
+_LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
 _BODIES = ('bodies', 'payload')
 _PICTURES = ('.png', '.pdf', '.svg')
 _PAGES = ('.html', '.htm')
@@ -215,7 +216,7 @@ def _estimate(item: IdentifiedParameter | None) -> str:
     if item is None:
         return '-'
     combined = '' if item.is_alone else ' + ...'
-    if not 0.0 < item.std < np.inf:
+    if not _LEAST_SHOWN < item.std < np.inf:
         return f'{number(item.value)} +- {number(item.std, 2)}{combined}'
     digits = max(0, 1 - int(np.floor(np.log10(item.std))))
     return f'{item.value:.{digits}f} +- {item.std:.{digits}f}{combined}'

@@ -32,6 +32,7 @@ BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 """Frequencies between which residuals are added up [Hz]."""
 
 _PASSES = 3
+_ROUNDING = 1e-12  # part of the squared efforts
 _LITTLE = 0.05  # share of a difference that is not worth a sentence
 _EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
 _TEXTS = {
@@ -106,7 +107,7 @@ class Comparison:
         if not seen.any():
             return 'No efforts were measured.'
         parts = 100.0 * self.residual[seen] / self.measured[seen]
-        low, high = (f'{x:.0f}' if x > 9.5 else f'{x:.2g}' for x in (parts.min(), parts.max()))
+        low, high = (f'{x:.0f}' if x > 9.5 else f'{round(x, 3):.2g}' for x in (parts.min(), parts.max()))
         text, _, share = self.explanations[0]
         if share < _LITTLE:
             text = 'nothing that was tried would explain much'
@@ -258,7 +259,7 @@ def _explained(
             after += (np.where(used, rest, 0.0) ** 2).sum(axis=0)
             size += (np.where(used, rows.signal, 0.0) ** 2).sum(axis=0)
     with np.errstate(invalid='ignore', divide='ignore'):
-        shares = np.where(before > 0.0, 1.0 - after / before, np.nan)
+        shares = np.where(before > _ROUNDING * size, 1.0 - after / before, np.nan)
         relative = np.nansum(after / size) / np.nansum(before / size)
     return Explanation(found.described(_TEXTS[name]), shares, float(1.0 - relative))
 

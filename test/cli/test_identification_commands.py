@@ -71,12 +71,16 @@ def told(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-def test_compare_tells_how_far_torques_are_apart_and_what_explains_it(recordings, capsys):
+def test_compare_tells_how_far_torques_are_apart_in_words_numbers_pages_and_pictures(
+    recordings, tmp_path, capsys
+):
     words = ['compare', 'panda', recordings['loaded'], '--link', 'panda_link8']
-    assert run(words) == 0
+    page, picture = tmp_path / 'page.html', tmp_path / 'picture.png'
+    assert run([*words, '-o', str(page)]) == 0
     text = capsys.readouterr().out
     assert 'a payload of 1.5 kg at panda_link8 would explain 100 % of it.' in text
-    found = told(capsys, *words)
+    assert f'Written: {page}' in text
+    found = told(capsys, *words, '-o', str(picture))
     assert [joint['name'] for joint in found['joints']] == [f'panda_joint{i}' for i in range(1, 8)]
     # The row of a joint has the numbers that the JSON has.
     (row,) = [line.split() for line in text.splitlines() if line.startswith('  panda_joint2')]
@@ -88,13 +92,6 @@ def test_compare_tells_how_far_torques_are_apart_and_what_explains_it(recordings
     assert joint['residual'] == pytest.approx(6.6, rel=0.1)
     shares = {item['text']: item['share'] for item in found['explanations']}
     assert shares['friction and offsets'] < 0.6 < 0.99 < shares['all of these together']
-
-
-def test_compare_writes_pages_and_pictures(recordings, tmp_path, capsys):
-    words = ['compare', 'panda', recordings['loaded'], '-o']
-    page, picture = tmp_path / 'page.html', tmp_path / 'picture.png'
-    assert run([*words, str(page)]) == run([*words, str(picture)]) == 0
-    assert f'Written: {page}' in capsys.readouterr().out
     page = Page(page.read_text(encoding='utf-8'))
     assert page.mistakes == []
     assert page.text_of_all('h1') == ['panda: loaded.csv']
