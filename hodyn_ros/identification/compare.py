@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators import Actuators
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.files import Results
+from hodyn_ros.files.samples import Results
 from hodyn_ros.identification.equations import Equations
 from hodyn_ros.identification.estimation import Estimation, scale_remarks
 from hodyn_ros.identification.recording import (
@@ -66,7 +66,7 @@ class Explanation(NamedTuple):
     shares: Array
     """Part of the squared residual that would be gone, shape (n,); NaN where there is none."""
     share: float
-    """The same of all joints, each relative to its effort."""
+    """The same of all joints together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ def _explained(
     plain: Equations,
 ) -> Explanation:  # fmt: skip
     """What groups of parameters explain of the residual that the given ones leave."""
-    before, after, size = np.zeros((3, equations.model.n_joints))
+    before, after = np.zeros((2, equations.model.n_joints))
     try:
         found = Estimation(equations, equations.structure(kinds), stretches, _PASSES)
     except IdentificationError:
@@ -217,11 +217,10 @@ def _explained(
             rest = rows.y - rows.X[..., index] @ found.z
             before += (np.where(used, given.y, 0.0) ** 2).sum(axis=0)
             after += (np.where(used, rest, 0.0) ** 2).sum(axis=0)
-            size += (np.where(used, rows.signal, 0.0) ** 2).sum(axis=0)
     with np.errstate(invalid='ignore', divide='ignore'):
         shares = np.where(before > 0.0, 1.0 - after / before, np.nan)
-        relative = np.nansum(after / size) / np.nansum(before / size)
-    return Explanation(found.described(_TEXTS[name]), shares, float(1.0 - relative))
+        share = 1.0 - after.sum() / before.sum()
+    return Explanation(found.described(_TEXTS[name]), shares, float(share))
 
 
 def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array) -> Array:
