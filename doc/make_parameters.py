@@ -15,6 +15,7 @@ from hodyn_ros.ros.node_settings import (
     ChunkSettings,
     CommandSettings,
     EstimatorSettings,
+    IdentificationSettings,
     NodeSettings,
     WrenchSettings,
 )
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string'}
 GROUPS = {
     'command': CommandSettings, 'chunk': ChunkSettings, 'wrench': WrenchSettings,
-    'estimator': EstimatorSettings,
+    'estimator': EstimatorSettings, 'identification': IdentificationSettings,
 }
 
 HEAD = """\

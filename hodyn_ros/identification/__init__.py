@@ -15,6 +15,7 @@ from hodyn_ros.identification.identify import (
     Residual,
     identify,
 )
+from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.identification.outputs import (
     actuator_config,
     described,
@@ -27,8 +28,8 @@ from hodyn_ros.identification.recording import RecordingFile, with_motors
 
 __all__ = [
     'BANDS', 'GROUPS', 'Comparison', 'Excitation', 'Explanation', 'Identification',
-    'IdentifiedParameter', 'Payload', 'RecordingFile', 'Residual', 'actuator_config', 'compare',
-    'described', 'excite',
+    'IdentifiedParameter', 'OnlineEstimator', 'ParameterEstimate', 'Payload', 'RecordingFile',
+    'Residual', 'actuator_config', 'compare', 'described', 'excite',
     'fixed_parameters', 'friction_config', 'identify', 'main_link', 'with_motors',
     'write_parameters',
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files import Results
 from hodyn_ros.identification.equations import Equations
-from hodyn_ros.identification.estimation import Estimation
+from hodyn_ros.identification.estimation import Estimation, scale_remarks
 from hodyn_ros.identification.recording import (
     Flags,
     Preparation,
@@ -25,13 +25,11 @@ from hodyn_ros.identification.recording import (
 )
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
 
 BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 """Frequencies between which residuals are added up [Hz]."""
 
 _PASSES = 3
-_ALIKE, _OTHER_UNIT = 0.8, 4.0  # correlation, and factor that is hardly one of the masses
 _EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
 _TEXTS = {
     'friction': 'friction and offsets',
@@ -139,6 +137,7 @@ def compare(
     preparation = Preparation(model, every.laws(), plain.elastic, bandwidth)
     found = prepared(preparation, several(recordings))
     stretches = [stretch for each in found.values() for stretch in each]
+    kinds, flaws = measured_in(stretches), preparation.remarks()
     compared = tuple(
         _compared(name, plain, stretch) for name, each in found.items() for stretch in each
     )
@@ -165,7 +164,7 @@ def compare(
     if link is None:
         candidates.pop('payload')
     explanations = [
-        _explained(name, Equations(model, groups, actuators, link), stretches, plain)
+        _explained(name, Equations(model, groups, actuators, link), kinds, stretches, plain)
         for name, groups in candidates.items()
     ]
     return Comparison(
@@ -173,7 +172,7 @@ def compare(
         _in_bands(stretches, rest, count), common / np.maximum(own, least),
         common / np.sqrt(np.maximum(power * own, least**2)),
         tuple(sorted(explanations, key=lambda item: -item.share)),
-        (*preparation.remarks(), *scale_remarks(model, power, own, common)),
+        (*flaws, *scale_remarks(plain, stretches)),
     )  # fmt: skip
 
 
@@ -200,12 +199,13 @@ def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStre
 
 
 def _explained(
-    name: str, equations: Equations, stretches: Sequence[Stretch], plain: Equations
-) -> Explanation:
+    name: str, equations: Equations, kinds: Sequence[str], stretches: Sequence[Stretch],
+    plain: Equations,
+) -> Explanation:  # fmt: skip
     """What groups of parameters explain of the residual that the given ones leave."""
     before, after, size = np.zeros((3, equations.model.n_joints))
     try:
-        found = Estimation(equations, equations.structure(measured_in(stretches)), stretches, _PASSES)
+        found = Estimation(equations, equations.structure(kinds), stretches, _PASSES)
     except IdentificationError:
         return Explanation(_TEXTS[name], np.full_like(before, np.nan), 0.0)
     index = found.structure.independent
@@ -234,23 +234,3 @@ def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array)
         for band in range(len(found)):
             found[band] += spectrum[which == band].sum(axis=0)
     return np.asarray(np.sqrt(found / count))
-
-
-def scale_remarks(model: RobotModel, power: Array, own: Array, common: Array) -> list[str]:
-    """Sentences on efforts that look like other units or signs, by their mean products (n,)."""
-    shown = (power > 0.0) & (own > 1e-3 * own.max())
-    correlation = np.abs(common) / np.sqrt(np.maximum(power * own, 1e-300))
-    scale = common / np.maximum(own, 1e-300)
-    alike = shown & (correlation > _ALIKE)
-    remarks = []
-    off = alike & ((np.abs(scale) > _OTHER_UNIT) | (np.abs(scale) < 1.0 / _OTHER_UNIT))
-    if (names := [f'{model.joint_names[j]} {scale[j]:.3g}' for j in np.flatnonzero(off)]):
-        remarks.append(
-            'Measured efforts are those of the model times another number than 1 (of '
-            f'{listed(names)}): are they currents, torques of the motors before the gear, or in '
-            'other units? Multiply them by the factor that is missing.'
-        )
-    turned = alike & (scale < 0.0) & ~off
-    if (names := [model.joint_names[j] for j in np.flatnonzero(turned)]):
-        remarks.append(f'Measured efforts of {listed(names)} have the opposite sign.')
-    return remarks

@@ -20,7 +20,8 @@ from hodyn_ros.resources import optional_import_module
 
 _LEAST_EIGENVALUE = 1e-5  # of pseudo-inertias, relative to the given body
 _RADIUS = 0.1  # m, of gyration where nothing is given
-_SOLVED = ('Solved', 'AlmostSolved')
+_BEST_KNOWN = 1e5  # information in units of the prior
+_SOLVED = ('Solved', 'AlmostSolved', 'InsufficientProgress')
 
 
 def pseudo_inertia(parameters: Array) -> Array:
@@ -42,7 +43,7 @@ def body_scale(given: Array, others: Array) -> tuple[float, float]:
 def consistent(
     information: Array, target: Array, given: Array, prior: Array, bodies: Sequence[int],
     scales: Sequence[tuple[float, float]], fixed: Array, least: Array,
-) -> tuple[Array, list[int]]:  # fmt: skip
+) -> tuple[Array, float]:  # fmt: skip
     """Physical parameters of the largest likelihood.
 
     Parameters
@@ -65,29 +66,30 @@ def consistent(
     Returns
     -------
     ndarray, shape (P,)
-    list of int
-        Bodies at the boundary of what is physical.
+    float
+        Distance from the target, in its standard deviations.
     """
     need = 'Parameters that bodies can have are found by Clarabel'
     clarabel = optional_import_module('clarabel', need, 'identify', IdentificationError)
     from scipy import sparse
 
-    # In units of the prior about its centre.
-    A = information * prior
-    hessian = A.T @ A + np.eye(len(given))
-    slope = A.T @ (information @ given - target)
+    # In units of the prior about its centre; what is known better than the solver computes is not
+    # told to it.
+    U, s, Vt = np.linalg.svd(information * prior, full_matrices=False)
+    known = np.minimum(s, _BEST_KNOWN)
+    miss = np.divide(U.T @ (target - information @ given), s, where=s > 0.0, out=np.zeros_like(s))
+    hessian = (Vt.T * known**2) @ Vt + np.eye(len(given))
+    slope = -Vt.T @ (known**2 * miss)
     rows: list[Array] = []
     constants: list[Array] = []
     bounded = np.flatnonzero(np.isfinite(least))
     rows.append(-np.eye(len(given))[bounded] * prior[bounded, None])
     constants.append(given[bounded] - least[bounded])
     cones: list[Any] = [clarabel.NonnegativeConeT(len(bounded))] if len(bounded) else []
-    sizes = []
     units = _triangle(pseudo_inertia(np.eye(10)))
     for first, rest, (mass, radius) in zip(bodies, fixed, scales):
         own = slice(first, first + 10)
         T = np.array([1.0 / radius, 1.0 / radius, 1.0 / radius, 1.0]) / np.sqrt(mass)
-        sizes.append(T)
         weights = _triangle(np.outer(T, T), root=False)
         block = np.zeros((10, len(given)))
         block[:, own] = -(units * weights).T * prior[own]
@@ -97,7 +99,7 @@ def consistent(
         cones.append(clarabel.PSDTriangleConeT(4))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-11
+    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
     found = clarabel.DefaultSolver(
         sparse.csc_matrix(np.triu(hessian)), slope, sparse.csc_matrix(np.concatenate(rows)),
         np.concatenate(constants), cones, settings,
@@ -108,12 +110,7 @@ def consistent(
             'given model of this robot, and are its own inertias possible?'
         )
     beta: Array = given + prior * np.array(found.x)
-    edge = []
-    for k, (first, rest, T) in enumerate(zip(bodies, fixed, sizes)):
-        inside = pseudo_inertia(beta[first : first + 10] - rest) * np.outer(T, T)
-        if np.linalg.eigvalsh(inside)[0] < 10.0 * _LEAST_EIGENVALUE:
-            edge.append(k)
-    return beta, edge
+    return beta, float(np.linalg.norm(known * (Vt @ np.array(found.x) - miss)))
 
 
 @cache

@@ -10,6 +10,7 @@ serial robots"; Cochrane and Orcutt 1949 on the noise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,9 +33,12 @@ _MEDIAN = 1.4826  # standard deviation over the median magnitude
 _ROUNDING = 1e-13  # noise over the largest effort that counts as rounding
 _RANK = 1e-6  # of directions that recordings show at all, over the best one
 _UNSEEN = 1e-3  # share of a parameter in the others
+_LEAST_SHOWN = 0.25  # of the parameters
 _LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
 _STRIBECK_STEP = 0.5  # of the logarithm of the velocity
-_MUCH, _FEW = 0.01, 1e-4  # shares that are worth a remark: of rows, of samples
+_MUCH = 0.01  # share of rows that is worth a remark
+_DOUBT, _NAMED = 0.05, 6  # deviation over a torque that is worth one, and names in it
+_ALIKE, _OTHER_UNIT = 0.8, 4.0  # correlation, and factor that is hardly one of the masses
 
 
 class IdentifiedParameter(NamedTuple):
@@ -149,7 +153,7 @@ class Estimation:
             weighted = self._weighted(rows, rest)
             gram += weighted.T @ weighted
             count += len(weighted)
-        if count < 2 * b:
+        if count < max(2 * b, 1) or not b:
             raise IdentificationError(
                 f'After filtering there are {count} rows for {b} parameters; record longer (with '
                 'joints that move: friction is not seen at rest), or estimate fewer parameters.'
@@ -169,6 +173,11 @@ class Estimation:
         self.information = (V * s).T * scale / np.sqrt(factor)
         unseen = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0)
         self.is_shown = (sizes > 0.0) & (unseen < _UNSEEN)
+        if self.is_shown.mean() < _LEAST_SHOWN:
+            raise IdentificationError(
+                f'The recordings show {self.is_shown.sum()} of {b} parameters: joints hardly '
+                'move. Record a motion that shows them (hodyn excite), or estimate fewer.'
+            )
         self.condition = float(s[-1] / s[0])
         self.z = self.z + step
         std = np.sqrt(np.diag(self.covariance))[self.is_shown]
@@ -226,8 +235,9 @@ class Estimation:
         is_log = [column.name == 'stribeck_velocity' for column in self.columns]
         return np.where(is_log, std * np.abs(self.estimates), std)
 
-    def shares(self) -> Array:
-        """RMS of the part of each base parameter in some row, over that of the effort there."""
+    @cached_property
+    def sizes(self) -> Array:
+        """RMS of the columns of the base parameters in some row, over that of the effort there."""
         parts: dict[str, Array] = {}
         sizes: dict[str, Array] = {}
         for rows, _ in self._rows():
@@ -237,8 +247,7 @@ class Estimation:
             parts[rows.kind] = parts.get(rows.kind, 0.0) + part
             sizes[rows.kind] = sizes.get(rows.kind, 0.0) + size
         found = [parts[kind] / np.maximum(sizes[kind], 1e-300)[:, None] for kind in parts]
-        result: Array = np.sqrt(np.max(found, axis=(0, 1))) * np.abs(self.estimates)
-        return result
+        return np.asarray(np.sqrt(np.max(found, axis=(0, 1))))
 
     def parameters(self) -> tuple[IdentifiedParameter, ...]:
         """Estimates with their deviations."""
@@ -248,7 +257,7 @@ class Estimation:
             IdentifiedParameter(c.group, str(c), value, s, c.unit, not several, share)
             for c, value, s, several, share in zip(
                 self.columns, self.estimates.tolist(), std.tolist(), lumped.tolist(),
-                self.shares().tolist(),
+                (self.sizes * np.abs(self.estimates)).tolist(),
             )
         )  # fmt: skip
 
@@ -288,6 +297,15 @@ class Estimation:
                 f'The recordings do not show {listed(hidden)}: record a motion that does '
                 '(hodyn excite).'
             )
+        doubt = np.where(self.is_shown, self.sizes * self.std, 0.0)
+        worst = [str(self.columns[k]) for k in np.argsort(-doubt) if doubt[k] > _DOUBT]
+        if worst:
+            others = f' and {len(worst) - _NAMED} more' * (len(worst) > _NAMED)
+            remarks.append(
+                f'The deviations of {listed(worst[:_NAMED])}{others} are worth more than '
+                f'{100.0 * _DOUBT:.0f} % of a torque: record longer, or a livelier motion '
+                '(hodyn excite).'
+            )
         return remarks
 
 
@@ -306,3 +324,38 @@ def _autoregression(series: Sequence[Array]) -> tuple[Array, float]:
     if not 1e-6 * gamma[0] < left <= gamma[0]:  # too few values
         return np.zeros(_MEMORY), float(np.sqrt(gamma[0]))
     return weights, float(np.sqrt(left))
+
+
+def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
+    """Sentences on efforts that look like other units or signs; `plain` estimates nothing.
+
+    An `IdentificationError` is raised if no joint with a notable effort agrees with the model.
+    """
+    power, own, common = np.zeros((3, plain.model.n_joints))
+    for stretch in stretches:
+        for rows in plain.rows(stretch):
+            if rows.kind != 'spring':
+                measured = np.where(rows.is_used, rows.signal, 0.0)
+                computed = np.where(rows.is_used, rows.signal - rows.y, 0.0)
+                pairs = (measured, measured), (computed, computed), (measured, computed)
+                sums = [(a * b).sum(axis=0) for a, b in pairs]
+                power, own, common = power + sums[0], own + sums[1], common + sums[2]
+    scale = common / np.maximum(own, 1e-300)
+    alike = np.abs(common) > _ALIKE * np.sqrt(power * own)
+    alike &= own > 1e-3 * own.max(initial=0.0)
+    off = alike & ((np.abs(scale) > _OTHER_UNIT) | (np.abs(scale) < 1.0 / _OTHER_UNIT))
+    turned = alike & (scale < 0.0)
+    names, remarks = plain.model.joint_names, []
+    if off.any():
+        factors = listed(f'{names[j]} {scale[j]:.3g}' for j in np.flatnonzero(off))
+        remarks.append(
+            f'Measured efforts are those of the model times a factor that no mass explains (of '
+            f'{factors}): are they currents, torques of the motors before the gear, or in other '
+            'units? Multiply them by what is missing.'
+        )
+    if turned.any():
+        turned_names = listed(names[j] for j in np.flatnonzero(turned))
+        remarks.append(f'Measured efforts of {turned_names} have the opposite sign.')
+    if remarks and not (alike & ~off & ~turned).any():
+        raise IdentificationError(' '.join(remarks))
+    return remarks

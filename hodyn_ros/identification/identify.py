@@ -20,7 +20,7 @@ from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent
 from hodyn_ros.identification.equations import FRICTION, SPRING, Column, Equations
-from hodyn_ros.identification.estimation import Estimation, IdentifiedParameter
+from hodyn_ros.identification.estimation import Estimation, IdentifiedParameter, scale_remarks
 from hodyn_ros.identification.recording import (
     Preparation,
     Recording,
@@ -39,7 +39,6 @@ from hodyn_ros.model.friction import (
 )
 from hodyn_ros.model.inertia import inertia_parts, parametric_inertia
 from hodyn_ros.model.robot import ModelWarning, RobotModel
-from hodyn_ros.names import listed
 
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')
@@ -176,18 +175,20 @@ def identify(
     preparation = Preparation(model, equations.laws(), equations.elastic, bandwidth)
     stretches = prepared(preparation, given)
     every = [stretch for found in stretches.values() for stretch in found]
+    flaws = preparation.remarks()
     structure = equations.structure(measured_in(every))
+    known = Equations(model, (), actuators)
+    scales = scale_remarks(known, every)
     found = Estimation(equations, structure, every)
     full, remarks = _physical(found, fixed)
     result, drives, payload = _updated(found.equations, full, smoothing, payload_link)
-    known = Equations(model, (), actuators)
     residuals = _residuals(found.equations, full, known, stretches)
     held = prepared(preparation, several(validation))
     unseen = _residuals(found.equations, full, known, held)
     return Identification(
         result, drives, payload, found.parameters(), tuple(equations.columns), structure.mapping,
         full, found.covariance, residuals, unseen,
-        (*preparation.remarks(), *found.remarks(), *remarks),
+        (*flaws, *scales, *found.remarks(), *remarks),
     )  # fmt: skip
 
 
@@ -203,11 +204,12 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
     for i, column in enumerate(columns):
         if i in alone and column.group not in ('bodies', 'payload'):
             k = alone[i]
-            given[i], prior[i] = estimates[k], _FLAT * std[k] + 1e-12
-            if column.name in ('stiffness', 'armature') and estimates[k] < 2.0 * std[k]:
+            if std[k] < max(abs(estimates[k]), abs(given[i]), 1.0):
+                given[i], prior[i] = estimates[k], _FLAT * std[k] + 1e-12
+            if column.name in ('stiffness', 'armature') and estimates[k] < -3.0 * std[k]:
                 raise IdentificationError(
                     f'{column.owner}: the {column.name} comes out as {estimates[k]:.4g} +- '
-                    f'{std[k]:.2g} {column.unit}, expected a positive value. Check signs and '
+                    f'{std[k]:.2g} {column.unit}, which no joint has. Check signs and '
                     'units of positions and torques of the motors, and which joint is which.'
                 )
         elif column.group not in ('bodies', 'payload'):
@@ -236,19 +238,15 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
         prior[first : first + 10] = mass * np.array([1.0, *[radius] * 3, *[radius**2] * 6])
     shares = np.zeros((len(bodies), 10)) if fixed is None else np.asarray(fixed)
     target = found.information @ estimates
-    beta, edge = consistent(
+    beta, missed = consistent(
         found.information @ mapping, target, given, prior, bodies, scales, shares, least
     )
     remarks = []
-    if edge and 'bodies' in equations.first:
-        names = listed(model.body_names[k] for k in edge)
-        remarks.append(f'At the boundary of what bodies can have: those behind {names}.')
-    moved = found.information @ (mapping @ beta - estimates)
-    if float(moved @ moved) > 2.0 * len(moved) + 20.0:
+    if missed**2 > 2.0 * len(mapping) + 20.0:
         remarks.append(
             'No parameters that bodies can have fit as well as the estimated ones: they miss by '
-            f'{np.sqrt(float(moved @ moved) / len(moved)):.2g} standard deviations. Something '
-            'that is not in the equations takes part.'
+            f'{missed / np.sqrt(len(mapping)):.2g} standard deviations. Something that is not in '
+            'the equations takes part.'
         )
     return beta, remarks
 

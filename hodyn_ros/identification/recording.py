@@ -50,10 +50,11 @@ CHUNK = 1 << 16
 _WIDEST, _NARROWEST, _OF_RATE, _ROWS = 16.0, 4.0, 0.2, 2.0
 _NOISE_SHARE = 0.01  # of the acceleration that may be noise
 _TRIAL = 25.0  # Hz, pass band with which the motion is looked at first
-_EDGES = 1.5  # time that is lost at both ends, in units of one over the pass band
+_EDGES = 4.0  # time that is lost at both ends, in units of one over the pass band
 _GAP = 5.0  # steps without samples that divide a recording
 _TOUCHED = 0.02  # share of a row that samples may have which are not used
 _SPIKE, _LEAST_SPIKE = 8.0, 0.02  # over the noise, and over the range of values
+_SHARP = 12.0  # rate of samples over the pass band from which on spikes are told from motion
 _AT_LIMIT, _CLIPPED = 0.995, 10  # share of a limit, and samples at the same extreme
 _SLOW, _SLOW_NOISE = 0.005, 5.0  # speed at rest, over the largest one and over its noise
 _ORDER = 4  # of the filter, which runs back and forth
@@ -114,7 +115,7 @@ class Preparation:
     def stretches(self, recording: Recording, derivatives: str = 'auto') -> list[Stretch]:
         """Rows of a recording; IdentificationError if there are none."""
         found: list[Stretch] = []
-        name = ''
+        name = str(getattr(recording, 'name', recording))
         for samples in _parts(recording):
             samples = samples.in_order(self.model.joint_names)[0]
             name = samples.name
@@ -128,8 +129,8 @@ class Preparation:
         if not found:
             band = f'{self.bandwidth:.3g} Hz' if self.bandwidth else 'the pass band'
             raise IdentificationError(
-                f'{name or recording}: there are too few samples, expected some seconds without a '
-                f'gap (the filter of {band} needs {_EDGES} periods at both ends).'
+                f'{name}: there are too few samples, expected some seconds without a gap '
+                f'(the filter of {band} needs {_EDGES} periods at both ends).'
             )
         self.rows += sum(len(stretch.motion) for stretch in found)
         return found
@@ -180,21 +181,6 @@ class Preparation:
                 series[what] = values[rows]
         for start, h, even, known in _even(times, series):
             rate = 1.0 / h
-            flawed: dict[str, Flags] = {}
-            for what, values in even.items():
-                middle = median_filter(values, size=(5, 1), mode='nearest')
-                off = np.abs(values - middle)
-                low, high = np.percentile(values, (1, 99), axis=0)
-                usual = _SPIKE * 1.5 * np.median(off, axis=0)
-                is_spike = off > np.maximum(usual, _LEAST_SPIKE * (high - low) + 1e-9)
-                values[is_spike] = middle[is_spike]
-                self.spikes += is_spike.sum(axis=0)
-                flawed[what] = ~known[what]
-                if what in ('effort', 'motor_torque'):
-                    limit = model.limits.effort if what == 'effort' else np.inf
-                    clipped = _clipped(values, limit)
-                    self.clipped += clipped.sum(axis=0)
-                    flawed[what] |= clipped
             noise = {
                 what: _noise(even[what]) for what in ('q', 'motor_position') if what in even
             }
@@ -206,8 +192,24 @@ class Preparation:
                     f'{samples.name}: {rate:.3g} samples per second are too few for a pass band '
                     f'of {band:.3g} Hz; record at {5.0 * band:.0f} Hz or more.'
                 )
+            flawed: dict[str, Flags] = {}
+            for what, values in even.items():
+                middle = median_filter(values, size=(5, 1), mode='nearest')
+                off = np.abs(values - middle)
+                low, high = np.percentile(values, (1, 99), axis=0)
+                usual = _SPIKE * 1.5 * np.median(off, axis=0)
+                is_spike = off > np.maximum(usual, _LEAST_SPIKE * (high - low) + 1e-9)
+                is_spike &= rate > _SHARP * band  # else it may be the motion
+                values[is_spike] = middle[is_spike]
+                self.spikes += is_spike.sum(axis=0)
+                flawed[what] = ~known[what]
+                if what in ('effort', 'motor_torque'):
+                    limit = model.limits.effort if what == 'effort' else np.inf
+                    clipped = _clipped(values, limit)
+                    self.clipped += clipped.sum(axis=0)
+                    flawed[what] |= clipped
             margin = int(np.ceil(_EDGES * rate / band))
-            if len(even['q']) < 4 * margin:
+            if len(even['q']) < 3 * margin:
                 continue
             smooth = _Filter(band, h, margin)
             flawless = smooth.passed(flawed['q'].astype(float))[smooth.kept] < _TOUCHED

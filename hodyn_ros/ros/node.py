@@ -58,6 +58,7 @@ from hodyn_ros.ros.conversions import (
     write_efforts,
 )
 from hodyn_ros.ros.diagnostics import MISSED
+from hodyn_ros.ros.identification import OnlineIdentification, estimator_of
 from hodyn_ros.ros.joint_states import MeasuredMotion, check_age
 from hodyn_ros.ros.motors import MotorStream, Stiffness
 from hodyn_ros.ros.node_settings import NodeSettings
@@ -94,6 +95,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._base = BaseMotions()
         self._measured = MeasuredMotion()
         self._transitions = Transitions()
+        self._identification = OnlineIdentification(self)
 
         publish = qos.create_publisher
         self._effort_publisher = publish(self, JointEffort, '~/joint_effort', qos.OUTPUT)
@@ -160,6 +162,8 @@ class HodynNode(RobotNode[NodeSettings]):
                 self.robot.model.link(settings.wrench.link)
             drives_of(self.robot.model, settings.actuators)
             command_columns(self.robot, settings.command)
+            if settings.identification.enabled:
+                estimator_of(self.robot.model, settings.identification)
 
     def on_settings(self, before: NodeSettings) -> None:
         """Bring changed parameters to those who do not look at them each time."""
@@ -174,6 +178,8 @@ class HodynNode(RobotNode[NodeSettings]):
             self._on_progress()
         else:
             self._planning.set_up(self.robot, self._preparation.is_under_way)
+            if self.robot is not None:
+                self._identification.use(self.robot)
 
     def _measure(self, model: RobotModel) -> list[str]:
         """Measure a robot as the settings say; return the links whose wrench has no place."""
@@ -196,6 +202,7 @@ class HodynNode(RobotNode[NodeSettings]):
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
             self.robot = robot
             self._transitions.follow(self._preparation.with_payloads)
+            self._identification.use(robot)
             self._can_command = True
             try:
                 self._commands.use(robot, settings.command)
@@ -243,6 +250,8 @@ class HodynNode(RobotNode[NodeSettings]):
         try:
             before = self.robot or self._preparation.ready()
             allow_impossible = self.settings.allow_impossible_inertia
+            if request.use_identified:
+                self._identification.fill(request)
             payloads, remarks = payloads_of(before, request, allow_impossible)
             start = self._transitions.start(self.now())
             self._preparation.update_robot(payloads)
@@ -292,8 +301,9 @@ class HodynNode(RobotNode[NodeSettings]):
         self._preparation.ready()
         measured = self._measured
         dropped = measured.dropped
-        _, arrival = self._times(message)
+        stamp, arrival = self._times(message)
         estimate = measured.update(message, arrival, self.settings.input_timeout)
+        self._identification.take(message, stamp)
         self.diagnostics.dropped('joint_states', measured.dropped - dropped)
         if measured.is_behind_gap:
             self.diagnostics.input('joint_states').add('gaps')
@@ -378,6 +388,8 @@ class HodynNode(RobotNode[NodeSettings]):
                 dynamics,
             )
             delay = 0.0 if estimate is None else estimate.delay
+        if estimate is not None and deviations is not None:
+            self._identification.update(motion, stamp, wrenches, deviations)
         message = self._message
         write_efforts(message, effort, stamp, source, continuous, deviations, delay)
         self._effort_publisher.publish(message)
@@ -476,6 +488,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if self._motors is not None:
             self._motors.reset()
         self._measured.reset()
+        self._identification.clear()
         self._last_tick = None
         if self._trajectories.clear(f'Dropped: {why}.'):
             self.get_logger().error(f'The running trajectory is stopped: {why}.')
@@ -494,7 +507,8 @@ class HodynNode(RobotNode[NodeSettings]):
             diagnostics.input('base_motion').timeout = settings.base_motion_timeout
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
-        return diagnostics.report(*self._preparation.state, values)
+        reports = diagnostics.report(*self._preparation.state, values)
+        return [*reports, *self._identification.statuses()]
 
     def _note_limit_hits(self) -> None:
         if self._limit_check is not None:

@@ -186,6 +186,28 @@ class ChunkSettings:
 
 
 @dataclass(frozen=True)
+class IdentificationSettings:
+    """What is identified from the efforts of measured joint states."""
+
+    enabled: bool = entry(
+        False, 'Efforts of joint_states tell what a link carries and how joints rub; published on '
+        '~/identified_parameters, and applied on request only.',
+    )
+    payload_link: str = entry('', 'Link whose payload is looked for; empty: none.')
+    friction: Names = entry(
+        ('',), 'Joints whose viscous and Coulomb friction is looked for; while they stand still '
+        'and may stick, their efforts are not used. Empty: none.',
+    )
+    memory: float = entry(
+        10.0, 'Time in which measurements lose 63 % of their weight [s].', 0.1, 1e4
+    )
+    effort_noise: float = entry(
+        0.1, 'Least standard deviation of the noise of measured efforts, and that of their '
+        'constant errors [N m, N].', 1e-6, 1e4,
+    )
+
+
+@dataclass(frozen=True)
 class NodeSettings:
     """All parameters of `hodyn_node` but `robot_description`, at one instant."""
 
@@ -277,6 +299,7 @@ class NodeSettings:
     chunk: ChunkSettings = group(ChunkSettings)
     wrench: WrenchSettings = group(WrenchSettings)
     estimator: EstimatorSettings = group(EstimatorSettings)
+    identification: IdentificationSettings = group(IdentificationSettings)
     # Beside those of the robot description.
     limits: Values = family('limits', _LIMITS, waits=True)
     # The node does not use that of the robot description.
@@ -302,6 +325,11 @@ class NodeSettings:
             problems.append(
                 'Parameters base_motion and wrench.tool_mass exclude each other: the weight of '
                 'the tool is taken out for a base at rest. Have the driver of the sensor do so.'
+            )
+        if self.base_motion and self.identification.enabled:
+            problems.append(
+                'Parameters base_motion and identification.enabled exclude each other: efforts '
+                'are compared with those on a base at rest.'
             )
         return problems
 

@@ -476,6 +476,8 @@ def test_every_status_and_value_is_documented(station):
             r'^``([\w<>]+)``\n-+\n(.*?)(?=^``|\Z)', text, re.MULTILINE | re.DOTALL
         )
     }
+    # Of a part of its own, see test_online_estimation.py.
+    assert {'samples', 'outliers', 'restarts'} == documented.pop('identification')
     station.robot = Robot(RobotModel.from_urdf(robots.TWO_LINK), None, robots.TWO_LINK)
     station.diagnostics.received('joint_motion')
     station.diagnostics.estimate = 2, 0.0, []

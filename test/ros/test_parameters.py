@@ -188,7 +188,10 @@ def test_values_reach_the_settings(plain_node):
         'estimator.max_gap': 0.2, 'estimator.highest_order': 1, 'chunk.period': 0.05,
         'chunk.step': 0.02, 'chunk.bandwidth': 3.0, 'command.effort': 'without_gravity',
         'command.friction': False, 'command.effort_tolerance': 0.2,
-        'command.joints': ['b', 'a'], 'command.interfaces': ['position', 'effort'],
+        'identification.enabled': True, 'identification.payload_link': 'tool',
+        'identification.friction': ['c', 'd'], 'identification.memory': 3.0,
+        'identification.effort_noise': 0.3, 'command.joints': ['b', 'a'],
+        'command.interfaces': ['position', 'effort'],
     }  # fmt: skip
     assert set(values) == set(NAMES)
     for entry in ENTRIES:

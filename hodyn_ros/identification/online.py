@@ -1,0 +1,315 @@
+"""Payload and friction while a robot works: recursive least squares with bounded forgetting.
+
+What the model lacks of the efforts is linear in parameters x: mass, first moments and inertia of a
+payload, viscous and Coulomb friction, a constant error of each effort. Sums over the measurements,
+L_j <- f L_j + A_j^T A_j, fade with the memory; with the variance r_j of the noise of joint j, as
+known by now, x has the covariance (1 + sum_j L_j / r_j)^-1. It is scaled such that 1 is what was
+expected before: that remains when the rest has faded, and nothing winds up at rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.regressor import joint_regressor, regressor
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import IdentificationError, JointNameError, MotionError
+from hodyn_ros.lie import se3
+from hodyn_ros.model.friction import Coulomb, Viscous
+from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
+from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.names import listed
+
+_PAYLOAD = tuple(f'payload.{name}' for name in ('mass', *(f'first_moment_{k}' for k in 'xyz')))
+_REACH = 0.2  # expected distance of a payload from the origin of its link [m]
+# Of a payload that is certain: farthest centre of mass and its largest standard deviation [m].
+_FARTHEST, _BLURRED = 1.0, 0.1
+_OUTLIER, _CLIPPED = 6.0, 3.0  # standard deviations
+_CONTACT = 1.0  # time for which what does not fit is left out [s]
+_PATIENCE = 0.5  # this over the time in which misfits are averaged
+_WINDOW = 0.05  # time over which innovations are averaged, as a share of the memory
+_SURPRISE = 3.0  # their power over the expected one, up to which noise explains them
+_FIRST_GUESS = 10.0  # samples that what is assumed of the noise counts for
+_MOST_REPEATED = 0.98  # correlation of a measurement with the one before
+_ROUNDING = 1e-13  # least variance of the noise, over the information on scaled parameters
+
+
+class ParameterEstimate(NamedTuple):
+    """What is known of parameters."""
+
+    names: tuple[str, ...]
+    """payload.mass, payload.first_moment_x, ..., friction.<joint>.viscous, ....coulomb."""
+    values: Array
+    """Deviations from those of the model [units]."""
+    std: Array
+    """Their standard deviations [units]."""
+    units: tuple[str, ...]
+
+    def payload(self) -> tuple[float, Array] | None:
+        """Mass [kg] and centre of mass (3,) in the axes of the link [m], if they are certain.
+
+        None unless the mass is larger than two standard deviations, and the centre of mass is no
+        farther than 1 m from the origin of the link and known to 0.1 m.
+        """
+        if self.names[0] != _PAYLOAD[0] or not self.values[0] > 2.0 * self.std[0]:
+            return None
+        mass, com = float(self.values[0]), self.values[1:4] / self.values[0]
+        sharp = self.std[1:4].max() <= _BLURRED * mass
+        return (mass, com) if sharp and np.linalg.norm(com) <= _FARTHEST else None
+
+
+class OnlineEstimator:
+    """Payload and friction of a robot from its motion and measured efforts, as they come in.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Deviations from it are found.
+    payload_link : str, optional
+        Link that carries what is not part of the model.
+    friction : bool or sequence of str
+        Joints whose friction may differ from that of the model; True: all.
+    memory : float
+        Time in which measurements lose 63 % of their weight [s].
+    effort_noise : float
+        Least standard deviation of the noise of efforts, and that of their constant errors [N m]
+        or [N]. How much noise there is is found out.
+    slowest : float
+        The effort of a slower joint is not used if its friction is looked for: it may stick
+        [rad/s] or [m/s].
+    largest_mass, largest_friction : float
+        Standard deviations of the payload's mass [kg], and of viscous [N m s/rad] and Coulomb
+        friction [N m], as long as nothing is known.
+
+    Attributes
+    ----------
+    samples, outliers, restarts, dropped : int
+        Measurements that the estimate rests on; those that did not fit, as in a contact; how often
+        all was forgotten as they did not fit for too long; and those that came late.
+
+    Raises
+    ------
+    HodynError
+        If there is nothing to find, a number is out of range, or a link or joint is unknown.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        *,
+        payload_link: str | None = None,
+        friction: bool | Sequence[str] = False,
+        memory: float = 10.0,
+        effort_noise: float = 0.1,
+        slowest: float = 0.05,
+        largest_mass: float = 10.0,
+        largest_friction: float = 10.0,
+    ) -> None:
+        everyone = model.joint_names if friction else ()
+        joints = everyone if isinstance(friction, (bool, np.bool_)) else tuple(friction)
+        if isinstance(friction, str) or not set(joints) <= set(everyone):
+            raise JointNameError(
+                f'friction is {friction!r}, expected a sequence of {listed(model.joint_names)}.'
+            )
+        if payload_link is None and not joints:
+            raise IdentificationError('There is nothing to find: give payload_link or friction.')
+        numbers = memory, effort_noise, slowest, largest_mass, largest_friction
+        words = 'memory', 'effort_noise', 'slowest', 'largest_mass', 'largest_friction'
+        for word, number in zip(words, numbers):
+            checked_number(word, number, IdentificationError, above=0.0)
+        self._memory, self._slowest = memory, slowest
+        self._friction = [model.joint_names.index(name) for name in joints]
+        # Reversals are no steps, and from the slowest rate on this is nearly the sign.
+        self._terms = Viscous(1.0), Coulomb(1.0, 0.5 * slowest)
+        places = [2 * model.body_names.index(name) + term for name in joints for term in (0, 1)]
+        self._places = np.array(places, dtype=np.intp)
+        self._body, frame, found, scale = BASE, np.eye(4), [], np.zeros(0)
+        if payload_link is not None:
+            self._body, frame = model.link(payload_link)
+            if self._body == BASE:
+                raise IdentificationError(f'payload_link is {payload_link!r}, which never moves.')
+            found = list(zip(_PAYLOAD, ('kg', *3 * ('kg m',))))
+            scale = largest_mass * np.repeat([1.0, _REACH, _REACH**2], [1, 3, 6])
+        bodies = parametric_inertia(np.eye(10))
+        self._to_body = np.array([se3.transform_inertia(M, frame)[PARAMETERS] for M in bodies]).T
+        for name, joint in zip(joints, self._friction):
+            straight = model.joint_types[joint] == 'prismatic'
+            units = ('N s/m', 'N') if straight else ('N m s/rad', 'N m')
+            kinds = f'friction.{name}.viscous', f'friction.{name}.coulomb'
+            found += zip(kinds, units)
+        self._names, self._units = (tuple(column) for column in zip(*found))
+        # Behind what is reported comes what would falsify it.
+        friction_scale = np.full(2 * len(joints), largest_friction)
+        errors = np.full(model.n_joints, effort_noise)
+        self._inertial = np.r_[:4, 4 + 2 * len(joints) : 10 + 2 * len(joints)]
+        self._scale = np.concatenate([scale[:4], friction_scale, scale[4:], errors])
+        self._least, self._model = effort_noise**2, model
+        self._geometry = model  # whose regressor is compiled, and the same whatever its inertias
+        self.outliers = self.restarts = self.dropped = 0
+        self._time: int | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all measurements; the counters of what was left out stay."""
+        n = self._model.n_joints
+        self._variance = np.full(n, self._least)  # of the noise
+        # Correlation with the measurement before; it is expected, as efforts are filtered.
+        self._power, self._repeated, self._last = np.ones(n), np.full(n, 0.9), np.zeros(n)
+        self._start()
+
+    def _start(self) -> None:
+        """Forget the parameters, but not the noise."""
+        n, size = self._model.n_joints, len(self._scale)
+        self.samples, self._waited, self._misfit = 0, 0.0, 0.0
+        self._L, self._b = np.zeros((n, size, size)), np.zeros((n, size))
+        self._drift, self._excess = np.zeros(n), 1.0
+        self._solve(self._variance)
+
+    def _solve(self, variance: Array) -> None:
+        """Parameters and their covariance, for a variance of the noise of each joint."""
+        largest = np.trace(self._L, axis1=1, axis2=2)
+        weight = 1.0 / np.maximum(variance, _ROUNDING * largest)
+        L = np.tensordot(weight, self._L, 1)
+        root = np.linalg.inv(np.linalg.cholesky(L + np.eye(len(L))))
+        self._P = root.T @ root
+        self._x = self._P @ (weight @ self._b)
+
+    def use(self, model: RobotModel) -> None:
+        """Go on with the same robot, but with another payload, friction or other inertias.
+
+        What was found stays, as deviations from the new model, if that differs by a payload of
+        the same body; otherwise all is forgotten.
+        """
+        change = (model.inertial_parameters - self._model.inertial_parameters).reshape(-1, 10)
+        others = np.delete(change, self._body, axis=0) if self._body != BASE else change
+        is_known = not others.any() and model.friction == self._model.friction
+        self._model = model
+        if not is_known:
+            self.reset()
+        elif self._body != BASE:
+            shift = np.zeros(len(self._scale))
+            shift[self._inertial] = np.linalg.solve(self._to_body, change[self._body])
+            shift /= self._scale
+            self._b -= self._L @ shift
+            self._x = self._x - shift
+
+    @property
+    def estimate(self) -> ParameterEstimate:
+        """What is known at present."""
+        known = slice(len(self._names))
+        # As long as something does not fit, little is certain.
+        variance = self._excess * self._P.diagonal()[known] + self._misfit**2
+        std = np.sqrt(np.minimum(variance, 1.0))
+        scale = self._scale[known]
+        return ParameterEstimate(self._names, scale * self._x[known], scale * std, self._units)
+
+    def update(
+        self,
+        time: int,
+        motion: ArrayLike,
+        effort: ArrayLike,
+        effort_deviation: ArrayLike | None = None,
+        wrench: Wrench | Sequence[Wrench] | None = None,
+    ) -> ParameterEstimate | None:
+        """Take a measurement; None if it is not used, as it came late or does not fit.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        motion : array-like, shape (K, n)
+            Positions and their derivatives, K >= 3 [rad/s^k] or [m/s^k].
+        effort : array-like, shape (n,)
+            Measured efforts at that time [N m] or [N].
+        effort_deviation : array-like, shape (n,), optional
+            Standard deviations of those of the model, as the motion is not known exactly.
+        wrench : Wrench or sequence of Wrench, optional
+            Known wrenches, as for `inverse_dynamics`.
+
+        Raises
+        ------
+        MotionError, WrenchError
+            If something has a wrong shape or is not finite.
+        """
+        n, motion = self._model.n_joints, finite_array('motion', motion, MotionError)
+        if effort_deviation is None:
+            effort_deviation = np.zeros(n)
+        measured, deviation = (
+            finite_array(name, values, MotionError)
+            for name, values in (('effort', effort), ('effort_deviation', effort_deviation))
+        )
+        if not (measured.shape == deviation.shape == (n,) and motion.ndim == 2):
+            raise MotionError(
+                f'motion, effort and its deviation have shapes {motion.shape}, {measured.shape} '
+                f'and {deviation.shape}, expected (K, {n}) and twice ({n},).'
+            )
+        residual = measured - inverse_dynamics(self._model, motion, wrench)[0]
+        A = self._columns(motion[:3])
+        step = 0.0 if self._time is None else 1e-9 * (time - self._time)
+        if self._time is not None and step <= 0.0:
+            self.dropped += 1
+            return None
+        self._time, self._waited = time, self._waited + step
+
+        moves = np.ones(n, dtype=np.bool_)
+        moves[self._friction] = np.abs(motion[1, self._friction]) >= self._slowest
+        variance = self._variance + deviation**2
+        S = variance + ((A @ self._P) * A).sum(axis=1)
+        innovation = np.where(moves, residual - A @ self._x, 0.0)
+        misses = innovation**2 / S
+        clipped, known = np.minimum(misses, _CLIPPED**2), variance / S
+        gain = moves * max(1.0 - exp(-step / self._memory), 1.0 / (self.samples + _FIRST_GUESS))
+        # Expected squares, if the rest is due to parameters (expectation maximisation).
+        self._variance = self._variance * (1.0 + gain * known * (clipped - 1.0))
+        np.maximum(self._variance, self._least, out=self._variance)
+        is_misfit = self.samples > 5.0 * _FIRST_GUESS and misses.max() > _OUTLIER**2
+        share = 1.0 - exp(-step * _PATIENCE / _CONTACT)
+        self._misfit += share * (is_misfit - self._misfit)
+        if is_misfit:
+            self.outliers += 1
+            if self._misfit > 1.0 - exp(-_PATIENCE):
+                self.restarts += 1
+                self._start()
+            return None
+
+        # Noise that repeats itself tells less: as much as that of an AR(1) process.
+        noise = np.sign(innovation) * np.sqrt(clipped * known)
+        self._power += gain * (noise**2 - self._power)
+        self._repeated += gain * (noise * self._last - self._repeated)
+        self._last = noise
+        repeated = np.clip(self._repeated / self._power, 0.0, _MOST_REPEATED)
+        inflation = (1.0 + repeated) / (1.0 - repeated)
+        # Innovations with a mean say that parameters have changed, or that the model is wrong.
+        window = 1.0 - exp(-max(step, 1e-6) / (_WINDOW * self._memory))
+        self._drift += window * (noise - self._drift)
+        surprise = (self._drift**2 / inflation).sum() / max(moves.sum(), 1) * (2.0 / window - 1.0)
+        self._excess = max(1.0, surprise / _SURPRISE)
+
+        keep = exp(-self._waited / self._memory * min(self._excess, 1.0 / _WINDOW))
+        weighted = A * (moves * self._variance / variance)[:, None]
+        self._L = keep * self._L + weighted[:, :, None] * A[:, None]
+        self._b = keep * self._b + weighted * residual[:, None]
+        self._solve(self._variance * inflation)
+        self._waited, self.samples = 0.0, self.samples + 1
+        return self.estimate
+
+    def _columns(self, motion: Array) -> Array:
+        """Effects (n, p) of the scaled parameters on the efforts."""
+        parts = [np.eye(self._model.n_joints)]
+        if self._friction:
+            parts[:0] = [
+                joint_regressor(self._geometry, motion, self._terms)[0, :, self._places].T
+            ]
+        if self._body != BASE:
+            columns = regressor(self._geometry, motion)[0, :, 10 * self._body :][:, :10]
+            payload = columns @ self._to_body
+            parts = [payload[:, :4], *parts[:-1], payload[:, 4:], parts[-1]]
+        result: Array = np.hstack(parts) * self._scale
+        return result

@@ -1,0 +1,218 @@
+"""What measured efforts tell of payload and friction: from joint states to `OnlineEstimator`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from hodyn_msgs.msg import IdentifiedParameters
+from hodyn_msgs.srv import SetPayload
+from numpy.typing import NDArray
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from hodyn_ros.dynamics.regressor import regressor
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import HodynError, RequestError
+from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.conversions import time_message
+from hodyn_ros.ros.diagnostics import OK, WARN
+from hodyn_ros.ros.joint_states import values_of
+from hodyn_ros.ros.robot import Robot
+from hodyn_ros.trajectory.timeline import NANOSECONDS
+
+if TYPE_CHECKING:
+    from hodyn_ros.ros.base import RobotNode
+    from hodyn_ros.ros.node_settings import IdentificationSettings, NodeSettings
+
+Array = NDArray[np.float64]
+
+_PART = 'identification'
+_LEAST_STEP = 19_000_000  # between measurements that are used: up to fifty a second [ns]
+_PERIOD = 100_000_000  # of what is published [ns]
+# Efforts wait for the motion of their time; a longer gap begins anew [ns].
+_KEPT, _MOST_KEPT = 2 * NANOSECONDS, 4000
+# Efforts are averaged around an instant, as the estimate of the motion smooths that [ns].
+_AROUND = np.linspace(-1e7, 1e7, 9)
+
+
+def estimator_of(model: RobotModel, settings: IdentificationSettings) -> OnlineEstimator:
+    """Make what the settings ask for; HodynError if it does not suit the robot."""
+    return OnlineEstimator(
+        model, payload_link=settings.payload_link or None,
+        friction=[name for name in settings.friction if name],
+        memory=settings.memory, effort_noise=settings.effort_noise,
+    )  # fmt: skip
+
+
+class OnlineIdentification:
+    """Payload and friction as measured joint states show them; of the thread of the executor."""
+
+    def __init__(self, node: RobotNode[NodeSettings]) -> None:
+        self._node = node
+        topic = '~/identified_parameters'
+        self._publisher = qos.create_publisher(node, IdentifiedParameters, topic, qos.OUTPUT)
+        self._in_use: object = None
+        self._robot: Robot | None = None
+        self._estimator: OnlineEstimator | None = None
+        self._problem = ''  # why there is nothing new
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all measurements."""
+        self._efforts: deque[tuple[int, Array]] = deque(maxlen=_MOST_KEPT)
+        self._since = self._latest = self._published = 0  # [ns]
+        if self._estimator is not None:
+            self._estimator.reset()
+
+    def use(self, robot: Robot) -> None:
+        """Follow the settings and the robot; anew if anything is different but a payload."""
+        settings = self._node.settings.identification
+        in_use = (settings, robot.bare, robot.model.friction) if settings.enabled else None
+        self._robot = robot
+        if in_use == self._in_use:
+            if self._estimator is not None:
+                self._estimator.use(robot.model)
+            return
+        self._in_use, self._estimator, self._problem = in_use, None, ''
+        self.clear()
+        if in_use is None:
+            return
+        try:
+            made = estimator_of(robot.model, settings)
+        except HodynError as error:
+            self._problem = str(error)
+            self._node.get_logger().error(f'Nothing is identified: {error}')
+            return
+        rest = np.zeros((3, robot.model.n_joints))
+
+        def prepare() -> None:
+            try:
+                robot.model.warm_up(0, lambda: regressor(robot.model, rest))
+            finally:  # compilers fail in many ways; NumPy computes the same
+                self._node.soon(self._begin, in_use, made)
+
+        self._node.worker.put(prepare)
+
+    def _begin(self, in_use: object, made: OnlineEstimator) -> None:
+        if in_use is self._in_use and self._robot is not None:
+            made.use(self._robot.model)
+            self._estimator = made
+
+    def take(self, message: JointState, stamp: int) -> None:
+        """Keep the efforts of a measurement [ns] until the motion of its time is known."""
+        efforts = self._efforts
+        if efforts and abs(stamp - efforts[-1][0]) > _KEPT:
+            efforts.clear()
+        if self._estimator is None or self._robot is None or (efforts and stamp <= efforts[-1][0]):
+            return
+        try:
+            names = self._robot.model.joint_names
+            measured = values_of('joint_states', message, ('effort',), names)
+        except HodynError as error:
+            self._problem = str(error)
+            return
+        if measured is not None:
+            self._problem = ''
+            efforts.append((stamp, measured[0]))
+
+    def update(
+        self, motion: Array, stamp: int, wrenches: Sequence[Wrench] | None, deviations: Array
+    ) -> None:
+        """Compare the efforts measured at an instant [ns] with the motion (K, n) found for it.
+
+        Wrenches are known, and efforts (K-2, n) of the model have standard deviations.
+        """
+        estimator, efforts = self._estimator, self._efforts
+        if stamp < self._latest:
+            self.clear()
+        if estimator is None or stamp - self._latest < _LEAST_STEP:
+            return
+        if not (efforts and efforts[0][0] <= stamp <= efforts[-1][0]):
+            return
+        times = np.array([time - stamp for time, _ in efforts])
+        columns = np.array([effort for _, effort in efforts]).T
+        measured = [np.interp(_AROUND, times, column).mean() for column in columns]
+        while efforts[0][0] < stamp + _AROUND[0] - _LEAST_STEP and len(efforts) > 1:
+            efforts.popleft()
+        estimate = estimator.update(stamp, motion, measured, deviations[0], wrenches)
+        self._latest = stamp
+        if estimator.samples <= 1:
+            self._since = stamp
+        if estimate is not None and stamp - self._published >= _PERIOD:
+            self._published = stamp
+            self._publish(estimator)
+
+    def _publish(self, estimator: OnlineEstimator) -> None:
+        found = self._absolute(estimator)
+        link = self._node.settings.identification.payload_link
+        self._publisher.publish(
+            IdentifiedParameters(
+                header=Header(stamp=time_message(self._latest), frame_id=link),
+                names=found.names, values=found.values, deviations=found.std, units=found.units,
+                since=time_message(self._since), samples=estimator.samples,
+                outliers=estimator.outliers, restarts=estimator.restarts,
+            )
+        )  # fmt: skip
+
+    def _absolute(self, estimator: OnlineEstimator) -> ParameterEstimate:
+        """What is known, with the payload and the friction that are in use."""
+        found, settings = estimator.estimate, self._node.settings
+        values = dict(zip(found.names, found.values.tolist()))
+        for joint, key, value in settings.friction:
+            if (name := f'friction.{joint}.{key}') in values:
+                values[name] += value
+        total = np.array(list(values.values()))
+        for item in () if self._robot is None else self._robot.payloads:
+            if item.link == settings.identification.payload_link:
+                total[:4] += item.mass * np.array([1.0, *item.com])
+        return found._replace(values=total)
+
+    def fill(self, request: SetPayload.Request) -> None:
+        """Write the payload that was found into a request; RequestError if none is certain."""
+        settings, estimator = self._node.settings.identification, self._estimator
+        link = settings.payload_link
+        if not (settings.enabled and link) or request.link not in ('', link):
+            raise RequestError(
+                f'use_identified: nothing is identified on {request.link!r}; expected '
+                f'identification.payload_link ({link!r}), and identification.enabled.'
+            )
+        if estimator is None or self._node.now() - self._latest > settings.memory * NANOSECONDS:
+            raise RequestError(f'use_identified: nothing is measured. {self._problem}'.rstrip())
+        found = self._absolute(estimator)
+        payload = found.payload()
+        if payload is None:
+            raise RequestError(
+                f'use_identified: no payload is certain, its mass is {_shown(found, 0)}. Move '
+                'more joints, or wait; mass 0 says that the link carries nothing.'
+            )
+        request.link, request.inertia.m = link, payload[0]
+        com = request.inertia.com
+        com.x, com.y, com.z = payload[1].tolist()
+
+    def statuses(self) -> list[DiagnosticStatus]:
+        """Health, if anything is to be identified."""
+        estimator, report = self._estimator, self._node.diagnostics.status
+        if self._in_use is None:
+            return []
+        if self._problem or estimator is None or not estimator.samples:
+            return [report(_PART, WARN, self._problem or 'no measurement yet', {})]
+        found = self._absolute(estimator)
+        values: dict[str, object] = {
+            name: _shown(found, place) for place, name in enumerate(found.names)
+        }
+        values.update(
+            (name, getattr(estimator, name)) for name in ('samples', 'outliers', 'restarts')
+        )
+        certain = 'a payload is certain' if found.payload() else 'measurements are used'
+        return [report(_PART, OK, certain, values)]
+
+
+def _shown(found: ParameterEstimate, place: int) -> str:
+    value, std = found.values[place], found.std[place]
+    return f'{value:.3g} +- {std:.2g} {found.units[place]}'

@@ -1,0 +1,264 @@
+"""Payload and friction identified by the node, from joint states whose efforts Pinocchio gives."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Inertia, Vector3
+from hodyn_msgs.msg import IdentifiedParameters
+from hodyn_msgs.srv import SetPayload
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from support import robots
+from support.ros_harness import TIMEOUT, Harness, dict_of
+
+from hodyn_ros.ros import qos
+from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.parameters import make_settings
+
+pin = pytest.importorskip('pinocchio')
+
+SECOND = 10**9
+STEP = SECOND // 100
+NAMES = ('first', 'second', 'third')
+XML = robots.robot(
+    '<link name="base"/>',
+    *(robots.link(name, mass) for name, mass in (('a', 3.0), ('b', 2.0), ('c', 1.0))),
+    '<link name="tool"/>',
+    robots.joint('first', 'base', 'a', axis='1 0 0'),
+    robots.joint('second', 'a', 'b', axis='0 1 0'),
+    robots.joint('third', 'b', 'c', axis='1 0 0'),
+    robots.joint('flange', 'c', 'tool', kind='fixed'),
+    name='three',
+)
+MASS, COM = 2.0, np.array([0.05, -0.03, 0.1])
+TOPIC = 'hodyn_node/identified_parameters'
+
+
+def motion(times):
+    """Sines of all joints with two derivatives, shape (N, 3, 3)."""
+    amplitude, pulse = np.array([0.9, 0.7, 1.0]), np.array([2.1, 2.9, 3.6])
+    phase = np.multiply.outer(times, pulse) + [0.1, 1.0, 2.0]
+    rows = np.sin(phase), pulse * np.cos(phase), -(pulse**2) * np.sin(phase)
+    return amplitude * np.stack(rows, axis=1)
+
+
+class Arm(Harness):
+    """A node with an arm of three joints that carries something, and a client that moves it."""
+
+    def __init__(self, **parameters):
+        options = {'input_timeout': 0.0, 'answer_all': True, **parameters}
+        super().__init__(options, description_first=XML)
+        self.wait_until_in_use(XML)
+        self.client.create_subscription(
+            IdentifiedParameters, TOPIC, self._keeper(TOPIC), qos.OUTPUT
+        )
+        self.states = self.client.create_publisher(JointState, 'joint_states', qos.OUTPUT)
+        self.wait(lambda: self.states.get_subscription_count() > 0, 'match joint_states')
+        publisher = self.node._identification._publisher
+        self.wait(lambda: publisher.get_subscription_count() > 0, 'match identified_parameters')
+        self._payloads = self.client.create_client(SetPayload, 'hodyn_node/set_payload')
+        self._parameters = self.client.create_client(SetParameters, 'hodyn_node/set_parameters')
+        self.begin, self.count, self.sent = time.time_ns(), 0, 0
+        self.rng = np.random.default_rng(0)
+
+    def await_estimator(self):
+        self.wait(lambda: self.node._identification._estimator is not None, 'estimator')
+
+    def move(self, seconds, mass=MASS, friction=0.0, with_efforts=True, names=NAMES):
+        """Send measured joint states and wait until all of them have been taken."""
+        numbers = self.count + np.arange(round(100 * seconds))
+        self.count += len(numbers)
+        path = motion(0.01 * numbers)
+        reference = pin.buildModelFromXML(XML)
+        frame = reference.frames[reference.getFrameId('tool')]
+        body = pin.Inertia(mass, COM, np.zeros((3, 3)))
+        reference.inertias[frame.parentJoint] += frame.placement.act(body)
+        data = reference.createData()
+        for number, rows in zip(numbers.tolist(), path):
+            tau = pin.rnea(reference, data, *rows) + friction * np.sign(rows[1])
+            tau += self.rng.normal(scale=0.1, size=3)
+            stamp = self.begin + number * STEP
+            message = JointState(
+                name=names,
+                position=rows[0] + self.rng.normal(scale=1e-5, size=3),
+                effort=tau if with_efforts else [],
+            )
+            message.header.stamp = Time(sec=stamp // SECOND, nanosec=stamp % SECOND)
+            self.states.publish(message)
+            self.sent += 1
+            if not self.sent % 20:
+                self.settle()
+        self.settle()
+
+    def settle(self):
+        total = self.node.diagnostics.input('joint_states').total
+        self.wait(lambda: total['received'] + total['refused'] >= self.sent, 'joint states taken')
+
+    def _ask(self, client, asked):
+        assert client.wait_for_service(TIMEOUT)
+        future = client.call_async(asked)
+        self.wait(future.done, 'answer')
+        return future.result()
+
+    def carry(self, **fields):
+        return self._ask(self._payloads, SetPayload.Request(transition_time=0.5, **fields))
+
+    def set(self, **values):
+        parameters = [
+            ParameterMessage(name=name, value=Parameter(name, value=value).get_parameter_value())
+            for name, value in values.items()
+        ]
+        return self._ask(self._parameters, SetParameters.Request(parameters=parameters)).results
+
+    def newest(self):
+        """Parameters published last: what each is, and how large its error may be."""
+        message = self.received('identified_parameters', 1)[-1]
+        return message, dict(zip(message.names, zip(message.values, message.deviations)))
+
+
+@pytest.fixture
+def arm(request):
+    made = Arm(**{f'identification.{key}': value for key, value in request.param.items()})
+    yield made
+    made.close()
+
+
+def assert_found(found, truth):
+    for name, value in truth.items():
+        mean, std = found[name]
+        assert abs(mean - value) < 4.0 * std, (name, mean, std)
+
+
+LOOKING = {'enabled': True, 'payload_link': 'tool', 'memory': 5.0, 'effort_noise': 0.02}
+TRUTH = {
+    'payload.mass': MASS,
+    **{f'payload.first_moment_{k}': MASS * x for k, x in zip('xyz', COM)},
+}
+
+
+@pytest.mark.parametrize('arm', [LOOKING], indirect=True)
+def test_payload_is_found_told_and_applied_on_request_only(arm):
+    arm.await_estimator()
+    refused = arm.carry(use_identified=True)
+    assert not refused.success
+    assert 'nothing is measured' in refused.message
+    arm.move(8.0)
+    message, found = arm.newest()
+    assert_found(found, TRUTH)
+    assert found['payload.mass'][1] < 0.1
+    assert message.header.frame_id == 'tool'
+    assert list(message.units) == ['kg', 'kg m', 'kg m', 'kg m']
+    since = message.since.sec * SECOND + message.since.nanosec
+    stamp = message.header.stamp.sec * SECOND + message.header.stamp.nanosec
+    assert arm.begin < since < arm.begin + SECOND < stamp < arm.begin + 8 * SECOND
+    assert 300 < message.samples < 400
+    assert (message.outliers, message.restarts) == (0, 0)
+    status = arm.status('identification', lambda s: s.message == 'a payload is certain')
+    told = dict_of(status)
+    assert set(told) == {*message.names, 'samples', 'outliers', 'restarts'}
+    assert told['payload.mass'].endswith(' kg')
+    assert arm.node.robot.payloads == ()
+
+    wrong = arm.carry(use_identified=True, link='c')
+    assert not wrong.success
+    assert "'tool'" in wrong.message
+    inertia = Inertia(m=77.0, com=Vector3(x=9.0), ixx=0.01, iyy=0.02, izz=0.015)
+    taken = arm.carry(use_identified=True, inertia=inertia)
+    assert taken.success, taken.message
+    (payload,) = arm.node.robot.payloads
+    assert payload.link == 'tool'
+    np.testing.assert_allclose([payload.mass, *payload.com], [MASS, *COM], rtol=0.1, atol=0.02)
+    np.testing.assert_array_equal(payload.inertia_com, np.diag([0.01, 0.02, 0.015]))
+
+    before = len(arm.messages[TOPIC])
+    arm.move(6.0)
+    arm.received('identified_parameters', before + 10)
+    message, found = arm.newest()
+    assert_found(found, TRUTH)  # in total, though the model has it
+    assert message.restarts == 0
+    again = arm.carry(use_identified=True)
+    assert again.success, again.message
+    (payload,) = arm.node.robot.payloads
+    np.testing.assert_allclose([payload.mass, *payload.com], [MASS, *COM], rtol=0.1, atol=0.02)
+
+
+FRICTION = {**LOOKING, 'payload_link': '', 'friction': ['second', 'third']}
+
+
+@pytest.mark.parametrize('arm', [FRICTION], indirect=True)
+def test_friction_is_told_as_the_parameters_that_it_would_be(arm):
+    arm.await_estimator()
+    arm.move(8.0, mass=0.0, friction=[0.0, 1.5, 0.8])
+    _, found = arm.newest()
+    truth = {'friction.second.coulomb': 1.5, 'friction.third.coulomb': 0.8}
+    assert_found(found, {**truth, 'friction.second.viscous': 0.0, 'friction.third.viscous': 0.0})
+    results = arm.set(**{
+        'friction.second.viscous': 0.0, 'friction.second.coulomb': 1.2,
+        'friction.second.smoothing': 0.01,
+    })  # fmt: skip
+    assert all(result.successful for result in results), results
+    arm.wait(lambda: arm.node.robot.model.friction, 'friction')
+    arm.await_estimator()
+    before = len(arm.messages[TOPIC])
+    arm.move(8.0, mass=0.0, friction=[0.0, 1.5, 0.8])
+    arm.received('identified_parameters', before + 10)
+    assert_found(arm.newest()[1], truth)
+    refused = arm.carry(use_identified=True)
+    assert not refused.success
+    assert 'payload_link' in refused.message
+
+
+@pytest.mark.parametrize('arm', [LOOKING], indirect=True)
+def test_joint_states_without_efforts_are_answered_and_told(arm):
+    arm.await_estimator()
+    arm.move(2.0, with_efforts=False)
+    status = arm.status('identification', lambda s: 'effort' in s.message)
+    assert status.level == status.WARN
+    assert 'effort has 0 values' in status.message
+    assert not arm.messages[TOPIC]
+    assert arm.node.diagnostics.input('joint_states').total['refused'] == 0
+    assert arm.received('joint_effort', 1)
+
+
+@pytest.mark.parametrize('arm', [{}], indirect=True)
+def test_nothing_is_done_unless_it_is_enabled(arm):
+    arm.move(2.0)
+    assert arm.node._identification._estimator is None
+    assert not arm.node._identification._efforts
+    assert not arm.messages[TOPIC]
+    statuses = arm.node.statuses()
+    assert not [item for item in statuses if item.name.endswith('identification')]
+    refused = arm.carry(use_identified=True)
+    assert not refused.success
+    assert 'identification.enabled' in refused.message
+    for values, why in (
+        ({'identification.enabled': True}, 'nothing to find'),
+        ({'identification.enabled': True, 'identification.payload_link': 'hand'}, "'hand'"),
+        ({'identification.enabled': True, 'identification.friction': ['x']}, 'first, second'),
+    ):
+        parameters = [Parameter(name, value=value) for name, value in values.items()]
+        result = arm.node.set_parameters_atomically(parameters)
+        assert not result.successful
+        assert why in result.reason
+    results = arm.node.set_parameters_atomically(
+        [
+            Parameter('identification.enabled', value=True),
+            Parameter('identification.payload_link', value='tool'),
+        ]
+    )
+    assert results.successful
+    arm.await_estimator()
+    arm.move(2.0)
+    assert arm.received('identified_parameters', 1)
+
+
+def test_base_that_moves_and_identification_exclude_each_other():
+    values = {'base_motion': True, 'identification.enabled': True}
+    with pytest.raises(ValueError, match='base_motion and identification.enabled'):
+        make_settings(NodeSettings, values)
