@@ -8,11 +8,18 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from hodyn_ros import ModelWarning, RobotModel
+from hodyn_ros import ModelWarning, RobotModel, friction, inverse_dynamics
 from hodyn_ros.actuators import actuators_from_config, find_motor_violations, motor_limits
 from hodyn_ros.files import Samples, compute
 from hodyn_ros.model.limits import find_violations, motion_limits
-from hodyn_ros.plotting import plot_energy, plot_joint, plot_motors, plot_portraits
+from hodyn_ros.identification import Comparison, compare, excite
+from hodyn_ros.plotting import (
+    plot_comparison,
+    plot_energy,
+    plot_joint,
+    plot_motors,
+    plot_portraits,
+)
 from hodyn_ros.resources import share_file
 from hodyn_ros.trajectory.references import panda_sinusoids
 
@@ -25,6 +32,23 @@ def parameters(name: str) -> dict[str, dict[str, dict[str, float]]]:
     """Read the parameters that are meant for all nodes from a file in config."""
     config = yaml.safe_load(share_file(f'config/{name}').read_text())
     return config['/**']['ros__parameters']
+
+
+def comparison(model: RobotModel) -> Comparison:
+    """Compare a robot that has friction and carries 1 kg with a model that knows of neither."""
+    times, motion = excite(model, duration=15.0).samples(250.0)
+    law = friction.Viscous(0.3) + friction.Coulomb(0.5, 0.01)
+    robot = model.with_friction(dict.fromkeys(model.joint_names, law)).with_payload(
+        'panda_link8', 1.0, np.array([0.0, 0.02, 0.1]), np.zeros((3, 3))
+    )
+    noise = np.random.default_rng(0).normal(scale=0.1, size=motion[:, 0].shape)
+    effort = inverse_dynamics(robot, motion)[:, 0] + noise
+    known = (times < 6.0) | (times > 7.0)
+    recording = Samples(
+        model.joint_names, times[known], motion[known, :1], effort=effort[known],
+        name='recording', is_measured=True,
+    )  # fmt: skip
+    return compare(model, recording)
 
 
 def main() -> None:
@@ -50,6 +74,7 @@ def main() -> None:
         'portraits': plot_portraits(results, model, limits, violations=violations),
         'motors': plot_motors(results, model, of_motors, violations, joints=['panda_joint2']),
         'energy': plot_energy(results, model),
+        'comparison': plot_comparison(comparison(model), ['panda_joint2', 'panda_joint7']),
     }
     FOLDER.mkdir(exist_ok=True)
     for name, figure in figures.items():

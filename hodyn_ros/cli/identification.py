@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,23 @@ import click
 import numpy as np
 
 from hodyn_ros import identification, plotting
+from hodyn_ros.actuators.actuator import RigidDrive
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks, table, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
-from hodyn_ros.identification import Comparison, Identification, RecordingFile, Residual
+from hodyn_ros.identification import (
+    Comparison,
+    Identification,
+    IdentifiedParameter,
+    RecordingFile,
+    Residual,
+)
+from hodyn_ros.plotting.labels import BAND_TITLES, RESIDUAL_KINDS
 
-_MOST_SHOWN = 12
+_MOST_SHOWN, _MOST_COLUMNS = 12, 4
+_LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
+_BODIES = ('bodies', 'payload')
 _PICTURES = ('.png', '.pdf', '.svg')
 _PAGES = ('.html', '.htm')
 
@@ -60,36 +73,41 @@ def compare(
 
 
 def _page(problem: Problem, found: Comparison, identified: Identification | None = None) -> str:
+    model = problem.model if identified is None else identified.model
     return plotting.html_report(
-        found.results(problem.model), problem.model, problem.limits, comparison=found,
+        found.results(model), model, problem.limits, comparison=found,
         identification=identified, robot_file=f'{problem.source.path} ({problem.source.origin})',
     )  # fmt: skip
 
 
 def _compared(found: Comparison) -> str:
     """Tables of residuals and of what would explain them."""
-    bands = [f'{low:g} to {high:g} Hz' if np.isfinite(high) else f'above {low:g} Hz'
-             for low, high in zip(identification.BANDS, identification.BANDS[1:])]  # fmt: skip
-    head = ['joint', 'measured\nRMS', 'difference\nRMS', *(f'of it\n{band}' for band in bands)]
+    bands = (f'of it\n{band}' for band in BAND_TITLES)
+    head = ['joint', 'measured', 'difference', *bands, 'scale\nfactor', 'correlation']
+    numbers = np.stack([found.measured, found.residual, *found.bands, found.scale,
+                        found.correlation])  # fmt: skip
     rows = [
-        (name, number(size, 3), number(rest, 3), *(number(value, 2) for value in column))
-        for name, size, rest, column in zip(
-            found.joint_names, found.measured, found.residual, found.bands.T
-        )
+        (name, *(number(value, 2 if 2 <= k < 6 else 3) for k, value in enumerate(column)))
+        for name, column in zip(found.joint_names, numbers.T)
     ]
-    lines = ['Measured and computed torques [N m, N]\n', table(head, rows), '']
-    lines.append('Part of the squared difference that would be gone with\n')
+    lines = [f'Torques, RMS [{_units(found.units)}]\n', table(head, rows), '']
+    lines.append('Part of the squared difference that would be gone with each of these alone\n')
     rows = [
         (item.text, *(_percent(share) for share in (item.share, *item.shares)))
         for item in found.explanations
     ]
-    short = (name.rpartition('_')[2] for name in found.joint_names)
-    lines.append(table(['', 'all', *short], rows))
+    common = os.path.commonprefix(found.joint_names).rpartition('_')[:2]
+    short = (name.removeprefix(''.join(common)) for name in found.joint_names)
+    lines += [table(['', 'all', *short], rows), '', found.summary]
     return '\n'.join(lines)
 
 
+def _units(units: Iterable[str]) -> str:
+    return ' or '.join(sorted(set(units), reverse=True))
+
+
 def _percent(share: float) -> str:
-    return f'{100.0 * share:.0f} %' if np.isfinite(share) else '-'
+    return f'{round(100.0 * share)} %' if np.isfinite(share) else '-'
 
 
 def identify(
@@ -118,9 +136,10 @@ def identify(
     with written(output) as target:
         target.write_text(identification.described(description, found.model), encoding='utf-8')
     comments = [f'Identified from {", ".join(map(str, recordings))}.', *found.remarks]
-    tables: dict[str, Any] = {'friction': identification.friction_config(found.model)}
-    if found.actuators is not None:
-        tables['actuators'] = identification.actuator_config(found.actuators)
+    tables: dict[str, Any] = {
+        'friction': identification.friction_config(found.model),
+        'actuators': identification.actuator_config(_drives(found)),
+    }
     for name, content in tables.items():
         if content:
             files[name] = output.with_name(f'{output.stem}_{name}.yaml')
@@ -142,36 +161,65 @@ def identify(
     click.echo('\nWritten: ' + ', '.join(map(str, files.values())))
 
 
+def _drives(found: Identification) -> Actuators:
+    """Actuators, those of the armature included, which a robot description has no place for."""
+    model, drives = found.model, dict(found.actuators.by_joint if found.actuators else {})
+    for name in model.joint_names:
+        inertia = float(model.armature[model.body_names.index(name)])
+        if inertia > 0.0 and name not in drives:
+            drives[name] = RigidDrive(inertia)
+    return Actuators(model.with_armature(dict.fromkeys(drives, 0.0)), drives)
+
+
 def _identified(found: Identification) -> str:
-    """Tables of the parameters that matter, and of residuals."""
-    shown = sorted(found.parameters, key=lambda item: -item.share)[:_MOST_SHOWN]
-    own = [item for item in found.parameters if item.group not in ('bodies', 'payload')]
-    rows = [
-        (item.name + ' + ...' * (not item.is_alone), number(item.value), number(item.std, 2),
-         item.unit, f'{100.0 * item.share:.0f} %')
-        for item in (*shown, *(item for item in own if item not in shown))
-    ]  # fmt: skip
+    """Tables of the parameters of joints, of those of bodies that matter, and of residuals."""
+    joints, bodies, others = [
+        [item for item in found.parameters if (item.group in _BODIES, ' ' in item.name) == kind]
+        for kind in ((False, True), (True, True), (False, False))
+    ]
+    names = dict.fromkeys(item.name.rpartition(' ')[0] for item in joints)
+    kinds = {item.name.rpartition(' ')[2]: item.unit for item in joints}
+    by_name = {item.name: item for item in joints}
     lines = [
-        f'{len(found.parameters)} parameters, and the part of the torque that they make; the '
-        f'{_MOST_SHOWN} largest, then all of the joints\n',
-        table(['parameter', 'value', 'deviation', 'unit', 'part'], rows), '',
-    ]  # fmt: skip
+        f'{len(found.parameters)} parameters, with standard deviations; + ... stands for a '
+        'combination with others\n'
+    ]
+    for first in range(0, len(kinds), _MOST_COLUMNS):
+        some = list(kinds)[first : first + _MOST_COLUMNS]
+        rows = [
+            (name, *(_estimate(by_name.get(f'{name} {kind}')) for kind in some)) for name in names
+        ]
+        lines += [table(['joint', *(f'{kind}\n[{kinds[kind]}]' for kind in some)], rows), '']
+    if bodies:
+        shown = sorted(bodies, key=lambda item: -item.share)[:_MOST_SHOWN]
+        rows = [(item.name, _estimate(item), item.unit, _percent(item.share)) for item in shown]
+        which = f'the {_MOST_SHOWN} largest of {len(bodies)}, ' if len(bodies) > len(shown) else ''
+        lines += [f'Bodies: {which}with their part of the torque\n']
+        lines += [table(['parameter', 'value', 'unit', 'part'], rows), '']
+    lines += [f'{item.name} {_estimate(item)} {item.unit}\n' for item in others]
+    units = 'N m or N' if 'prismatic' in found.model.joint_types else 'N m'
     for title, residuals in (
-        ('Recordings', found.residuals), ('Not used to identify', found.validation)
+        ('', found.residuals), ('Not used to identify: ', found.validation)
     ):  # fmt: skip
         for item in residuals:
-            lines += [f'{title}: {item.name}, {_KINDS[item.kind]} [N m, N], RMS\n']
+            name = f'{title}{Path(item.name).name}'
+            lines += [f'{name}, {RESIDUAL_KINDS[item.kind]}, RMS [{units}]\n']
             lines += [_left(item, found.model.joint_names), '']
     if found.payload is not None:
-        mass, com = found.payload.mass, ', '.join(number(x, 3) for x in found.payload.com)
-        lines.append(f'{found.payload.link} carries {number(mass)} kg with its centre at {com} m.')
+        mass, com = found.payload.mass, ', '.join(f'{x:.4f}' for x in found.payload.com)
+        lines.append(f'{found.payload.link} carries {number(mass)} kg, centre at ({com}) m.')
     return '\n'.join(lines).rstrip()
 
 
-_KINDS = {
-    'effort': 'torques of the joints', 'motor': 'torques of the motors',
-    'sensor': 'torque sensors', 'spring': 'torques of springs against those of the links',
-}  # fmt: skip
+def _estimate(item: IdentifiedParameter | None) -> str:
+    """A value with its deviation, to the digits that this leaves."""
+    if item is None:
+        return '-'
+    combined = '' if item.is_alone else ' + ...'
+    if not _LEAST_SHOWN < item.std < np.inf:
+        return f'{number(item.value)} +- {number(item.std, 2)}{combined}'
+    digits = max(0, 1 - int(np.floor(np.log10(item.std))))
+    return f'{item.value:.{digits}f} +- {item.std:.{digits}f}{combined}'
 
 
 def _left(item: Residual, names: tuple[str, ...]) -> str:

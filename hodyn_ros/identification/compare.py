@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -25,19 +26,22 @@ from hodyn_ros.identification.recording import (
 )
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 
 BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 """Frequencies between which residuals are added up [Hz]."""
 
 _PASSES = 3
+_ROUNDING = 1e-12  # part of the squared efforts
+_LITTLE = 0.05  # share of a difference that is not worth a sentence
 _EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
 _TEXTS = {
     'friction': 'friction and offsets',
     'payload': 'a payload',
     'gravity': 'another direction of gravity',
-    'delay': 'efforts that come late',
+    'delay': 'efforts that come late or early',
     'bodies': 'other masses and inertias',
-    'all': 'all of these',
+    'all': 'all of these together',
 }
 
 
@@ -74,6 +78,8 @@ class Comparison:
     """Measured and computed efforts; see `compare`."""
 
     joint_names: tuple[str, ...]
+    units: tuple[str, ...]
+    """Of the efforts, 'N m' or 'N'."""
     stretches: tuple[ComparedStretch, ...]
     measured: Array
     """RMS of the measured efforts, shape (n,) [N m] or [N]."""
@@ -86,20 +92,49 @@ class Comparison:
     correlation: Array
     """Of measured and computed efforts, shape (n,)."""
     explanations: tuple[Explanation, ...]
-    """From the one that explains most, each by itself, to the one that explains least."""
+    """From the one that explains most by itself to the one that explains least; then all."""
     remarks: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the recordings, without folders."""
+        return ', '.join(dict.fromkeys(Path(item.name).name for item in self.stretches))
+
+    @property
+    def summary(self) -> str:
+        """A sentence: how large the difference is, and what explains most by itself."""
+        seen = self.measured > 0.0
+        if not seen.any():
+            return 'No efforts were measured.'
+        parts = 100.0 * self.residual[seen] / self.measured[seen]
+        low, high = (f'{x:.0f}' if x > 9.5 else f'{round(x, 3):.2g}' for x in (parts.min(), parts.max()))
+        text, _, share = self.explanations[0]
+        if share < _LITTLE:
+            text = 'nothing that was tried would explain much'
+        else:
+            text += f' would explain {100.0 * share:.0f} %'
+        span = low if low == high else f'{low} to {high}'
+        return f'The difference is {span} % of the measured efforts; {text} of it.'
+
+    @property
+    def times(self) -> tuple[Array, ...]:
+        """Of each stretch [s], recordings one after the other, a second apart."""
+        found, shift, last = [], 0.0, -np.inf
+        for item in self.stretches:
+            if item.times[0] + shift <= last:  # another recording begins
+                shift = last + 1.0
+            found.append(item.times + shift)
+            last = float(found[-1][-1])
+        return tuple(found)
 
     def results(self, model: RobotModel) -> Results:
         """Motion with the computed efforts, as reports take it."""
         parts = self.stretches
-        times = np.concatenate([item.times for item in parts])
-        if np.any(np.diff(times) <= 0.0):  # several recordings, one after the other
-            ends = np.cumsum([0.0, *(item.times[-1] + 1.0 for item in parts)])
-            times = np.concatenate([item.times + end for item, end in zip(parts, ends)])
         return Results(
-            model.joint_names, times, np.concatenate([item.motion for item in parts]),
+            model.joint_names, np.concatenate(self.times),
+            np.concatenate([item.motion for item in parts]),
             np.concatenate([item.computed for item in parts])[:, None],
-            name=parts[0].name, source='measured', base_link=model.base_link,
+            name=self.name, source='measured', base_link=model.base_link,
             remarks=self.remarks,
         )  # fmt: skip
 
@@ -156,9 +191,8 @@ def compare(
     common = mean(measured, computed)
     least = 1e-12 * (1.0 + power.max())
     candidates = {
-        'friction': ('viscous', 'coulomb', 'offset'), 'payload': ('payload',),
-        'gravity': ('gravity',), 'delay': ('delay',), 'bodies': ('bodies',),
-        'all': _EVERY,
+        'delay': ('delay',), 'gravity': ('gravity',), 'payload': ('payload',),
+        'friction': ('viscous', 'coulomb', 'offset'), 'bodies': ('bodies',), 'all': _EVERY,
     }  # fmt: skip
     link = payload_link or _last_link(model)
     if link is None:
@@ -167,12 +201,18 @@ def compare(
         _explained(name, Equations(model, groups, actuators, link), kinds, stretches, plain)
         for name, groups in candidates.items()
     ]
+    remarks = [*flaws, *scale_remarks(plain, stretches)]
+    if plain.elastic.any():
+        names = listed(np.array(model.joint_names)[plain.elastic].tolist())
+        remarks.append(f'Efforts of {names} are those of their motors.')
+    units = tuple('N' if kind == 'prismatic' else 'N m' for kind in model.joint_types)
+    *single, together = explanations
     return Comparison(
-        model.joint_names, compared, np.sqrt(power), np.sqrt(mean(rest, rest)),
+        model.joint_names, units, compared, np.sqrt(power), np.sqrt(mean(rest, rest)),
         _in_bands(stretches, rest, count), common / np.maximum(own, least),
         common / np.sqrt(np.maximum(power * own, least**2)),
-        tuple(sorted(explanations, key=lambda item: -item.share)),
-        (*flaws, *scale_remarks(plain, stretches)),
+        # Of those that explain the same to a percent, the one with the fewest parameters.
+        (*sorted(single, key=lambda item: -round(item.share, 2)), together), tuple(remarks),
     )  # fmt: skip
 
 
@@ -203,7 +243,7 @@ def _explained(
     plain: Equations,
 ) -> Explanation:  # fmt: skip
     """What groups of parameters explain of the residual that the given ones leave."""
-    before, after = np.zeros((2, equations.model.n_joints))
+    before, after, size = np.zeros((3, equations.model.n_joints))
     try:
         found = Estimation(equations, equations.structure(kinds), stretches, _PASSES)
     except IdentificationError:
@@ -217,8 +257,9 @@ def _explained(
             rest = rows.y - rows.X[..., index] @ found.z
             before += (np.where(used, given.y, 0.0) ** 2).sum(axis=0)
             after += (np.where(used, rest, 0.0) ** 2).sum(axis=0)
+            size += (np.where(used, rows.signal, 0.0) ** 2).sum(axis=0)
     with np.errstate(invalid='ignore', divide='ignore'):
-        shares = np.where(before > 0.0, 1.0 - after / before, np.nan)
+        shares = np.where(before > _ROUNDING * size, 1.0 - after / before, np.nan)
         share = 1.0 - after.sum() / before.sum()
     return Explanation(found.described(_TEXTS[name]), shares, float(share))
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
@@ -349,6 +350,9 @@ class Equations:
         known['armature'] += [
             model.armature[model.body_names.index(name)] for name in model.joint_names
         ]
+        for name, drive in (self.actuators.by_joint if self.actuators else {}).items():
+            if isinstance(drive, RigidDrive):
+                known['armature'][model.joint_names.index(name)] += drive.motor_inertia
         for j in np.flatnonzero(self.elastic).tolist():
             drive, spring = self.drive(j), vars(self.drive(j).spring)
             constants = drive.motor_inertia, spring['stiffness'], drive.damping

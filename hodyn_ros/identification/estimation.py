@@ -268,12 +268,16 @@ class Estimation:
         values, link = self.estimates, self.equations.payload_link
         by_name = {column.name: value for column, value in zip(self.columns, values.tolist())}
         if 'mass' in by_name and self.columns[0].group == 'payload':
-            return f'{what} of {by_name["mass"]:.3g} kg at {link}'
+            mass = by_name['mass']
+            return f'{what} of {mass:.3g} kg at {link}' if mass > 0.0 else (
+                f'{-mass:.3g} kg less at {link}'
+            )
         if self.equations.groups == ('gravity',):
             tilt = np.degrees(np.hypot(*self.equations.state.tilt))
             return f'{what}, by {tilt:.2g} degrees'
         if self.equations.groups == ('delay',):
-            return f'{what}, by {1e3 * self.equations.state.delay:.3g} ms'
+            late = 1e3 * self.equations.state.delay
+            return f'efforts that come {abs(late):.2g} ms {"late" if late > 0.0 else "early"}'
         return what
 
     def remarks(self) -> list[str]:

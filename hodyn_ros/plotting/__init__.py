@@ -5,6 +5,7 @@ Matplotlib and Plotly are imported only where they are used; they come with the 
 """
 
 from hodyn_ros.plotting.figures import (
+    plot_comparison,
     plot_efforts,
     plot_energy,
     plot_joint,
@@ -15,6 +16,6 @@ from hodyn_ros.plotting.figures import (
 from hodyn_ros.plotting.report import html_report
 
 __all__ = [
-    'html_report', 'plot_efforts', 'plot_energy', 'plot_joint', 'plot_motion', 'plot_motors',
-    'plot_portraits',
+    'html_report', 'plot_comparison', 'plot_efforts', 'plot_energy', 'plot_joint', 'plot_motion',
+    'plot_motors', 'plot_portraits',
 ]  # fmt: skip

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.identification.compare import BANDS
 from hodyn_ros.model.limits import MotionLimits, Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.panels import (
     Panel,
+    comparison_panels,
+    difference_spectrum,
     energy_balance,
     energy_panels,
     motor_panels,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.files import Results
+    from hodyn_ros.identification import Comparison
 
 # Colours that people with any colour vision tell apart. Source: Okabe and Ito, 2008.
 CURVE_COLOURS = ('#0072B2', '#E69F00', '#009E73', '#CC79A7')
@@ -181,6 +185,40 @@ def plot_energy(results: Results, model: RobotModel) -> Figure:
     return _figure([panels], f'{results.name}: energy', columns=2, width=5.2, height=3.2)
 
 
+def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None) -> Figure:
+    """Draw measured and computed efforts, their difference and its spectrum.
+
+    Parameters
+    ----------
+    comparison : hodyn_ros.identification.Comparison
+    joints : sequence of str, optional
+        A row for each; by default all whose efforts were measured.
+
+    Raises
+    ------
+    JointNameError
+        If a joint is unknown.
+    MotionError
+        If no efforts of the joints were measured.
+    ResourceError
+        If Matplotlib is not installed.
+    """
+    names = _chosen(comparison, joints)
+    rows = []
+    for j in map(comparison.joint_names.index, names):
+        if panels := comparison_panels(comparison, j):
+            rows.append([*panels, difference_spectrum(comparison, j)])
+    if not rows:
+        raise MotionError(f'Efforts of {listed(names)} were not measured.')
+    figure = _figure(rows, f'{comparison.name}\n{comparison.summary}')
+    for axes in figure.axes[2::3]:
+        axes.set(xscale='log', yscale='log')
+        axes.autoscale(axis='y')
+        axes.set_xticks(BANDS[1:-1], [f'{frequency:g}' for frequency in BANDS[1:-1]])
+        axes.tick_params(which='minor', labelbottom=False, labelleft=False)
+    return figure
+
+
 def _rows(
     results: Results, model: RobotModel, series: Sequence[Series], joints: Sequence[str] | None,
     violations: Sequence[Violation], what: str,
@@ -191,7 +229,7 @@ def _rows(
     return _figure(rows, f'{results.name}: {what}')
 
 
-def _chosen(model: RobotModel, joints: Sequence[str] | None) -> Sequence[str]:
+def _chosen(model: RobotModel | Comparison, joints: Sequence[str] | None) -> Sequence[str]:
     names = model.joint_names if joints is None else joints
     if isinstance(names, str):
         names = (names,)

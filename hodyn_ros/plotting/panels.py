@@ -17,6 +17,7 @@ from hodyn_ros.plotting.series import Range, Series, peak_share
 
 if TYPE_CHECKING:
     from hodyn_ros.files import Results
+    from hodyn_ros.identification import Comparison
 
 TIME_LABEL = 'time [s]'
 
@@ -248,6 +249,69 @@ def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
             ),
         ),
     ]  # fmt: skip
+
+
+def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
+    """Measured and computed effort of a joint and their difference; none if it has not both."""
+    gap = np.full(1, np.nan)
+    columns: list[list[Array]] = [[], [], []]
+    for item, t in zip(comparison.stretches, comparison.times):
+        measured = np.where(item.is_used[:, joint], item.measured[:, joint], np.nan)
+        for column, *values in zip(
+            columns, (t, measured, item.computed[:, joint]), (t[-1:], gap, gap)
+        ):
+            column += values
+    times, measured, computed = map(np.concatenate, columns)
+    rest = measured - computed
+    if np.isnan(rest).all():
+        return []
+    name, unit = comparison.joint_names[joint], comparison.units[joint]
+    effort = 'Force' if unit == 'N' else 'Torque'
+    scale, alike = comparison.scale[joint], comparison.correlation[joint]
+    rms, missed = comparison.measured[joint], comparison.residual[joint]
+    return [
+        Panel(
+            f'{effort}, measured and computed', name, TIME_LABEL, f'Q [{unit}]',
+            (Curve('measured', times, measured), Curve('computed', times, computed)),
+            notes=(
+                f'RMS {number(rms, 3)} {unit}; {number(scale, 3)} × computed, correlation '
+                f'{number(alike, 3)}',
+            ),
+        ),
+        Panel(
+            'Difference', name, TIME_LABEL, f'difference [{unit}]',
+            (Curve('', times, rest),),
+            notes=(f'RMS {number(missed, 3)} {unit}; {_limit_note(rest, Range(), unit)}',),
+        ),
+    ]  # fmt: skip
+
+
+def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
+    """Amplitudes of sines that a difference is made of, over their frequencies.
+
+    Stretches have Hann windows and are as long as the longest with zeros; the mean of their
+    powers counts each by its samples.
+    """
+    parts = comparison.stretches
+    step = min(float(item.times[1] - item.times[0]) for item in parts)
+    size = round(max(float(item.times[-1] - item.times[0]) for item in parts) / step) + 1
+    power, count = np.zeros(size // 2 + 1), 0
+    for item in parts:
+        rest = np.where(item.is_used, item.measured - item.computed, 0.0)[:, joint]
+        span = float(item.times[-1] - item.times[0])
+        even = item.times[0] + step * np.arange(round(span / step) + 1)
+        rest = np.interp(even, item.times, rest)
+        window = np.hanning(len(rest) + 2)[1:-1]
+        power += len(rest) * (2.0 * np.abs(np.fft.rfft(rest * window, size)) / window.sum()) ** 2
+        count += len(rest)
+    frequencies: Array = np.arange(1, len(power)) / (size * step)
+    amplitude, unit = np.sqrt(power[1:] / count), comparison.units[joint]
+    k = int(amplitude.argmax())
+    return Panel(
+        'Amplitudes of the difference', comparison.joint_names[joint], 'frequency [Hz]',
+        f'amplitude [{unit}]', (Curve('', frequencies, amplitude),),
+        notes=(f'at most {number(amplitude[k], 3)} {unit}, at {number(frequencies[k], 2)} Hz',),
+    )  # fmt: skip
 
 
 def _note(values: Array, limits: Range, unit: str) -> str:

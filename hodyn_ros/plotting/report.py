@@ -23,9 +23,10 @@ from hodyn_ros.kinematics.joints import body_coordinates, body_poses
 from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.plotting.checks import all_checks, all_violations
-from hodyn_ros.plotting.labels import label_of, number, percent
+from hodyn_ros.plotting.labels import BAND_TITLES, RESIDUAL_KINDS, label_of, number, percent
 from hodyn_ros.plotting.panels import (
     Panel,
+    comparison_panels,
     energy_balance,
     energy_panels,
     motor_panels,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.files import Results
+    from hodyn_ros.identification import Comparison, Identification
 
 # Stretches that a curve is divided into: two samples of each make a screen, and all curves
 # together at most so many that the page stays of a size that can be sent by mail.
@@ -66,6 +68,8 @@ def html_report(
     remarks: Sequence[str] = (),
     title: str | None = None,
     robot_file: str | None = None,
+    comparison: Comparison | None = None,
+    identification: Identification | None = None,
 ) -> str:
     """Write a report on a motion with its efforts as a self-contained HTML page.
 
@@ -87,6 +91,10 @@ def html_report(
         By default the names of the robot and the motion.
     robot_file : str, optional
         Where the model comes from.
+    comparison : hodyn_ros.identification.Comparison, optional
+        Of measured and computed efforts, with `comparison.results` as the results.
+    identification : hodyn_ros.identification.Identification, optional
+        Its parameters and residuals.
 
     Returns
     -------
@@ -127,7 +135,7 @@ def html_report(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     page.policies['json.dumps_kwargs'] = {'separators': (',', ':'), 'allow_nan': False}
-    sections, panels = _pictures(results, model, limits, motor_limits, violations)
+    sections, panels = _pictures(results, model, limits, motor_limits, violations, comparison)
     # Stretches that every curve is divided into.
     n_curves = sum(len(panel.curves) * (1 + panel.is_portrait) for panel in panels)
     most = _ALL_STRETCHES // max(n_curves, 1)
@@ -145,6 +153,10 @@ def html_report(
         limits=limits,
         masses=model.M_body[:, 5, 5],
         remarks=(*results.remarks, *remarks),
+        comparison=comparison,
+        identification=identification,
+        bands=BAND_TITLES,
+        kinds=RESIDUAL_KINDS,
         **sections,
         n_stretches=n_stretches,
         data={
@@ -170,7 +182,7 @@ def _asset(name: str) -> str:
 
 def _pictures(
     results: Results, model: RobotModel, limits: MotionLimits, motor_limits: MotorLimits | None,
-    violations: Sequence[Violation],
+    violations: Sequence[Violation], comparison: Comparison | None,
 ) -> tuple[dict[str, Any], list[Panel]]:  # fmt: skip
     """Pictures of each section with their numbers, by the names of the template, and all."""
     panels: list[Panel] = []
@@ -185,6 +197,10 @@ def _pictures(
     motors = motor_panels(results, motor_series(results, model, motor_limits), violations)
     balance = energy_balance(results, model)
     sections = {
+        'compared': [] if comparison is None else [
+            (name, numbered(comparison_panels(comparison, j)))
+            for j, name in enumerate(comparison.joint_names)
+        ],
         'joints': [
             (name, numbered(panels_over_time(times, series, name, violations))) for name in names
         ],

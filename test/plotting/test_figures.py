@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import robots
-from support.plotting_tools import results_of
+from support.plotting_tools import comparison_of, results_of
 
 from hodyn_ros import RobotModel, friction
 from hodyn_ros.actuators import (
@@ -21,6 +21,7 @@ from hodyn_ros.actuators import (
 from hodyn_ros.errors import JointNameError, MotionError, ResourceError
 from hodyn_ros.model.limits import Violation, find_violations, motion_limits
 from hodyn_ros.plotting import (
+    plot_comparison,
     plot_efforts,
     plot_energy,
     plot_joint,
@@ -284,6 +285,49 @@ def test_figures_say_what_the_results_lack():
         plot_energy(replace(bare, motion=bare.motion[:, :2]), MODEL)
     with pytest.raises(MotionError, match='no joints'):
         plot_motion(bare, MODEL, joints=[])
+
+
+def test_a_comparison_shows_both_efforts_their_difference_and_its_frequencies():
+    found = comparison_of(MODEL)
+    figure = plot_comparison(found)
+    assert 'payload of 1.5 kg at tool would explain 75 %' in figure.get_suptitle()
+    assert len(figure.axes) == 6
+    for j, (both, difference, spectrum) in enumerate([figure.axes[:3], figure.axes[3:]]):
+        (x, measured), (_, computed) = curves(both)
+        texts = [text.get_text() for text in both.get_legend().get_texts()]
+        assert texts == ['measured', 'computed']
+        first, second = found.stretches
+        breaks = np.flatnonzero(np.isnan(computed))
+        assert breaks.tolist() == [200, 301]  # behind each stretch
+        np.testing.assert_array_equal(computed[:200], first.computed[:, j])
+        np.testing.assert_array_equal(measured[201:301], second.measured[:, j])
+        np.testing.assert_array_equal(x[201:301], second.times)
+        ((x, rest),) = curves(difference)
+        size = 0.5 * (j + 1)
+        known = np.isfinite(rest)
+        np.testing.assert_allclose(rest[known], size * np.sin(2 * np.pi * x[known]), atol=1e-12)
+        ((frequencies, amplitude),) = curves(spectrum)
+        # Of one sine: its frequency and its amplitude.
+        assert frequencies[amplitude.argmax()] == pytest.approx(1.0)
+        assert amplitude.max() == pytest.approx(size, rel=1e-2)
+        assert amplitude[frequencies > 3.0].max() < 1e-2 * size
+        assert spectrum.get_xlabel() == 'frequency [Hz]'
+        assert spectrum.get_ylabel() == 'amplitude [N m]'
+
+
+def test_a_comparison_shows_the_joints_that_are_asked_for_and_known():
+    found = comparison_of(MODEL)
+    assert [axes.get_title() for axes in plot_comparison(found, ['elbow']).axes] == [
+        'elbow: Torque, measured and computed', 'elbow: Difference',
+        'elbow: Amplitudes of the difference',
+    ]  # fmt: skip
+    with pytest.raises(JointNameError, match='knee.*shoulder, elbow'):
+        plot_comparison(found, ['knee'])
+    stretches = [item._replace(is_used=item.is_used & [True, False]) for item in found.stretches]
+    found = replace(found, stretches=tuple(stretches))
+    assert len(plot_comparison(found).axes) == 3
+    with pytest.raises(MotionError, match='Efforts of elbow were not measured'):
+        plot_comparison(found, ['elbow'])
 
 
 def test_unknown_joints_are_refused():

@@ -12,11 +12,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support import robots
-from support.plotting_tools import Page, results_of
+from support.plotting_tools import Page, comparison_of, identification_of, results_of
 
 from hodyn_ros import RobotModel, forward_kinematics
 from hodyn_ros.actuators import Actuators, SeriesElastic, find_motor_violations, motor_limits
 from hodyn_ros.errors import ActuatorError, MotionError, ResourceError
+from hodyn_ros.identification import Explanation
 from hodyn_ros.model.limits import Violation, find_violations, motion_limits
 from hodyn_ros.plotting import html_report
 
@@ -343,6 +344,132 @@ def test_names_and_remarks_are_harmless():
     (data,) = [page.text_of(i) for i in page.indices('script') if page.elements[i][1].get('id')]
     assert 'alert' not in data
     assert '<' not in data
+
+
+@pytest.fixture(scope='module')
+def compared():
+    found = comparison_of(MODEL)
+    identified = identification_of(MODEL, MODEL.joint_names)
+    html = html_report(
+        found.results(MODEL), MODEL, comparison=found, identification=identified
+    )
+    return Page(html)
+
+
+def test_a_page_with_measured_efforts_begins_with_them_and_holds_the_rest(compared, plain):
+    assert compared.mistakes == []
+    headings = compared.text_of_all('h2')
+    assert headings[:2] == ['Measured and computed', 'Identified parameters']
+    rest = [title for title in plain.text_of_all('h2') if title != 'Torque over its rate']
+    assert [title for title in headings[2:] if title != 'Remarks'] == rest
+    links = [attributes['href'] for attributes in compared.attributes('a')]
+    assert {'#compared', '#identified', '#compared-1', '#compared-2'} <= set(links)
+    assert {link[1:] for link in links} <= {a.get('id') for _, a, _ in compared.elements}
+    verdicts = compared.text_of_all('p', 'verdict')
+    assert verdicts[0] == (
+        'The difference is 12 % of the measured efforts; a payload of 1.5 kg at tool would '
+        'explain 75 % of it.'
+    )
+    assert 'Efforts were clipped.' in compared.text_of_all('li')
+
+
+def test_differences_are_told_by_joint_by_frequency_and_by_what_explains_them(compared):
+    head, shoulder, elbow = compared.table('RMS of torques')
+    assert head == [
+        'Joint', 'Measured', 'Difference', '0 to 0.3 Hz', '0.3 to 1 Hz', '1 to 3 Hz',
+        'above 3 Hz', 'Scale factor', 'Correlation',
+    ]  # fmt: skip
+    assert shoulder == ['shoulder', '1', '0.125', '0.01', '0.03', '0.05', '0.07', '1.25', '0.975']
+    assert elbow[:4] == ['elbow', '2', '0.25', '0.02']
+    head, *rows = compared.table('Part of the squared difference')
+    assert head == ['', 'All joints', 'shoulder', 'elbow']
+    assert rows == [
+        ['a payload of 1.5 kg at tool', '75 %', '50 %', '90 %'],
+        ['friction and offsets', '25 %', '−50 %', '−90 %'],
+        ['all of these together', '100 %', '–', '–'],
+    ]
+
+
+def test_pictures_of_measured_efforts_share_the_time_of_all_others(compared):
+    panels = compared.pictures()
+    both, difference = panels[2:4]  # of the elbow
+    measured, computed = both['curves']
+    assert (measured['name'], computed['name']) == ('measured', 'computed')
+    (rest,) = difference['curves']
+    found = comparison_of(MODEL)
+    first, second = found.stretches
+    # A gap, and a sample that is not used.
+    assert np.isnan(rest['y'][len(first.times) - 1 :][:2]).all()
+    expected = np.concatenate([first.measured[:-1, 1], second.measured[:, 1]])
+    known = np.isfinite(measured['y'])
+    np.testing.assert_allclose(measured['y'][known], expected, atol=1e-5)
+    known = np.isfinite(rest['y'])
+    times = np.concatenate([first.times[:-1], second.times])
+    np.testing.assert_allclose(rest['x'][known], times, atol=1e-5)
+    np.testing.assert_allclose(rest['y'][known], np.sin(2.0 * np.pi * times), atol=1e-5)
+    shown = np.array([panel['xRange'] for panel in panels if not panel['portrait']])
+    np.testing.assert_allclose(shown, np.tile([0.0, 6.98], (len(shown), 1)), atol=1e-9)
+    # At steps of 0.02 s the largest sine is that of 0.24 turns.
+    assert 'RMS 0.25 N m; at most 0.998 N m' in compared.visible_text()
+
+
+def test_identified_parameters_and_what_they_leave_are_listed(compared):
+    assert compared.table('Of bodies')[1:] == [
+        ['shoulder izz + …', '0.25', '0.013', 'kg m²', '107.5 %']
+    ]
+    assert compared.table('Of joints')[1:] == [
+        ['elbow viscous', '0.5', '–', 'N m s/rad', '10.0 %']
+    ]
+    # A recording does not know every joint.
+    assert compared.table('swing.csv, torques of the joints, RMS [N m]')[1:] == [
+        ['elbow', '3', '0.75', '0.0625']
+    ]
+    unseen = compared.table('Not used to identify: swing.csv, torques of the motors')
+    assert unseen[1:] == [['elbow', '3', '0.5', '0.125']]
+    assert 'tool carries 1.5 kg with its centre at (0.0100, 0.0000, -0.0200) m' in (
+        compared.visible_text()
+    )
+    assert 'At the boundary.' in compared.text_of_all('li')
+
+
+def test_recordings_one_after_the_other_do_not_overlap():
+    found = comparison_of(MODEL)
+    first, second = found.stretches
+    another = [first._replace(name='b.csv'), second._replace(name='b.csv')]
+    found = replace(found, stretches=(first, second, *another))
+    starts = [times[0] for times in found.times]
+    np.testing.assert_allclose(starts, [0.0, 5.0, 7.98, 12.98])
+    assert found.name == 'swing.csv, b.csv'
+    results = found.results(MODEL)
+    assert np.all(np.diff(results.times) > 0.0) and len(results) == 600
+    page = Page(html_report(results, MODEL, comparison=found))
+    assert page.pictures()[0]['xRange'] == pytest.approx([0.0, 14.96])
+
+
+def test_joints_whose_efforts_were_not_measured_have_no_picture_of_them():
+    found = comparison_of(MODEL)
+    stretches = [item._replace(is_used=item.is_used & [True, False]) for item in found.stretches]
+    found = replace(found, stretches=tuple(stretches))
+    page = Page(html_report(found.results(MODEL), MODEL, comparison=found))
+    titles = page.text_of_all('figcaption')
+    assert sum(title.startswith('Torque, measured') for title in titles) == 1
+    assert sum(title.startswith('Difference') for title in titles) == 1
+
+
+def test_names_in_comparisons_and_identifications_are_harmless():
+    model = replace(MODEL, joint_names=(NASTY, 'elbow'))
+    told = [Explanation(f'{NASTY} kg', np.ones(2), 1.0)] * 2
+    found = replace(comparison_of(model, NASTY, told), remarks=(NASTY,))
+    identified = identification_of(MODEL, [NASTY, NASTY], NASTY, NASTY, NASTY)
+    page = Page(
+        html_report(found.results(model), model, comparison=found, identification=identified)
+    )
+    assert page.mistakes == []
+    assert page.attributes('img') == []
+    assert len(page.attributes('script')) == 3
+    assert page.visible_text().count(NASTY) > 15
+    (data,) = [page.text_of(i) for i in page.indices('script') if page.elements[i][1].get('id')]
+    assert 'alert' not in data and '<' not in data
 
 
 def test_title_can_be_chosen_and_is_harmless():

@@ -11,6 +11,15 @@ import numpy as np
 from hodyn_ros import inverse_dynamics
 from hodyn_ros.actuators import motor_motion
 from hodyn_ros.files import Results
+from hodyn_ros.identification import (
+    Comparison,
+    Explanation,
+    Identification,
+    IdentifiedParameter,
+    Payload,
+    Residual,
+)
+from hodyn_ros.identification.compare import ComparedStretch
 
 VOID = {'meta', 'br', 'link', 'img', 'input', 'hr'}
 
@@ -40,6 +49,50 @@ def results_of(model, actuators=None, name='swing.csv', start=0, remarks=(), **m
         start=start,
         remarks=remarks,
     )
+
+
+def comparison_of(model, name='swing.csv', explanations=None):
+    """Measured efforts that are sines more than computed ones: joint j by 0.5 (j + 1) at 1 Hz.
+
+    Two stretches of 4 s and 2 s with a gap of 1 s; the last sample of the first is not used.
+    """
+    n, stretches = model.n_joints, []
+    for start, end in ((0.0, 4.0), (5.0, 7.0)):
+        t = np.arange(start, end, 0.02)
+        _, motion = swinging(n, len(t), end - start, K=3)
+        computed = inverse_dynamics(model, motion)[:, 0]
+        rest = 0.5 * (1.0 + np.arange(n)) * np.sin(2.0 * np.pi * t)[:, None]
+        used = np.ones(computed.shape, dtype=bool)
+        used[-1] = start > 0.0
+        stretches.append(ComparedStretch(name, t, motion, computed + rest, computed, used))
+    shares = np.linspace(0.5, 0.9, n)
+    explanations = explanations or (
+        Explanation('a payload of 1.5 kg at tool', shares, 0.75),
+        Explanation('friction and offsets', -shares, 0.25),
+        Explanation('all of these together', np.full(n, np.nan), 1.0),
+    )
+    return Comparison(
+        model.joint_names, ('N m',) * n, tuple(stretches), np.arange(1.0, n + 1.0),
+        0.125 * np.arange(1.0, n + 1.0), 0.01 * np.arange(1.0, 4 * n + 1.0).reshape(4, n),
+        np.full(n, 1.25), np.full(n, 0.975), explanations, ('Efforts were clipped.',),
+    )  # fmt: skip
+
+
+def identification_of(model, names, link='tool', remark='At the boundary.', name='swing.csv'):
+    """Two parameters of the names, one of them a combination, and one that is not shown."""
+    parameters = (
+        IdentifiedParameter('bodies', f'{names[0]} izz', 0.25, 0.0125, 'kg m^2', False, 1.075),
+        IdentifiedParameter('viscous', f'{names[1]} viscous', 0.5, np.inf, 'N m s/rad', True, 0.1),
+    )
+    payload = Payload(link, 1.5, np.array([0.01, 0.0, -0.02]), np.eye(3))
+    missing = np.full(model.n_joints, np.nan)
+    missing[1] = 3.0
+    residuals = (Residual(name, 'effort', missing, missing / 4.0, missing / 48.0),)
+    unseen = (Residual(f'/home/of/{name}', 'motor', missing, missing / 6.0, missing / 24.0),)
+    return Identification(
+        model, None, payload, parameters, (), np.eye(2), np.zeros(2), np.eye(2), residuals,
+        unseen, (remark,),
+    )  # fmt: skip
 
 
 class Page(HTMLParser):

@@ -1,0 +1,203 @@
+"""`hodyn compare` and `hodyn identify`: what recordings say, what is written, what is refused.
+
+The recordings come from Pinocchio: a Panda whose masses, armature and friction differ from the
+description, and one that carries a payload.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from support.identification_cases import (
+    GAZ,
+    NO_FRICTION,
+    VALIDATION,
+    ElasticRobot,
+    RigidRobot,
+    Sensing,
+    panda,
+)
+from support.plotting_tools import Page
+
+from hodyn_ros import RobotModel
+from hodyn_ros.cli.main import run
+
+pytest.importorskip('plotly', reason='plotly is not installed')
+
+SENSING = Sensing(period=4e-3, noise=0.1, delay=2e-3)
+RIGID = RigidRobot.random(3)
+ELASTIC = ElasticRobot.random(5)
+LOADED = RigidRobot(panda(payload=(1.5, (0.02, 0.0, 0.08))), np.zeros(7), NO_FRICTION)
+WRITTEN = ('friction', 'actuators')
+QUANTITIES = ('position', 'effort', 'motor_position', 'motor_torque')
+
+
+def save(path, record, **scale):
+    """A table of a recording, its quantities times something else."""
+    titles, columns = ['time'], [record['time']]
+    for what in QUANTITIES:
+        if record.get(what) is not None and scale.get(what) != 0.0:
+            titles += [f'{name}.{what}' for name in record['names']]
+            columns += list(scale.get(what, 1.0) * record[what].T)
+    np.savetxt(path, np.stack(columns, axis=1), delimiter=',', header=','.join(titles),
+               comments='', fmt='%.9g')  # fmt: skip
+    return str(path)
+
+
+@pytest.fixture(scope='module')
+def recordings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('recordings')
+    cases = {
+        'rigid': (RIGID, GAZ), 'another': (RIGID, VALIDATION), 'loaded': (LOADED, GAZ),
+        'elastic': (ELASTIC, GAZ),
+    }  # fmt: skip
+    return {
+        name: save(folder / f'{name}.csv', robot.record(motion, SENSING, seed))
+        for seed, (name, (robot, motion)) in enumerate(cases.items())
+    }
+
+
+@pytest.fixture(scope='module')
+def identified(recordings, tmp_path_factory):
+    path = tmp_path_factory.mktemp('identified') / 'arm.urdf'
+    words = ['-o', str(path), '--validate', recordings['another']]
+    assert run(['identify', 'panda', recordings['rigid'], *words]) == 0
+    return path
+
+
+def told(capsys, *words):
+    assert run([*words, '--json']) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_compare_tells_how_far_torques_are_apart_in_words_numbers_pages_and_pictures(
+    recordings, tmp_path, capsys
+):
+    words = ['compare', 'panda', recordings['loaded'], '--link', 'panda_link8']
+    page, picture = tmp_path / 'page.html', tmp_path / 'picture.png'
+    assert run([*words, '-o', str(page)]) == 0
+    text = capsys.readouterr().out
+    assert 'a payload of 1.5 kg at panda_link8 would explain 100 % of it.' in text
+    assert f'Written: {page}' in text
+    found = told(capsys, *words, '-o', str(picture))
+    assert [joint['name'] for joint in found['joints']] == [f'panda_joint{i}' for i in range(1, 8)]
+    # The row of a joint has the numbers that the JSON has.
+    (row,) = [line.split() for line in text.splitlines() if line.startswith('  panda_joint2')]
+    joint = found['joints'][1]
+    shown = [float(row[i]) for i in (1, 2, 7, 8)]
+    expected = [joint[name] for name in ('measured', 'residual', 'scale', 'correlation')]
+    np.testing.assert_allclose(shown, expected, rtol=6e-3)
+    # Along the motion that was measured, the payload turns joint 2 by some N m.
+    assert joint['residual'] == pytest.approx(6.6, rel=0.1)
+    shares = {item['text']: item['share'] for item in found['explanations']}
+    assert shares['friction and offsets'] < 0.6 < 0.99 < shares['all of these together']
+    page = Page(page.read_text(encoding='utf-8'))
+    assert page.mistakes == []
+    assert page.text_of_all('h1') == ['panda: loaded.csv']
+    assert len(page.table('RMS of torques')) == 8
+    assert picture.read_bytes()[:4] == b'\x89PNG'
+
+
+def test_identify_writes_a_robot_that_torques_of_another_recording_confirm(
+    identified, recordings, capsys
+):
+    capsys.readouterr()
+    friction, drives = (identified.with_name(f'arm_{what}.yaml') for what in WRITTEN)
+    words = ['--friction', str(friction), '--actuators', str(drives)]
+    before = told(capsys, 'compare', 'panda', recordings['another'])
+    after = told(capsys, 'compare', str(identified), recordings['another'], *words)
+    # What is left is the delay, which is in no file.
+    assert after['explanations'][0]['text'].startswith('efforts that come 2 ms late')
+    for old, new in zip(before['joints'], after['joints']):
+        assert new['residual'] < 0.25 * old['residual']
+    table = yaml.safe_load(friction.read_text())['/**']['ros__parameters']['friction']
+    levels = [table[f'panda_joint{i}']['coulomb'] for i in range(1, 8)]
+    np.testing.assert_allclose(levels, RIGID.friction.coulomb, atol=0.02)
+    given, found = (RobotModel.from_urdf(name) for name in ('panda', identified))
+    assert found.joint_names == given.joint_names
+    assert np.abs(found.inertial_parameters - given.inertial_parameters).max() > 0.01
+
+
+def test_the_page_of_an_identification_has_what_it_leaves_of_both_recordings(identified):
+    page = Page(identified.with_suffix('.html').read_text(encoding='utf-8'))
+    assert page.mistakes == []
+    assert page.text_of_all('h2')[:2] == ['Measured and computed', 'Identified parameters']
+    for caption in ('rigid.csv, torques', 'Not used to identify: another.csv, torques'):
+        _, *rows = page.table(caption)
+        assert len(rows) == 7
+        # What the identified model leaves is near to the noise behind the filter.
+        assert all(float(row[3]) < 0.2 * float(row[2]) for row in rows)
+    values = {name: value for name, value, *_ in page.table('Of joints')[1:]}
+    assert float(values['panda_joint7 coulomb']) == pytest.approx(
+        RIGID.friction.coulomb[6], abs=0.02
+    )
+
+
+def test_identify_says_what_it_found_in_tables_and_json(recordings, tmp_path, capsys):
+    path = tmp_path / 'loaded.urdf'
+    words = ['identify', 'panda', recordings['loaded'], '-o', str(path), '--link', 'panda_link8']
+    groups = [part for name in ('payload', 'delay') for part in ('--estimate', name)]
+    assert run([*words, *groups]) == 0
+    text = capsys.readouterr().out
+    assert 'panda_link8 carries 1.5' in text
+    assert 'Bodies: with their part of the torque' in text
+    assert f'Written: {path}, {path.with_suffix(".html")}' in text  # no friction
+    found = told(capsys, *words, *groups)
+    assert found['payload']['mass'] == pytest.approx(1.5, abs=0.005)
+    np.testing.assert_allclose(found['payload']['com'], [0.02, 0.0, 0.08], atol=2e-3)
+    by_name = {item['name']: item for item in found['parameters']}
+    assert by_name['delay']['value'] == pytest.approx(2e-3, abs=3e-4)
+    assert sorted(found['files']) == ['', 'report']
+    assert found['validation'] == []
+    masses = [RobotModel.from_urdf(name).M_body[6, 5, 5] for name in ('panda', path)]
+    assert masses[1] - masses[0] == pytest.approx(1.5, abs=0.005)
+
+
+def test_springs_come_out_of_elastic_recordings(recordings, tmp_path, capsys):
+    path = tmp_path / 'elastic.urdf'
+    words = [recordings['elastic'], '-o', str(path), '--actuators', 'panda_sea']
+    assert run(['identify', 'panda', *words]) == 0
+    text = capsys.readouterr().out
+    assert 'torques of springs against those of the links' in text
+    drives = yaml.safe_load(path.with_name('elastic_actuators.yaml').read_text())
+    drives = drives['/**']['ros__parameters']['actuators']
+    springs = [drives[f'panda_joint{i}']['stiffness'] for i in range(1, 8)]
+    np.testing.assert_allclose(springs, ELASTIC.stiffness, rtol=0.02)
+    # What was written is what the command takes.
+    words = ['--actuators', str(path.with_name('elastic_actuators.yaml'))]
+    found = told(capsys, 'compare', str(path), recordings['elastic'], *words)
+    assert 'are those of their motors.' in ' '.join(found['remarks'])
+    assert all(0.9 < joint['correlation'] <= 1.0 for joint in found['joints'])
+
+
+@pytest.mark.parametrize(
+    ('command', 'output', 'expected'),
+    [('compare', 'page.pdx', '.html, .png, .pdf or .svg'), ('identify', 'arm.yaml', '.urdf')],
+)
+def test_names_of_other_kinds_are_refused_before_anything_is_read(
+    command, output, expected, tmp_path, capsys
+):
+    path = tmp_path / output
+    assert run([command, 'panda', 'missing.csv', '-o', str(path)]) == 2
+    assert f'{path}: expected a name that ends with {expected}.' in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_recordings_that_cannot_be_used_are_refused_and_nothing_is_written(tmp_path, capsys):
+    record = RIGID.record(GAZ, Sensing(period=0.02))
+    cases = {
+        'without.csv': ({'effort': 0.0}, 'effort'),
+        'degrees.csv': ({'position': np.degrees(1.0)}, 'degrees'),
+    }
+    output = tmp_path / 'arm.urdf'
+    for name, (change, expected) in cases.items():
+        path = save(tmp_path / name, record, **change)
+        for words in (['compare', 'panda', path], ['identify', 'panda', path, '-o', str(output)]):
+            assert run(words) == 2
+            message = capsys.readouterr().err
+            assert expected in message and 'Traceback' not in message
+    missing = str(tmp_path / 'missing.csv')
+    assert run(['identify', 'panda', missing, '-o', str(output)]) == 2
+    assert missing in capsys.readouterr().err
+    assert not list(tmp_path.glob('arm*'))
