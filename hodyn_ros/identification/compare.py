@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators import Actuators
+from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.files import Results
+from hodyn_ros.files.samples import Results
 from hodyn_ros.identification.equations import Equations
 from hodyn_ros.identification.estimation import Estimation, scale_remarks
 from hodyn_ros.identification.recording import (
@@ -70,7 +70,7 @@ class Explanation(NamedTuple):
     shares: Array
     """Part of the squared residual that would be gone, shape (n,); NaN where there is none."""
     share: float
-    """The same of all joints, each relative to its effort."""
+    """The same of all joints together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,8 +260,8 @@ def _explained(
             size += (np.where(used, rows.signal, 0.0) ** 2).sum(axis=0)
     with np.errstate(invalid='ignore', divide='ignore'):
         shares = np.where(before > _ROUNDING * size, 1.0 - after / before, np.nan)
-        relative = np.nansum(after / size) / np.nansum(before / size)
-    return Explanation(found.described(_TEXTS[name]), shares, float(1.0 - relative))
+        share = 1.0 - after.sum() / before.sum()
+    return Explanation(found.described(_TEXTS[name]), shares, float(share))
 
 
 def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array) -> Array:

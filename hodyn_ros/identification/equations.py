@@ -18,15 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.actuators import (
-    Actuators,
-    CubicSpring,
-    LinearSpring,
-    RigidDrive,
-    SeriesElastic,
-)
+from hodyn_ros.actuators.actuator import RigidDrive
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array
-from hodyn_ros.dynamics import inverse_dynamics, mass_matrix, regressor
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import mass_matrix
+from hodyn_ros.dynamics.regressor import regressor
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.lie import se3
@@ -301,7 +300,7 @@ class Equations:
         if not stretch.deviations[0].any():
             return X, fixed, np.zeros_like(fixed)
         M = mass_matrix(model, motion[:, :1])[:, 0]
-        return X, fixed, np.einsum('mij,j->mi', M**2, stretch.deviations[0] ** 2)
+        return X, fixed, np.einsum('mij,mj->mi', M**2, stretch.deviations[0] ** 2)
 
     def _motor(self, X: Array, y: Array, stretch: Stretch, motion: Array, put) -> None:  # type: ignore[no-untyped-def]
         """Motor inertia, friction and offset, at rigid joints and motors alike."""
@@ -359,7 +358,7 @@ class Equations:
             constants = drive.motor_inertia, spring['stiffness'], drive.damping
             for name, value in zip(('armature', 'stiffness', 'damping'), constants):
                 known[name][j] = value
-            known['cubic_stiffness'][j] = spring.get('cubic_stiffness', 0.0)
+            known['cubic_stiffness'][j] = spring.get('cubic', 0.0)
         return known
 
     @property
@@ -414,7 +413,8 @@ class Equations:
             0.0, 1.0, motion, motion + rng.normal(size=motion.shape),
             {what: rng.normal(size=(M, 2, n)) for what in kinds},
             {name: rng.normal(size=(M, n)) for name in self.laws()},
-            dict.fromkeys((*kinds, 'resting'), np.ones((M, n), dtype=np.bool_)), np.zeros((3, n)),
+            dict.fromkeys((*kinds, 'resting'), np.ones((M, n), dtype=np.bool_)),
+            np.zeros((3, M, n)),
         )  # fmt: skip
         stacked = np.concatenate([rows.X[rows.is_used] for rows in self.rows(stretch)])
         sizes = np.linalg.norm(stacked, axis=0)

@@ -30,11 +30,15 @@ _PASSES, _SETTLED = 8, 0.02  # of all rows; last step in standard deviations
 _MEMORY = 3  # rows that the noise of a row depends on
 _OUTLIER = 6.0  # standard deviations
 _MEDIAN = 1.4826  # standard deviation over the median magnitude
+# Errors of encoders, which are all that is in rows of springs, follow the motion: at frequencies
+# at which joints move they are larger than their spectrum elsewhere lets expect.
+_ENCODERS = 2.0
 _ROUNDING = 1e-13  # noise over the largest effort that counts as rounding
 _RANK = 1e-6  # of directions that recordings show at all, over the best one
 _UNSEEN = 1e-3  # share of a parameter in the others
 _LEAST_SHOWN = 0.25  # of the parameters
 _LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
+_LAGS, _MUCH_BETTER = 12, 0.95  # rows, and correlation over that of another time
 _STRIBECK_STEP = 0.5  # of the logarithm of the velocity
 _MUCH = 0.01  # share of rows that is worth a remark
 _DOUBT, _NAMED = 0.05, 6  # deviation over a torque that is worth one, and names in it
@@ -120,6 +124,8 @@ class Estimation:
                     relative = rest[:, j] / np.sqrt(size[j] ** 2 + rows.variance[:, j])
                     series.append(np.where(u, np.clip(relative, -_OUTLIER, _OUTLIER), np.nan))
                 memory[j], gain[j] = _autoregression(series)
+            if kind == 'spring':
+                gain *= _ENCODERS
             found[kind] = _Noise(size, memory, gain)
         return found
 
@@ -167,8 +173,7 @@ class Estimation:
         half = V / s / scale[:, None]
         along = half.T @ gram[:b, b]
         step = half @ along
-        left = max(float(gram[b, b] - along @ along), 1e-300)
-        factor = left / max(count - len(s), 1)
+        factor = count / max(count - len(s), 1)  # of the rows, whose noise is 1 by construction
         self.covariance = factor * half @ half.T
         self.information = (V * s).T * scale / np.sqrt(factor)
         unseen = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0)
@@ -192,11 +197,7 @@ class Estimation:
             if column.name == 'delay':
                 state = state._replace(delay=state.delay + change)
                 if abs(state.delay) > _LONGEST_DELAY:
-                    raise IdentificationError(
-                        f'Efforts seem to be {state.delay:.3g} s behind the positions, expected '
-                        f'at most {_LONGEST_DELAY} s. Are both stamped by the same clock, and is '
-                        'this a recording of this robot?'
-                    )
+                    raise _late(state.delay)
             elif column.name == 'stribeck_velocity':
                 ends = np.log(STRIBECK_VELOCITIES[[0, -1]])
                 velocity = state.log_velocity.copy()
@@ -231,9 +232,10 @@ class Estimation:
     @property
     def std(self) -> Array:
         """Standard deviations of the estimates, infinite where nothing shows them, shape (b,)."""
-        std = np.where(self.is_shown, np.sqrt(np.diag(self.covariance)), np.inf)
+        std = np.sqrt(np.diag(self.covariance))
         is_log = [column.name == 'stribeck_velocity' for column in self.columns]
-        return np.where(is_log, std * np.abs(self.estimates), std)
+        std = np.where(is_log, std * np.abs(self.estimates), std)
+        return np.where(self.is_shown, std, np.inf)
 
     @cached_property
     def sizes(self) -> Array:
@@ -301,7 +303,7 @@ class Estimation:
                 f'The recordings do not show {listed(hidden)}: record a motion that does '
                 '(hodyn excite).'
             )
-        doubt = np.where(self.is_shown, self.sizes * self.std, 0.0)
+        doubt = self.sizes * np.where(self.is_shown, self.std, 0.0)
         worst = [str(self.columns[k]) for k in np.argsort(-doubt) if doubt[k] > _DOUBT]
         if worst:
             others = f' and {len(worst) - _NAMED} more' * (len(worst) > _NAMED)
@@ -330,12 +332,22 @@ def _autoregression(series: Sequence[Array]) -> tuple[Array, float]:
     return weights, float(np.sqrt(left))
 
 
+def _late(delay: float) -> IdentificationError:
+    return IdentificationError(
+        f'Efforts seem to be {delay:.2g} s behind the positions, expected at most '
+        f'{_LONGEST_DELAY} s. Are both stamped by the same clock, and is this a recording of this '
+        'robot?'
+    )
+
+
 def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
     """Sentences on efforts that look like other units or signs; `plain` estimates nothing.
 
-    An `IdentificationError` is raised if no joint with a notable effort agrees with the model.
+    An `IdentificationError` is raised if no joint with a notable effort agrees with the model, or
+    if all of them agree much better with that of another time.
     """
     power, own, common = np.zeros((3, plain.model.n_joints))
+    late = {lag: 0.0 for lag in range(-_LAGS, _LAGS + 1)}
     for stretch in stretches:
         for rows in plain.rows(stretch):
             if rows.kind != 'spring':
@@ -344,6 +356,10 @@ def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
                 pairs = (measured, measured), (computed, computed), (measured, computed)
                 sums = [(a * b).sum(axis=0) for a, b in pairs]
                 power, own, common = power + sums[0], own + sums[1], common + sums[2]
+                size = np.sqrt(np.maximum(sums[0] * sums[1], 1e-300))
+                for lag in late:
+                    both = np.roll(computed, lag, axis=0) * measured
+                    late[lag] += float((both.sum(axis=0) / size).mean())
     scale = common / np.maximum(own, 1e-300)
     alike = np.abs(common) > _ALIKE * np.sqrt(power * own)
     alike &= own > 1e-3 * own.max(initial=0.0)
@@ -362,4 +378,9 @@ def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
         remarks.append(f'Measured efforts of {turned_names} have the opposite sign.')
     if remarks and not (alike & ~off & ~turned).any():
         raise IdentificationError(' '.join(remarks))
+    best = max(late, key=late.__getitem__)
+    if abs(best * stretches[0].step) > 0.5 * _LONGEST_DELAY and (
+        max(late[0], _ALIKE * len(stretches)) < _MUCH_BETTER * late[best]
+    ):
+        raise _late(best * stretches[0].step)
     return remarks

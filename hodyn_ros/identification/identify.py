@@ -9,13 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.actuators import (
-    Actuator,
-    Actuators,
-    CubicSpring,
-    RigidDrive,
-    SeriesElastic,
-)
+from hodyn_ros.actuators.actuator import Actuator, RigidDrive
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent
@@ -289,11 +286,14 @@ def _updated(
                 changes['motor_inertia'] = values['armature'][j]
             if 'damping' in values:
                 changes['damping'] = values['damping'][j]
-            spring = {k: v[j] for k, v in values.items() if k in SPRING[:2]}
-            kind = CubicSpring if 'cubic_stiffness' in spring else type(drive.spring)
             law: Any = drive.spring
-            before = {f.name: getattr(law, f.name) for f in fields(law)}
-            changes['spring'] = kind(**{**before, **spring})
+            constants = {f.name: getattr(law, f.name) for f in fields(law)}
+            if 'stiffness' in values:
+                constants['stiffness'] = values['stiffness'][j]
+            if 'cubic_stiffness' in values:
+                constants['cubic'] = values['cubic_stiffness'][j]
+            kind = CubicSpring if 'cubic' in constants else LinearSpring
+            changes['spring'] = kind(**constants)
             if has_friction:
                 changes['friction'] = Sum(tuple(terms)) if terms else None
             drives[name] = replace(drive, **changes)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.files import Samples, iterate_motion, read_motion
+from hodyn_ros.files.files import iterate_motion, read_motion
+from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
@@ -86,7 +87,7 @@ class Stretch:
     is_used: Mapping[str, Flags]
     """Whether what is measured is used, and whether a joint is not 'resting', shape (M, n)."""
     deviations: Array
-    """Standard deviations of accelerations, positions and positions of motors, shape (3, n)."""
+    """Standard deviations of accelerations, positions and positions of motors, (3, M, n)."""
 
 
 class Preparation:
@@ -162,7 +163,7 @@ class Preparation:
         used['resting'] = np.abs(speed) > _SLOW * np.abs(speed).max(axis=0)
         laws = {name: law(speed[..., None])[..., 0] for name, law in self.laws.items()}
         step = float(np.median(np.diff(samples.times))) if len(samples) > 1 else 1.0
-        none = np.zeros((3, samples.motion.shape[2]))
+        none = np.zeros((3, len(samples), samples.motion.shape[2]))
         start, motion = float(samples.times[0]), samples.motion[:, :3]
         return Stretch(start, step, motion, None, measured, laws, used, none)
 
@@ -226,9 +227,15 @@ class Preparation:
                     used[what] = (touched < _TOUCHED) & flawless
             motor_noise = noise.get('motor_position', 0.0 * noise['q'])
             gains = smooth.gains()
-            deviations = np.stack(
-                [gains[2] * noise['q'], gains[0] * noise['q'], gains[0] * motor_noise]
-            )
+            deviations = np.zeros((3, *motion[:, 0].shape))
+            deviations[0] = gains[2] * noise['q']
+            pairs = (noise['q'], motion), (motor_noise, motor_motion)
+            for k, (error, rate_of) in enumerate(pairs):
+                if rate_of is not None:
+                    # An encoder that hardly moves shows the same error all the time.
+                    step = np.sqrt(12.0) * error * 2.0 * band
+                    alike = step / np.maximum(np.abs(rate_of[:, 1]), step + 1e-300)
+                    deviations[1 + k] = error * np.maximum(gains[0], alike)
             slow = np.maximum(
                 _SLOW * np.abs(speed).max(axis=0),
                 _SLOW_NOISE * gains[1] * np.where(self.at_motor, motor_noise, noise['q']),
@@ -247,7 +254,9 @@ class Preparation:
 
 def several(recordings: Recording | Sequence[Recording]) -> list[Any]:
     """Recordings as a list, be it one or more."""
-    return list(recordings) if isinstance(recordings, (list, tuple)) else [recordings]
+    if isinstance(recordings, RecordingFile) or not isinstance(recordings, (list, tuple)):
+        return [recordings]
+    return list(recordings)
 
 
 def prepared(
