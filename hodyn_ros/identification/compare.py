@@ -107,7 +107,8 @@ class Comparison:
         if not seen.any():
             return 'No efforts were measured.'
         parts = 100.0 * self.residual[seen] / self.measured[seen]
-        low, high = (f'{x:.0f}' if x > 9.5 else f'{round(x, 3):.2g}' for x in (parts.min(), parts.max()))
+        ends = float(parts.min()), float(parts.max())
+        low, high = (f'{x:.0f}' if x > 9.5 else f'{round(x, 3):.2g}' for x in ends)
         text, _, share = self.explanations[0]
         if share < _LITTLE:
             text = 'nothing that was tried would explain much'
