@@ -86,7 +86,7 @@ class Comparison:
     residual: Array
     """RMS of the differences, shape (n,)."""
     bands: Array
-    """RMS of the differences between the frequencies `BANDS`, shape (4, n)."""
+    """RMS of the differences between the frequencies `edges`, shape (4, n)."""
     scale: Array
     """Factor from computed to measured efforts, shape (n,); 1 if all is right."""
     correlation: Array
@@ -94,6 +94,14 @@ class Comparison:
     explanations: tuple[Explanation, ...]
     """From the one that explains most by itself to the one that explains least; then all."""
     remarks: tuple[str, ...]
+    edges: tuple[float, ...] = BANDS
+    """Frequencies between which `bands` are [Hz]."""
+
+    @property
+    def band_titles(self) -> tuple[str, ...]:
+        """Names of the bands."""
+        pairs = zip(self.edges, self.edges[1:])
+        return tuple(f'{a:g} to {b:g} Hz' if b < np.inf else f'above {a:g} Hz' for a, b in pairs)
 
     @property
     def name(self) -> str:
