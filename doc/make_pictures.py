@@ -11,8 +11,8 @@ import yaml
 from hodyn_ros import ModelWarning, RobotModel, friction, inverse_dynamics
 from hodyn_ros.actuators import actuators_from_config, find_motor_violations, motor_limits
 from hodyn_ros.files import Samples, compute
-from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.identification import Comparison, compare, excite
+from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.plotting import (
     plot_comparison,
     plot_energy,

@@ -10,20 +10,20 @@ from typing import Any
 import click
 import numpy as np
 
-from hodyn_ros import identification, plotting
+from hodyn_ros import plotting
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks, table, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
-from hodyn_ros.identification import (
-    Comparison,
-    Identification,
-    IdentifiedParameter,
-    RecordingFile,
-    Residual,
-)
-from hodyn_ros.plotting.labels import BAND_TITLES, RESIDUAL_KINDS
+from hodyn_ros.identification import outputs
+from hodyn_ros.identification.compare import Comparison
+from hodyn_ros.identification.compare import compare as compared_with
+from hodyn_ros.identification.estimation import IdentifiedParameter
+from hodyn_ros.identification.identify import Identification, Residual
+from hodyn_ros.identification.identify import identify as identified_from
+from hodyn_ros.identification.recording import RecordingFile
+from hodyn_ros.plotting.labels import RESIDUAL_KINDS
 
 _MOST_SHOWN, _MOST_COLUMNS = 12, 4
 _LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
@@ -45,7 +45,7 @@ def compare(
         raise RequestError(f'{output}: expected a name that ends with .html, .png, .pdf or .svg.')
     problem = load_problem(given)
     with progress('Comparing'):
-        found = identification.compare(
+        found = compared_with(
             problem.model, _files(given, recordings, motor_topic), actuators=problem.actuators,
             payload_link=link, bandwidth=bandwidth,
         )  # fmt: skip
@@ -82,7 +82,7 @@ def _page(problem: Problem, found: Comparison, identified: Identification | None
 
 def _compared(found: Comparison) -> str:
     """Tables of residuals and of what would explain them."""
-    bands = (f'of it\n{band}' for band in BAND_TITLES)
+    bands = (f'of it\n{band}' for band in found.band_titles)
     head = ['joint', 'measured', 'difference', *bands, 'scale\nfactor', 'correlation']
     numbers = np.stack([found.measured, found.residual, *found.bands, found.scale,
                         found.correlation])  # fmt: skip
@@ -122,29 +122,29 @@ def identify(
     model = problem.model
     description = problem.source.description(dict(given.xacro_arguments))
     with progress('Identifying'):
-        found = identification.identify(
+        found = identified_from(
             model, _files(given, recordings, motor_topic), groups or None,
             actuators=problem.actuators, payload_link=link, smoothing=smoothing,
             validation=_files(given, validation, motor_topic), bandwidth=bandwidth,
-            fixed=identification.fixed_parameters(description, model),
+            fixed=outputs.fixed_parameters(description, model),
         )  # fmt: skip
-        compared = identification.compare(
+        compared = compared_with(
             found.model, _files(given, validation or recordings, motor_topic),
             actuators=found.actuators, payload_link=link, bandwidth=bandwidth,
         )  # fmt: skip
     files = {'': output}
     with written(output) as target:
-        target.write_text(identification.described(description, found.model), encoding='utf-8')
+        target.write_text(outputs.described(description, found.model), encoding='utf-8')
     comments = [f'Identified from {", ".join(map(str, recordings))}.', *found.remarks]
     tables: dict[str, Any] = {
-        'friction': identification.friction_config(found.model),
-        'actuators': identification.actuator_config(_drives(found)),
+        'friction': outputs.friction_config(found.model),
+        'actuators': outputs.actuator_config(_drives(found)),
     }
     for name, content in tables.items():
         if content:
             files[name] = output.with_name(f'{output.stem}_{name}.yaml')
             with written(files[name]) as target:
-                identification.write_parameters(target, {name: content}, comments)
+                outputs.write_parameters(target, {name: content}, comments)
     files['report'] = output.with_name(f'{output.stem}.html')
     with written(files['report']) as target:
         target.write_text(_page(problem, compared, found), encoding='utf-8')

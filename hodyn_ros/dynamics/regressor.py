@@ -18,7 +18,7 @@ from hodyn_ros.model.robot import RobotModel
 
 Terms = Sequence[FrictionLaw | str]
 
-_OF_BODY = ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+BODY_PARAMETERS = ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 
 
 class BaseParameters(NamedTuple):
@@ -119,7 +119,10 @@ def parameter_names(model: RobotModel, terms: Terms = ()) -> tuple[str, ...]:
         for term in _checked_terms(terms)
     ]
     return tuple(
-        f'{joint} {each}' for of in (_OF_BODY, kinds) for joint in model.body_names for each in of
+        f'{joint} {each}'
+        for of in (BODY_PARAMETERS, kinds)
+        for joint in model.body_names
+        for each in of
     )
 
 

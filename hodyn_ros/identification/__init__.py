@@ -9,12 +9,7 @@ from hodyn_ros.identification.compare import BANDS, Comparison, Explanation, com
 from hodyn_ros.identification.equations import GROUPS
 from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.excitation import Excitation, excite
-from hodyn_ros.identification.identify import (
-    Identification,
-    Payload,
-    Residual,
-    identify,
-)
+from hodyn_ros.identification.identify import Identification, Residual, identify
 from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.identification.outputs import (
     actuator_config,
@@ -25,6 +20,7 @@ from hodyn_ros.identification.outputs import (
     write_parameters,
 )
 from hodyn_ros.identification.recording import RecordingFile, with_motors
+from hodyn_ros.model.inertia import Payload
 
 __all__ = [
     'BANDS', 'GROUPS', 'Comparison', 'Excitation', 'Explanation', 'Identification',

@@ -86,7 +86,7 @@ class Comparison:
     residual: Array
     """RMS of the differences, shape (n,)."""
     bands: Array
-    """RMS of the differences between the frequencies `BANDS`, shape (4, n)."""
+    """RMS of the differences between the frequencies `edges`, shape (4, n)."""
     scale: Array
     """Factor from computed to measured efforts, shape (n,); 1 if all is right."""
     correlation: Array
@@ -94,6 +94,14 @@ class Comparison:
     explanations: tuple[Explanation, ...]
     """From the one that explains most by itself to the one that explains least; then all."""
     remarks: tuple[str, ...]
+    edges: tuple[float, ...] = BANDS
+    """Frequencies between which `bands` are [Hz]."""
+
+    @property
+    def band_titles(self) -> tuple[str, ...]:
+        """Names of the bands."""
+        pairs = zip(self.edges, self.edges[1:])
+        return tuple(f'{a:g} to {b:g} Hz' if b < np.inf else f'above {a:g} Hz' for a, b in pairs)
 
     @property
     def name(self) -> str:
@@ -107,7 +115,8 @@ class Comparison:
         if not seen.any():
             return 'No efforts were measured.'
         parts = 100.0 * self.residual[seen] / self.measured[seen]
-        low, high = (f'{x:.0f}' if x > 9.5 else f'{round(x, 3):.2g}' for x in (parts.min(), parts.max()))
+        ends = float(parts.min()), float(parts.max())
+        low, high = (f'{x:.0f}' if x > 9.5 else f'{round(x, 3):.2g}' for x in ends)
         text, _, share = self.explanations[0]
         if share < _LITTLE:
             text = 'nothing that was tried would explain much'

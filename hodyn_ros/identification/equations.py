@@ -25,7 +25,7 @@ from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
-from hodyn_ros.dynamics.regressor import regressor
+from hodyn_ros.dynamics.regressor import BODY_PARAMETERS, regressor
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.lie import se3
@@ -34,7 +34,6 @@ from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
 
-BODY_PARAMETERS = ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 FRICTION = ('viscous', 'coulomb', 'stribeck')
 SPRING = ('stiffness', 'cubic_stiffness', 'damping')
 GROUPS = ('bodies', 'payload', 'armature', *FRICTION, 'offset', *SPRING, 'gravity', 'delay')
@@ -86,7 +85,7 @@ class Rows(NamedTuple):
     """Effort that they are about, shape (M, n)."""
 
 
-class State(NamedTuple):
+class Nonlinear(NamedTuple):
     """Values of the parameters in which the equations are not linear; columns are of changes."""
 
     delay: float
@@ -174,14 +173,9 @@ class Equations:
                         unit = _UNITS[name][int(linear[j])]
                         self.columns.append(Column(group, name, model.joint_names[j], unit))
         if payload_link is not None:
-            body, self._payload_frame = model.link(payload_link)
-            if body == BASE:
-                raise IdentificationError(
-                    f'{payload_link!r} does not move, so that it shows no payload.'
-                )
-            self._payload_body = body
+            self._carrier = payload_in_body(model, payload_link)
         start = np.full(n, np.log(_FIRST_STRIBECK))
-        self.state = State(0.0, np.zeros(2), np.ones(n), start)
+        self.state = Nonlinear(0.0, np.zeros(2), np.ones(n), start)
 
     @property
     def known(self) -> Array:
@@ -288,8 +282,8 @@ class Equations:
             if 'bodies' in self.first:
                 X[..., self.of('bodies', 10 * model.n_bodies)] = Y
             if 'payload' in self.first:
-                own = slice(10 * self._payload_body, 10 * self._payload_body + 10)
-                X[..., self.of('payload', 10)] = Y[..., own] @ payload_in_body(self._payload_frame)
+                own, to_body = self._carrier
+                X[..., self.of('payload', 10)] = Y[..., own] @ to_body
         if 'bodies' not in self.first:
             fixed += inverse_dynamics(self._frictionless, motion)[:, 0]
         if 'gravity' in self.first:
@@ -443,7 +437,14 @@ def stribeck_names() -> list[str]:
 _FACTORIALS = np.array([1.0, 1.0, 2.0, 6.0])
 
 
-def payload_in_body(frame: Array) -> Array:
-    """Parameters of a body from those of a payload in a link with this pose, shape (10, 10)."""
+def payload_in_body(model: RobotModel, link: str) -> tuple[slice, Array]:
+    """Columns of `regressor` for the body of a link, and (10, 10) its parameters by the link's.
+
+    An `IdentificationError` is raised for a link that never moves.
+    """
+    body, frame = model.link(link)
+    if body == BASE:
+        raise IdentificationError(f'The link {link!r} never moves: nothing shows what it carries.')
     units = parametric_inertia(np.eye(10))
-    return np.stack([se3.transform_inertia(M, frame)[PARAMETERS] for M in units], axis=1)
+    to_body = np.stack([se3.transform_inertia(M, frame)[PARAMETERS] for M in units], axis=1)
+    return slice(10 * body, 10 * body + 10), to_body

@@ -7,32 +7,47 @@ squares estimate. Source: Swevers et al. 1997, "Optimal robot excitation and ide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.regressor import (
+    BODY_PARAMETERS,
+    base_parameters,
+    joint_regressor,
+    parameter_names,
+    regressor,
+)
 from hodyn_ros.errors import JointNameError, RequestError, ScalingError, UnlimitedError
-from hodyn_ros.identification.shown import TARGETS, ColumnsOf, shown_parameters, springs_of
+from hodyn_ros.identification.equations import SPRING, payload_in_body
 from hodyn_ros.kinematics.forward import forward_kinematics
+from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.friction import Coulomb, Offset, Viscous
 from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
-if TYPE_CHECKING:
-    from hodyn_ros.actuators.assignment import Actuators
-
-_BANDWIDTH = {'springs': 1.5}  # Which are to see quick changes.
+ColumnsOf = Callable[[Array, Array], Array]
+"""From motions (S, 4, n) with their efforts (S, 2, n) to columns (S, n, p)."""
+_TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
+# Twice as many waypoints per second [Hz]: friction is to see slow parts, springs quick changes.
+_BANDWIDTH = {'bodies': 0.6, 'payload': 0.6, 'friction': 0.3, 'springs': 1.5}
+_STARTS, _TRIALS = 100, 1500  # Motions that are compared.
+_LARGEST_STEP, _SMALLEST_STEP = 0.6, 0.03
 # Scores that differ less are equal, so that rounding does not lead to another motion.
 _BETTER = 1e-6
-_STARTS, _LARGEST_STEP, _SMALLEST_STEP = 100, 0.6, 0.03
+_FEWEST = 8
 # The distances of waypoints become shorter by this factor from the first to the last: friction
 # needs slow parts, inertia fast ones.
 _QUICKER = 2.0
@@ -40,7 +55,6 @@ _QUICKER = 2.0
 _BALANCE = 3.0
 _PER_WAYPOINT, _DENSE = 8, 200.0  # Samples of the search; those in the end [Hz].
 _WORST = 1e6  # Condition number from which on parameters are not told apart.
-_SPEEDS, _SLOWER, _STANDING = 4, 0.25, 0.1  # Sweeps for friction; pause between joints [s].
 
 
 class Excitation(NamedTuple):
@@ -66,15 +80,13 @@ class Excitation(NamedTuple):
     @property
     def std(self) -> Array:
         """Expected standard deviations of the parameters in SI units, shape (p,)."""
-        scale = np.sqrt(np.diag(self.information))
         covariance = np.linalg.inv(_correlations(self.information))
-        return np.asarray(np.sqrt(np.diag(covariance)) / scale)
+        return np.asarray(np.sqrt(np.diag(covariance) / np.diag(self.information)))
 
     def samples(self, rate: float) -> tuple[Array, Array]:
         """Times (N,) [s] and position to snap (N, 5, n), at so many samples a second or more."""
         checked_number('The rate', rate, RequestError, above=0.0, unit='Hz')
-        count = int(np.ceil(self.duration * rate)) + 1
-        times = np.linspace(self.motion.start_time, self.motion.end_time, count)
+        times = np.linspace(0.0, self.duration, int(np.ceil(self.duration * rate)) + 1)
         return times, self.motion(times)
 
 
@@ -87,12 +99,10 @@ def excite(
     joints: Sequence[str] | None = None,
     box: ArrayLike | None = None,
     duration: float = 20.0,
-    bandwidth: float | None = None,
     share: float = 0.8,
     effort_noise: ArrayLike = 0.1,
     rate: float = 1000.0,
     actuators: Actuators | None = None,
-    trials: int = 1500,
     seed: int = 0,
 ) -> Excitation:
     """Find a motion along which measured efforts show parameters well.
@@ -108,25 +118,20 @@ def excite(
         By default those of the model. Velocities are needed, and positions but of continuous
         joints, which turn by up to pi. What else is infinite is not limited.
     target : {'bodies', 'payload', 'friction', 'springs'}
-        bodies: base parameters of bodies, armature, viscous and Coulomb friction and offset of
+        bodies: base parameters of bodies, viscous and Coulomb friction, offset and armature of
         the joints, all together. payload: the ten parameters of what `link` carries, in its
-        frame, all else known. friction: viscous, Coulomb and offset of joint by joint, all else
-        known; sweeps with constant velocities, from fast to 64 times slower, to and fro. springs:
-        stiffness, cubic stiffness and damping of series elastic joints, measured by the torques
-        of the joints with given deflections; poses and accelerations load the springs.
+        frame. friction: viscous, Coulomb and offset, by slower motions. springs: stiffness,
+        cubic stiffness and damping of series elastic joints, by torques and deflections. But for
+        bodies, all else is known.
     link : str, optional
         Of the payload; by default the tip.
     joints : sequence of str, optional
-        Those that move, by default all, which bodies need; of friction and springs also those
-        that matter.
+        Those that move, and whose friction and springs matter; by default all.
     box : array-like, shape (2, 3), optional
-        Lowest and highest x, y, z in the base frame [m]. The origins of all links that move, and
-        with them the tip, stay within at 200 samples per second. Collisions are not checked: links
-        are more than their origins.
+        Lowest and highest x, y, z in the base frame [m], for the origins of all links that move,
+        at 200 samples per second. Collisions are not checked: links are more than that.
     duration : float
         [s]
-    bandwidth : float, optional
-        There are twice as many waypoints per second [Hz]; by default 0.6, of springs 1.5.
     share : float
         Part of each limit that may be used, of positions about the middle of their range, so that
         controllers can follow and efforts are not clipped.
@@ -136,16 +141,14 @@ def excite(
         Of the measurements, which are independent of each other [Hz].
     actuators : Actuators, optional
         Torques also keep the ranges of their springs; needed for springs.
-    trials : int
-        Motions that are compared, beside those where the search begins.
     seed : int
         Equal seeds give equal motions.
 
     Raises
     ------
-    RequestError
-        If an argument cannot be used, the box cannot be kept, the duration is too short, or the
-        motion cannot show all of the parameters.
+    RequestError, IdentificationError
+        If an argument cannot be used, the box cannot be kept, or the motion cannot show all of
+        the parameters.
     UnlimitedError
         If a limit that is needed is infinite.
     ModelError, JointNameError
@@ -156,18 +159,13 @@ def excite(
     Of many motions through random waypoints the best is changed at random as long as it becomes
     better: log det of the information (D-optimality), plus three times that of the information
     scaled to a diagonal of ones, which keeps the condition number low. The limits are kept between
-    samples too, see `uniform_scaling`. The covariance is the inverse of `information`, the
-    integral of `rate` Y^T Y / sigma^2. Source: see the module.
+    samples too, see `uniform_scaling`. Source: see the module.
     """
-    bandwidth = _BANDWIDTH.get(target, 0.6) if bandwidth is None else bandwidth
-    check_choice('target', target, TARGETS, RequestError)
-    for name, value, most in (
-        ('share', share, 1.0), ('duration', duration, None), ('rate', rate, None),
-        ('bandwidth', bandwidth, None),
-    ):  # fmt: skip
+    check_choice('target', target, _BANDWIDTH, RequestError)
+    numbers = ('share', share, 1.0), ('duration', duration, None), ('rate', rate, None)
+    for name, value, most in numbers:
         checked_number(name, value, RequestError, above=0.0, most=most)
-    for name, value in (('trials', trials), ('seed', seed)):
-        checked_number(name, value, RequestError, least=0, whole=True)
+    checked_number('seed', seed, RequestError, least=0, whole=True)
     noise = finite_array('effort_noise', effort_noise, RequestError)
     if noise.shape not in ((), (model.n_joints,)) or not np.all(noise > 0.0):
         raise RequestError(
@@ -180,29 +178,103 @@ def excite(
             f'The joints to be moved are {listed(chosen)}; expected some of '
             f'{listed(model.joint_names)}.'
         )
-    moved = [j for j, name in enumerate(model.joint_names) if name in chosen]
+    corners = None if box is None else finite_array('box', box, RequestError)
+    if corners is not None and not (corners.shape == (2, 3) and np.all(corners[0] < corners[1])):
+        raise RequestError(
+            f'The box is {corners.tolist()}, expected the lowest and then the highest x, y, z [m].'
+        )
+    springs: dict[str, Spring] = {}
     if actuators is not None:
         actuators.check_suits(model)
+        elastic = (item for item in actuators.driven if isinstance(item.actuator, SeriesElastic))
+        springs = {item.name: item.actuator.spring for item in elastic}
+    moved = [j for j, name in enumerate(model.joint_names) if name in chosen]
+    bounds = _bounds(model, limits, moved, share, springs)
+    names, columns = _shown(model, target, link, chosen, springs)
+    weights = np.broadcast_to(np.sqrt(rate) / noise, model.n_joints)[:, None]
+    task = _Task(model, bounds, corners, moved, names, columns, weights)
     model.warm_up(1)
     rng = np.random.default_rng(seed)
-    bounds = _bounds(model, limits, moved, share, actuators)
-    names, columns = shown_parameters(model, target, link, moved, actuators)
-    task = _Task(model, bounds, _checked_box(box), moved, names, columns, noise, rate)
     rest = task.rest(rng)
-    if target == 'friction':
-        made = _sweeps(task, rest, duration)
-    else:
-        made = _searched(task, rest, duration, bandwidth, trials, rng)
+    made = _searched(task, rest, duration, _BANDWIDTH[target], rng)
     motion = next((m for m in map(made, 0.97 ** np.arange(150.0)) if task.keeps(m)), None)
     if motion is None:
         raise RequestError('No motion from the pose of rest keeps the limits; give a larger box.')
-    dense = _middles(duration, int(np.ceil(duration * _DENSE)))
-    series = motion(dense, 3)
-    information = task.information(series, inverse_dynamics(model, series), duration)
+    dense = motion(_middles(duration, int(np.ceil(duration * _DENSE))), 3)
+    information = task.information(dense, inverse_dynamics(model, dense), duration)
     found = Excitation(motion, names, information)
     if found.condition > _WORST:
         raise task.hidden()
     return found
+
+
+def _shown(
+    model: RobotModel, target: str, link: str | None, joints: Sequence[str],
+    springs: Mapping[str, Spring],
+) -> tuple[tuple[str, ...], ColumnsOf]:  # fmt: skip
+    """Names of the p parameters of a target, and what the efforts are by them."""
+    if target == 'payload':
+        link = link_or_tip(model, link)
+        own, to_body = payload_in_body(model, link)
+        names = tuple(f'{link} {each}' for each in BODY_PARAMETERS)
+        return names, lambda q, _: regressor(model, q[:, :3])[:, 0][..., own] @ to_body
+    if target == 'springs':
+        shown = [
+            (joint, each) for joint in joints if joint in springs for each in SPRING
+            if each != 'cubic_stiffness' or not isinstance(springs[joint], LinearSpring)
+        ]  # fmt: skip
+        if not shown:
+            raise RequestError('None of the joints that move is series elastic; see actuators.')
+
+        def deflected(_: Array, effort: Array) -> Array:
+            rows = np.zeros((len(effort), model.n_joints, len(shown)))
+            for column, (joint, each) in enumerate(shown):
+                j = model.joint_names.index(joint)
+                delta = springs[joint].deflection_series(effort[:, :, j])
+                d, rate = delta[:, 0], delta[:, 1]
+                rows[:, j, column] = {'stiffness': d, 'cubic_stiffness': d**3}.get(each, rate)
+            return rows
+
+        return tuple(f'{joint} {each}' for joint, each in shown), deflected
+    known = parameter_names(model, _TERMS)
+    if target == 'friction':
+        kinds = ('viscous', 'coulomb', 'offset')
+        names = tuple(f'{joint} {kind}' for joint in joints for kind in kinds)
+        places = [known.index(name) - 10 * model.n_bodies for name in names]
+        return names, lambda q, _: joint_regressor(model, q[:, :3], _TERMS)[:, 0][..., places]
+    base = base_parameters(model, _TERMS)
+    lumped = np.any(np.abs(base.Z) > 1e-9, axis=1)
+    ends = np.where(lumped, ' + ...', '')
+    names = tuple(known[i] + str(end) for i, end in zip(base.independent, ends))
+
+    def columns(motion: Array, _: Array) -> Array:
+        Y = regressor(model, motion[:, :3]), joint_regressor(model, motion[:, :3], _TERMS)
+        return np.concatenate(Y, axis=-1)[:, 0][..., base.independent]
+
+    return names, columns
+
+
+def _bounds(
+    model: RobotModel, limits: MotionLimits | None, moved: Sequence[int], share: float,
+    springs: Mapping[str, Spring],
+) -> MotionLimits:  # fmt: skip
+    """Limits as far as they may be used, with finite positions, and torques of springs."""
+    lower, upper, *others = motion_limits(model) if limits is None else limits
+    free = np.isin(model.joint_types, 'continuous') | ~np.isin(np.arange(model.n_joints), moved)
+    free &= ~np.isfinite(upper - lower)
+    lower, upper = np.where(free, [[-np.pi], [np.pi]], [lower, upper])
+    for what, limit in (('position', upper - lower), ('velocity', others[0])):
+        if without := [model.joint_names[j] for j in moved if not 0.0 < limit[j] < np.inf]:
+            raise UnlimitedError(
+                f'The {what} of {listed(without)} has no finite range above zero; give limits, or '
+                'name other joints.'
+            )
+    middle, half = 0.5 * (upper + lower), 0.5 * share * (upper - lower)
+    scaled = MotionLimits(middle - half, middle + half, *(share * limit for limit in others))
+    for name, spring in springs.items():
+        j = model.joint_names.index(name)
+        scaled.effort[j] = min(scaled.effort[j], share * np.abs(spring.torque_range).min())
+    return scaled
 
 
 class _Task(NamedTuple):
@@ -214,15 +286,13 @@ class _Task(NamedTuple):
     moved: list[int]
     names: tuple[str, ...]
     columns: ColumnsOf
-    noise: Array
-    rate: float
+    weights: Array
 
     def information(self, motion: Array, effort: Array, duration: float) -> Array:
         """Information of samples (S, 4, n) that stand for a duration, shape (p, p)."""
-        rows = self.columns(motion, effort)
-        rows /= np.broadcast_to(self.noise, rows.shape[1:2])[:, None]
+        rows = self.columns(motion, effort) * self.weights
         rows = rows.reshape(-1, rows.shape[-1])
-        return np.asarray(rows.T @ rows * (duration * self.rate / len(motion)))
+        return np.asarray(rows.T @ rows * (duration / len(motion)))
 
     def hidden(self) -> RequestError:
         """Error for motions that do not tell all of the parameters apart."""
@@ -236,13 +306,10 @@ class _Task(NamedTuple):
         """Whether a link leaves the box at one of the positions (N, n)."""
         if self.box is None:
             return False
-        low, high = self.box
-        for link, frame in self.model.links.items():
-            if frame.body != BASE:
-                place = forward_kinematics(self.model, positions[:, None], link).pose[:, :3, 3]
-                if np.any(place < low) or np.any(place > high):
-                    return True
-        return False
+        moving = [link for link, frame in self.model.links.items() if frame.body != BASE]
+        poses = (forward_kinematics(self.model, positions[:, None], link).pose for link in moving)
+        places = (pose[:, :3, 3] for pose in poses)
+        return any(np.any((place < self.box[0]) | (place > self.box[1])) for place in places)
 
     def exceeds(self, motion: Array, effort: Array) -> bool:
         """Whether one of the samples (N, 4, n) exceeds a limit or leaves the box."""
@@ -263,56 +330,27 @@ class _Task(NamedTuple):
         middle, half = (self.bounds.upper + sign * self.bounds.lower for sign in (1.0, -1.0))
         # Rather one with half of the torques, which leaves more of them for the motion.
         for torque, spread in product((2.0, 1.0), (0.0, *np.linspace(0.05, 1.0, 1000))):
-            pose = 0.5 * (middle + spread * rng.uniform(-half, half))
-            still = np.concatenate((pose[None], np.zeros((3, len(pose)))))[None]
+            still = np.zeros((1, 4, len(middle)))
+            still[0, 0] = 0.5 * (middle + spread * rng.uniform(-half, half))
             if not self.exceeds(still, torque * inverse_dynamics(self.model, still)):
-                return np.asarray(pose)
+                return np.asarray(still[0, 0])
         raise RequestError(
             'No pose was found that keeps the box and the torques; give a larger box [m], in the '
             f'axes of {self.model.base_link}, for the origins of all links.'
         )
 
 
-def _bounds(
-    model: RobotModel, limits: MotionLimits | None, moved: Sequence[int], share: float,
-    actuators: Actuators | None,
-) -> MotionLimits:  # fmt: skip
-    """Limits as far as they may be used, with finite positions, and torques of springs."""
-    lower, upper, *others = motion_limits(model) if limits is None else limits
-    turning = np.isin(model.joint_types, ('continuous',)) & ~np.isfinite(upper - lower)
-    lower, upper = np.where(turning, -np.pi, lower), np.where(turning, np.pi, upper)
-    for what, limit in (('position', upper - lower), ('velocity', others[0])):
-        if without := [model.joint_names[j] for j in moved if not 0.0 < limit[j] < np.inf]:
-            raise UnlimitedError(
-                f'The {what} of {listed(without)} has no finite range above zero; give limits, or '
-                'name other joints.'
-            )
-    still = ~np.isfinite(upper - lower)  # joints that do not move, but need a place
-    lower, upper = np.where(still, 0.0, lower), np.where(still, 0.0, upper)
-    middle, half = 0.5 * (upper + lower), 0.5 * share * (upper - lower)
-    scaled = MotionLimits(middle - half, middle + half, *(share * limit for limit in others))
-    for j, spring in springs_of(actuators, range(model.n_joints)):
-        scaled.effort[j] = min(scaled.effort[j], share * np.abs(spring.torque_range).min())
-    return scaled
-
-
 def _searched(
-    task: _Task, rest: Array, duration: float, bandwidth: float, trials: int,
-    rng: np.random.Generator,
-) -> Callable[[float], MotionSpline]:  # fmt: skip
+    task: _Task, rest: Array, duration: float, bandwidth: float, rng: np.random.Generator
+) -> Callable[[float], MotionSpline]:
     """Best motion that was found, with its amplitude times a factor."""
-    N = int(np.ceil(2.0 * bandwidth * duration)) + 1
-    if N < 8:
-        raise RequestError(
-            f'A duration of {duration:g} s has {N} waypoints at {bandwidth:g} Hz, expected at '
-            f'least 8: take {3.5 / bandwidth:.3g} s or more.'
-        )
+    N, m = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST), len(task.moved)
     times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
     times = np.append(duration * times[:-1] / times[-1], duration)
     looks = _middles(duration, _PER_WAYPOINT * N)
     # A spline is linear in its waypoints: samples (S, 4, n) are B (S, 4, N) times these.
     B = fit_spline(times, np.eye(N))(looks, 3)
-    moved, m = task.moved, len(task.moved)
+    moved = task.moved
     low, high = (bound[moved] - rest[moved] for bound in task.bounds[:2])
     allowed, half = np.array(task.bounds[2:5])[:, moved], 0.5 * (high - low)
 
@@ -320,10 +358,8 @@ def _searched(
         """Score of waypoints (N, m) about the rest, scaled so that each joint keeps its limits."""
         own = np.tensordot(B, waypoints, (2, 0))
         with np.errstate(divide='ignore'):
-            used = np.concatenate(
-                (own[:, :1] / high, own[:, :1] / low, abs(own[:, 1:]) / allowed), 1
-            )
-        scale = 1.0 / np.maximum(used.max(axis=(0, 1)), 1.0)
+            used = own[:, 0] / high, own[:, 0] / low, *np.rollaxis(abs(own[:, 1:]) / allowed, 1)
+        scale = 1.0 / np.maximum(np.max(used, axis=(0, 1)), 1.0)
         motion = np.zeros((len(looks), 4, len(rest)))
         motion[:, 0] = rest
         motion[:, :, moved] += scale * own
@@ -341,7 +377,7 @@ def _searched(
     if np.isinf(best):
         raise task.hidden()
     step = _LARGEST_STEP
-    for _ in range(trials):
+    for _ in range(_TRIALS):
         waypoints = found.copy()
         change = rng.normal(size=m) * (rng.random(m) < 0.5)
         waypoints[rng.integers(1, N - 1)] += step * half * change
@@ -355,47 +391,6 @@ def _searched(
         positions = np.tile(rest, (N, 1))
         positions[:, moved] += factor * found
         return fit_spline(times, positions)
-
-    return motion
-
-
-def _sweeps(task: _Task, rest: Array, duration: float) -> Callable[[float], MotionSpline]:
-    """Sweeps of joint by joint, with speeds times a factor."""
-    slot = duration / len(task.moved)
-    if slot < 2.0:
-        raise RequestError(
-            f'A duration of {duration:g} s leaves each of {len(task.moved)} joints {slot:.2g} s, '
-            f'expected at least 2 s: take {2.0 * len(task.moved):g} s, or name fewer joints.'
-        )
-    each = (slot - _STANDING) / _SPEEDS
-    low, high, velocity, acceleration = task.bounds[:4]
-
-    def motion(factor: float) -> MotionSpline:
-        rows: list[tuple[float, float, float, int]] = []
-        for number, j in enumerate(task.moved):
-            time, place = number * slot, rest[j]
-            rows.append((time, rest[j], 0.0, j))
-            room = max(high[j] - rest[j], rest[j] - low[j])
-            sign = 1.0 if room == high[j] - rest[j] else -1.0
-            speed = factor * min(velocity[j], 0.05 * acceleration[j] * each)
-            for _ in range(_SPEEDS):
-                count = int(np.ceil(max(speed * each / (2.0 * room), 1.0)))
-                sweep = 0.5 * each / count
-                speed = min(speed, room / sweep, 0.1 * acceleration[j] * sweep)
-                turn = min(0.5 * sweep, max(5.0 * speed / acceleration[j], 0.2 * sweep))
-                # As far apart as the turns take, so that the speed between is constant.
-                steps = np.linspace(0.5 * turn, sweep - 0.5 * turn, int(2.0 * sweep / turn) + 1)
-                for way in (sign * speed, -sign * speed) * count:
-                    rows += [(time + t, place + way * (t - 0.25 * turn), way, j) for t in steps]
-                    time, place = time + sweep, place + way * (sweep - 0.5 * turn)
-                speed *= _SLOWER
-            rows.append((time, rest[j], 0.0, j))
-        rows.append((duration, rest[j], 0.0, j))
-        times, places, rates, which = (np.array(column) for column in zip(*rows))
-        positions, velocities = np.tile(rest, (len(times), 1)), np.zeros((len(times), len(rest)))
-        positions[np.arange(len(times)), which] = places
-        velocities[np.arange(len(times)), which] = rates
-        return fit_spline(times, positions, velocities, np.zeros_like(positions))
 
     return motion
 
@@ -418,15 +413,3 @@ def _correlations(information: Array) -> Array:
 def _middles(duration: float, count: int) -> Array:
     """Middles of equal parts of a duration."""
     return np.asarray((np.arange(count) + 0.5) * duration / count)
-
-
-def _checked_box(box: ArrayLike | None) -> Array | None:
-    """Lowest and highest corner, shape (2, 3)."""
-    if box is None:
-        return None
-    corners = finite_array('box', box, RequestError)
-    if corners.shape != (2, 3) or not np.all(corners[0] < corners[1]):
-        raise RequestError(
-            f'The box is {corners.tolist()}, expected the lowest and then the highest x, y, z [m].'
-        )
-    return corners

@@ -34,25 +34,13 @@ from hodyn_ros.model.friction import (
     Sum,
     Viscous,
 )
-from hodyn_ros.model.inertia import inertia_parts, parametric_inertia
+from hodyn_ros.model.inertia import Payload, inertia_parts, parametric_inertia
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')
 
 _FLAT = 1e3  # prior of what recordings determine, over its deviation
-
-
-class Payload(NamedTuple):
-    """A rigid body that a link carries, as `RobotModel.with_payload` takes it."""
-
-    link: str
-    mass: float
-    """[kg]"""
-    com: Array
-    """In the link frame, shape (3,) [m]."""
-    inertia_com: Array
-    """About that, in link axes, shape (3, 3) [kg m^2]."""
 
 
 class Residual(NamedTuple):
@@ -263,11 +251,10 @@ def _updated(
             own = equations.of('bodies', 10 * model.n_bodies)
             model = model.with_inertial_parameters(beta[own])
         if 'payload' in first and payload_link is not None:
-            _, com, inertia = inertia_parts(
-                payload_link, parametric_inertia(beta[equations.of('payload', 10)])
-            )
-            mass, com, inertia = float(beta[first['payload']]), np.array(com), np.array(inertia)
-            payload = Payload(payload_link, mass, com, inertia)
+            carried = parametric_inertia(beta[equations.of('payload', 10)])
+            mass, com, inertia = inertia_parts(payload_link, carried)
+            rows = tuple(map(tuple, np.asarray(inertia).tolist()))
+            payload = Payload(payload_link, mass, tuple(np.asarray(com).tolist()), rows)
             model = model.with_payload(*payload)
     drives: dict[str, Actuator] = {} if actuators is None else dict(actuators.by_joint)
     for j, name in enumerate(names):

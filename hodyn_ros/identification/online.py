@@ -18,19 +18,23 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.regressor import joint_regressor, regressor
+from hodyn_ros.dynamics.regressor import regressor
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import IdentificationError, JointNameError, MotionError
-from hodyn_ros.lie import se3
-from hodyn_ros.model.friction import Coulomb, Viscous
-from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.identification.equations import payload_in_body
+from hodyn_ros.model.friction import Coulomb
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 _PAYLOAD = tuple(f'payload.{name}' for name in ('mass', *(f'first_moment_{k}' for k in 'xyz')))
-_REACH = 0.2  # expected distance of a payload from the origin of its link [m]
+# Before anything is known: mass [kg], distance of a payload from the origin of its link [m],
+# viscous and Coulomb friction in their units.
+_MASS, _REACH, _FRICTION = 10.0, 0.2, 10.0
 # Of a payload that is certain: farthest centre of mass and its largest standard deviation [m].
 _FARTHEST, _BLURRED = 1.0, 0.1
+# A slower joint may stick [rad/s] or [m/s]; faster, smoothed Coulomb friction is nearly the sign.
+_SLOWEST = 0.05
+_COULOMB = Coulomb(1.0, 0.5 * _SLOWEST)
 _OUTLIER, _CLIPPED = 6.0, 3.0  # standard deviations
 _CONTACT = 1.0  # time for which what does not fit is left out [s]
 _PATIENCE = 0.5  # this over the time in which misfits are averaged
@@ -81,18 +85,11 @@ class OnlineEstimator:
     effort_noise : float
         Least standard deviation of the noise of efforts, and that of their constant errors [N m]
         or [N]. How much noise there is is found out.
-    slowest : float
-        The effort of a slower joint is not used if its friction is looked for: it may stick
-        [rad/s] or [m/s].
-    largest_mass, largest_friction : float
-        Standard deviations of the payload's mass [kg], and of viscous [N m s/rad] and Coulomb
-        friction [N m], as long as nothing is known.
 
     Attributes
     ----------
-    samples, outliers, restarts, dropped : int
-        Measurements that the estimate rests on; those that did not fit, as in a contact; how often
-        all was forgotten as they did not fit for too long; and those that came late.
+    samples, outliers : int
+        Measurements that the estimate rests on, and those that did not fit, as in a contact.
 
     Raises
     ------
@@ -101,18 +98,10 @@ class OnlineEstimator:
     """
 
     def __init__(
-        self,
-        model: RobotModel,
-        *,
-        payload_link: str | None = None,
-        friction: bool | Sequence[str] = False,
-        memory: float = 10.0,
-        effort_noise: float = 0.1,
-        slowest: float = 0.05,
-        largest_mass: float = 10.0,
-        largest_friction: float = 10.0,
-    ) -> None:
-        everyone = model.joint_names if friction else ()
+        self, model: RobotModel, *, payload_link: str | None = None,
+        friction: bool | Sequence[str] = False, memory: float = 10.0, effort_noise: float = 0.1,
+    ) -> None:  # fmt: skip
+        n, everyone = model.n_joints, model.joint_names if friction else ()
         joints = everyone if isinstance(friction, (bool, np.bool_)) else tuple(friction)
         if isinstance(friction, str) or not set(joints) <= set(everyone):
             raise JointNameError(
@@ -120,54 +109,34 @@ class OnlineEstimator:
             )
         if payload_link is None and not joints:
             raise IdentificationError('There is nothing to find: give payload_link or friction.')
-        numbers = memory, effort_noise, slowest, largest_mass, largest_friction
-        words = 'memory', 'effort_noise', 'slowest', 'largest_mass', 'largest_friction'
-        for word, number in zip(words, numbers):
-            checked_number(word, number, IdentificationError, above=0.0)
-        self._memory, self._slowest = memory, slowest
+        self._memory = checked_number('memory', memory, IdentificationError, above=0.0)
+        noise = checked_number('effort_noise', effort_noise, IdentificationError, above=0.0)
+        self._carrier = payload_link and payload_in_body(model, payload_link)
         self._friction = [model.joint_names.index(name) for name in joints]
-        # Reversals are no steps, and from the slowest rate on this is nearly the sign.
-        self._terms = Viscous(1.0), Coulomb(1.0, 0.5 * slowest)
-        places = [2 * model.body_names.index(name) + term for name in joints for term in (0, 1)]
-        self._places = np.array(places, dtype=np.intp)
-        self._body, frame, found, scale = BASE, np.eye(4), [], np.zeros(0)
-        if payload_link is not None:
-            self._body, frame = model.link(payload_link)
-            if self._body == BASE:
-                raise IdentificationError(f'payload_link is {payload_link!r}, which never moves.')
-            found = list(zip(_PAYLOAD, ('kg', *3 * ('kg m',))))
-            scale = largest_mass * np.repeat([1.0, _REACH, _REACH**2], [1, 3, 6])
-        bodies = parametric_inertia(np.eye(10))
-        self._to_body = np.array([se3.transform_inertia(M, frame)[PARAMETERS] for M in bodies]).T
+        # Inertia of the payload and errors would falsify the rest; they are not reported.
+        found = list(zip(_PAYLOAD, ('kg', *3 * ('kg m',)))) if self._carrier else []
+        inertial = _MASS * np.repeat([1.0, _REACH, _REACH**2], [1, 3, 6] if found else 0)
+        self._first, first = len(inertial), len(found)
         for name, joint in zip(joints, self._friction):
             straight = model.joint_types[joint] == 'prismatic'
             units = ('N s/m', 'N') if straight else ('N m s/rad', 'N m')
-            kinds = f'friction.{name}.viscous', f'friction.{name}.coulomb'
-            found += zip(kinds, units)
+            found += zip((f'friction.{name}.viscous', f'friction.{name}.coulomb'), units)
         self._names, self._units = (tuple(column) for column in zip(*found))
-        # Behind what is reported comes what would falsify it.
-        friction_scale = np.full(2 * len(joints), largest_friction)
-        errors = np.full(model.n_joints, effort_noise)
-        self._inertial = np.r_[:4, 4 + 2 * len(joints) : 10 + 2 * len(joints)]
-        self._scale = np.concatenate([scale[:4], friction_scale, scale[4:], errors])
-        self._least, self._model = effort_noise**2, model
-        self._geometry = model  # whose regressor is compiled, and the same whatever its inertias
-        self.outliers = self.restarts = self.dropped = 0
+        friction_scale = np.full(2 * len(joints), _FRICTION)
+        self._scale = np.concatenate([inertial, friction_scale, np.full(n, noise)])
+        self._reported = np.r_[:first, self._first : self._first + 2 * len(joints)]
+        self._least, self._model = noise**2, model
         self._time: int | None = None
+        self.outliers = 0
         self.reset()
 
     def reset(self) -> None:
-        """Forget all measurements; the counters of what was left out stay."""
-        n = self._model.n_joints
+        """Forget all measurements, but not how many did not fit."""
+        n, size = self._model.n_joints, len(self._scale)
+        self.samples, self._waited, self._misfit = 0, 0.0, 0.0
         self._variance = np.full(n, self._least)  # of the noise
         # Correlation with the measurement before; it is expected, as efforts are filtered.
         self._power, self._repeated, self._last = np.ones(n), np.full(n, 0.9), np.zeros(n)
-        self._start()
-
-    def _start(self) -> None:
-        """Forget the parameters, but not the noise."""
-        n, size = self._model.n_joints, len(self._scale)
-        self.samples, self._waited, self._misfit = 0, 0.0, 0.0
         self._L, self._b = np.zeros((n, size, size)), np.zeros((n, size))
         self._drift, self._excess = np.zeros(n), 1.0
         self._solve(self._variance)
@@ -181,29 +150,10 @@ class OnlineEstimator:
         self._P = root.T @ root
         self._x = self._P @ (weight @ self._b)
 
-    def use(self, model: RobotModel) -> None:
-        """Go on with the same robot, but with another payload, friction or other inertias.
-
-        What was found stays, as deviations from the new model, if that differs by a payload of
-        the same body; otherwise all is forgotten.
-        """
-        change = (model.inertial_parameters - self._model.inertial_parameters).reshape(-1, 10)
-        others = np.delete(change, self._body, axis=0) if self._body != BASE else change
-        is_known = not others.any() and model.friction == self._model.friction
-        self._model = model
-        if not is_known:
-            self.reset()
-        elif self._body != BASE:
-            shift = np.zeros(len(self._scale))
-            shift[self._inertial] = np.linalg.solve(self._to_body, change[self._body])
-            shift /= self._scale
-            self._b -= self._L @ shift
-            self._x = self._x - shift
-
     @property
     def estimate(self) -> ParameterEstimate:
         """What is known at present."""
-        known = slice(len(self._names))
+        known = self._reported
         # As long as something does not fit, little is certain.
         variance = self._excess * self._P.diagonal()[known] + self._misfit**2
         std = np.sqrt(np.minimum(variance, 1.0))
@@ -239,12 +189,9 @@ class OnlineEstimator:
             If something has a wrong shape or is not finite.
         """
         n, motion = self._model.n_joints, finite_array('motion', motion, MotionError)
-        if effort_deviation is None:
-            effort_deviation = np.zeros(n)
-        measured, deviation = (
-            finite_array(name, values, MotionError)
-            for name, values in (('effort', effort), ('effort_deviation', effort_deviation))
-        )
+        given = np.zeros(n) if effort_deviation is None else effort_deviation
+        deviation = finite_array('effort_deviation', given, MotionError)
+        measured = finite_array('effort', effort, MotionError)
         if not (measured.shape == deviation.shape == (n,) and motion.ndim == 2):
             raise MotionError(
                 f'motion, effort and its deviation have shapes {motion.shape}, {measured.shape} '
@@ -254,12 +201,11 @@ class OnlineEstimator:
         A = self._columns(motion[:3])
         step = 0.0 if self._time is None else 1e-9 * (time - self._time)
         if self._time is not None and step <= 0.0:
-            self.dropped += 1
             return None
         self._time, self._waited = time, self._waited + step
 
         moves = np.ones(n, dtype=np.bool_)
-        moves[self._friction] = np.abs(motion[1, self._friction]) >= self._slowest
+        moves[self._friction] = np.abs(motion[1, self._friction]) >= _SLOWEST
         variance = self._variance + deviation**2
         S = variance + ((A @ self._P) * A).sum(axis=1)
         innovation = np.where(moves, residual - A @ self._x, 0.0)
@@ -275,8 +221,7 @@ class OnlineEstimator:
         if is_misfit:
             self.outliers += 1
             if self._misfit > 1.0 - exp(-_PATIENCE):
-                self.restarts += 1
-                self._start()
+                self.reset()
             return None
 
         # Noise that repeats itself tells less: as much as that of an AR(1) process.
@@ -302,14 +247,12 @@ class OnlineEstimator:
 
     def _columns(self, motion: Array) -> Array:
         """Effects (n, p) of the scaled parameters on the efforts."""
-        parts = [np.eye(self._model.n_joints)]
-        if self._friction:
-            parts[:0] = [
-                joint_regressor(self._geometry, motion, self._terms)[0, :, self._places].T
-            ]
-        if self._body != BASE:
-            columns = regressor(self._geometry, motion)[0, :, 10 * self._body :][:, :10]
-            payload = columns @ self._to_body
-            parts = [payload[:, :4], *parts[:-1], payload[:, 4:], parts[-1]]
-        result: Array = np.hstack(parts) * self._scale
-        return result
+        n, joints = self._model.n_joints, self._friction
+        A = np.zeros((n, len(self._scale)))
+        if self._carrier:
+            own, to_body = self._carrier
+            A[:, :10] = regressor(self._model, motion)[0][:, own] @ to_body
+        viscous, rates = self._first + 2 * np.arange(len(joints)), motion[1, joints]
+        A[joints, viscous], A[joints, viscous + 1] = rates, _COULOMB.effort(rates[:, None])[:, 0]
+        A[:, -n:] = np.eye(n)
+        return A * self._scale

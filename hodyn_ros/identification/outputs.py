@@ -60,14 +60,12 @@ def described(description: Description, model: RobotModel) -> str:
     """
     text = _text(description)
     fixed, before = _shares(text, model)
-    inertials = {}
-    for i, wanted in enumerate(model.inertial_parameters.reshape(-1, 10)):
-        if np.array_equal(wanted, before[i]):
-            continue
+    wanted, inertials = model.inertial_parameters.reshape(-1, 10), {}
+    for i in np.flatnonzero(np.any(wanted != before, axis=1)).tolist():
         link = main_link(model, i)
-        owner = f'Link {link!r}'
+        owner, rest = f'Link {link!r}', inertia.parametric_inertia(wanted[i] - fixed[i])
         try:
-            parts = inertia.inertia_parts(owner, inertia.parametric_inertia(wanted - fixed[i]))
+            parts = inertia.inertia_parts(owner, rest)
             com, tensor = map(np.asarray, parts[1:])
             remarks = inertia.check_inertia(owner, parts.mass, com, tensor)
         except ModelError as error:
@@ -76,7 +74,7 @@ def described(description: Description, model: RobotModel) -> str:
             others = [name for name, frame in model.links.items() if frame.body == i][1:]
             raise IdentificationError(
                 f'The body behind joint {model.body_names[i]!r} cannot be written: {remarks[0]} '
-                f'This is what the body has ({wanted[0]:.6g} kg) beyond {listed(others)} '
+                f'This is what the body has ({wanted[i, 0]:.6g} kg) beyond {listed(others)} '
                 f'({fixed[i, 0]:.6g} kg); expected parameters that leave a physical rest, see '
                 'fixed_parameters.'
             )
@@ -111,9 +109,8 @@ def _shares(text: str, model: RobotModel) -> tuple[Array, Array]:
         )
     given = {link.name: link.M_body for link in robot.links}
     M_fixed = np.zeros((model.n_bodies, 6, 6))
-    main = {main_link(model, i) for i in range(model.n_bodies)}
     for name, (body, pose) in own.links.items():
-        if body != BASE and name not in main:
+        if body != BASE and name != main_link(model, body):
             M_fixed[body] += transform_inertia(given[name], pose)
     return M_fixed[inertia.PARAMETERS], own.inertial_parameters.reshape(-1, 10)
 
@@ -139,11 +136,11 @@ def _edited(text: str, inertials: Mapping[str, ElementTree.Element]) -> str:
         tags, (_, name, start) = [item[0] for item in path], path.pop()
         end = parser.CurrentByteIndex
         if tags == ['robot', 'link', 'inertial']:  # it is not empty, which is no URDF
-            places[path[1][1]] = start, data.index(b'>', end) + 1, '{0}'
+            places[path[1][1]] = start, data.index(b'>', end) + 1, '{}'
         elif tags == ['robot', 'link'] and data.startswith(b'</link', end):
-            places.setdefault(name, (end, end, '  {0}\n{1}'))
+            places.setdefault(name, (end, end, '  {}\n  '))
         elif tags == ['robot', 'link']:
-            places[name] = end - 2, end, '>\n{1}  {0}\n{1}</link>'
+            places[name] = end - 2, end, '>\n    {}\n  </link>'
 
     parser.StartElementHandler = lambda tag, attributes: path.append(
         (tag, attributes.get('name', ''), parser.CurrentByteIndex)
@@ -152,13 +149,10 @@ def _edited(text: str, inertials: Mapping[str, ElementTree.Element]) -> str:
     parser.Parse(data, True)
     if lacking := inertials.keys() - places.keys():
         raise IdentificationError(f'The description has no plain <link> {listed(lacking)}.')
-    found = {places[link]: element for link, element in inertials.items()}
-    for (start, end, frame), element in sorted(found.items(), key=lambda item: -item[0][0]):
-        margin = re.findall(rb'[ \t]*', data[:start].rpartition(b'\n')[2])[0].decode()
-        ElementTree.indent(element)
-        lines = ElementTree.tostring(element, encoding='unicode').splitlines()
-        inner = margin if frame == '{0}' else f'{margin}  '
-        made = frame.format(f'\n{inner}'.join(lines), margin)
+    for link in sorted(inertials, key=places.__getitem__, reverse=True):
+        start, end, frame = places[link]
+        ElementTree.indent(inertials[link], level=2)
+        made = frame.format(ElementTree.tostring(inertials[link], encoding='unicode'))
         data = data[:start] + made.encode() + data[end:]
     return data.decode()
 

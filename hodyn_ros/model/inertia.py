@@ -31,6 +31,21 @@ class Inertia(NamedTuple):
     """[kg m^2]"""
 
 
+class Payload(NamedTuple):
+    """A rigid body that a link carries, as `RobotModel.with_payload` takes it."""
+
+    link: str
+    mass: float
+    """[kg]"""
+    com: tuple[float, ...]
+    """Centre of mass in the link frame, x, y, z [m]."""
+    inertia_com: tuple[tuple[float, ...], ...]
+    """About that in link axes, 3 x 3 [kg m^2]."""
+
+    def __str__(self) -> str:
+        return f'{self.mass:g} kg at {", ".join(f"{x:g}" for x in self.com)} m'
+
+
 # None stands for a massless body, an array for the 6x6 matrix about the origin of the body frame.
 GivenInertia = Inertia | tuple[float, ArrayLike, ArrayLike] | Array | None
 

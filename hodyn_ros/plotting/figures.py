@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hodyn_ros.errors import JointNameError, MotionError
-from hodyn_ros.identification.compare import BANDS
 from hodyn_ros.model.limits import MotionLimits, Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -214,7 +213,7 @@ def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None)
     for axes in figure.axes[2::3]:
         axes.set(xscale='log', yscale='log')
         axes.autoscale(axis='y')
-        axes.set_xticks(BANDS[1:-1], [f'{frequency:g}' for frequency in BANDS[1:-1]])
+        axes.set_xticks(comparison.edges[1:-1], [f'{f:g}' for f in comparison.edges[1:-1]])
         axes.tick_params(which='minor', labelbottom=False, labelleft=False)
     return figure
 

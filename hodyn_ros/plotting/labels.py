@@ -6,16 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.identification.compare import BANDS
-
 _MOTION = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 _EFFORT = ('effort', 'effort_dot')
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
 _POWERS = str.maketrans({sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)})
-BAND_TITLES = tuple(
-    f'{low:g} to {high:g} Hz' if np.isfinite(high) else f'above {low:g} Hz'
-    for low, high in zip(BANDS, BANDS[1:])
-)
 RESIDUAL_KINDS = {
     'effort': 'torques of the joints', 'motor': 'torques of the motors',
     'sensor': 'torque sensors', 'spring': 'torques of springs against those of the links',

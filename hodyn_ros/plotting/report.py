@@ -23,7 +23,7 @@ from hodyn_ros.kinematics.joints import body_coordinates, body_poses
 from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.plotting.checks import all_checks, all_violations
-from hodyn_ros.plotting.labels import BAND_TITLES, RESIDUAL_KINDS, label_of, number, percent
+from hodyn_ros.plotting.labels import RESIDUAL_KINDS, label_of, number, percent
 from hodyn_ros.plotting.panels import (
     Panel,
     comparison_panels,
@@ -155,7 +155,6 @@ def html_report(
         remarks=(*results.remarks, *remarks),
         comparison=comparison,
         identification=identification,
-        bands=BAND_TITLES,
         kinds=RESIDUAL_KINDS,
         **sections,
         n_stretches=n_stretches,

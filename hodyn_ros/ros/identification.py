@@ -23,6 +23,7 @@ from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.diagnostics import OK, WARN
 from hodyn_ros.ros.joint_states import values_of
+from hodyn_ros.ros.payloads import loaded
 from hodyn_ros.ros.robot import Robot
 from hodyn_ros.trajectory.timeline import NANOSECONDS
 
@@ -58,50 +59,50 @@ class OnlineIdentification:
         topic = '~/identified_parameters'
         self._publisher = qos.create_publisher(node, IdentifiedParameters, topic, qos.OUTPUT)
         self._in_use: object = None
-        self._robot: Robot | None = None
         self._estimator: OnlineEstimator | None = None
+        self._joints: tuple[str, ...] = ()
         self._problem = ''  # why there is nothing new
         self.clear()
 
     def clear(self) -> None:
         """Forget all measurements."""
         self._efforts: deque[tuple[int, Array]] = deque(maxlen=_MOST_KEPT)
-        self._since = self._latest = self._published = 0  # [ns]
+        self._latest = self._published = 0  # [ns]
         if self._estimator is not None:
             self._estimator.reset()
 
     def use(self, robot: Robot) -> None:
-        """Follow the settings and the robot; anew if anything is different but a payload."""
+        """Follow the settings and the robot; anew if anything is different but what is found."""
         settings = self._node.settings.identification
-        in_use = (settings, robot.bare, robot.model.friction) if settings.enabled else None
-        self._robot = robot
+        others = tuple(item for item in robot.payloads if item.link != settings.payload_link)
+        in_use = (settings, robot.bare, robot.model.friction, others) if settings.enabled else None
         if in_use == self._in_use:
-            if self._estimator is not None:
-                self._estimator.use(robot.model)
             return
         self._in_use, self._estimator, self._problem = in_use, None, ''
+        self._joints = robot.model.joint_names
         self.clear()
         if in_use is None:
             return
+        laws = {name: robot.model.friction.get(name) for name in robot.model.body_names}
+        model = loaded(robot.bare, others).with_friction(laws)
         try:
-            made = estimator_of(robot.model, settings)
+            made = estimator_of(model, settings)
         except HodynError as error:
             self._problem = str(error)
             self._node.get_logger().error(f'Nothing is identified: {error}')
             return
-        rest = np.zeros((3, robot.model.n_joints))
+        rest = np.zeros((3, model.n_joints))
 
         def prepare() -> None:
             try:
-                robot.model.warm_up(0, lambda: regressor(robot.model, rest))
+                model.warm_up(0, lambda: regressor(model, rest))
             finally:  # compilers fail in many ways; NumPy computes the same
                 self._node.soon(self._begin, in_use, made)
 
         self._node.worker.put(prepare)
 
     def _begin(self, in_use: object, made: OnlineEstimator) -> None:
-        if in_use is self._in_use and self._robot is not None:
-            made.use(self._robot.model)
+        if in_use is self._in_use:
             self._estimator = made
 
     def take(self, message: JointState, stamp: int) -> None:
@@ -109,11 +110,10 @@ class OnlineIdentification:
         efforts = self._efforts
         if efforts and abs(stamp - efforts[-1][0]) > _KEPT:
             efforts.clear()
-        if self._estimator is None or self._robot is None or (efforts and stamp <= efforts[-1][0]):
+        if self._estimator is None or (efforts and stamp <= efforts[-1][0]):
             return
         try:
-            names = self._robot.model.joint_names
-            measured = values_of('joint_states', message, ('effort',), names)
+            measured = values_of('joint_states', message, ('effort',), self._joints)
         except HodynError as error:
             self._problem = str(error)
             return
@@ -142,36 +142,28 @@ class OnlineIdentification:
             efforts.popleft()
         estimate = estimator.update(stamp, motion, measured, deviations[0], wrenches)
         self._latest = stamp
-        if estimator.samples <= 1:
-            self._since = stamp
         if estimate is not None and stamp - self._published >= _PERIOD:
             self._published = stamp
             self._publish(estimator)
 
     def _publish(self, estimator: OnlineEstimator) -> None:
-        found = self._absolute(estimator)
-        link = self._node.settings.identification.payload_link
+        found, link = self._found(estimator), self._node.settings.identification.payload_link
         self._publisher.publish(
             IdentifiedParameters(
                 header=Header(stamp=time_message(self._latest), frame_id=link),
                 names=found.names, values=found.values, deviations=found.std, units=found.units,
-                since=time_message(self._since), samples=estimator.samples,
-                outliers=estimator.outliers, restarts=estimator.restarts,
+                samples=estimator.samples, outliers=estimator.outliers,
             )
         )  # fmt: skip
 
-    def _absolute(self, estimator: OnlineEstimator) -> ParameterEstimate:
-        """What is known, with the payload and the friction that are in use."""
-        found, settings = estimator.estimate, self._node.settings
+    def _found(self, estimator: OnlineEstimator) -> ParameterEstimate:
+        """What is known, with the friction that is in use."""
+        found = estimator.estimate
         values = dict(zip(found.names, found.values.tolist()))
-        for joint, key, value in settings.friction:
+        for joint, key, value in self._node.settings.friction:
             if (name := f'friction.{joint}.{key}') in values:
                 values[name] += value
-        total = np.array(list(values.values()))
-        for item in () if self._robot is None else self._robot.payloads:
-            if item.link == settings.identification.payload_link:
-                total[:4] += item.mass * np.array([1.0, *item.com])
-        return found._replace(values=total)
+        return found._replace(values=np.array(list(values.values())))
 
     def fill(self, request: SetPayload.Request) -> None:
         """Write the payload that was found into a request; RequestError if none is certain."""
@@ -184,7 +176,7 @@ class OnlineIdentification:
             )
         if estimator is None or self._node.now() - self._latest > settings.memory * NANOSECONDS:
             raise RequestError(f'use_identified: nothing is measured. {self._problem}'.rstrip())
-        found = self._absolute(estimator)
+        found = self._found(estimator)
         payload = found.payload()
         if payload is None:
             raise RequestError(
@@ -202,13 +194,10 @@ class OnlineIdentification:
             return []
         if self._problem or estimator is None or not estimator.samples:
             return [report(_PART, WARN, self._problem or 'no measurement yet', {})]
-        found = self._absolute(estimator)
-        values: dict[str, object] = {
-            name: _shown(found, place) for place, name in enumerate(found.names)
-        }
-        values.update(
-            (name, getattr(estimator, name)) for name in ('samples', 'outliers', 'restarts')
-        )
+        found = self._found(estimator)
+        shown = [_shown(found, place) for place in range(len(found.names))]
+        counts = {'samples': estimator.samples, 'outliers': estimator.outliers}
+        values: dict[str, object] = {**dict(zip(found.names, shown)), **counts}
         certain = 'a payload is certain' if found.payload() else 'measurements are used'
         return [report(_PART, OK, certain, values)]
 

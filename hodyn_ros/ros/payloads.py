@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import RequestError
 from hodyn_ros.lie.leibniz import multiplication
+from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.timeline import NANOSECONDS
 
@@ -31,18 +32,6 @@ MOST_WAITING = 16
 _MOST_KEPT = 2 * MOST_WAITING  # changes that are over among them
 # Samples that are older than the end of a transition by more than this no one asks for [ns].
 _PAST = 60 * NANOSECONDS
-
-
-class Payload(NamedTuple):
-    """A rigid body that a link carries."""
-
-    link: str
-    mass: float  # [kg]
-    com: tuple[float, float, float]  # in the link frame [m]
-    inertia_com: tuple[tuple[float, float, float], ...]  # about that, in link axes [kg m^2]
-
-    def __str__(self) -> str:
-        return f'{self.mass:g} kg at {", ".join(f"{x:g}" for x in self.com)} m'
 
 
 def loaded(model: RobotModel, payloads: Iterable[Payload]) -> RobotModel:

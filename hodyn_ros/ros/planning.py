@@ -29,6 +29,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
+from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import (
     answer,
@@ -44,7 +45,6 @@ from hodyn_ros.ros.base import RobotNode, Worker
 from hodyn_ros.ros.controllers import planned_for_controller
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.diagnostics import reason
-from hodyn_ros.ros.payloads import Payload
 from hodyn_ros.ros.retiming_service import retimed
 from hodyn_ros.ros.robot import Robot, robot_of
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, Task

@@ -25,12 +25,13 @@ from hodyn_ros.engine.program import MOVING, Attachment
 from hodyn_ros.errors import ActuatorError, HodynError, ModelError
 from hodyn_ros.model.assembly import frozen
 from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.limits import MotionLimits, compiled_count
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.ros.base import DESCRIPTION
 from hodyn_ros.ros.diagnostics import reason
-from hodyn_ros.ros.payloads import Payload, loaded
+from hodyn_ros.ros.payloads import loaded
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base import RobotNode

@@ -9,8 +9,14 @@ import yaml
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, CubicSpring, SeriesElastic
 from hodyn_ros.analysis import motion_limits
-from hodyn_ros.errors import JointNameError, ModelError, RequestError, UnlimitedError
-from hodyn_ros.identification import excite
+from hodyn_ros.errors import (
+    IdentificationError,
+    JointNameError,
+    ModelError,
+    RequestError,
+    UnlimitedError,
+)
+from hodyn_ros.identification import excitation, excite
 
 pin = pytest.importorskip('pinocchio')
 
@@ -43,6 +49,13 @@ GAZ_SINES = [
 GAZ_MIDDLE = [-0.5850, -0.1744, -0.3373, -1.8767, -1.0631, 1.7917, -0.7284]
 
 
+def quick(*arguments, trials, **settings):
+    """What is found with fewer trials."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(excitation, '_TRIALS', trials)
+        return excite(*arguments, **settings)
+
+
 @pytest.fixture(scope='module')
 def panda():
     return RobotModel.from_urdf('panda')
@@ -56,7 +69,7 @@ def limits(panda):
 
 @pytest.fixture(scope='module')
 def found(panda, limits):
-    return excite(panda, limits, rate=RATE, trials=300)
+    return quick(panda, limits, rate=RATE, trials=300)
 
 
 @pytest.fixture(scope='module')
@@ -184,7 +197,7 @@ def test_it_shows_more_than_a_published_motion_of_the_same_duration(panda, limit
 
 
 def test_information_of_motions_adds_and_grows_with_rate_and_less_noise(panda, limits, found):
-    other = excite(panda, limits, rate=4.0 * RATE, effort_noise=[NOISE] * 7, trials=300)
+    other = quick(panda, limits, rate=4.0 * RATE, effort_noise=[NOISE] * 7, trials=300)
     np.testing.assert_allclose(other.information, 4.0 * found.information, rtol=1e-12)
     np.testing.assert_allclose(other.std, found.std / 2.0, rtol=1e-6)
     both = found._replace(information=found.information + other.information)
@@ -192,13 +205,13 @@ def test_information_of_motions_adds_and_grows_with_rate_and_less_noise(panda, l
 
 
 def test_equal_seeds_give_equal_motions(panda, limits):
-    one, same, other = (excite(panda, limits, trials=20, seed=seed) for seed in (4, 4, 5))
+    one, same, other = (quick(panda, limits, trials=20, seed=seed) for seed in (4, 4, 5))
     assert np.array_equal(one.motion.states, same.motion.states)
     assert not np.array_equal(one.motion.states, other.motion.states)
 
 
 def test_all_links_stay_in_the_box(panda, limits, oracle):
-    found = excite(panda, limits, box=BOX, trials=100)
+    found = quick(panda, limits, box=BOX, trials=100)
     assert_within_limits(oracle, limits, found)
     model, data = oracle
     places = []
@@ -216,7 +229,7 @@ def test_all_links_stay_in_the_box(panda, limits, oracle):
 
 
 def test_information_about_a_payload_is_that_of_its_torques(panda, limits, oracle):
-    found = excite(panda, limits, target='payload', link='panda_link8', trials=100, rate=RATE)
+    found = quick(panda, limits, target='payload', link='panda_link8', trials=100, rate=RATE)
     motion = found.samples(RATE)[1]
     mass, com, inertia = 1.7, np.array([0.03, -0.05, 0.1]), np.diag([0.02, 0.03, 0.01])
     loaded = pin.buildModelFromUrdf(str(URDF))
@@ -234,24 +247,17 @@ def test_information_about_a_payload_is_that_of_its_torques(panda, limits, oracl
     assert found.condition < 10.0
 
 
-def test_friction_is_shown_joint_by_joint_at_constant_speeds_in_both_directions(
-    panda, limits, oracle
-):
-    found = excite(panda, limits, target='friction', duration=70.0)
+def test_friction_is_shown_from_slow_to_fast_in_both_directions(panda, limits, oracle):
+    found = quick(panda, limits, target='friction', duration=30.0, trials=100)
     assert_within_limits(oracle, limits, found)
-    assert_from_rest_to_rest_in_class_c4(found.motion, scale=100.0)
+    assert_from_rest_to_rest_in_class_c4(found.motion)
     assert found.names[:3] == tuple(f'panda_joint1 {x}' for x in ('viscous', 'coulomb', 'offset'))
     _, motion = found.samples(100.0)
-    velocity = motion[:, 1]
-    assert np.count_nonzero(np.abs(velocity) > 1e-9, axis=1).max() == 1
-    for j in range(7):
-        fastest = np.abs(velocity[:, j]).max()
-        # Where the speed is constant, up to a hundredth of it within a tenth of a second.
-        constant = np.abs(motion[:, 2, j]) * 0.1 < 0.01 * np.abs(velocity[:, j])
-        speeds = velocity[constant, j] / fastest
-        for level in (1.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 64.0):
-            for way in (1.0, -1.0):
-                assert np.count_nonzero(np.abs(way * speeds / level - 1.0) < 0.05) >= 50
+    speeds = motion[:, 1] / np.abs(motion[:, 1]).max(axis=0)
+    for low, high in ((0.002, 0.05), (0.05, 0.3), (0.3, 1.0)):
+        for way in (1.0, -1.0):
+            within = (way * speeds > low) & (way * speeds <= high)
+            assert np.count_nonzero(within, axis=0).min() >= 50
     Y = columns(oracle, motion, found.names)
     std = np.sqrt(np.diag(np.linalg.inv(Y.T @ Y * 10.0))) * NOISE
     np.testing.assert_allclose(found.std, std, rtol=0.03)
@@ -261,13 +267,13 @@ def test_springs_see_the_torques_that_pinocchio_computes(panda, limits, oracle):
     stiff = SeriesElastic(800.0, 0.6)
     soft = SeriesElastic(CubicSpring(200.0, 3000.0, 0.2), 0.3)
     actuators = Actuators(panda, {'panda_joint2': stiff, 'panda_joint4': soft})
-    found = excite(
+    found = quick(
         panda, limits, target='springs', actuators=actuators, trials=200, rate=RATE
     )  # fmt: skip
     assert_within_limits(oracle, limits, found)
     assert found.names == (
         'panda_joint2 stiffness', 'panda_joint2 damping', 'panda_joint4 stiffness',
-        'panda_joint4 cubic', 'panda_joint4 damping',
+        'panda_joint4 cubic_stiffness', 'panda_joint4 damping',
     )  # fmt: skip
     motion = found.samples(1000.0)[1]
     torque = torques(oracle, motion)
@@ -289,7 +295,7 @@ def test_springs_see_the_torques_that_pinocchio_computes(panda, limits, oracle):
 
 def test_only_some_joints_move(panda, limits):
     wrist = JOINTS[4:]
-    found = excite(
+    found = quick(
         panda, limits, target='payload', link='panda_link8', joints=wrist, duration=8.0, trials=50
     )
     motion = found.samples(50.0)[1]
@@ -306,7 +312,7 @@ def test_only_some_joints_move(panda, limits):
         ({'target': 'all'}, RequestError, 'expected one of bodies, payload'),
         ({'target': 'springs'}, RequestError, 'series elastic'),
         ({'target': 'payload', 'link': 'hand'}, ModelError, "no link 'hand'"),
-        ({'target': 'payload', 'link': 'panda_link0'}, RequestError, 'does not move'),
+        ({'target': 'payload', 'link': 'panda_link0'}, IdentificationError, 'never moves'),
         (
             {'target': 'payload', 'link': 'panda_link1'},
             RequestError,
@@ -316,8 +322,6 @@ def test_only_some_joints_move(panda, limits):
         ({'joints': []}, JointNameError, 'none; expected some of'),
         ({'box': [[0, 0, 0], [0.1, 0.1, 0.1]]}, RequestError, 'No pose was found'),
         ({'box': [[0, 0, 1], [1, 1, 0]]}, RequestError, 'the lowest and then the highest'),
-        ({'duration': 3.0}, RequestError, 'take 5.83 s or more'),
-        ({'target': 'friction', 'duration': 10.0}, RequestError, 'take 14 s'),
         ({'duration': -1.0}, RequestError, 'duration is -1.0'),
         ({'share': 1.5}, RequestError, 'share is 1.5'),
         ({'effort_noise': 0.0}, RequestError, 'number above zero or 7'),
@@ -326,7 +330,7 @@ def test_only_some_joints_move(panda, limits):
 )
 def test_what_cannot_be_is_refused(panda, limits, settings, error, words):
     with pytest.raises(error, match=words):
-        excite(panda, limits, trials=5, **settings)
+        quick(panda, limits, trials=5, **settings)
 
 
 def test_limits_that_are_needed_are_named(panda, limits):

@@ -169,7 +169,7 @@ def test_payload_and_friction_are_told_apart():
 def test_at_rest_for_hours_deviations_stay_finite_and_honest():
     times = seconds(10.0)
     path = motion(times)
-    estimator = OnlineEstimator(MODEL, payload_link='tool', largest_mass=5.0)
+    estimator = OnlineEstimator(MODEL, payload_link='tool')
     follow(estimator, times, path, noisy(efforts(path, MASS)))
     rest = np.zeros((400, 3, 3))
     rest[:, 0] = 0.3, -0.4, 0.5
@@ -181,7 +181,7 @@ def test_at_rest_for_hours_deviations_stay_finite_and_honest():
     assert np.isfinite([*found[-1].values, *found[-1].std]).all()
     assert misses(found[-1], TRUTH).max() < 3.0
     # One position does not tell mass and first moments apart: what was known of that has faded.
-    assert 0.5 < found[-1].std[0] <= 5.0
+    assert 0.5 < found[-1].std[0] <= 10.0
     assert found[-1].payload() is None
     later = seconds(10.0, 12100.0)
     again = motion(later)
@@ -220,7 +220,6 @@ def test_short_contact_is_left_out_and_counted():
     found = follow(estimator, times, path, measured)
     assert all((item is None) == touch for item, touch in zip(found, touched))
     assert estimator.outliers == touched.sum()
-    assert estimator.restarts == 0
     behind = found[np.flatnonzero(touched)[-1] + 1]
     before = found[np.flatnonzero(touched)[0] - 1]
     assert behind.std[0] > 10.0 * before.std[0]
@@ -233,7 +232,6 @@ def test_what_does_not_fit_for_long_makes_it_begin_anew():
     measured = np.where(times[:, None] < 10.0, efforts(path), efforts(path, 4.0 * MASS))
     estimator = OnlineEstimator(MODEL, payload_link='tool')
     found = follow(estimator, times, path, noisy(measured))
-    assert estimator.restarts == 1
     assert all(item is None for item in found[505:540])
     assert estimator.samples < 460
     assert misses(found[-1], 4.0 * TRUTH).max() < 3.0
@@ -270,28 +268,6 @@ def test_known_wrench_is_no_contact():
     assert misses(estimator.estimate, 0.0).max() < 3.0
 
 
-def test_model_that_gets_the_payload_leaves_what_it_is_in_total():
-    times = seconds(10.0)
-    path = motion(times)
-    measured = noisy(efforts(path, MASS))
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
-    follow(estimator, times, path, measured)
-    before = estimator.estimate
-    estimator.use(MODEL.with_payload('tool', 1.0, (0.0, 0.0, 0.1)))
-    after = estimator.estimate
-    np.testing.assert_allclose(before.values - after.values, [1.0, 0.0, 0.0, 0.1], atol=1e-12)
-    assert np.array_equal(before.std, after.std)
-    more = seconds(10.0, 10.0)
-    path = motion(more)
-    follow(estimator, more, path, noisy(efforts(path, MASS), 5))
-    assert estimator.outliers == 0
-    assert estimator.estimate.std[0] < before.std[0]
-    assert misses(estimator.estimate, TRUTH - [1.0, 0.0, 0.0, 0.1]).max() < 3.0
-    estimator.use(MODEL.with_friction({'first': Viscous(1.0)}))
-    assert estimator.samples == 0
-    assert estimator.estimate.std[0] == 10.0
-
-
 def test_uncertain_motion_counts_less():
     times = seconds(5.0)
     path = motion(times)
@@ -311,7 +287,7 @@ def test_late_measurements_are_dropped_and_a_reset_forgets():
     estimator = OnlineEstimator(MODEL, payload_link='tool')
     follow(estimator, times, path, efforts(path, MASS))
     assert estimator.update(10**9, path[0], np.zeros(3)) is None
-    assert (estimator.dropped, estimator.samples) == (1, len(times))
+    assert estimator.samples == len(times)
     estimator.reset()
     assert estimator.samples == 0
     assert np.array_equal(estimator.estimate.values, np.zeros(4))

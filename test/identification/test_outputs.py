@@ -187,7 +187,7 @@ def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_pa
     assert without_inertials(after.encode()) == without_inertials(plain)
     assert inertials_of(after)['d'] == inertials_of(plain)['d']
     assert re.search(
-        r'\n\t  <inertial>\n\t    <origin.*\n.*\n.*\n\t  </inertial>\n\t</link>', after
+        r'>\n    <inertial>\n      <origin.*\n.*\n.*\n    </inertial>\n  </link>', after
     )
     # The massless link b stays so if its body does.
     assert not inertials_of(described(given[kind], changed(model, bodies=[1])))['b']

@@ -477,7 +477,7 @@ def test_every_status_and_value_is_documented(station):
         )
     }
     # Of a part of its own, see test_online_estimation.py.
-    assert {'samples', 'outliers', 'restarts'} == documented.pop('identification')
+    assert {'samples', 'outliers'} == documented.pop('identification')
     station.robot = Robot(RobotModel.from_urdf(robots.TWO_LINK), None, robots.TWO_LINK)
     station.diagnostics.received('joint_motion')
     station.diagnostics.estimate = 2, 0.0, []
