@@ -44,7 +44,7 @@ def tilted():
         (as_described(friction=cases.random_friction(2)), SENSING, 'friction'),
         (as_described(model=cases.panda(None, (1.3, (0.0, 0.0, 0.1)))), SENSING, 'of 1.3 kg'),
         (as_described(model=tilted()), SENSING, 'by 2.9 degrees'),
-        (as_described(), cases.Sensing(4e-3, noise=0.01, delay=0.012), 'by 12 ms'),
+        (as_described(), cases.Sensing(4e-3, noise=0.01, delay=0.012), '12 ms late'),
         (as_described(model=cases.panda(3)), SENSING, 'masses'),
     ],
     ids=['friction', 'payload', 'gravity', 'delay', 'bodies'],
