@@ -291,7 +291,7 @@ def retime() -> None:
         '--target', type=click.Choice(['bodies', 'payload', 'friction', 'springs']),
         default='bodies', show_default=True,
         help='What is to be shown: bodies, armature and friction together; what --link carries; '
-        'friction alone, joint by joint; springs, which needs --actuators.',
+        'friction alone; springs, which needs --actuators.',
     ),
     _option('--link', metavar='LINK', help='Of the payload; by default the tip.'),
     _option('--joint', 'joints', multiple=True,

@@ -41,12 +41,13 @@ from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 ColumnsOf = Callable[[Array, Array], Array]
 """From motions (S, 4, n) with their efforts (S, 2, n) to columns (S, n, p)."""
 _TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
-# Twice as many waypoints per second [Hz]; springs are to see quick changes.
-_BANDWIDTH = {'bodies': 0.6, 'payload': 0.6, 'friction': 0.6, 'springs': 1.5}
+# Twice as many waypoints per second [Hz]: friction is to see slow parts, springs quick changes.
+_BANDWIDTH = {'bodies': 0.6, 'payload': 0.6, 'friction': 0.3, 'springs': 1.5}
 _STARTS, _TRIALS = 100, 1500  # Motions that are compared.
 _LARGEST_STEP, _SMALLEST_STEP = 0.6, 0.03
 # Scores that differ less are equal, so that rounding does not lead to another motion.
 _BETTER = 1e-6
+_FEWEST = 8
 # The distances of waypoints become shorter by this factor from the first to the last: friction
 # needs slow parts, inertia fast ones.
 _QUICKER = 2.0
@@ -54,7 +55,6 @@ _QUICKER = 2.0
 _BALANCE = 3.0
 _PER_WAYPOINT, _DENSE = 8, 200.0  # Samples of the search; those in the end [Hz].
 _WORST = 1e6  # Condition number from which on parameters are not told apart.
-_SPEEDS, _SLOWER, _STANDING = 4, 0.25, 0.1  # Sweeps for friction; pause between joints [s].
 
 
 class Excitation(NamedTuple):
@@ -120,19 +120,16 @@ def excite(
     target : {'bodies', 'payload', 'friction', 'springs'}
         bodies: base parameters of bodies, viscous and Coulomb friction, offset and armature of
         the joints, all together. payload: the ten parameters of what `link` carries, in its
-        frame, all else known. friction: viscous, Coulomb and offset of joint by joint, all else
-        known; sweeps with constant velocities, from fast to 64 times slower, to and fro. springs:
-        stiffness, cubic stiffness and damping of series elastic joints, measured by the torques
-        of the joints with given deflections; poses and accelerations load the springs.
+        frame. friction: viscous, Coulomb and offset, by slower motions. springs: stiffness,
+        cubic stiffness and damping of series elastic joints, by torques and deflections. But for
+        bodies, all else is known.
     link : str, optional
         Of the payload; by default the tip.
     joints : sequence of str, optional
-        Those that move, by default all, which bodies need; of friction and springs also those
-        that matter.
+        Those that move, and whose friction and springs matter; by default all.
     box : array-like, shape (2, 3), optional
-        Lowest and highest x, y, z in the base frame [m]. The origins of all links that move, and
-        with them the tip, stay within at 200 samples per second. Collisions are not checked: links
-        are more than their origins.
+        Lowest and highest x, y, z in the base frame [m], for the origins of all links that move,
+        at 200 samples per second. Collisions are not checked: links are more than that.
     duration : float
         [s]
     share : float
@@ -150,8 +147,8 @@ def excite(
     Raises
     ------
     RequestError, IdentificationError
-        If an argument cannot be used, the box cannot be kept, the duration is too short, or the
-        motion cannot show all of the parameters.
+        If an argument cannot be used, the box cannot be kept, or the motion cannot show all of
+        the parameters.
     UnlimitedError
         If a limit that is needed is infinite.
     ModelError, JointNameError
@@ -199,10 +196,7 @@ def excite(
     model.warm_up(1)
     rng = np.random.default_rng(seed)
     rest = task.rest(rng)
-    if target == 'friction':
-        made = _sweeps(task, rest, duration)
-    else:
-        made = _searched(task, rest, duration, _BANDWIDTH[target], rng)
+    made = _searched(task, rest, duration, _BANDWIDTH[target], rng)
     motion = next((m for m in map(made, 0.97 ** np.arange(150.0)) if task.keeps(m)), None)
     if motion is None:
         raise RequestError('No motion from the pose of rest keeps the limits; give a larger box.')
@@ -246,15 +240,16 @@ def _shown(
     if target == 'friction':
         kinds = ('viscous', 'coulomb', 'offset')
         names = tuple(f'{joint} {kind}' for joint in joints for kind in kinds)
-        chosen = [known.index(name) for name in names]
-    else:
-        base = base_parameters(model, _TERMS)
-        chosen, alone = base.independent.tolist(), ~np.any(np.abs(base.Z) > 1e-9, axis=1)
-        names = tuple(known[i] + ('' if one else ' + ...') for i, one in zip(chosen, alone))
+        places = [known.index(name) - 10 * model.n_bodies for name in names]
+        return names, lambda q, _: joint_regressor(model, q[:, :3], _TERMS)[:, 0][..., places]
+    base = base_parameters(model, _TERMS)
+    lumped = np.any(np.abs(base.Z) > 1e-9, axis=1)
+    ends = np.where(lumped, ' + ...', '')
+    names = tuple(known[i] + str(end) for i, end in zip(base.independent, ends))
 
     def columns(motion: Array, _: Array) -> Array:
         Y = regressor(model, motion[:, :3]), joint_regressor(model, motion[:, :3], _TERMS)
-        return np.concatenate(Y, axis=-1)[:, 0][..., chosen]
+        return np.concatenate(Y, axis=-1)[:, 0][..., base.independent]
 
     return names, columns
 
@@ -265,16 +260,15 @@ def _bounds(
 ) -> MotionLimits:  # fmt: skip
     """Limits as far as they may be used, with finite positions, and torques of springs."""
     lower, upper, *others = motion_limits(model) if limits is None else limits
-    turning = np.isin(model.joint_types, ('continuous',)) & ~np.isfinite(upper - lower)
-    lower, upper = np.where(turning, -np.pi, lower), np.where(turning, np.pi, upper)
+    free = np.isin(model.joint_types, 'continuous') | ~np.isin(np.arange(model.n_joints), moved)
+    free &= ~np.isfinite(upper - lower)
+    lower, upper = np.where(free, [[-np.pi], [np.pi]], [lower, upper])
     for what, limit in (('position', upper - lower), ('velocity', others[0])):
         if without := [model.joint_names[j] for j in moved if not 0.0 < limit[j] < np.inf]:
             raise UnlimitedError(
                 f'The {what} of {listed(without)} has no finite range above zero; give limits, or '
                 'name other joints.'
             )
-    still = ~np.isfinite(upper - lower)  # joints that do not move, but need a place
-    lower, upper = np.where(still, 0.0, lower), np.where(still, 0.0, upper)
     middle, half = 0.5 * (upper + lower), 0.5 * share * (upper - lower)
     scaled = MotionLimits(middle - half, middle + half, *(share * limit for limit in others))
     for name, spring in springs.items():
@@ -350,12 +344,7 @@ def _searched(
     task: _Task, rest: Array, duration: float, bandwidth: float, rng: np.random.Generator
 ) -> Callable[[float], MotionSpline]:
     """Best motion that was found, with its amplitude times a factor."""
-    N, m = int(np.ceil(2.0 * bandwidth * duration)) + 1, len(task.moved)
-    if N < 8:
-        raise RequestError(
-            f'A duration of {duration:g} s has {N} waypoints, expected at least 8: take '
-            f'{3.5 / bandwidth:.3g} s or more.'
-        )
+    N, m = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST), len(task.moved)
     times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
     times = np.append(duration * times[:-1] / times[-1], duration)
     looks = _middles(duration, _PER_WAYPOINT * N)
@@ -369,10 +358,8 @@ def _searched(
         """Score of waypoints (N, m) about the rest, scaled so that each joint keeps its limits."""
         own = np.tensordot(B, waypoints, (2, 0))
         with np.errstate(divide='ignore'):
-            used = np.concatenate(
-                (own[:, :1] / high, own[:, :1] / low, abs(own[:, 1:]) / allowed), 1
-            )
-        scale = 1.0 / np.maximum(used.max(axis=(0, 1)), 1.0)
+            used = own[:, 0] / high, own[:, 0] / low, *np.rollaxis(abs(own[:, 1:]) / allowed, 1)
+        scale = 1.0 / np.maximum(np.max(used, axis=(0, 1)), 1.0)
         motion = np.zeros((len(looks), 4, len(rest)))
         motion[:, 0] = rest
         motion[:, :, moved] += scale * own
@@ -404,47 +391,6 @@ def _searched(
         positions = np.tile(rest, (N, 1))
         positions[:, moved] += factor * found
         return fit_spline(times, positions)
-
-    return motion
-
-
-def _sweeps(task: _Task, rest: Array, duration: float) -> Callable[[float], MotionSpline]:
-    """Sweeps of joint by joint, with speeds times a factor."""
-    slot = duration / len(task.moved)
-    if slot < 2.0:
-        raise RequestError(
-            f'A duration of {duration:g} s leaves each of {len(task.moved)} joints {slot:.2g} s, '
-            f'expected at least 2 s: take {2.0 * len(task.moved):g} s, or name fewer joints.'
-        )
-    each = (slot - _STANDING) / _SPEEDS
-    low, high, velocity, acceleration = task.bounds[:4]
-
-    def motion(factor: float) -> MotionSpline:
-        rows: list[tuple[float, float, float, int]] = []
-        for number, j in enumerate(task.moved):
-            time, place = number * slot, rest[j]
-            rows.append((time, rest[j], 0.0, j))
-            room = max(high[j] - rest[j], rest[j] - low[j])
-            sign = 1.0 if room == high[j] - rest[j] else -1.0
-            speed = factor * min(velocity[j], 0.05 * acceleration[j] * each)
-            for _ in range(_SPEEDS):
-                count = int(np.ceil(max(speed * each / (2.0 * room), 1.0)))
-                sweep = 0.5 * each / count
-                speed = min(speed, room / sweep, 0.1 * acceleration[j] * sweep)
-                turn = min(0.5 * sweep, max(5.0 * speed / acceleration[j], 0.2 * sweep))
-                # As far apart as the turns take, so that the speed between is constant.
-                steps = np.linspace(0.5 * turn, sweep - 0.5 * turn, int(2.0 * sweep / turn) + 1)
-                for way in (sign * speed, -sign * speed) * count:
-                    rows += [(time + t, place + way * (t - 0.25 * turn), way, j) for t in steps]
-                    time, place = time + sweep, place + way * (sweep - 0.5 * turn)
-                speed *= _SLOWER
-            rows.append((time, rest[j], 0.0, j))
-        rows.append((duration, rest[j], 0.0, j))
-        times, places, rates, which = (np.array(column) for column in zip(*rows))
-        positions, velocities = np.tile(rest, (len(times), 1)), np.zeros((len(times), len(rest)))
-        positions[np.arange(len(times)), which] = places
-        velocities[np.arange(len(times)), which] = rates
-        return fit_spline(times, positions, velocities, np.zeros_like(positions))
 
     return motion
 

@@ -74,7 +74,6 @@ def test_for_programs_it_says_the_same(tmp_path, capsys):
         (['--target', 'springs'], 'series elastic'),
         (['--joint', 'wrist'], 'expected some of shoulder, elbow'),
         (['--box', '0', '0', '0', '1e-3', '1e-3', '1e-3'], 'No pose was found'),
-        (['--duration', '1'], 'or more'),
     ],
 )
 def test_refusals_leave_no_file(tmp_path, capsys, words, expected):

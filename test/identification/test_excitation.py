@@ -247,24 +247,17 @@ def test_information_about_a_payload_is_that_of_its_torques(panda, limits, oracl
     assert found.condition < 10.0
 
 
-def test_friction_is_shown_joint_by_joint_at_constant_speeds_in_both_directions(
-    panda, limits, oracle
-):
-    found = excite(panda, limits, target='friction', duration=70.0)
+def test_friction_is_shown_from_slow_to_fast_in_both_directions(panda, limits, oracle):
+    found = quick(panda, limits, target='friction', duration=30.0, trials=100)
     assert_within_limits(oracle, limits, found)
-    assert_from_rest_to_rest_in_class_c4(found.motion, scale=100.0)
+    assert_from_rest_to_rest_in_class_c4(found.motion)
     assert found.names[:3] == tuple(f'panda_joint1 {x}' for x in ('viscous', 'coulomb', 'offset'))
     _, motion = found.samples(100.0)
-    velocity = motion[:, 1]
-    assert np.count_nonzero(np.abs(velocity) > 1e-9, axis=1).max() == 1
-    for j in range(7):
-        fastest = np.abs(velocity[:, j]).max()
-        # Where the speed is constant, up to a hundredth of it within a tenth of a second.
-        constant = np.abs(motion[:, 2, j]) * 0.1 < 0.01 * np.abs(velocity[:, j])
-        speeds = velocity[constant, j] / fastest
-        for level in (1.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 64.0):
-            for way in (1.0, -1.0):
-                assert np.count_nonzero(np.abs(way * speeds / level - 1.0) < 0.05) >= 50
+    speeds = motion[:, 1] / np.abs(motion[:, 1]).max(axis=0)
+    for low, high in ((0.002, 0.05), (0.05, 0.3), (0.3, 1.0)):
+        for way in (1.0, -1.0):
+            within = (way * speeds > low) & (way * speeds <= high)
+            assert np.count_nonzero(within, axis=0).min() >= 50
     Y = columns(oracle, motion, found.names)
     std = np.sqrt(np.diag(np.linalg.inv(Y.T @ Y * 10.0))) * NOISE
     np.testing.assert_allclose(found.std, std, rtol=0.03)
@@ -329,8 +322,6 @@ def test_only_some_joints_move(panda, limits):
         ({'joints': []}, JointNameError, 'none; expected some of'),
         ({'box': [[0, 0, 0], [0.1, 0.1, 0.1]]}, RequestError, 'No pose was found'),
         ({'box': [[0, 0, 1], [1, 1, 0]]}, RequestError, 'the lowest and then the highest'),
-        ({'duration': 3.0}, RequestError, 'take 5.83 s or more'),
-        ({'target': 'friction', 'duration': 10.0}, RequestError, 'take 14 s'),
         ({'duration': -1.0}, RequestError, 'duration is -1.0'),
         ({'share': 1.5}, RequestError, 'share is 1.5'),
         ({'effort_noise': 0.0}, RequestError, 'number above zero or 7'),
