@@ -290,7 +290,7 @@ class _Task(NamedTuple):
         return RequestError(
             f'No motion of {listed(np.take(self.model.joint_names, self.moved))} was found that '
             f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a '
-            'larger box, or choose another target or link.'
+            'larger box or more time, or choose another target or link.'
         )
 
     def leaves_box(self, positions: Array) -> bool:
