@@ -43,11 +43,10 @@ ColumnsOf = Callable[[Array, Array], Array]
 _TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
 # Twice as many waypoints per second [Hz]: friction is to see slow parts, springs quick changes.
 _BANDWIDTH = {'bodies': 0.6, 'payload': 0.6, 'friction': 0.3, 'springs': 1.5}
-_STARTS, _TRIALS = 100, 1500  # Motions that are compared.
+_FEWEST, _STARTS, _TRIALS = 8, 100, 1500  # Waypoints; motions that are compared.
 _LARGEST_STEP, _SMALLEST_STEP = 0.6, 0.03
 # Scores that differ less are equal, so that rounding does not lead to another motion.
 _BETTER = 1e-6
-_FEWEST = 8
 # The distances of waypoints become shorter by this factor from the first to the last: friction
 # needs slow parts, inertia fast ones.
 _QUICKER = 2.0
@@ -91,20 +90,11 @@ class Excitation(NamedTuple):
 
 
 def excite(
-    model: RobotModel,
-    limits: MotionLimits | None = None,
-    *,
-    target: str = 'bodies',
-    link: str | None = None,
-    joints: Sequence[str] | None = None,
-    box: ArrayLike | None = None,
-    duration: float = 20.0,
-    share: float = 0.8,
-    effort_noise: ArrayLike = 0.1,
-    rate: float = 1000.0,
-    actuators: Actuators | None = None,
-    seed: int = 0,
-) -> Excitation:
+    model: RobotModel, limits: MotionLimits | None = None, *, target: str = 'bodies',
+    link: str | None = None, joints: Sequence[str] | None = None, box: ArrayLike | None = None,
+    duration: float = 20.0, share: float = 0.8, effort_noise: ArrayLike = 0.1,
+    rate: float = 1000.0, actuators: Actuators | None = None, seed: int = 0,
+) -> Excitation:  # fmt: skip
     """Find a motion along which measured efforts show parameters well.
 
     It begins and ends at rest in the middle of the ranges of position, or near to it in a pose
@@ -186,8 +176,8 @@ def excite(
     springs: dict[str, Spring] = {}
     if actuators is not None:
         actuators.check_suits(model)
-        elastic = (item for item in actuators.driven if isinstance(item.actuator, SeriesElastic))
-        springs = {item.name: item.actuator.spring for item in elastic}
+        drives = actuators.by_joint.items()
+        springs = {name: d.spring for name, d in drives if isinstance(d, SeriesElastic)}
     moved = [j for j, name in enumerate(model.joint_names) if name in chosen]
     bounds = _bounds(model, limits, moved, share, springs)
     names, columns = _shown(model, target, link, chosen, springs)
@@ -196,8 +186,9 @@ def excite(
     model.warm_up(1)
     rng = np.random.default_rng(seed)
     rest = task.rest(rng)
-    made = _searched(task, rest, duration, _BANDWIDTH[target], rng)
-    motion = next((m for m in map(made, 0.97 ** np.arange(150.0)) if task.keeps(m)), None)
+    times, waypoints = _searched(task, rest, duration, _BANDWIDTH[target], rng)
+    made = (fit_spline(times, rest + x * waypoints) for x in 0.97 ** np.arange(150.0))
+    motion = next(filter(task.keeps, made), None)
     if motion is None:
         raise RequestError('No motion from the pose of rest keeps the limits; give a larger box.')
     dense = motion(_middles(duration, int(np.ceil(duration * _DENSE))), 3)
@@ -299,7 +290,7 @@ class _Task(NamedTuple):
         return RequestError(
             f'No motion of {listed(np.take(self.model.joint_names, self.moved))} was found that '
             f'keeps the limits and shows all of {listed(self.names)}; move more joints, give a '
-            'larger box, or choose another target or link.'
+            'larger box or more time, or choose another target or link.'
         )
 
     def leaves_box(self, positions: Array) -> bool:
@@ -342,8 +333,8 @@ class _Task(NamedTuple):
 
 def _searched(
     task: _Task, rest: Array, duration: float, bandwidth: float, rng: np.random.Generator
-) -> Callable[[float], MotionSpline]:
-    """Best motion that was found, with its amplitude times a factor."""
+) -> tuple[Array, Array]:
+    """Times (N,) and waypoints (N, n) about the rest of the best motion that was found."""
     N, m = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST), len(task.moved)
     times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
     times = np.append(duration * times[:-1] / times[-1], duration)
@@ -387,12 +378,9 @@ def _searched(
         else:
             step = max(0.93 * step, _SMALLEST_STEP)
 
-    def motion(factor: float) -> MotionSpline:
-        positions = np.tile(rest, (N, 1))
-        positions[:, moved] += factor * found
-        return fit_spline(times, positions)
-
-    return motion
+    all_joints = np.zeros((N, len(rest)))
+    all_joints[:, moved] = found
+    return times, all_joints
 
 
 def _score(information: Array) -> float:

@@ -30,6 +30,7 @@ _PAYLOAD = tuple(f'payload.{name}' for name in ('mass', *(f'first_moment_{k}' fo
 # Before anything is known: mass [kg], distance of a payload from the origin of its link [m],
 # viscous and Coulomb friction in their units.
 _MASS, _REACH, _FRICTION = 10.0, 0.2, 10.0
+_UNITS = ('N m s/rad', 'N m'), ('N s/m', 'N')
 # Of a payload that is certain: farthest centre of mass and its largest standard deviation [m].
 _FARTHEST, _BLURRED = 1.0, 0.1
 # A slower joint may stick [rad/s] or [m/s]; faster, smoothed Coulomb friction is nearly the sign.
@@ -118,8 +119,7 @@ class OnlineEstimator:
         inertial = _MASS * np.repeat([1.0, _REACH, _REACH**2], [1, 3, 6] if found else 0)
         self._first, first = len(inertial), len(found)
         for name, joint in zip(joints, self._friction):
-            straight = model.joint_types[joint] == 'prismatic'
-            units = ('N s/m', 'N') if straight else ('N m s/rad', 'N m')
+            units = _UNITS[model.joint_types[joint] == 'prismatic']
             found += zip((f'friction.{name}.viscous', f'friction.{name}.coulomb'), units)
         self._names, self._units = (tuple(column) for column in zip(*found))
         friction_scale = np.full(2 * len(joints), _FRICTION)
@@ -137,8 +137,8 @@ class OnlineEstimator:
         self._variance = np.full(n, self._least)  # of the noise
         # Correlation with the measurement before; it is expected, as efforts are filtered.
         self._power, self._repeated, self._last = np.ones(n), np.full(n, 0.9), np.zeros(n)
-        self._L, self._b = np.zeros((n, size, size)), np.zeros((n, size))
         self._drift, self._excess = np.zeros(n), 1.0
+        self._L, self._b = np.zeros((n, size, size)), np.zeros((n, size))
         self._solve(self._variance)
 
     def _solve(self, variance: Array) -> None:
@@ -161,13 +161,10 @@ class OnlineEstimator:
         return ParameterEstimate(self._names, scale * self._x[known], scale * std, self._units)
 
     def update(
-        self,
-        time: int,
-        motion: ArrayLike,
-        effort: ArrayLike,
+        self, time: int, motion: ArrayLike, effort: ArrayLike,
         effort_deviation: ArrayLike | None = None,
         wrench: Wrench | Sequence[Wrench] | None = None,
-    ) -> ParameterEstimate | None:
+    ) -> ParameterEstimate | None:  # fmt: skip
         """Take a measurement; None if it is not used, as it came late or does not fit.
 
         Parameters
@@ -203,7 +200,6 @@ class OnlineEstimator:
         if self._time is not None and step <= 0.0:
             return None
         self._time, self._waited = time, self._waited + step
-
         moves = np.ones(n, dtype=np.bool_)
         moves[self._friction] = np.abs(motion[1, self._friction]) >= _SLOWEST
         variance = self._variance + deviation**2
@@ -223,7 +219,6 @@ class OnlineEstimator:
             if self._misfit > 1.0 - exp(-_PATIENCE):
                 self.reset()
             return None
-
         # Noise that repeats itself tells less: as much as that of an AR(1) process.
         noise = np.sign(innovation) * np.sqrt(clipped * known)
         self._power += gain * (noise**2 - self._power)
@@ -236,7 +231,6 @@ class OnlineEstimator:
         self._drift += window * (noise - self._drift)
         surprise = (self._drift**2 / inflation).sum() / max(moves.sum(), 1) * (2.0 / window - 1.0)
         self._excess = max(1.0, surprise / _SURPRISE)
-
         keep = exp(-self._waited / self._memory * min(self._excess, 1.0 / _WINDOW))
         weighted = A * (moves * self._variance / variance)[:, None]
         self._L = keep * self._L + weighted[:, :, None] * A[:, None]
@@ -255,4 +249,4 @@ class OnlineEstimator:
         viscous, rates = self._first + 2 * np.arange(len(joints)), motion[1, joints]
         A[joints, viscous], A[joints, viscous + 1] = rates, _COULOMB.effort(rates[:, None])[:, 0]
         A[:, -n:] = np.eye(n)
-        return A * self._scale
+        return np.asarray(A * self._scale)

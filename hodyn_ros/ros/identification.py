@@ -93,17 +93,17 @@ class OnlineIdentification:
             return
         rest = np.zeros((3, model.n_joints))
 
+        def begin() -> None:
+            if in_use is self._in_use:
+                self._estimator = made
+
         def prepare() -> None:
             try:
                 model.warm_up(0, lambda: regressor(model, rest))
             finally:  # compilers fail in many ways; NumPy computes the same
-                self._node.soon(self._begin, in_use, made)
+                self._node.soon(begin)
 
         self._node.worker.put(prepare)
-
-    def _begin(self, in_use: object, made: OnlineEstimator) -> None:
-        if in_use is self._in_use:
-            self._estimator = made
 
     def take(self, message: JointState, stamp: int) -> None:
         """Keep the efforts of a measurement [ns] until the motion of its time is known."""
@@ -142,28 +142,22 @@ class OnlineIdentification:
             efforts.popleft()
         estimate = estimator.update(stamp, motion, measured, deviations[0], wrenches)
         self._latest = stamp
-        if estimate is not None and stamp - self._published >= _PERIOD:
-            self._published = stamp
-            self._publish(estimator)
-
-    def _publish(self, estimator: OnlineEstimator) -> None:
-        found, link = self._found(estimator), self._node.settings.identification.payload_link
+        if estimate is None or stamp - self._published < _PERIOD:
+            return
+        self._published, found = stamp, self._total(estimate)
+        link = self._node.settings.identification.payload_link
         self._publisher.publish(
             IdentifiedParameters(
-                header=Header(stamp=time_message(self._latest), frame_id=link),
-                names=found.names, values=found.values, deviations=found.std, units=found.units,
+                header=Header(stamp=time_message(stamp), frame_id=link), names=found.names,
+                values=found.values, deviations=found.std, units=found.units,
                 samples=estimator.samples, outliers=estimator.outliers,
             )
         )  # fmt: skip
 
-    def _found(self, estimator: OnlineEstimator) -> ParameterEstimate:
-        """What is known, with the friction that is in use."""
-        found = estimator.estimate
-        values = dict(zip(found.names, found.values.tolist()))
-        for joint, key, value in self._node.settings.friction:
-            if (name := f'friction.{joint}.{key}') in values:
-                values[name] += value
-        return found._replace(values=np.array(list(values.values())))
+    def _total(self, found: ParameterEstimate) -> ParameterEstimate:
+        """What there is with the friction that is in use."""
+        used = {f'friction.{joint}.{key}': x for joint, key, x in self._node.settings.friction}
+        return found._replace(values=found.values + [used.get(name, 0.0) for name in found.names])
 
     def fill(self, request: SetPayload.Request) -> None:
         """Write the payload that was found into a request; RequestError if none is certain."""
@@ -176,11 +170,11 @@ class OnlineIdentification:
             )
         if estimator is None or self._node.now() - self._latest > settings.memory * NANOSECONDS:
             raise RequestError(f'use_identified: nothing is measured. {self._problem}'.rstrip())
-        found = self._found(estimator)
+        found = estimator.estimate
         payload = found.payload()
         if payload is None:
             raise RequestError(
-                f'use_identified: no payload is certain, its mass is {_shown(found, 0)}. Move '
+                f'use_identified: no payload is certain, its mass is {_shown(found)[0]}. Move '
                 'more joints, or wait; mass 0 says that the link carries nothing.'
             )
         request.link, request.inertia.m = link, payload[0]
@@ -194,14 +188,13 @@ class OnlineIdentification:
             return []
         if self._problem or estimator is None or not estimator.samples:
             return [report(_PART, WARN, self._problem or 'no measurement yet', {})]
-        found = self._found(estimator)
-        shown = [_shown(found, place) for place in range(len(found.names))]
-        counts = {'samples': estimator.samples, 'outliers': estimator.outliers}
-        values: dict[str, object] = {**dict(zip(found.names, shown)), **counts}
+        found = self._total(estimator.estimate)
+        values: dict[str, object] = dict(zip(found.names, _shown(found)))
+        values |= {'samples': estimator.samples, 'outliers': estimator.outliers}
         certain = 'a payload is certain' if found.payload() else 'measurements are used'
         return [report(_PART, OK, certain, values)]
 
 
-def _shown(found: ParameterEstimate, place: int) -> str:
-    value, std = found.values[place], found.std[place]
-    return f'{value:.3g} +- {std:.2g} {found.units[place]}'
+def _shown(found: ParameterEstimate) -> list[str]:
+    rows = zip(found.values, found.std, found.units)
+    return [f'{value:.3g} +- {std:.2g} {unit}' for value, std, unit in rows]
