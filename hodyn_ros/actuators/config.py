@@ -93,6 +93,8 @@ KEYS = (
     Key('friction_smoothing', 'float', 'rad/s', TYPES,
         'Velocity at which 76 % of the Coulomb friction, and of what it is more at low '
         'velocities, is reached; zero, the default, is the sign function.', 'not negative'),
+    Key('friction_offset', 'float', 'N m', TYPES,
+        'Constant torque of the motor beside its friction.', 'any'),
     Key('model', 'string', '', ('vsa',),
         'Model of the actuator of variable stiffness.', choices=tuple(MODELS)),
     Key('parameter_set', 'string', '', ('vsa',),
@@ -120,6 +122,7 @@ _BY_NAME = {key.name: key for key in KEYS}
 FRICTION = {
     'viscous': 'viscous_friction', 'coulomb': 'coulomb_friction', 'stribeck': 'stribeck_friction',
     'stribeck_velocity': 'stribeck_velocity', 'smoothing': 'friction_smoothing',
+    'offset': 'friction_offset',
 }  # fmt: skip
 """Keys of friction, by those that `friction_from_config` has for it."""
 

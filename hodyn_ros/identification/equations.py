@@ -174,6 +174,11 @@ class Equations:
                         self.columns.append(Column(group, name, model.joint_names[j], unit))
         if payload_link is not None:
             self._carrier = payload_in_body(model, payload_link)
+        # Two axes that are normal to the given gravity.
+        g = np.asarray(model.gravity)
+        normal = np.cross(g, np.eye(3)[np.argmin(np.abs(g))])
+        axes = np.stack([normal, np.cross(g, normal)])
+        self.tilt_axes = axes / np.maximum(np.linalg.norm(axes, axis=1), 1e-300)[:, None]
         start = np.full(n, np.log(_FIRST_STRIBECK))
         self.state = Nonlinear(0.0, np.zeros(2), np.ones(n), start)
 
@@ -357,12 +362,8 @@ class Equations:
 
     @property
     def _tilts(self) -> Array:
-        """Changes of gravity by rotations about two axes that are normal to it, shape (2, 3)."""
-        g = np.asarray(self.model.gravity)
-        first = np.cross(g, np.eye(3)[np.argmin(np.abs(g))])
-        first /= np.linalg.norm(first)
-        second = np.cross(g, first) / np.linalg.norm(g)
-        return np.stack([np.cross(first, g), np.cross(second, g)])
+        """Changes of gravity by rotations about `tilt_axes`, shape (2, 3)."""
+        return np.cross(self.tilt_axes, self.model.gravity)
 
     def tilted(self, angles: Array) -> Equations:
         """The same equations with gravity turned by small angles (2,)."""
@@ -371,6 +372,7 @@ class Equations:
         model = replace(self.model, gravity=g)
         same = Equations(model, self.groups, self.actuators, self.payload_link)
         same.state = self.state._replace(tilt=self.state.tilt + angles)
+        same.tilt_axes = self.tilt_axes
         return same
 
     def laws(self) -> dict[str, Callable[[Array], Array]]:

@@ -199,7 +199,7 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
                 )
         elif column.group not in ('bodies', 'payload'):
             prior[i] = max(abs(given[i]), 1.0)
-        if column.name in ('armature', *FRICTION, 'stiffness', 'damping'):
+        if column.name in ('armature', *FRICTION, *SPRING):
             least[i] = 0.0
             given[i] = max(given[i], 0.0)
     bodies, scales = [], []
@@ -233,7 +233,7 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
             f'{missed / np.sqrt(len(mapping)):.2g} standard deviations. Something that is not in '
             'the equations takes part.'
         )
-    return beta, remarks
+    return np.maximum(beta, least), remarks
 
 
 def _updated(
@@ -266,6 +266,8 @@ def _updated(
         if 'stribeck' in values and values['stribeck'][j] > 0.0:
             velocity = float(np.exp(equations.state.log_velocity[j]))
             terms.append(Stribeck(values['stribeck'][j], velocity, smoothing))
+        if 'offset' in values:
+            terms.append(Offset(values['offset'][j]))
         if equations.elastic[j]:
             drive = equations.drive(j)
             changes: dict[str, Any] = {}
@@ -281,12 +283,10 @@ def _updated(
                 constants['cubic'] = values['cubic_stiffness'][j]
             kind = CubicSpring if 'cubic' in constants else LinearSpring
             changes['spring'] = kind(**constants)
-            if has_friction:
+            if has_friction or terms:
                 changes['friction'] = Sum(tuple(terms)) if terms else None
             drives[name] = replace(drive, **changes)
             continue
-        if 'offset' in values:
-            terms.append(Offset(values['offset'][j]))
         if has_friction or terms:
             model = model.with_friction({name: Sum(tuple(terms)) if terms else None})
         if 'armature' in values:

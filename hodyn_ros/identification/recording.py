@@ -149,7 +149,7 @@ class Preparation:
             if shown:
                 remarks.append(f'Some samples {what}: {listed(shown)}.')
             if share.max(initial=0.0) > 0.5:
-                raise IdentificationError(remarks[-1])
+                raise IdentificationError(f'{remarks[-1]} Or are they in other units?')
         return remarks
 
     def _given(self, samples: Samples) -> Stretch:

@@ -196,6 +196,8 @@ def test_a_tilted_base_is_found(model):
     found = identify(model, recorded(robot), groups)
     np.testing.assert_allclose(found.model.gravity, robot.model.gravity.linear, atol=0.02)
     assert np.linalg.norm(found.model.gravity) == pytest.approx(9.81)
+    tilts = [p.value for p in found.parameters if p.group == 'gravity']
+    assert np.linalg.norm(tilts) == pytest.approx(np.hypot(0.03, 0.02), abs=1e-3)
 
 
 def test_a_payload_is_found_at_its_link(model):
