@@ -333,7 +333,7 @@ def test_arguments_are_checked(model, robot):
         (('stiffness',), {}, 'no joint is series elastic'),
         (('payload',), {}, 'name the link'),
         (('payload', 'bodies'), {'payload_link': 'panda_link8'}, 'one of the two'),
-        (None, {'payload_link': 'panda_link0'}, 'does not move'),
+        (None, {'payload_link': 'panda_link0'}, 'never moves'),
         (None, {'payload_link': 'nowhere'}, 'no link'),
         (None, {'smoothing': -1.0}, 'smoothing'),
         (None, {'actuators': drives(model)}, 'no positions of motors'),
