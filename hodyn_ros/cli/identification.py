@@ -206,7 +206,8 @@ def _identified(found: Identification) -> str:
             lines += [f'{name}, {RESIDUAL_KINDS[item.kind]}, RMS [{units}]\n']
             lines += [_left(item, found.model.joint_names), '']
     if found.payload is not None:
-        mass, com = found.payload.mass, ', '.join(f'{x:.4f}' for x in found.payload.com)
+        mass = found.payload.mass
+        com = ', '.join(f'{round(x, 4) + 0.0:.4f}' for x in found.payload.com)
         lines.append(f'{found.payload.link} carries {number(mass)} kg, centre at ({com}) m.')
     return '\n'.join(lines).rstrip()
 
