@@ -31,7 +31,7 @@ from hodyn_ros.names import listed
 BANDS = (0.0, 0.3, 1.0, 3.0, np.inf)
 """Frequencies between which residuals are added up [Hz]."""
 
-_PASSES = 3
+_PASSES = 4
 _ROUNDING = 1e-12  # part of the squared efforts
 _LITTLE = 0.05  # share of a difference that is not worth a sentence
 _EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
@@ -237,11 +237,14 @@ def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStre
     """Measured and computed efforts of all joints, rigid and elastic."""
     shape = stretch.motion[:, 0].shape
     measured, computed, used = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.bool_)
-    for rows in equations.rows(stretch):
-        if rows.kind in ('effort', 'motor'):
-            own = ~equations.elastic if rows.kind == 'effort' else equations.elastic
+    every = {rows.kind: rows for rows in equations.rows(stretch)}
+    for kind in ('effort', 'sensor', 'motor'):  # torques of motors, if there are both
+        if kind in every:
+            rows, own = every[kind], ~equations.elastic if kind == 'effort' else equations.elastic
+            # The torque of the links, whatever their deflection says.
+            links = 0.0 if kind == 'effort' else every['spring'].y
             measured[:, own] = rows.signal[:, own]
-            computed[:, own] = (rows.signal - rows.y)[:, own]
+            computed[:, own] = (rows.signal - rows.y + links)[:, own]
             used[:, own] = rows.is_used[:, own]
     times = np.asarray(stretch.start + stretch.step * np.arange(len(measured)))
     return ComparedStretch(name, times, stretch.motion, measured, computed, used)

@@ -26,9 +26,9 @@ from hodyn_ros.identification.equations import (
 from hodyn_ros.identification.recording import Stretch
 from hodyn_ros.names import listed
 
-_PASSES, _SETTLED = 8, 0.02  # of all rows; last step in standard deviations
+_PASSES, _HELD, _SETTLED = 10, 3, 0.02  # of all rows; without delay; last step over deviations
 _MEMORY = 3  # rows that the noise of a row depends on
-_OUTLIER = 6.0  # standard deviations
+_OUTLIER = 4.5  # standard deviations
 _MEDIAN = 1.4826  # standard deviation over the median magnitude
 # Errors of encoders, which are all that is in rows of springs, follow the motion: at frequencies
 # at which joints move they are larger than their spectrum elsewhere lets expect.
@@ -85,19 +85,23 @@ class Estimation:
         self.columns = [equations.columns[i] for i in structure.independent]
         self.noise: dict[str, _Noise] = {}
         self.dropped = self.used = 0
+        late = np.array([column.group == 'delay' for column in self.columns], dtype=np.bool_)
         for number in range(passes):
+            # Rows that no law of friction describes, where joints stick, look like a delay until
+            # the noise is known and they are left out.
+            self._held = late & (not late.all() and number < min(_HELD, passes - 1))
             if number:
                 self.noise = self._judged()
             largest = self._step()
             self._move()
-            if number > 2 and largest < _SETTLED:
+            if number > _HELD and largest < _SETTLED:
                 break
 
     def _rows(self) -> Iterator[tuple[Rows, Array]]:
         """Rows of all stretches, by the base parameters, with what these leave."""
         for stretch in self.stretches:
             for rows in self.equations.rows(stretch):
-                X = rows.X[..., self.structure.independent]
+                X = np.where(self._held, 0.0, rows.X[..., self.structure.independent])
                 yield rows._replace(X=X), rows.y - X @ self.z
 
     def _judged(self) -> dict[str, _Noise]:
@@ -286,7 +290,7 @@ class Estimation:
         if self.dropped > _MUCH * self.used:
             remarks.append(
                 f'{100.0 * self.dropped / self.used:.2g} % of the rows miss by more than '
-                f'{_OUTLIER:.0f} standard deviations and were left out: contact, or friction that '
+                f'{_OUTLIER:g} standard deviations and were left out: contact, or friction that '
                 'the laws do not describe.'
             )
         for place, column in enumerate(self.columns):
