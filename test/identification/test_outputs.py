@@ -289,7 +289,7 @@ def test_friction_without_keys_is_refused(law):
 @pytest.mark.parametrize(
     'drive',
     [
-        RigidDrive(0.1, friction.Offset(0.2)),
+        RigidDrive(0.1, friction.Sigmoid(0.5, 10.0, 0.01)),
         SeriesElastic(OwnSpring(100.0), 0.1),
         OwnActuator(),
         VariableStiffness(Qbmove(a=6.7, k=0.022), 0.02),
