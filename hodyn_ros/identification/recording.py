@@ -43,7 +43,7 @@ class RecordingFile(NamedTuple):
 Recording = Union[Samples, RecordingFile, str, 'os.PathLike[str]']
 """Samples with measured efforts, or a file of them."""
 
-CHUNK = 1 << 16
+CHUNK = 1 << 15
 """Samples of a recording that are filtered together."""
 
 # Of the pass band over the frequency of the motion, at most and at least; of the rate of the
