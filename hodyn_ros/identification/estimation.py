@@ -187,7 +187,6 @@ class Estimation:
                 f'The recordings show {self.is_shown.sum()} of {b} parameters: joints hardly '
                 'move. Record a motion that shows them (hodyn excite), or estimate fewer.'
             )
-        self.condition = float(s[-1] / s[0])
         self.z = self.z + step
         std = np.sqrt(np.diag(self.covariance))[self.is_shown]
         return float((np.abs(step[self.is_shown]) / np.maximum(std, 1e-300)).max(initial=0.0))

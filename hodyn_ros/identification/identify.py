@@ -169,6 +169,8 @@ def identify(
     result, drives, payload = _updated(found.equations, full, smoothing, payload_link)
     residuals = _residuals(found.equations, full, known, stretches)
     held = prepared(preparation, several(validation))
+    if held:
+        measured_in([stretch for each in held.values() for stretch in each])
     unseen = _residuals(found.equations, full, known, held)
     return Identification(
         result, drives, payload, found.parameters(), tuple(equations.columns), structure.mapping,

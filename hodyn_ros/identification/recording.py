@@ -111,7 +111,6 @@ class Preparation:
         self.model, self.laws, self.at_motor, self.bandwidth = model, laws, at_motor, bandwidth
         self.samples = 0
         self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
-        self.rows = 0
 
     def stretches(self, recording: Recording, derivatives: str = 'auto') -> list[Stretch]:
         """Rows of a recording; IdentificationError if there are none."""
@@ -133,7 +132,6 @@ class Preparation:
                 f'{name}: there are too few samples, expected some seconds without a gap '
                 f'(the filter of {band} needs {_EDGES} periods at both ends).'
             )
-        self.rows += sum(len(stretch.motion) for stretch in found)
         return found
 
     def remarks(self) -> list[str]:

@@ -340,6 +340,8 @@ def test_arguments_are_checked(model, robot):
     ):
         with pytest.raises(HodynError, match=words):
             identify(model, one, groups, **options)
+    with pytest.raises(IdentificationError, match='no efforts'):
+        identify(model, one, validation=replace(one, effort=None))
     with pytest.raises(IdentificationError, match='no recordings'):
         identify(model, [])
 
