@@ -11,9 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.engine.program import REGRESSOR
-from hodyn_ros.errors import ModelError
+from hodyn_ros.errors import IdentificationError, ModelError
 from hodyn_ros.kinematics import joints
+from hodyn_ros.lie import se3
+from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
 from hodyn_ros.model.robot import RobotModel
 
 Terms = Sequence[FrictionLaw | str]
@@ -68,6 +71,19 @@ def regressor(model: RobotModel, motion: ArrayLike) -> Array:
     loads and links", by Leibniz's rule; see `engine.regressor_program`.
     """
     return along(model, motion, REGRESSOR)
+
+
+def payload_in_body(model: RobotModel, link: str) -> tuple[slice, Array]:
+    """Columns of `regressor` for the body of a link, and (10, 10) its parameters by the link's.
+
+    An `IdentificationError` is raised for a link that never moves.
+    """
+    body, frame = model.link(link)
+    if body == BASE:
+        raise IdentificationError(f'The link {link!r} never moves: nothing shows what it carries.')
+    units = parametric_inertia(np.eye(10))
+    to_body = np.stack([se3.transform_inertia(M, frame)[PARAMETERS] for M in units], axis=1)
+    return slice(10 * body, 10 * body + 10), to_body
 
 
 def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array:

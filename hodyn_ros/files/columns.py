@@ -117,6 +117,16 @@ class TableColumns:
         """Make samples of a block of rows (N, columns), before which there are `first` others."""
         from hodyn_ros.dynamics.wrenches import Wrench
 
+        measured: dict[str, Any] = {}
+        if self.effort.orders:
+            measured['effort'] = self.effort.of(values)[:, 0]
+        moved = [metadata.motor_joints.get(name, name) for name in self.motor_names]
+        if sorted(moved) == sorted(self.joint_names):  # each joint has one motor
+            order = [moved.index(name) for name in self.joint_names]
+            blocks = ('motor_position', self.motor_position), ('motor_torque', self.motor_torque)
+            measured |= {
+                what: block.of(values)[:, 0][:, order] for what, block in blocks if block.orders
+            }
         return Samples(
             joint_names=self.joint_names,
             times=values[:, 0],
@@ -126,22 +136,11 @@ class TableColumns:
                 for link, block in self.wrenches.items()
             ),
             stiffness={name: block.of(values)[:, :, 0] for name, block in self.stiffness.items()},
-            **self._measured(values, metadata),
+            **measured,
             name=self.name,
             start=metadata.start,
             first=first,
         )
-
-    def _measured(self, values: Array, metadata: Metadata) -> dict[str, Any]:
-        """Efforts, and of motors that move one joint each what there is of these."""
-        found = {'effort': self.effort.of(values)[:, 0]} if self.effort.orders else {}
-        moved = [metadata.motor_joints.get(name, name) for name in self.motor_names]
-        if sorted(moved) == sorted(self.joint_names):
-            order = [moved.index(name) for name in self.joint_names]
-            for what in ('motor_position', 'motor_torque'):
-                if (block := getattr(self, what)).orders:
-                    found[what] = block.of(values)[:, 0][:, order]
-        return found
 
     def results(self, values: Array, metadata: Metadata, first: int = 0) -> Results:
         """Make results of a block of rows (N, columns); see `samples`."""

@@ -25,13 +25,11 @@ from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
-from hodyn_ros.dynamics.regressor import BODY_PARAMETERS, regressor
+from hodyn_ros.dynamics.regressor import BODY_PARAMETERS, payload_in_body, regressor
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.recording import Flags, Stretch
-from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import Coulomb, JointFriction, Stribeck
-from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 FRICTION = ('viscous', 'coulomb', 'stribeck')
@@ -437,16 +435,3 @@ def stribeck_names() -> list[str]:
 
 
 _FACTORIALS = np.array([1.0, 1.0, 2.0, 6.0])
-
-
-def payload_in_body(model: RobotModel, link: str) -> tuple[slice, Array]:
-    """Columns of `regressor` for the body of a link, and (10, 10) its parameters by the link's.
-
-    An `IdentificationError` is raised for a link that never moves.
-    """
-    body, frame = model.link(link)
-    if body == BASE:
-        raise IdentificationError(f'The link {link!r} never moves: nothing shows what it carries.')
-    units = parametric_inertia(np.eye(10))
-    to_body = np.stack([se3.transform_inertia(M, frame)[PARAMETERS] for M in units], axis=1)
-    return slice(10 * body, 10 * body + 10), to_body

@@ -25,10 +25,11 @@ from hodyn_ros.dynamics.regressor import (
     base_parameters,
     joint_regressor,
     parameter_names,
+    payload_in_body,
     regressor,
 )
 from hodyn_ros.errors import JointNameError, RequestError, ScalingError, UnlimitedError
-from hodyn_ros.identification.equations import SPRING, payload_in_body
+from hodyn_ros.identification.equations import SPRING
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.model.assembly import BASE

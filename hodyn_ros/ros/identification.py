@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
+from hodyn_ros.control.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.dynamics.regressor import regressor
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, RequestError
-from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import time_message

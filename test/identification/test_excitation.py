@@ -198,7 +198,11 @@ def test_it_shows_more_than_a_published_motion_of_the_same_duration(panda, limit
 
 def test_information_of_motions_adds_and_grows_with_rate_and_less_noise(panda, limits, found):
     other = quick(panda, limits, rate=4.0 * RATE, effort_noise=[NOISE] * 7, trials=300)
-    np.testing.assert_allclose(other.information, 4.0 * found.information, rtol=1e-12)
+    # Compiled code and what computes until it is there differ by rounding.
+    rounding = 1e-12 * other.information.max()
+    np.testing.assert_allclose(
+        other.information, 4.0 * found.information, rtol=1e-9, atol=rounding
+    )
     np.testing.assert_allclose(other.std, found.std / 2.0, rtol=1e-6)
     both = found._replace(information=found.information + other.information)
     np.testing.assert_allclose(both.std, found.std / np.sqrt(5.0), rtol=1e-6)

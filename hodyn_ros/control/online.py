@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.regressor import regressor
+from hodyn_ros.dynamics.regressor import payload_in_body, regressor
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import IdentificationError, JointNameError, MotionError
-from hodyn_ros.identification.equations import payload_in_body
 from hodyn_ros.model.friction import Coulomb
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
