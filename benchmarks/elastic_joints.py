@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cases import ROOT
-from benchmarks.report import grid
+from benchmarks.report import folder_options, grid, write_tables
 from benchmarks.timing import NotInstalled
 from hodyn_ros.control import (
     ControlWarning,
@@ -44,7 +43,7 @@ from hodyn_ros.model.friction import Coulomb
 
 Array = NDArray[np.float64]
 
-# The tests, which are no package, are on the path since `benchmarks.cases` is imported.
+# The tests, which are no package, are on the path since `benchmarks.report` imports `cases`.
 from support import control_cases, control_simulation  # noqa: E402
 from support.control_cases import (  # noqa: E402
     CONDITIONS,
@@ -360,12 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description='Errors of control laws on robots with elastic joints that they do not know.',
     )
     parser.add_argument('--size', choices=SIZES, default='quick', help='conditions and plants')
-    parser.add_argument(
-        '--include', type=Path, metavar='FILE', help='write the tables for the documentation too'
-    )
-    parser.add_argument(
-        '--folder', type=Path, default=ROOT / 'build' / 'bench', help='where results are written'
-    )
+    folder_options(parser)
     options = parser.parse_args(arguments)
     size, start = SIZES[options.size], time.monotonic()
 
@@ -381,13 +375,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     found = run_all(jobs, say)
     text = tables(size, bandwidths, found)
-    print(text)
-    options.folder.mkdir(parents=True, exist_ok=True)
-    files = [options.folder / 'elastic_joints.inc']
-    if options.include:
-        files.append(options.include)
-    for file in files:
-        file.write_text(text, encoding='utf-8')
+    files = write_tables(text, 'elastic_joints', options)
     try:
         draw(bandwidths, found, options.folder / 'elastic_joints.png')
         files.append(options.folder / 'elastic_joints.png')

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import ROOT
 from benchmarks.files import peak_memory
-from benchmarks.report import grid
+from benchmarks.report import folder_options, grid, write_tables
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.actuators import Actuators, SeriesElastic, motor_motion
 from hodyn_ros.control import tracking_controller
@@ -507,12 +507,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description='How well parameters of a robot are found again, and what it costs.',
     )
     parser.add_argument('--size', choices=SIZES, default='quick', help='number of robots')
-    parser.add_argument(
-        '--include', type=Path, metavar='FILE', help='write the tables for the documentation too'
-    )
-    parser.add_argument(
-        '--folder', type=Path, default=ROOT / 'build' / 'bench', help='where results are written'
-    )
+    folder_options(parser)
     parser.add_argument('--child', nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
@@ -520,13 +515,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     start = time.monotonic()
     text = tables(SIZES[options.size], lambda text: print(text, file=sys.stderr, flush=True))
-    print(text)
-    options.folder.mkdir(parents=True, exist_ok=True)
-    files = [options.folder / 'identification.inc']
-    if options.include:
-        files.append(options.include)
-    for file in files:
-        file.write_text(text, encoding='utf-8')
+    files = write_tables(text, 'identification', options)
     print(f'{time.monotonic() - start:.0f} s. Written: {", ".join(map(str, files))}')
     return 0
 

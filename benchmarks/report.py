@@ -32,6 +32,28 @@ def options(
     return parser.parse_args(arguments)
 
 
+def folder_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a benchmark that writes tables and more: see `write_tables`."""
+    parser.add_argument(
+        '--include', type=Path, metavar='FILE', help='write the tables for the documentation too'
+    )
+    parser.add_argument(
+        '--folder', type=Path, default=ROOT / 'build' / 'bench', help='where results are written'
+    )
+
+
+def write_tables(text: str, name: str, options: argparse.Namespace) -> list[Path]:
+    """Print tables, write them to the folder and for the documentation; the files."""
+    print(text)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    files = [options.folder / f'{name}.inc']
+    if options.include:
+        files.append(options.include)
+    for file in files:
+        file.write_text(text, encoding='utf-8')
+    return files
+
+
 def machine() -> dict[str, str | int]:
     """Return what a reader should know of the machine."""
     model = platform.processor()

@@ -237,15 +237,10 @@ def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStre
     """Measured and computed efforts of all joints, rigid and elastic."""
     shape = stretch.motion[:, 0].shape
     measured, computed, used = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.bool_)
-    every = {rows.kind: rows for rows in equations.rows(stretch)}
-    for kind in ('effort', 'sensor', 'motor'):  # torques of motors, if there are both
-        if kind in every:
-            rows, own = every[kind], ~equations.elastic if kind == 'effort' else equations.elastic
-            # The torque of the links, whatever their deflection says.
-            links = 0.0 if kind == 'effort' else every['spring'].y
-            measured[:, own] = rows.signal[:, own]
-            computed[:, own] = (rows.signal - rows.y + links)[:, own]
-            used[:, own] = rows.is_used[:, own]
+    for kind, *found in equations.efforts(stretch):  # torques of motors, if there are both
+        own = equations.elastic == (kind != 'effort')
+        for target, values in zip((measured, computed, used), found):
+            target[:, own] = values[:, own]
     times = np.asarray(stretch.start + stretch.step * np.arange(len(measured)))
     return ComparedStretch(name, times, stretch.motion, measured, computed, used)
 

@@ -275,6 +275,19 @@ class Equations:
         noise = stiffness**2 * (stretch.deviations[1:] ** 2).sum(axis=0)
         yield Rows('spring', X, y, used, variance + noise, stiffness * d)
 
+    def efforts(self, stretch: Stretch) -> Iterator[tuple[str, Array, Array, Flags]]:
+        """What is measured with its kind, what is computed, and where both are used, (M, n) each.
+
+        That of elastic joints is computed from the torque of the links, whatever their deflection
+        says; torques of motors come last.
+        """
+        every = {rows.kind: rows for rows in self.rows(stretch)}
+        for kind in ('effort', 'sensor', 'motor'):
+            if kind in every:
+                rows = every[kind]
+                links = 0.0 if kind == 'effort' else every['spring'].y
+                yield kind, rows.signal, rows.signal - rows.y + links, rows.is_used
+
     def _bodies(self, stretch: Stretch) -> tuple[Array, Array, Array]:
         """Columns of bodies and gravity (M, n, P), efforts that are not estimated, variances."""
         model, motion = self.model, stretch.motion

@@ -352,21 +352,15 @@ def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
     power, own, common = np.zeros((3, plain.model.n_joints))
     late = {lag: 0.0 for lag in range(-_LAGS, _LAGS + 1)}
     for stretch in stretches:
-        every = {rows.kind: rows for rows in plain.rows(stretch)}
-        # What springs are taken for does not matter: links need this much more of them.
-        more = every.pop('spring').y if 'spring' in every else 0.0
-        for kind, rows in every.items():
-            if kind != 'spring':
-                beside = rows.signal - rows.y + (0.0 if kind == 'effort' else more)
-                measured = np.where(rows.is_used, rows.signal, 0.0)
-                computed = np.where(rows.is_used, beside, 0.0)
-                pairs = (measured, measured), (computed, computed), (measured, computed)
-                sums = [(a * b).sum(axis=0) for a, b in pairs]
-                power, own, common = power + sums[0], own + sums[1], common + sums[2]
-                size = np.sqrt(np.maximum(sums[0] * sums[1], 1e-300))
-                for lag in late:
-                    both = np.roll(computed, lag, axis=0) * measured
-                    late[lag] += float((both.sum(axis=0) / size).mean())
+        for _, *both, used in plain.efforts(stretch):
+            measured, computed = (np.where(used, values, 0.0) for values in both)
+            pairs = (measured, measured), (computed, computed), (measured, computed)
+            sums = [(a * b).sum(axis=0) for a, b in pairs]
+            power, own, common = power + sums[0], own + sums[1], common + sums[2]
+            size = np.sqrt(np.maximum(sums[0] * sums[1], 1e-300))
+            for lag in late:
+                products = np.roll(computed, lag, axis=0) * measured
+                late[lag] += float((products.sum(axis=0) / size).mean())
     scale = common / np.maximum(own, 1e-300)
     alike = np.abs(common) > _ALIKE * np.sqrt(power * own)
     alike &= own > 1e-3 * own.max(initial=0.0)

@@ -112,7 +112,7 @@ class Preparation:
         self.samples = 0
         self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
 
-    def stretches(self, recording: Recording, derivatives: str = 'auto') -> list[Stretch]:
+    def stretches(self, recording: Recording) -> list[Stretch]:
         """Rows of a recording; IdentificationError if there are none."""
         found: list[Stretch] = []
         name = str(getattr(recording, 'name', recording))
@@ -122,7 +122,7 @@ class Preparation:
             refuse_units(self.model, samples)
             self.samples += len(samples)
             is_given = samples.motion.shape[1] >= 3 and not np.isnan(samples.motion[:, 2]).any()
-            if is_given and not samples.is_measured and derivatives != 'estimate':
+            if is_given and not samples.is_measured:
                 found.append(self._given(samples))
             else:
                 found += self._filtered(samples)
@@ -261,8 +261,6 @@ def prepared(
     preparation: Preparation, recordings: Sequence[Recording]
 ) -> dict[str, list[Stretch]]:
     """Stretches of recordings by their names."""
-    if len(recordings) < 1:
-        return {}
     names = [str(getattr(item, 'name', item)) for item in recordings]
     many = len(set(names)) < len(names)
     return {
