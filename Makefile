@@ -9,9 +9,6 @@ BENCH := quick
 # other up: such a test has several processes.
 PROCESSES := $(shell expr $$(nproc) + 1)
 IN_PARALLEL := -n $(PROCESSES) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-# Nodes and processes wait for each other, on a busy machine for too long now and then: what fails
-# runs once more, as in the buildfarm of ROS, and is listed if it needed that.
-SECOND_TRY := --reruns 1 -rR
 SOAK := 600
 
 MAKEFLAGS += --no-builtin-rules
@@ -51,7 +48,7 @@ venv: $(VENV)/test.stamp ## Set up .venv with ROS, hodyn_msgs, hodyn_ros and the
 
 .PHONY: test
 test: lint ## Set up, check the style and run all tests but the long ones
-	$(VENV)/bin/pytest $(IN_PARALLEL) $(SECOND_TRY)
+	$(VENV)/bin/pytest $(IN_PARALLEL) -rR
 
 .PHONY: lint
 lint: venv ## Set up and check style and types

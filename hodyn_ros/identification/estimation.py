@@ -272,8 +272,8 @@ class Estimation:
         by_name = {column.name: value for column, value in zip(self.columns, values.tolist())}
         if 'mass' in by_name and self.columns[0].group == 'payload':
             mass = by_name['mass']
-            return f'{what} of {mass:.3g} kg at {link}' if mass > 0.0 else (
-                f'{-mass:.3g} kg less at {link}'
+            return f'{what} of {mass:.2g} kg at {link}' if mass > 0.0 else (
+                f'{-mass:.2g} kg less at {link}'
             )
         if self.equations.groups == ('gravity',):
             tilt = np.degrees(np.hypot(*self.equations.state.tilt))

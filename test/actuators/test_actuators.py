@@ -429,7 +429,7 @@ def test_actuator_of_ones_own_takes_its_place():
     assert actuators.motor_names == ('j1', 'j2_left', 'j2_right', 'j3', 'j4', 'j5')
     np.testing.assert_array_equal(theta[..., 2], -motion[..., 1])
     np.testing.assert_array_equal(tau[..., 1], 0.5 * effort[..., 1])
-    np.testing.assert_allclose(tau[..., 4], effort[..., 3] + 0.2 * motion[:, 2:, 3], rtol=1e-15)
+    np.testing.assert_allclose(tau[..., 4], effort[..., 3] + 0.2 * motion[:, 2:, 3], rtol=1e-14)
     assert not delta.any()
 
 

@@ -103,14 +103,16 @@ def test_compiled_samples_and_batches_equal_the_interpreted_program(name, K):
     motion = random_motion(3, model.n_joints, K, (21,))
     interpreted = regressor(model, motion)
     assert engine_of(model).prepare(Term(REGRESSOR, K)) is not None
+    # Compilers reorder sums and contract products: of 24 random batches the largest difference is
+    # 1.2e-15 of the scale.
     scale = np.abs(interpreted).max(axis=(0, 2, 3))[:, None, None]
     batch = regressor(model, motion)
     assert batch.shape == (21, K - 2, model.n_joints, 10 * model.n_bodies)
-    assert np.all(np.abs(batch - interpreted) <= 1e-15 * scale)
+    assert np.all(np.abs(batch - interpreted) <= 1e-14 * scale)
     assert (REGRESSOR, (K, model.n_joints)) in model.derived.terms
     for sample, expected in zip(motion, interpreted):
         alone = regressor(model, np.ascontiguousarray(sample))
-        assert np.all(np.abs(alone - expected) <= 1e-15 * scale)
+        assert np.all(np.abs(alone - expected) <= 1e-14 * scale)
 
 
 def test_programs_are_as_short_as_documented(panda):
