@@ -1,8 +1,9 @@
 """URDF to links and joints, and a model back to URDF.
 
-Only what matters for rigid-body motion is read: links with their inertia, and joints. Of meshes,
-materials, transmissions and tags of simulators nothing can fail or warn. What may be omitted has
-the defaults of the URDF specification.
+What matters for rigid-body motion is read, up to URDF 1.2: links with their inertia, and joints.
+Of meshes, materials, transmissions and tags of simulators nothing can fail or warn; what else is
+skipped is said (`hodyn_ros.model.urdf_dialects`). What may be omitted has the defaults of the
+URDF specification.
 
 URDF wants the axis of a joint to pass through the origin of its child link and knows no helical
 joints. Where a body frame lies off its axis, a massless link on the axis comes between; a helical
@@ -37,6 +38,7 @@ from hodyn_ros.model.assembly import (
 from hodyn_ros.model.inertia import Inertia, check_inertia, inertia_parts, spatial_inertia
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.sources import RobotSource, find_robot
+from hodyn_ros.model.urdf_dialects import unread
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 T = TypeVar('T')
 
 _JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
+
+# Rotations written twice, with a few digits, are the same.
+_SAME_ROTATION = 1e-3
 
 _INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 
@@ -82,7 +87,7 @@ def parse_urdf(xml: str | bytes, allow_impossible_inertia: bool = False) -> Robo
         raise ModelError(
             'The robot description contains xacro macros; run it through xacro first.'
         )
-    warnings: list[str] = []
+    warnings = [*_ignored_elsewhere(root), *unread(root)]
     return RobotDescription(
         root.get('name', 'robot'),
         tuple(
@@ -202,12 +207,45 @@ def _number(element: ElementTree.Element, attribute: str, default: float | None 
     return float(_values(element, attribute, [default or 0.0])[0])
 
 
+def _ignored_elsewhere(robot: ElementTree.Element) -> list[str]:
+    """Warning of orientations that other parsers skip for the version that is stated."""
+    version = robot.get('version', '1.0')
+    if version not in ('1', '1.0') or robot.find('.//origin[@quat_xyzw]') is None:
+        return []
+    return [
+        f'quat_xyzw is read, though the robot has version {version}: other parsers of URDF ignore '
+        'it below 1.1. Write <robot version="1.1">.'
+    ]
+
+
 def _origin(owner: str, element: ElementTree.Element) -> Array:
+    """Pose (4, 4) of the element's origin."""
     origin = _child(element, 'origin')
     xyz, rpy = (_values(origin, name, [0.0, 0.0, 0.0]) for name in ('xyz', 'rpy'))
-    if not np.isfinite([xyz, rpy]).all():
+    quaternion = _values(origin, 'quat_xyzw', [0.0, 0.0, 0.0, 1.0])
+    if not np.isfinite([*xyz, *rpy, *quaternion]).all():
         raise ModelError(f'{owner}: the origin holds a value that is not finite.')
-    return se3.pose(so3.from_rpy(rpy), xyz)
+    R = so3.from_rpy(rpy)
+    if origin is not None and 'quat_xyzw' in origin.attrib:
+        R_read = _rotation(owner, quaternion)
+        if 'rpy' in origin.attrib and np.abs(R - R_read).max() > _SAME_ROTATION:
+            raise ModelError(
+                f'{owner}: the origin has rpy {rpy.tolist()} and quat_xyzw {quaternion.tolist()}, '
+                'which are different rotations; expected one of both.'
+            )
+        R = R_read
+    return se3.pose(R, xyz)
+
+
+def _rotation(owner: str, quaternion: Array) -> Array:
+    """Rotation matrix of a quaternion (x, y, z, w) of any length but zero."""
+    norm = float(np.linalg.norm(quaternion))
+    if norm == 0.0:
+        raise ModelError(f'{owner}: the quaternion quat_xyzw is zero, expected a rotation.')
+    x, y, z, w = quaternion / norm
+    v_hat = so3.hat([x, y, z])
+    rotation: Array = np.eye(3) + 2.0 * (w * v_hat + v_hat @ v_hat)
+    return rotation
 
 
 def _link(
@@ -254,18 +292,41 @@ def _joint(element: ElementTree.Element, warnings: list[str]) -> Joint:
         if not np.isfinite(factors).all():
             raise ModelError(f'{owner}: the mimic multiplier and offset must be finite.')
         mimic = Mimic(_text(followed, 'joint'), *factors)
-    limit, limits = _child(element, 'limit'), Limits()
-    if limit is not None:
-        defaults = (0.0, 0.0, None, None)
-        limits = Limits(*(_number(limit, *pair) for pair in zip(Limits._fields, defaults)))
-        if kind == 'continuous':
-            limits = limits._replace(lower=-np.inf, upper=np.inf)
-        limits.check(owner)
+    limits = _limits(owner, element, kind, warnings)
     if kind not in _JOINT_TYPES:  # whether it matters depends on the chain
         kind += ' (not a joint type of URDF)'
     parent, child = (_text(_needed(element, end), 'link') for end in ('parent', 'child'))
     origin, dynamics = _origin(owner, element), _dynamics(element)
     return Joint(name, kind, parent, child, origin, axis, mimic, limits, None, dynamics)
+
+
+def _limits(
+    owner: str, joint: ElementTree.Element, kind: str, warnings: list[str]
+) -> Limits:
+    """Limits of a joint; where braking has another one than speeding up, the smaller of both."""
+    limit = _child(joint, 'limit')
+    if limit is None:
+        if kind in ('revolute', 'prismatic'):
+            warnings.append(f'{owner}: a {kind} joint has no <limit>; none of its limits is known.')
+        return Limits()
+    defaults = (0.0, 0.0, None, None, np.inf, np.inf)
+    limits = Limits(*(_number(limit, *pair) for pair in zip(Limits._fields, defaults)))
+    braking = _number(limit, 'deceleration', limits.acceleration)
+    if braking != limits.acceleration:
+        warnings.append(
+            f'{owner}: acceleration {limits.acceleration} and deceleration {braking} have '
+            'different limits; the smaller one is used for both.'
+        )
+        limits = limits._replace(acceleration=min(limits.acceleration, braking))
+    is_free = not {'lower', 'upper'} & set(limit.attrib)
+    if is_free and kind in ('revolute', 'prismatic'):
+        warnings.append(
+            f'{owner}: <limit> has neither lower nor upper, so no limit of the position is known.'
+        )
+    if is_free or kind == 'continuous':
+        limits = limits._replace(lower=-np.inf, upper=np.inf)
+    limits.check(owner)
+    return limits
 
 
 def _dynamics(joint: ElementTree.Element) -> Dynamics:
@@ -331,7 +392,7 @@ class _Writer:
         X, name, follows = model.X[i], model.body_names[i], model.joint_names[j]
         parent, child = self.main[int(model.parent[i])], self.main[i]
         known, mimic = model.limits, None
-        limits = Limits(known.lower[j], known.upper[j], known.velocity[j], known.effort[j])
+        limits = Limits(*(getattr(known, quantity)[j] for quantity in Limits._fields))
         if follows != name:
             mimic = Mimic(follows, float(model.multiplier[i]), float(model.offset[i]))
             limits = Limits()
@@ -394,6 +455,11 @@ class _Writer:
         written = dict(zip(Limits._fields, map(repr, clipped)))
         if kind == 'continuous':
             del written['lower'], written['upper']
+        for quantity in ('acceleration', 'jerk'):
+            if limits is None or np.isinf(getattr(limits, quantity)):
+                del written[quantity]
+            else:
+                self.robot.set('version', '1.2')
         ElementTree.SubElement(joint, 'limit', written)
         if mimic is not None:
             texts = mimic.joint, repr(mimic.multiplier), repr(mimic.offset)
