@@ -7,32 +7,36 @@ warning where the tree of links and joints is meaningful without it, an error wh
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from hodyn_ros.errors import ModelError
+from hodyn_ros.names import listed
 
-# Elements that say nothing about the motion of rigid bodies, by the one they stand in.
-_HARMLESS = {
-    'robot': set(
-        'link joint material transmission gazebo ros2_control ros_control sensor mujoco group '
-        'group_state disable_collisions end_effector plugin self_collision_checking'.split()
-    ),
-    'link': set('inertial visual collision self_collision_checking sensor contact'.split()),
-    'joint': set(
-        'origin parent child axis mimic limit dynamics calibration safety_controller '
-        'hardwareInterface'.split()
-    ),
+VERSIONS = ('1.0', '1.1', '1.2')
+"""Of URDF, those that are read."""
+
+# Elements that are read, by the one they stand in.
+_KNOWN = {
+    'robot': {'link', 'joint'},
+    'link': {'inertial'},
+    'joint': {'origin', 'parent', 'child', 'axis', 'mimic', 'limit', 'dynamics'},
     'inertial': {'origin', 'mass', 'inertia'},
 }
+# Elements that say nothing about the motion of rigid bodies wherever they stand: shapes, contact,
+# sensors, drives, and what simulators and planners add.
+_HARMLESS = set(
+    'visual collision material contact surface self_collision_checking collision_checking '
+    'self_filter collision_filter_group disable_collisions transmission ros2_control ros_control '
+    'hardwareInterface calibration safety_controller sensor gazebo mujoco plugin group '
+    'group_state end_effector'.split()
+)
 
-# Elements of the robot that close loops or couple joints, by their dialect.
+# Elements of a robot that close loops or couple joints, by their dialect.
 _LOOPS = {
     'loop': 'URDF+',
     'coupling': 'URDF+',
-    'constraint': 'urdfdom #264',
-    'loop_joint': 'Isaac Sim',
+    'constraint': 'of closed chains',
+    'loop_joint': 'Drake, Isaac Sim',
 }
 
 _ATTRIBUTES = {
@@ -40,69 +44,146 @@ _ATTRIBUTES = {
     'mass': {'value'},
     'inertia': {'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'},
     'axis': {'xyz'},
+    'parent': {'link'},
+    'child': {'link'},
     'limit': {'lower', 'upper', 'effort', 'velocity', 'acceleration', 'deceleration', 'jerk'},
     'mimic': {'joint', 'multiplier', 'offset'},
     'dynamics': {'damping', 'friction'},
-    'joint': {'name', 'type'},
+    'joint': {'name', 'type', 'dont_collapse'},  # the last one: of simulators, about fixed joints
 }
-# Those of them without which the tree has another pose, inertia or dependence.
-_ESSENTIAL = {'origin', 'mass', 'inertia', 'mimic'}
+# Those of them that urdfdom ignores below a version, and its index.
+_SINCE = {'quat_xyzw': 1, 'acceleration': 2, 'deceleration': 2, 'jerk': 2}
+# Those without which the tree has another pose, inertia, axis or dependence.
+_ESSENTIAL = {'origin', 'mass', 'inertia', 'axis', 'parent', 'child', 'mimic'}
 
 
-def unread(robot: Element) -> Iterator[str]:
-    """Warnings of what a description says and the model of its tree does not hold.
+class Remarks:
+    """Remarks on links, joints and other elements: one for each kind, with those it is about."""
+
+    _MOST_NAMED = 3
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, kind: str, name: str, text: str) -> None:
+        """Remark on one element, such as the joint 'a'; the text suits any number of them."""
+        self._names.setdefault((kind, text), []).append(name)
+
+    def texts(self) -> list[str]:
+        """All remarks in the order of their first elements."""
+        return [
+            f'{kind}{"s" if len(names) > 1 else ""} {listed(map(repr, names), self._MOST_NAMED)}: '
+            f'{text}'
+            for (kind, text), names in self._names.items()
+        ]
+
+
+def version_index(robot: Element) -> int:
+    """Index in `VERSIONS` of what the robot states; what is none of them is read as the last."""
+    stated = robot.get('version', VERSIONS[0])
+    return VERSIONS.index(stated) if stated in VERSIONS else len(VERSIONS) - 1
+
+
+def remark_unread(robot: Element, remarks: Remarks) -> None:
+    """Remark on what a description says and the model of its tree, or another parser, leaves out.
 
     Raises
     ------
     ModelError
-        If an attribute that is not known may change a pose, an inertia or what a joint follows.
+        If something that is not known may change the tree, a pose, an axis, an inertia or what a
+        joint follows.
     """
-    yield from _loops(robot)
-    skipped: Counter[tuple[str, str]] = Counter()
     links, joints = robot.findall('link'), robot.findall('joint')
+    _remark_newer_version(robot, remarks)
+    _remark_loops(robot, remarks)
     for owner in (robot, *links, *joints, *robot.iterfind('link/inertial')):
-        known = _HARMLESS[owner.tag]
-        skipped.update(
-            (owner.tag, child.tag)
-            for child in owner
-            if isinstance(child.tag, str) and child.tag not in known and not _is_loop(child)
-        )
-    for (owner_tag, tag), count in skipped.items():
-        times = '' if count == 1 else f' ({count} times)'
-        yield f'<{_plain(tag)}> in <{owner_tag}>{times} is no element of URDF and is not read.'
+        for child in owner:
+            if isinstance(child.tag, str) and child.tag not in _KNOWN[owner.tag]:
+                _remark_element(owner, child, remarks)
     for owner in (*links, *joints):
-        yield from _attributes(owner)
+        read = owner.iterfind('inertial/*') if owner.tag == 'link' else (owner, *owner)
+        for element in read:
+            _remark_attributes(owner, element, remarks)
+            _remark_version(version_index(robot), owner, element, remarks)
 
 
-def _loops(robot: Element) -> Iterator[str]:
-    """Warnings of closed loops and of joints that are coupled."""
-    found = [(child, _LOOPS.get(child.tag, 'Drake')) for child in robot if _is_loop(child)]
-    found += [(joint, 'Gazebo') for joint in robot.iterfind('gazebo/joint')]
+def _remark_newer_version(robot: Element, remarks: Remarks) -> None:
+    version = robot.get('version', VERSIONS[0])
+    if version not in VERSIONS:
+        remarks.add(
+            'Version', version, f'it is none of {listed(VERSIONS)} and read as the last of them; '
+            'what it adds is not read.',
+        )  # fmt: skip
+
+
+def _remark_loops(robot: Element, remarks: Remarks) -> None:
+    found = [(child, dialect) for child in robot if (dialect := _loop_dialect(child))]
+    # Another joint in an element of Gazebo only holds the base, which is at rest here.
+    found += [
+        (joint, 'Gazebo')
+        for joint in robot.iterfind('gazebo/joint')
+        if joint.findtext('parent') != 'world'
+    ]
     for element, dialect in found:
-        yield (
-            f'<{_plain(element.tag)} name={element.get("name", "")!r}> ({dialect}) closes a loop '
-            'or couples joints, which is not read: efforts are those of the tree without it.'
+        remarks.add(
+            'Loop', _name(element), f'<{_plain(element.tag)}> ({dialect}) closes a loop '
+            'or couples joints, which is not read; efforts are those of the tree without it.',
+        )  # fmt: skip
+
+
+def _loop_dialect(element: Element) -> str:
+    tag = element.tag if isinstance(element.tag, str) else ''
+    return 'Drake' if _plain(tag).endswith('_constraint') else _LOOPS.get(tag, '')
+
+
+def _remark_element(owner: Element, child: Element, remarks: Remarks) -> None:
+    plain = _plain(child.tag)
+    if plain in _HARMLESS or (owner.tag == 'robot' and _loop_dialect(child)):
+        return
+    if plain in _KNOWN[owner.tag]:
+        raise ModelError(
+            f'<{plain} name={child.get("name")!r}> in <{owner.tag}> belongs to the namespace '
+            f'{child.tag[1:].partition("}")[0]}, whose meaning is not known; expected the element '
+            'of URDF. Write it without the prefix, or without the element.'
         )
+    named = child if owner.tag == 'robot' else owner
+    kind = 'Element' if owner.tag == 'robot' else owner.tag.capitalize()
+    remarks.add(
+        kind, _name(named), f'<{plain}> in <{owner.tag}> is no element of URDF and is not '
+        'read.',
+    )  # fmt: skip
 
 
-def _is_loop(element: Element) -> bool:
-    tag = element.tag
-    return isinstance(tag, str) and (tag in _LOOPS or ('}' in tag and tag.endswith('_constraint')))
+def _remark_attributes(owner: Element, element: Element, remarks: Remarks) -> None:
+    """Remark on attributes that are not known, of a joint or of what it or an inertial holds."""
+    known = _ATTRIBUTES.get(element.tag, {*element.attrib})
+    unknown = sorted({*element.attrib} - known)
+    if not unknown:
+        return
+    if element.tag in _ESSENTIAL:
+        raise ModelError(
+            f'{owner.tag.capitalize()} {owner.get("name")!r}: <{element.tag}> has '
+            f'{listed(unknown)}, which is not known and may change the dynamics; expected '
+            f'{listed(sorted(known))}. Write it with these.'
+        )
+    text = f'<{element.tag}> has {listed(unknown)}, which is not read.'
+    remarks.add(owner.tag.capitalize(), _name(owner), text)
 
 
-def _attributes(owner: Element) -> Iterator[str]:
-    """Warnings of attributes of a link's inertial element or of a joint that are not known."""
-    what = f'{owner.tag.capitalize()} {owner.get("name")!r}'
-    read = owner.iterfind('inertial/*') if owner.tag == 'link' else (owner, *owner)
-    for element in read:
-        for name in sorted(set(element.attrib) - _ATTRIBUTES.get(element.tag, {*element.attrib})):
-            said = f'{what}: <{element.tag}> has the attribute {_plain(name)!r}'
-            if element.tag in _ESSENTIAL:
-                raise ModelError(
-                    f'{said}, which is not known and may change the dynamics; expected '
-                    f'{", ".join(sorted(_ATTRIBUTES[element.tag]))}. Write it with these.'
-                )
-            yield f'{said}, which is not read.'
+def _remark_version(version: int, owner: Element, element: Element, remarks: Remarks) -> None:
+    """Remark on attributes that are read, but that other parsers ignore for the stated version."""
+    given = {name: _SINCE[name] for name in sorted({*element.attrib} & {*_SINCE})}
+    since = max(given.values(), default=0)
+    if version < since:
+        text = (
+            f'{listed(given)} of <{element.tag}> is read, but other parsers ignore it below '
+            f'version {VERSIONS[since]} of URDF: write <robot version="{VERSIONS[since]}">.'
+        )
+        remarks.add(owner.tag.capitalize(), _name(owner), text)
+
+
+def _name(element: Element) -> str:
+    return element.get('name', 'without a name')
 
 
 def _plain(tag: str) -> str:
