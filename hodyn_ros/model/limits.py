@@ -17,7 +17,7 @@ from hodyn_ros.resources import compiled_function
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
-# Quantities that no URDF before 1.2 can limit, and the torque rate none at all.
+# Quantities that a URDF cannot limit, or not before version 1.2.
 EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot')
 
 # A value that reaches its limit by rounding alone does not exceed it.
@@ -145,15 +145,15 @@ def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
 def motion_limits(
     model: RobotModel, extra: Mapping[str, Mapping[str, float]] | None = None
 ) -> MotionLimits:
-    """Limits of the model together with those that its description cannot hold or does not.
+    """Limits of the model together with those that its description does not hold.
 
     Parameters
     ----------
     model : RobotModel
     extra : mapping of joint name to mapping of quantity to limit, optional
-        Quantities are acceleration, jerk and effort_dot, in place of those of the description.
-        Joints that the model does not have are ignored, so that one set of limits serves a robot
-        with and without its gripper.
+        Quantities are acceleration, jerk and effort_dot, in place of those of the description;
+        an infinite one counts as not given. Joints that the model does not have are ignored, so
+        that one set of limits serves a robot with and without its gripper.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def motion_limits(
                     'limits come from the URDF).'
                 )
             limit = checked_number(what, limit, ModelError, above=0.0, infinite=True)
-            if joint in model.joint_names:
+            if joint in model.joint_names and limit < np.inf:
                 columns[quantity][model.joint_names.index(joint)] = limit
     return model.limits._replace(**columns)
 

@@ -268,7 +268,7 @@ def test_real_xacro_expands_macros(tmp_path):
     )
     model, _ = load_model(Given(str(path), xacro_arguments=(('m', '1.5'),)))
     assert model.M_body[1, 5, 5] == 3.0
-    with pytest.raises(HodynError, match="no argument 'M'; its arguments are m. "):
+    with pytest.raises(HodynError, match=r"no argument 'M'; its arguments are m\."):
         load_model(Given(str(path), xacro_arguments=(('M', '1.5'),)))
 
 

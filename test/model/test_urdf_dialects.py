@@ -183,7 +183,7 @@ def test_limits_of_acceleration_and_jerk_are_read_overridden_and_written():
         np.testing.assert_array_equal(one.limits.jerk, [np.inf, 80.0])
         np.testing.assert_array_equal(one.limits.effort_dot, [np.inf, np.inf])
     limits = motion_limits(model, {'elbow': {'jerk': 90.0, 'acceleration': np.inf}})
-    np.testing.assert_array_equal(limits.acceleration, [np.inf, np.inf])
+    np.testing.assert_array_equal(limits.acceleration, [np.inf, 9.0])
     np.testing.assert_array_equal(limits.jerk, [np.inf, 90.0])
     assert ' version=' not in to_urdf(RobotModel.from_urdf(TWO_LINK))
 
