@@ -41,7 +41,7 @@ from hodyn_ros.model.assembly import (
 from hodyn_ros.model.inertia import Inertia, check_inertia, inertia_parts, spatial_inertia
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.sources import RobotSource, find_robot
-from hodyn_ros.model.urdf_dialects import VERSIONS, Remarks, remark_unread, version_index
+from hodyn_ros.model.urdf_dialects import VERSIONS, Remarks, remark_unread
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -93,11 +93,11 @@ def parse_urdf(xml: str | bytes, allow_impossible_inertia: bool = False) -> Robo
             'The robot description has no links, but declares the prefix xacro: it comes from a '
             'xacro file that defines macros and uses none. Run one that uses them through xacro.'
         )
-    reading = _Reading(VERSIONS[version_index(root)], allow_impossible_inertia)
-    remark_unread(root, reading.remarks)
+    remarks = Remarks()
+    reading = _Reading(remark_unread(root, remarks), allow_impossible_inertia, remarks)
     read_links = tuple(_read(_link, link, reading) for link in links)
     read_joints = tuple(_read(_joint, joint, reading) for joint in joints)
-    warnings = *reading.remarks.texts(), *reading.warnings
+    warnings = *remarks.texts(), *reading.warnings
     return RobotDescription(root.get('name', 'robot'), read_links, read_joints, warnings)
 
 
@@ -108,7 +108,7 @@ class _Reading:
     version: str
     """One of `VERSIONS`."""
     allow_impossible_inertia: bool
-    remarks: Remarks = field(default_factory=Remarks)
+    remarks: Remarks
     warnings: list[str] = field(default_factory=list)
     """With numbers of one element, so that none is like another."""
 
@@ -301,7 +301,7 @@ def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
             raise ModelError(f'{owner}: the axis is zero, expected a direction.')
         if abs(norm - 1.0) > 1e-3:
             reading.remarks.add(
-                'Joint', name, 'the axis is not of unit length; its direction is used.'
+                'Joint', element, 'the axis is not of unit length; its direction is used.'
             )
         axis = axis / norm
     followed, mimic = _child(element, 'mimic'), None
@@ -320,8 +320,8 @@ def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
 
 def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
     """Limits of a joint; where braking has another one than speeding up, the smaller of both."""
-    name, kind, limit = joint.get('name', ''), joint.get('type', ''), _child(joint, 'limit')
-    remark = partial(reading.remarks.add, 'Joint', name)
+    kind, limit = joint.get('type', ''), _child(joint, 'limit')
+    remark = partial(reading.remarks.add, 'Joint', joint)
     needs_range = kind in ('revolute', 'prismatic')
     if limit is None:
         if needs_range:
@@ -346,7 +346,7 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
     limits = Limits(**given)
     if kind == 'continuous':
         limits = limits._replace(lower=-np.inf, upper=np.inf)
-    limits.check(f'Joint {name!r}')
+    limits.check(f'Joint {joint.get("name")!r}')
     return limits
 
 

@@ -104,7 +104,7 @@ SAID = {
         '<limit> has {http://drake.mit.edu}acceleration, which is not read',
     ),
     'dynamics': (inside('<dynamics K="7000"/>', '</joint>'), '<dynamics> has K, which is not'),
-    'version': (in_version('1.3'), "Version '1.3': it is none of 1.0, 1.1, 1.2"),
+    'version': (in_version('1.3'), "'arm': version '1.3' of URDF is none of 1.0, 1.1, 1.2 "),
     'quaternions of 1.0': (in_version('', (RPY, QUAT)), 'quat_xyzw of <origin> is read, but'),
     'jerk of 1.1': (
         in_version('1.1', (LIMIT, f'{LIMIT} jerk="9"')), 'jerk of <limit> is .* below version 1.2'
