@@ -38,7 +38,7 @@ HEAD = """\
     robot_description: ''
 """
 TAIL = """
-    # Limits of joints beside those of the robot description; a joint without them is not limited.
+    # Limits of joints in place of those of the robot description, which may have none.
     # limits:
     #   <joint>: {acceleration: 10.0, jerk: 1000.0, effort_dot: 500.0}  # per s^2, s^3; N m/s, N/s
 

@@ -11,11 +11,11 @@ from hodyn_ros.errors import JointNameError
 _MOST_LISTED = 40
 
 
-def listed(names: Iterable[object]) -> str:
-    """Names for a message."""
+def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:
+    """Names for a message, so many of them."""
     texts = [str(name) for name in names]
-    shown = ', '.join(texts[:_MOST_LISTED]) or 'none'
-    left_out = len(texts) - _MOST_LISTED
+    shown = ', '.join(texts[:most]) or 'none'
+    left_out = len(texts) - most
     return f'{shown} and {left_out} more' if left_out > 0 else shown
 
 

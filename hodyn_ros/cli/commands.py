@@ -52,15 +52,14 @@ debug_option = _option(
 _JSON = _option('--json', 'as_json', is_flag=True, help='Print JSON, for programs to read.')
 _LIMITS = _option(
     '--limits', metavar='FILE',
-    help='YAML file with limits that a URDF cannot hold (acceleration, jerk, torque rate), in the '
-    'layout of config/panda.yaml, or its name (panda, iiwa14). By default those that come with '
-    'the robot; "urdf": none.',
+    help='YAML file with limits of acceleration, jerk and torque rate, in the layout of '
+    'config/panda.yaml, or its name (panda, iiwa14), in place of those of the description. By '
+    'default those that come with the robot; "urdf": none.',
 )  # fmt: skip
 _ACTUATORS = _file('--actuators', metavar='FILE',
                    help='YAML file that says what is between motors and joints, in the layout of '
                    'config/panda_sea.yaml, or its name (panda_sea).')  # fmt: skip
-_ROBOT = (
-    click.Argument(['robot'], shell_complete=complete_robot),
+_OF_ROBOT = (
     _option('--base-link', metavar='LINK', help='First link; by default the root.'),
     _option('--tip-link', metavar='LINK',
             help='Last link of the chain to be used; by default the whole tree.'),
@@ -76,6 +75,11 @@ _ROBOT = (
     _option('--allow-impossible-inertia', is_flag=True,
             help='Use inertia tensors with negative principal moments as they are given.'),
 )  # fmt: skip
+_ROBOT = (click.Argument(['robot'], shell_complete=complete_robot), *_OF_ROBOT)
+_ROBOT_OR_NONE = (
+    click.Argument(['robot'], required=False, default='', shell_complete=complete_robot),
+    *_OF_ROBOT,
+)
 _MOTION = (
     click.Argument(['motion'], type=click.Path(path_type=Path)),
     _option('--topic', metavar='NAME', help='Of a bag; needed if several hold a motion.'),
@@ -152,13 +156,13 @@ GIVEN = {parameter.name for parameter in (*_ROBOT, *_MOTION, _LIMITS)}
 
 
 @_command(
-    'robot_commands', 'Show joints, limits and masses of a robot.', *_ROBOT, _LIMITS, _ACTUATORS,
-    _JSON,
+    'robot_commands', 'Show what is known of a robot, or which robots there are.',
+    *_ROBOT_OR_NONE, _LIMITS, _ACTUATORS, _JSON,
 )  # fmt: skip
 def info() -> None:
-    """Show joints, limits and masses of ROBOT, and what is doubtful in its description.
+    """Show joints, limits, friction and masses of ROBOT, and what is doubtful in its description.
 
-    ROBOT is one of
+    Without ROBOT, list the robots that need no file. ROBOT is one of
 
       robot.urdf, robot.urdf.xacro     a file; xacro files need the package xacro
       panda, panda_with_hand, iiwa14, two_link
@@ -171,6 +175,7 @@ def info() -> None:
     example-robot-data:panda, robot_descriptions:panda or ros:panda_description.
 
     For example
+      hodyn info                              # which robots are there?
       hodyn info panda
       hodyn info talos_left_arm --json
       hodyn info robot.urdf --tip-link tool0

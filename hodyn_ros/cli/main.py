@@ -70,7 +70,7 @@ def hodyn(context: click.Context) -> None:
     """Joint torques of robots with their exact time derivatives.
 
     ROBOT is a URDF or xacro file, a robot that comes with hodyn_ros (panda, panda_with_hand,
-    iiwa14, two_link), or one of an installed package, see `hodyn info --help`.
+    iiwa14, two_link), or one of an installed package: `hodyn info` lists them.
 
     Begin with
       hodyn demo                                # a motion of the Panda, computed and drawn

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -28,6 +29,9 @@ from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.sources import RobotSource, find_robot
 from hodyn_ros.names import listed
 from hodyn_ros.resources import share_file
+
+# Similarity from which on one name is the other, mistyped: panda_jiont3, and no finger.
+_MISTYPED = 0.8
 
 URDF_ALONE = 'urdf'
 """Instead of a file: the limits of the robot description and no others."""
@@ -79,7 +83,7 @@ class Problem:
     limits: MotionLimits
     limits_from: str
     remarks: tuple[str, ...]
-    """On the limits."""
+    """On the files of friction and limits."""
     actuators: Actuators | None
     motor_limits: MotorLimits | None
 
@@ -134,16 +138,24 @@ class Problem:
 
 def load_problem(given: Given, quiet: bool = False) -> Problem:
     """Find the robot with its limits and actuators; quiet for who shows all remarks himself."""
-    model, source = load_model(given, quiet)
-    found = read_limits(model, given.limits, source.limits)
+    model, source, remarks = _load(given)
+    limits, limits_from, more = read_limits(model, given.limits, source.limits)
+    remarks += more
     if not quiet:
-        show_remarks(found[-1])
+        _tell(given, model, source, remarks)
     drives = (None, None) if given.actuators is None else read_actuators(model, given.actuators)
-    return Problem(given, model, source, *found, *drives)
+    return Problem(given, model, source, limits, limits_from, remarks, *drives)
 
 
-def load_model(given: Given, quiet: bool = False) -> tuple[RobotModel, RobotSource]:
-    """Find the robot and make its model; not quiet, doubtful values are a `ModelWarning`."""
+def load_model(given: Given) -> tuple[RobotModel, RobotSource]:
+    """Find the robot and make its model; doubtful values are a `ModelWarning`."""
+    model, source, remarks = _load(given)
+    _tell(given, model, source, remarks)
+    return model, source
+
+
+def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
+    """Robot with its friction, where it comes from, and remarks on the file of friction."""
     try:
         source = find_robot(given.robot)
     except AmbiguousNameError as error:
@@ -162,20 +174,28 @@ def load_model(given: Given, quiet: bool = False) -> tuple[RobotModel, RobotSour
             joint_friction=given.joint_friction,
             allow_impossible_inertia=given.allow_impossible_inertia,
         )
-    if given.friction is not None:
-        path = _file(given.friction)
-        try:
-            model = model.with_friction(friction_from_config(_tables(path, 'friction')))
-        except ModelError as error:
-            raise ModelError(f'{path}: {error}') from error
-    if model.warnings and not quiet:
+    if given.friction is None:
+        return model, source, ()
+    path = _file(given.friction)
+    tables, remarks = _of_robot(path, 'friction', model.name, model.body_names)
+    try:
+        laws = friction_from_config(tables)
+    except ModelError as error:
+        raise ModelError(f'{path}: {error}') from error
+    own = {joint: law for joint, law in laws.items() if joint in model.body_names}
+    return model.with_friction(own), source, remarks
+
+
+def _tell(given: Given, model: RobotModel, source: RobotSource, remarks: tuple[str, ...]) -> None:
+    """Warn of a doubtful value, or of how many there are, and show remarks."""
+    if model.warnings:
         summary = (
             f'{len(model.warnings)} remarks on {source.path.name}: hodyn info {given.robot}, with '
             'the same options, shows them'
         )
         text = model.warnings[0] if len(model.warnings) == 1 else summary
-        warnings.warn(text, ModelWarning, stacklevel=2)
-    return model, source
+        warnings.warn(text, ModelWarning, stacklevel=3)
+    show_remarks(remarks)
 
 
 def read_limits(
@@ -189,16 +209,37 @@ def read_limits(
     path = default if given is None else (None if given == URDF_ALONE else _file(given))
     if path is None:
         return motion_limits(model), 'robot description', ()
-    table = _tables(path, 'limits')
-    foreign = [joint for joint in table if joint not in model.joint_names]
-    if given is not None and len(foreign) == len(table):
+    if given is None:
+        limits_from = f'robot description and {path.parent.name}/{path.name} of hodyn_ros'
+        return motion_limits(model, _tables(path, 'limits')), limits_from, ()
+    tables, remarks = _of_robot(path, 'limits', model.name, model.joint_names)
+    return motion_limits(model, tables), f'robot description and {path}', remarks
+
+
+def _of_robot(
+    path: Path, what: str, robot: str, joints: Sequence[str]
+) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+    """Tables of a file, and a remark on those that are for no joint of the robot.
+
+    One file serves a robot with and without its gripper. What seems to be a mistyped name of a
+    joint for which there is no table is refused.
+    """
+    tables = _tables(path, what)
+    foreign = [joint for joint in tables if joint not in joints]
+    without = [joint for joint in joints if joint not in tables]
+    for joint in foreign:
+        if close := difflib.get_close_matches(joint, without, 1, _MISTYPED):
+            raise RequestError(
+                f'{path}: {what}.{joint}: {robot} has no joint {joint}. Is {close[0]} meant? Its '
+                f'joints without {what} in this file are {listed(without)}.'
+            )
+    if len(foreign) == len(tables):
         raise RequestError(
-            f'{path} limits {listed(table)}, but {model.name} has none of these joints; they are '
-            f'{listed(model.joint_names)}.'
+            f'{path} holds {what} of {listed(tables)}, but {robot} has none of these joints; they '
+            f'are {listed(joints)}.'
         )
-    remarks = (f'{path}: {model.name} has no {listed(foreign)}.',) if given and foreign else ()
-    name = str(path) if given else f'{path.parent.name}/{path.name} of hodyn_ros'
-    return motion_limits(model, table), f'robot description and {name}', remarks
+    remark = f'{path}: {what} of {listed(foreign)}: not used, {robot} has no such joint.'
+    return tables, (remark,) if foreign else ()
 
 
 def read_actuators(

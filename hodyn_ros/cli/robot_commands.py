@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,10 +20,26 @@ from hodyn_ros.codegen.statements import identifier
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import RequestError
 from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
+from hodyn_ros.model.urdf import read_urdf
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.labels import label_of
 
 _LIMITED = ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
+
+# Of turning and sliding joints.
+_FRICTION_UNITS = {
+    'viscous': ('N m s/rad', 'N s/m'),
+    'coulomb': ('N m', 'N'),
+    'stribeck': ('N m', 'N'),
+    'stribeck_velocity': ('rad/s', 'm/s'),
+    'smoothing': ('rad/s', 'm/s'),
+    'phi1': ('N m', 'N'),
+    'phi2': ('s/rad', 's/m'),
+    'phi3': ('rad/s', 'm/s'),
+    'offset': ('N m', 'N'),
+}
 
 _ORDERS = ('Q', "Q, Q'", "Q, Q', Q''")
 _BURST = 0.001  # s
@@ -30,7 +47,10 @@ _LEAST_ROUNDS = 5
 
 
 def info(given: Given, as_json: bool) -> None:
-    """Show what is known of a robot."""
+    """Show what is known of a robot, or which robots there are."""
+    if not given.robot:
+        echo_json(_robots()) if as_json else click.echo(_text_of_robots())
+        return
     problem = load_problem(given, quiet=True)
     data = _data(problem)
     if as_json:
@@ -39,8 +59,29 @@ def info(given: Given, as_json: bool) -> None:
         click.echo(_text(problem, data))
 
 
+def _robots() -> dict[str, list[str]]:
+    """Names of robots by the package that they come with."""
+    return {'hodyn_ros': [*BUNDLED], EXAMPLE_ROBOT_DATA: example_names()}
+
+
+def _text_of_robots() -> str:
+    lines = []
+    for package, names in _robots().items():
+        absent = f'not installed: pip install {package} adds about 70 robots'
+        text = textwrap.fill(', '.join(names) or absent, 90, break_on_hyphens=False)
+        lines += [f'{package}:', textwrap.indent(text, '  '), '']
+    return '\n'.join([
+        *lines,
+        'Also robots of robot_descriptions (ur5e, fr3, ...), of ROS packages',
+        '(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro).',
+        'hodyn info ROBOT shows what is known of one, hodyn info --help how they are named.',
+    ])
+
+
 def _data(problem: Problem) -> dict[str, Any]:
     """Everything for programs; masses in kg, all else in rad, m, N m, N and s."""
+    from hodyn_ros.identification.outputs import friction_config  # other commands need not wait
+
     model, limits, actuators = problem.model, problem.limits, problem.actuators
     links: dict[int, list[str]] = {}
     for name, frame in model.links.items():
@@ -75,6 +116,8 @@ def _data(problem: Problem) -> dict[str, Any]:
         'moving_mass': masses.sum(),
         'limits_from': problem.limits_from,
         'joints': joints,
+        'without_limit': _without_limit(problem),
+        'friction': friction_config(model),
         'mimic_joints': [
             {
                 'name': name,
@@ -105,6 +148,8 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
         f'  links        from {data["base_link"]}, {tip}',
         f'  gravity      {" ".join(map(number, data["gravity"]))} m/s^2',
         f'  limits       {data["limits_from"]}',
+        f'  not limited  {_unlimited(data)}',
+        f'  friction     {_friction_from(problem)}',
         '',
         _joint_table(joints),
     ]
@@ -115,6 +160,8 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
             law = f'{factor} * {mimic["follows"]} + {offset}'
             rows.append((mimic['name'], law, number(mimic['mass'])))
         lines += ['', table(('follows', 'position', 'mass\n[kg]'), rows)]
+    if data['friction']:
+        lines += ['', _friction_table(problem.model, data['friction'])]
     if problem.actuators is not None:
         rows = [(joint['name'], *joint['actuator'].values()) for joint in joints]
         lines += ['', table(('joint', 'actuator', 'motors'), rows)]
@@ -123,19 +170,65 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
     return '\n'.join(lines)
 
 
+def _without_limit(problem: Problem) -> dict[str, list[str]]:
+    """Joints without a limit, for each quantity that has any; of a position, without any end."""
+    limits, names = problem.limits, np.array(problem.model.joint_names)
+    ends = np.minimum(-limits.lower, limits.upper)
+    of_all = {'position': ends, **{what: getattr(limits, what) for what in _LIMITED}}
+    found = {what: names[~np.isfinite(limit)].tolist() for what, limit in of_all.items()}
+    return {what: joints for what, joints in found.items() if joints}
+
+
+def _unlimited(data: dict[str, Any]) -> str:
+    """Which quantities have no limit, of all joints or of which, for people."""
+    texts: dict[str, list[str]] = {}
+    for what, names in data['without_limit'].items():
+        joints = 'all joints' if len(names) == len(data['joints']) else listed(names, 5)
+        texts.setdefault(joints, []).append(name_of(what))
+    found = [f'{", ".join(names)} of {joints}' for joints, names in texts.items()]
+    return '; '.join(found) or 'nothing'
+
+
+def _friction_from(problem: Problem) -> str:
+    """Where the friction comes from, or where there is some."""
+    given, model = problem.given, problem.model
+    used = ['robot description'] * given.joint_friction
+    used += [str(given.friction)] if given.friction is not None else []
+    if model.friction:
+        return ' and '.join(used)
+    xml = problem.source.description(dict(given.xacro_arguments))
+    joints = read_urdf(xml, None, given.allow_impossible_inertia).joints
+    known = [joint.name for joint in joints
+             if joint.name in model.body_names and any(joint.dynamics)]  # fmt: skip
+    if not known or given.joint_friction:
+        return 'none'
+    return f'none; the description has some of {listed(known, 5)} (--joint-friction uses it)'
+
+
+def _friction_table(model: RobotModel, laws: dict[str, dict[str, float]]) -> str:
+    """Laws by the keys that they have in parameter files."""
+    linear = sorted({not model.X[model.body_names.index(name), :3].any() for name in laws})
+    heads = {
+        key: f'{key}\n[{", ".join(units[kind] for kind in linear)}]'
+        for key, units in _FRICTION_UNITS.items()
+        if any(law.get(key) for law in laws.values())
+    }
+    rows = [(name, *(number(law.get(key, np.inf)) for key in heads)) for name, law in laws.items()]
+    return table(('friction', *heads.values()), rows)
+
+
 def _joint_table(joints: list[dict[str, Any]]) -> str:
-    """Joints and their limits; columns of limits that no joint has are left out."""
-    used = [what for what in _LIMITED if any(np.isfinite(joint[what]) for joint in joints)]
+    """Joints and their limits."""
     linear = sorted({joint['type'] == 'prismatic' for joint in joints})
     titles = []
-    for what in ('position', *used):
+    for what in ('position', *_LIMITED):
         units = dict.fromkeys(label_of(what, kind).plain_unit for kind in linear)
         titles.append(f'{name_of(what)}\n[{", ".join(units)}]')
     rows = []
     for joint in joints:
         ends = [joint['lower'], joint['upper']]
         reach = ' to '.join(map(number, ends)) if np.isfinite(ends).any() else '-'
-        values = (number(joint[what]) for what in (*used, 'mass'))
+        values = (number(joint[what]) for what in (*_LIMITED, 'mass'))
         rows.append((joint['name'], joint['type'], reach, *values))
     return table(('joint', 'type', *titles, 'mass\n[kg]'), rows)
 

@@ -277,9 +277,9 @@ class Assembly:
         names = tuple(joint.name for joint in self.bodies)
         self.warnings += massless_joints(names, self.parent, B, X, M_body)
         described = np.array([joint.limits for joint in independent], dtype=np.float64)
-        lower, upper, velocity, effort = (frozen(column.copy()) for column in described.T)
+        known = {name: frozen(column.copy()) for name, column in zip(Limits._fields, described.T)}
         open_ = frozen(np.full(len(independent), np.inf))
-        for what in ('velocity', 'effort'):
+        for what in ('velocity', 'acceleration', 'jerk', 'effort'):
             zero = [joint.name for joint in independent if getattr(joint.limits, what) == 0.0]
             if zero:
                 self.warnings.append(
@@ -293,7 +293,7 @@ class Assembly:
             'joint_types': tuple(joint.type for joint in independent),
             'base_link': self.base_link,
             'tip_link': self.tip_link,
-            'limits': MotionLimits(lower, upper, velocity, open_, open_, effort, open_),
+            'limits': MotionLimits(**known, effort_dot=open_),
             'links': {
                 name: LinkFrame(frame.body, frozen(frame.pose))
                 for name, frame in self.frames.items()

@@ -17,7 +17,7 @@ from hodyn_ros.resources import compiled_function
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
-# Quantities that a URDF cannot limit.
+# Quantities that a URDF cannot limit, or not before version 1.2.
 EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot')
 
 # A value that reaches its limit by rounding alone does not exceed it.
@@ -35,6 +35,10 @@ class Limits(NamedTuple):
     """Highest speed [rad/s] or [m/s]."""
     effort: float = np.inf
     """Highest absolute torque [N m] or force [N]."""
+    acceleration: float = np.inf
+    """[rad/s^2] or [m/s^2]"""
+    jerk: float = np.inf
+    """[rad/s^3] or [m/s^3]"""
 
     def check(self, owner: str) -> None:
         """Refuse limits that contradict themselves; the owner is for the message."""
@@ -44,17 +48,15 @@ class Limits(NamedTuple):
             raise ModelError(
                 f'{owner}: the lower limit {self.lower} lies above the upper limit {self.upper}.'
             )
-        if self.velocity < 0.0 or self.effort < 0.0:
-            raise ModelError(
-                f'{owner}: velocity limit {self.velocity} and effort limit {self.effort} must not '
-                'be negative.'
-            )
+        if min(self[2:]) < 0.0:
+            given = ', '.join(f'{name} {getattr(self, name)}' for name in self._fields[2:])
+            raise ModelError(f'{owner}: limits must not be negative: {given}.')
 
 
 class MotionLimits(NamedTuple):
     """Limits of the n joints in model order, each of shape (n,); infinite where there is none.
 
-    Those of a description are the first two, the velocity and the effort.
+    A description holds all but the last, and before URDF 1.2 neither acceleration nor jerk.
     """
 
     lower: Array
@@ -143,21 +145,22 @@ def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
 def motion_limits(
     model: RobotModel, extra: Mapping[str, Mapping[str, float]] | None = None
 ) -> MotionLimits:
-    """Limits of the model together with those that its description cannot hold.
+    """Limits of the model together with those that its description does not hold.
 
     Parameters
     ----------
     model : RobotModel
     extra : mapping of joint name to mapping of quantity to limit, optional
-        Quantities are acceleration, jerk and effort_dot. Joints that the model does not have are
-        ignored, so that one set of limits serves a robot with and without its gripper.
+        Quantities are acceleration, jerk and effort_dot, in place of those of the description;
+        an infinite one counts as not given. Joints that the model does not have are ignored, so
+        that one set of limits serves a robot with and without its gripper.
 
     Raises
     ------
     ModelError
         If a quantity is unknown or a limit is not a positive number.
     """
-    columns = {name: np.full(model.n_joints, np.inf) for name in EXTRA_QUANTITIES}
+    columns = {name: getattr(model.limits, name).copy() for name in EXTRA_QUANTITIES}
     for joint, quantities in (extra or {}).items():
         for quantity, limit in quantities.items():
             what = f'limits.{joint}.{quantity}'
@@ -167,7 +170,7 @@ def motion_limits(
                     'limits come from the URDF).'
                 )
             limit = checked_number(what, limit, ModelError, above=0.0, infinite=True)
-            if joint in model.joint_names:
+            if joint in model.joint_names and limit < np.inf:
                 columns[quantity][model.joint_names.index(joint)] = limit
     return model.limits._replace(**columns)
 

@@ -179,7 +179,8 @@ def _limits(owner: str, given: Limits | None) -> Limits:
         limits = Limits(*(float(value) for value in given))
     except (TypeError, ValueError) as error:
         raise ModelError(
-            f'{owner}: the limits are {given!r}, expected (lower, upper, velocity, effort).'
+            f'{owner}: the limits are {given!r}, expected (lower, upper, velocity, effort), '
+            'also followed by (acceleration, jerk).'
         ) from error
     limits.check(owner)
     return limits

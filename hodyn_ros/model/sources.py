@@ -38,6 +38,11 @@ XACRO_TIMEOUT = 120.0
 _PROGRAM = 'import xacro; xacro.main()'
 _COLOUR = re.compile(r'\x1b\[[^m]*m')
 
+# Where a xacro file declares an argument, or uses it in one of two ways.
+_ARGUMENT = re.compile(
+    r"""<\w+:arg\s[^>]*?\bname=["']([^"']+)|\$\(arg\s+([^)\s]+)|\bxacro\.arg\(["']([^"']+)"""
+)
+
 _INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
 # A longer text was meant to be something else than a name.
 _LONGEST_NAME = 120
@@ -54,7 +59,10 @@ class RobotSource(NamedTuple):
     def description(self, arguments: Mapping[str, str] | None = None) -> str | Path:
         """URDF text of a xacro file, which alone takes arguments, or the path of a URDF."""
         if self.path.name.endswith('.xacro'):
-            return _expanded(self.path, {**self.xacro_arguments, **(arguments or {})})
+            values = {**self.xacro_arguments, **(arguments or {})}
+            text = _run_xacro(self.path, values)
+            _refuse_unknown(self.path, values, arguments or {})
+            return text
         if arguments:
             raise ModelError(
                 f'{self.path} is not a xacro file, which alone takes arguments; given are '
@@ -92,8 +100,8 @@ def _not_found(name: str) -> str:
         return f'{name} is a folder, expected a URDF or xacro file, or the name of a robot.'
     if name.endswith(SUFFIXES) or (os.sep in name and ':' not in name and '\n' not in name):
         return f'There is no file {name}.'
-    examples = sorted({k.partition('/')[2].removesuffix('_robot') for k in example_robots()})
-    names = [*BUNDLED, *(key for key in examples if key not in BUNDLED)]
+    examples = example_names()
+    names = [*BUNDLED, *examples]
     close = difflib.get_close_matches(name.partition(':')[2] or name, names, 5)
     hint = f' Is {" or ".join(close)} meant?' if close else ''
     return (
@@ -128,6 +136,12 @@ def example_robots() -> dict[str, Path]:
         if found:
             break
     return found
+
+
+def example_names() -> list[str]:
+    """Short names of the robots of example-robot-data that are not bundled."""
+    names = {key.partition('/')[2].removesuffix('_robot') for key in example_robots()}
+    return sorted(names - {*BUNDLED})
 
 
 def _example_folders() -> Iterator[Path]:
@@ -231,8 +245,8 @@ PACKAGES = {
 """Where a name is looked for, in this order; ``package:name`` looks in one of them only."""
 
 
-def _expanded(path: Path, arguments: Mapping[str, str]) -> str:
-    """URDF text that a xacro file with the values of its arguments stands for."""
+def _run_xacro(path: Path, arguments: Mapping[str, str], *options: str) -> str:
+    """What xacro prints of a file: the URDF text that it stands for with its arguments."""
     import subprocess
 
     if importlib.util.find_spec('xacro') is None:
@@ -244,7 +258,7 @@ def _expanded(path: Path, arguments: Mapping[str, str]) -> str:
     pairs = [f'{name}:={value}' for name, value in arguments.items()]
     try:
         done = subprocess.run(
-            [sys.executable, '-c', _PROGRAM, str(path), *pairs],
+            [sys.executable, '-c', _PROGRAM, *options, str(path), *pairs],
             capture_output=True,
             encoding='utf-8',
             errors='replace',
@@ -259,3 +273,24 @@ def _expanded(path: Path, arguments: Mapping[str, str]) -> str:
         complaint = ' '.join([line for line in lines if line][-6:]) or 'it gives no reason'
         raise ModelError(f'xacro refuses {path}: {complaint}')
     return done.stdout
+
+
+def _refuse_unknown(path: Path, values: Mapping[str, str], arguments: Mapping[str, str]) -> None:
+    """Refuse arguments that neither a xacro file nor those that it includes ask for."""
+    if not arguments:
+        return
+    import difflib
+
+    files = [path, *map(Path, _run_xacro(path, values, '--deps').split())]
+    if not all(file.is_file() for file in files):
+        return  # xacro divides their names by spaces, and there is one in a name
+    texts = (file.read_text(encoding='utf-8', errors='replace') for file in files)
+    found = (match for text in texts for match in _ARGUMENT.finditer(text))
+    names = sorted({match[match.lastindex or 0] for match in found})
+    for name in arguments:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            raise ModelError(
+                f'{path} has no argument {name!r}; its arguments are {listed(names)}.'
+                + (f' Is {close[0]} meant?' if close else '')
+            )

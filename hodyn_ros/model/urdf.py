@@ -1,8 +1,9 @@
 """URDF to links and joints, and a model back to URDF.
 
-Only what matters for rigid-body motion is read: links with their inertia, and joints. Of meshes,
-materials, transmissions and tags of simulators nothing can fail or warn. What may be omitted has
-the defaults of the URDF specification.
+What matters for rigid-body motion is read, up to URDF 1.2 (that of urdfdom 6.0): links with their
+inertia, and joints. Of meshes, materials, transmissions and tags of simulators nothing can fail or
+warn; what else is skipped is said (`hodyn_ros.model.urdf_dialects`). What may be omitted has the
+defaults of the URDF specification, and position limits that are not given are not known.
 
 URDF wants the axis of a joint to pass through the origin of its child link and knows no helical
 joints. Where a body frame lies off its axis, a massless link on the axis comes between; a helical
@@ -14,6 +15,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from xml.etree import ElementTree
@@ -37,6 +41,7 @@ from hodyn_ros.model.assembly import (
 from hodyn_ros.model.inertia import Inertia, check_inertia, inertia_parts, spatial_inertia
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.sources import RobotSource, find_robot
+from hodyn_ros.model.urdf_dialects import VERSIONS, Remarks, remark_unread
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -44,6 +49,9 @@ if TYPE_CHECKING:
 T = TypeVar('T')
 
 _JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
+
+# Rotations written twice, with a few digits, are the same.
+_SAME_ROTATION = 1e-3
 
 _INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 
@@ -78,19 +86,45 @@ def parse_urdf(xml: str | bytes, allow_impossible_inertia: bool = False) -> Robo
             f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
             + ('; run it through xacro first.' if 'xacro' in root.tag else '.')
         )
-    if any('xacro}' in element.tag for element in root.iter()):
+    _refuse_xacro(root)
+    links, joints = root.findall('link'), root.findall('joint')
+    if not links and 'xmlns:xacro' in xml.decode('utf-8', errors='replace'):
         raise ModelError(
-            'The robot description contains xacro macros; run it through xacro first.'
+            'The robot description has no links, but declares the prefix xacro: it comes from a '
+            'xacro file that defines macros and uses none. Run one that uses them through xacro.'
         )
-    warnings: list[str] = []
-    return RobotDescription(
-        root.get('name', 'robot'),
-        tuple(
-            _read(_link, link, allow_impossible_inertia, warnings) for link in root.findall('link')
-        ),
-        tuple(_read(_joint, joint, warnings) for joint in root.findall('joint')),
-        tuple(warnings),
-    )
+    remarks = Remarks()
+    reading = _Reading(remark_unread(root, remarks), allow_impossible_inertia, remarks)
+    read_links = tuple(_read(_link, link, reading) for link in links)
+    read_joints = tuple(_read(_joint, joint, reading) for joint in joints)
+    warnings = *remarks.texts(), *reading.warnings
+    return RobotDescription(root.get('name', 'robot'), read_links, read_joints, warnings)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What the reader of every element looks at, and what it remarks."""
+
+    version: str
+    """One of `VERSIONS`."""
+    allow_impossible_inertia: bool
+    remarks: Remarks
+    warnings: list[str] = field(default_factory=list)
+    """With numbers of one element, so that none is like another."""
+
+
+def _refuse_xacro(robot: ElementTree.Element) -> None:
+    """Refuse macros and expressions that xacro has not expanded."""
+    read = chain(*(joint.iter() for joint in robot.iterfind('joint')), robot.iterfind('link'))
+    values = (value for element in read for value in element.attrib.values())
+    tags = (element.tag.partition('xacro}') for element in robot.iter())
+    macro = next((f'<xacro:{name}>' for _, is_macro, name in tags if is_macro), '')
+    found = macro or next((value for value in values if '${' in value), '')
+    if found:
+        raise ModelError(
+            f'The robot description is a xacro file, which holds {found}; run it through xacro '
+            'first.'
+        )
 
 
 class _InvalidError(Exception):
@@ -203,16 +237,36 @@ def _number(element: ElementTree.Element, attribute: str, default: float | None 
 
 
 def _origin(owner: str, element: ElementTree.Element) -> Array:
+    """Pose (4, 4) of the element's origin."""
     origin = _child(element, 'origin')
     xyz, rpy = (_values(origin, name, [0.0, 0.0, 0.0]) for name in ('xyz', 'rpy'))
-    if not np.isfinite([xyz, rpy]).all():
+    quaternion = _values(origin, 'quat_xyzw', [0.0, 0.0, 0.0, 1.0])
+    if not np.isfinite([*xyz, *rpy, *quaternion]).all():
         raise ModelError(f'{owner}: the origin holds a value that is not finite.')
-    return se3.pose(so3.from_rpy(rpy), xyz)
+    R = so3.from_rpy(rpy)
+    if origin is not None and 'quat_xyzw' in origin.attrib:
+        R_read = _rotation(owner, quaternion)
+        if 'rpy' in origin.attrib and np.abs(R - R_read).max() > _SAME_ROTATION:
+            raise ModelError(
+                f'{owner}: the origin has rpy {rpy.tolist()} and quat_xyzw {quaternion.tolist()}, '
+                'which are different rotations; expected one of both.'
+            )
+        R = R_read
+    return se3.pose(R, xyz)
 
 
-def _link(
-    element: ElementTree.Element, allow_impossible_inertia: bool, warnings: list[str]
-) -> Link:
+def _rotation(owner: str, quaternion: Array) -> Array:
+    """Rotation matrix of a quaternion (x, y, z, w) of any length but zero."""
+    norm = float(np.linalg.norm(quaternion))
+    if norm == 0.0:
+        raise ModelError(f'{owner}: the quaternion quat_xyzw is zero, expected a rotation.')
+    x, y, z, w = quaternion / norm
+    v_hat = so3.hat([x, y, z])
+    rotation: Array = np.eye(3) + 2.0 * (w * v_hat + v_hat @ v_hat)
+    return rotation
+
+
+def _link(element: ElementTree.Element, reading: _Reading) -> Link:
     name = _text(element, 'name')
     inertial = _child(element, 'inertial')
     if inertial is None:
@@ -225,15 +279,17 @@ def _link(
     if inertia is not None:
         xx, xy, xz, yy, yz, zz = (_number(inertia, key) for key in _INERTIA)
         inertia_com[:] = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
+    allow_impossible = reading.allow_impossible_inertia
     try:
-        warnings += check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible_inertia)
+        remarks = check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
     except ModelError as error:
         return Link(name, defect=str(error))
+    reading.warnings.extend(remarks)
     M_body = se3.transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
     return Link(name, mass, M_body)
 
 
-def _joint(element: ElementTree.Element, warnings: list[str]) -> Joint:
+def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
     name, kind = _text(element, 'name'), _text(element, 'type')
     owner = f'Joint {name!r}'
     axis = _values(_child(element, 'axis'), 'xyz', [1.0, 0.0, 0.0])
@@ -244,8 +300,8 @@ def _joint(element: ElementTree.Element, warnings: list[str]) -> Joint:
         if norm == 0.0:
             raise ModelError(f'{owner}: the axis is zero, expected a direction.')
         if abs(norm - 1.0) > 1e-3:
-            warnings.append(
-                f'{owner}: the axis {axis.tolist()} is not of unit length; its direction is used.'
+            reading.remarks.add(
+                'Joint', element, 'the axis is not of unit length; its direction is used.'
             )
         axis = axis / norm
     followed, mimic = _child(element, 'mimic'), None
@@ -254,18 +310,44 @@ def _joint(element: ElementTree.Element, warnings: list[str]) -> Joint:
         if not np.isfinite(factors).all():
             raise ModelError(f'{owner}: the mimic multiplier and offset must be finite.')
         mimic = Mimic(_text(followed, 'joint'), *factors)
-    limit, limits = _child(element, 'limit'), Limits()
-    if limit is not None:
-        defaults = (0.0, 0.0, None, None)
-        limits = Limits(*(_number(limit, *pair) for pair in zip(Limits._fields, defaults)))
-        if kind == 'continuous':
-            limits = limits._replace(lower=-np.inf, upper=np.inf)
-        limits.check(owner)
+    limits = _limits(element, reading)
     if kind not in _JOINT_TYPES:  # whether it matters depends on the chain
         kind += ' (not a joint type of URDF)'
     parent, child = (_text(_needed(element, end), 'link') for end in ('parent', 'child'))
     origin, dynamics = _origin(owner, element), _dynamics(element)
     return Joint(name, kind, parent, child, origin, axis, mimic, limits, None, dynamics)
+
+
+def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
+    """Limits of a joint; where braking has another one than speeding up, the smaller of both."""
+    kind, limit = joint.get('type', ''), _child(joint, 'limit')
+    remark = partial(reading.remarks.add, 'Joint', joint)
+    needs_range = kind in ('revolute', 'prismatic')
+    if limit is None:
+        if needs_range:
+            remark(f'a {kind} joint without <limit>; none of its limits is known.')
+        return Limits()
+    required = ('velocity', 'effort') if reading.version < VERSIONS[2] else ()
+    given = {
+        what: _number(limit, what)
+        for what in Limits._fields
+        if what in limit.attrib or what in required
+    }
+    braking = _number(limit, 'deceleration', given.get('acceleration', np.inf))
+    if braking != given.get('acceleration', np.inf):
+        remark('the limits of acceleration and deceleration differ; the smaller holds for both.')
+        given['acceleration'] = min(given.get('acceleration', np.inf), braking)
+    missing = sorted({'lower', 'upper'} - {*given})
+    if needs_range and len(missing) == 2:
+        remark('<limit> has neither lower nor upper; no limit of the position is known.')
+    elif needs_range and missing:
+        remark(f'<limit> has no {missing[0]}, which is 0 then.')
+        given[missing[0]] = 0.0
+    limits = Limits(**given)
+    if kind == 'continuous':
+        limits = limits._replace(lower=-np.inf, upper=np.inf)
+    limits.check(f'Joint {joint.get("name")!r}')
+    return limits
 
 
 def _dynamics(joint: ElementTree.Element) -> Dynamics:
@@ -292,9 +374,9 @@ def to_urdf(model: RobotModel) -> str:
 
     Read again it has the same independent joints in the same directions, the same link frames and,
     to rounding, the same efforts. Each body's inertia belongs to the link behind its joint;
-    gravity, friction laws, armature and the inertia of the base have no place in it. A helical
-    joint becomes a joint of its name and a mimic joint `<name>_advance`: tools that ignore mimic
-    joints see one degree of freedom too many.
+    gravity, friction laws, armature, limits of torque rates and the inertia of the base have no
+    place in it. A helical joint becomes a joint of its name and a mimic joint `<name>_advance`:
+    tools that ignore mimic joints see one degree of freedom too many.
     """
     return _Writer(model).text()
 
@@ -331,7 +413,7 @@ class _Writer:
         X, name, follows = model.X[i], model.body_names[i], model.joint_names[j]
         parent, child = self.main[int(model.parent[i])], self.main[i]
         known, mimic = model.limits, None
-        limits = Limits(known.lower[j], known.upper[j], known.velocity[j], known.effort[j])
+        limits = Limits(*(getattr(known, quantity)[j] for quantity in Limits._fields))
         if follows != name:
             mimic = Mimic(follows, float(model.multiplier[i]), float(model.offset[i]))
             limits = Limits()
@@ -394,6 +476,11 @@ class _Writer:
         written = dict(zip(Limits._fields, map(repr, clipped)))
         if kind == 'continuous':
             del written['lower'], written['upper']
+        for quantity in ('acceleration', 'jerk'):
+            if limits is None or np.isinf(getattr(limits, quantity)):
+                del written[quantity]
+            else:
+                self.robot.set('version', VERSIONS[2])
         ElementTree.SubElement(joint, 'limit', written)
         if mimic is not None:
             texts = mimic.joint, repr(mimic.multiplier), repr(mimic.offset)

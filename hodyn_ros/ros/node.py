@@ -66,7 +66,7 @@ from hodyn_ros.ros.payloads import Transitions, mixed, payloads_of
 from hodyn_ros.ros.planning import PlanningClient
 from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, TrajectoryInput, report_plan
-from hodyn_ros.ros.wrenches import Wrenches
+from hodyn_ros.ros.wrenches import Wrenches, check_target
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.timeline import NANOSECONDS
 
@@ -158,8 +158,7 @@ class HodynNode(RobotNode[NodeSettings]):
     def check_settings(self, settings: NodeSettings) -> None:
         """Refuse what does not suit the robot in use."""
         if self.robot is not None:
-            if settings.wrench.link:
-                self.robot.model.link(settings.wrench.link)
+            check_target(settings.wrench, self.robot.model)
             drives_of(self.robot.model, settings.actuators)
             command_columns(self.robot, settings.command)
             if settings.identification.enabled:
@@ -209,6 +208,10 @@ class HodynNode(RobotNode[NodeSettings]):
             except JointNameError as error:
                 self._can_command = False
                 self.get_logger().error(f'No commands are published. {error}')
+            try:
+                check_target(settings.wrench, robot.model)
+            except WrenchError as error:
+                self.get_logger().error(f'No measured wrench is taken. {error}')
         self._planning.set_up(self.robot, self._preparation.is_under_way)
         self._trajectories.follow(self._preparation, self.get_logger().error)
 

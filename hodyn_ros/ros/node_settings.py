@@ -300,7 +300,7 @@ class NodeSettings:
     wrench: WrenchSettings = group(WrenchSettings)
     estimator: EstimatorSettings = group(EstimatorSettings)
     identification: IdentificationSettings = group(IdentificationSettings)
-    # Beside those of the robot description.
+    # In place of those of the robot description.
     limits: Values = family('limits', _LIMITS, waits=True)
     # The node does not use that of the robot description.
     friction: Values = family('friction', _FRICTION, waits=True)

@@ -21,7 +21,7 @@ from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from hodyn_ros.errors import JointNameError, ModelError
+from hodyn_ros.errors import JointNameError
 from hodyn_ros.names import listed
 
 S = TypeVar('S')
@@ -317,6 +317,7 @@ class Parameters(Generic[S]):
             for kin in self._families
             if not kin.waits and kin.split(name)
         }
+        make_settings(kind, self.given)  # numbers of joints need no robot to be checked
         at_start = {*self._names, *members}
         self._values = {name: value for name, value in self.given.items() if name in at_start}
         self.settings: S = make_settings(kind, self._values)  # that hold now, as one snapshot
@@ -334,8 +335,7 @@ class Parameters(Generic[S]):
     def declare_joints(self, joints: Iterable[str]) -> None:
         """Declare the parameters of families for the joints of a robot, if need be.
 
-        Values that were given for them at the start hold from now on; ModelError names all that
-        cannot be used. `on_change` is not called.
+        Values that were given for them at the start hold from now on. `on_change` is not called.
         """
         new = {
             '.'.join(filter(None, (kin.start, joint, key))): kin
@@ -346,12 +346,7 @@ class Parameters(Generic[S]):
         }
         new = {name: kin for name, kin in new.items() if not self._node.has_parameter(name)}
         given = {name: self.given[name] for name in new if name in self.given}
-        values = {**self._values, **given}  # they may need each other
-        try:
-            make_settings(self._kind, values)
-        except ValueError as error:
-            raise ModelError(str(error)) from None
-        self._declaring, self._values = True, values
+        self._declaring, self._values = True, {**self._values, **given}  # they may need each other
         try:
             for name, kin in new.items():
                 made = kin.member(name)

@@ -38,11 +38,8 @@ Array = NDArray[np.float64]
 def mounting(settings: WrenchSettings, model: RobotModel, frame_id: str) -> Mounting:
     """Link on which a measured wrench acts and how its coordinates get there, or WrenchError."""
     check_link(model, frame_id)
+    check_target(settings, model)
     link = settings.link or frame_id
-    if link not in model.links:
-        raise WrenchError(
-            f'Parameter wrench.link is {link!r}, the links are {listed(model.links)}.'
-        )
     body, link_pose = model.link(link)
     if body == BASE:
         named = 'wrench.link' if settings.link else 'frame_id'
@@ -68,6 +65,14 @@ def mounting(settings: WrenchSettings, model: RobotModel, frame_id: str) -> Moun
     center = sensor[:3, :3] @ settings.tool_center_of_mass + sensor[:3, 3]
     place = None if np.array_equal(frame, np.eye(4)) else frame
     return Mounting(link, expressed_in, place, settings.acting, settings.tool_mass, center)
+
+
+def check_target(settings: WrenchSettings, model: RobotModel) -> None:
+    """Refuse a link of the settings, on which measured wrenches act, that the model lacks."""
+    if settings.link and settings.link not in model.links:
+        raise WrenchError(
+            f'Parameter wrench.link is {settings.link!r}, the links are {listed(model.links)}.'
+        )
 
 
 def check_link(model: RobotModel, link: str) -> None:

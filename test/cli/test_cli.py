@@ -125,7 +125,7 @@ def test_version_is_that_of_the_package(capsys):
     'arguments, words',
     [
         (['chek'], 'chek'),
-        (['info'], 'ROBOT'),
+        (['compute'], 'ROBOT'),
         (['info', 'panda', '--gravity', '0', '0', 'down'], 'down'),
         (['info', 'panda', '--nonsense'], '--nonsense'),
         (['info', 'panda', '--limits', '/nowhere/limits.yaml'], '/nowhere/limits.yaml'),

@@ -216,10 +216,12 @@ STAND_IN = """
 import sys
 
 def main():
-    path, *pairs = sys.argv[1:]
+    path, *pairs = [word for word in sys.argv[1:] if word != '--deps']
     text = open(path).read()
     if 'refuse' in text:
         sys.exit('\\x1b[31mundefined property\\x1b[0m')
+    if '--deps' in sys.argv:
+        text = ''
     for pair in pairs:
         name, _, value = pair.partition(':=')
         text = text.replace('$(arg %s)' % name, value)
@@ -233,6 +235,8 @@ def test_xacro_files_are_expanded_with_their_arguments(tmp_path, python_package)
     path.write_text(TWO_LINK.replace('"shoulder"', '"$(arg first)"'))
     names = joint_names(str(path), xacro_arguments=(('first', 'hip'),))
     assert names == ('hip', 'elbow')
+    with pytest.raises(HodynError, match="no argument 'frist'.* are first. Is first meant"):
+        joint_names(str(path), xacro_arguments=(('frist', 'hip'),))
 
 
 def test_what_xacro_refuses_is_refused_in_its_words(tmp_path, python_package):
@@ -264,6 +268,8 @@ def test_real_xacro_expands_macros(tmp_path):
     )
     model, _ = load_model(Given(str(path), xacro_arguments=(('m', '1.5'),)))
     assert model.M_body[1, 5, 5] == 3.0
+    with pytest.raises(HodynError, match=r"no argument 'M'; its arguments are m\."):
+        load_model(Given(str(path), xacro_arguments=(('M', '1.5'),)))
 
 
 def test_arguments_for_a_urdf_are_refused():
@@ -322,11 +328,21 @@ def test_unusable_files_with_limits_are_refused(content, words, two_link, tmp_pa
     assert all(word in str(caught.value) for word in words)
 
 
-def test_limits_of_joints_that_are_missing_are_remarked(two_link, tmp_path):
-    path = tmp_path / 'limits.yaml'
-    path.write_text('limits: {elbow: {jerk: 1.0}, knee: {jerk: 2.0}}')
-    _, _, (remark,) = read_limits(two_link, str(path), None)
-    assert 'knee' in remark
+@pytest.mark.parametrize('option', ['limits', 'friction'])
+def test_tables_of_other_joints_are_remarked_and_mistyped_ones_refused(option, tmp_path, capsys):
+    path = tmp_path / 'parameters.yaml'
+    table = '{jerk: 1.0}' if option == 'limits' else '{viscous: 1.0}'
+    path.write_text(f'{option}: {{elbow: {table}, knee: {table}}}')
+    assert run(['info', 'two_link', f'--{option}', str(path)]) == 0
+    said = f'{path}: {option} of knee: not used, two_link has no such joint.'
+    assert f'warning: {said}' in capsys.readouterr().out
+    assert run(['check', 'two_link', 'none.csv', f'--{option}', str(path)]) == 2
+    assert f'note: {said}' in capsys.readouterr().err
+    for mistyped in ('shuolder', 'Shoulder', 'shoulder_'):
+        path.write_text(f'{option}: {{elbow: {table}, {mistyped}: {table}}}')
+        assert run(['info', 'two_link', f'--{option}', str(path)]) == 2
+        error = capsys.readouterr().err
+        assert f'{option}.{mistyped}: two_link has no joint {mistyped}. Is shoulder meant' in error
 
 
 def test_actuators_are_read_with_the_limits_of_their_motors(two_link, tmp_path):
@@ -409,6 +425,37 @@ def test_info_shows_limits_and_units_in_a_table(capsys):
     assert row.split() == ['panda_joint5', 'revolute', '-2.897', 'to', '2.897', '2.61', '15',
                            '7500', '12', '1000', '1.226']  # fmt: skip
     assert max(map(len, lines)) < 130
+
+
+def test_info_names_what_has_no_limit_and_shows_friction(tmp_path, capsys):
+    path = tmp_path / 'robot.urdf'
+    text = TWO_LINK.replace('effort="50"', 'effort="50" jerk="9"', 1)
+    text = text.replace('</joint>', '<dynamics damping="3"/></joint>', 1)
+    path.write_text(text.replace('<robot', '<robot version="1.2"'))
+    assert run(['info', str(path)]) == 0
+    output = capsys.readouterr().out
+    assert 'not limited  acceleration, torque rate of all joints; jerk of elbow\n' in output
+    assert 'friction     none; the description has some of shoulder (--joint-friction' in output
+    assert run(['info', str(path), '--joint-friction']) == 0
+    output = capsys.readouterr().out
+    assert 'friction     robot description\n' in output
+    assert '[N m s/rad]\n  shoulder            3' in output
+    assert run(['info', str(path), '--joint-friction', '--json']) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data['without_limit']['jerk'] == ['elbow']
+    assert data['friction']['shoulder']['viscous'] == 3.0
+    assert run(['info', 'panda']) == 0
+    assert 'not limited  nothing' in capsys.readouterr().out
+
+
+def test_info_without_a_robot_lists_robots(capsys):
+    assert run(['info']) == 0
+    text = capsys.readouterr().out
+    assert run(['info', '--json']) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['hodyn_ros'] == [*BUNDLED]
+    for name in (*found['hodyn_ros'], *found['example-robot-data'][:9]):
+        assert f'{name},' in text or f'{name}\n' in text
 
 
 def test_info_lists_doubtful_values_that_other_commands_only_count(capsys):

@@ -229,7 +229,7 @@ STAND = np.eye(4)
         ({'link_names': ['base']}, "two links 'base'"),
         ({'limits': [(1.0, 0.0, 1.0, 1.0)]}, 'lower limit'),
         ({'limits': [(1.0, 0.0)]}, 'lower limit'),
-        ({'limits': [(1.0, 2.0, 3.0, 4.0, 5.0)]}, 'expected'),
+        ({'limits': [(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)]}, 'expected'),
         ({'limits': [(0.0, 1.0, -1.0, 1.0)]}, 'must not be negative'),
         ({'tool': np.eye(3)}, 'tool has shape'),
         ({'gravity': [0, 0]}, 'gravity'),

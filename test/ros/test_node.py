@@ -286,6 +286,15 @@ def test_whole_numbers_are_numbers_and_unused_limits_are_named(start, capfd):
     assert 'limits.elbow.jerk limits nothing' not in output
 
 
+def test_what_is_doubtful_is_said_as_soon_as_the_robot_is_known(start, capfd):
+    text = robots.TWO_LINK.replace('<limit lower="-2" upper="2" velocity="3" effort="50"/>', '')
+    text = text.replace('</robot>', '<loop name="l"/></robot>')
+    harness = start({'robot_description': text, 'wrench.link': 'hand'})
+    output = harness.log(capfd, lambda text: "wrench.link is 'hand'" in text)
+    assert "Joints 'shoulder', 'elbow': a revolute joint without <limit>" in output
+    assert "Loop 'l': <loop> (URDF+) closes a loop" in output
+
+
 def test_changed_limits_are_heeded(start):
     harness = start({'robot_description': robots.TWO_LINK})
     (result,) = harness.node.set_parameters([Parameter('limits.elbow.jerk', value=0.5)])
@@ -971,6 +980,8 @@ def test_second_interrupt_does_not_cut_the_end_short():
         ('gravity:=[0.0, 1.0]', 'gravity'),
         ('publish_rate', 'cannot start'),
         ('tip_link:=3', 'tip_link'),
+        ('limits.joint1.jerk:=-5', 'limits.joint1.jerk is -5, expected'),
+        ('friction.joint1.viscous:=-1', 'friction.joint1.viscous is -1, expected'),
     ],
 )
 def test_bad_parameter_ends_the_node_with_a_message(argument, reason):

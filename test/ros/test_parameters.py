@@ -25,7 +25,7 @@ from support.ros_harness import TIMEOUT, Harness, next_domain, node_maker, own_d
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators.config import KEYS
-from hodyn_ros.errors import ModelError, WrenchError
+from hodyn_ros.errors import WrenchError
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import Parameters, entries, find_problems, make_settings
@@ -485,13 +485,16 @@ def test_limit_that_is_none_is_refused(plain_node, model, value):
     assert 'expected a number from 1e-09 to inf' in result.reason
 
 
-def test_given_limits_that_are_none_refuse_the_robot_and_are_all_named(plain_node, model):
-    node = plain_node(limits__elbow__jerk=-7.0, limits__shoulder__acceleration='fast')
-    parameters = Parameters(node, NodeSettings)
-    with pytest.raises(ModelError) as error:
-        limits_of(parameters, model)
+def test_numbers_of_joints_are_checked_before_there_is_a_robot(plain_node):
+    node = plain_node(
+        limits__elbow__jerk=-7.0, limits__shoulder__acceleration='fast',
+        friction__elbow__viscous=-1.0,
+    )  # fmt: skip
+    with pytest.raises(ValueError) as error:
+        Parameters(node, NodeSettings)
     assert 'limits.elbow.jerk is -7.0' in str(error.value)
     assert "limits.shoulder.acceleration is 'fast'" in str(error.value)
+    assert 'friction.elbow.viscous is -1.0, expected a number from 0' in str(error.value)
 
 
 def test_names_of_joints_may_contain_dots(plain_node):

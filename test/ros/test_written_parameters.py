@@ -7,7 +7,6 @@ from support.ros_harness import own_domain
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators
-from hodyn_ros.errors import ModelError
 from hodyn_ros.identification import actuator_config, friction_config, write_parameters
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import Parameters
@@ -51,5 +50,5 @@ def test_a_node_has_the_friction_and_the_actuators_that_are_written(drive, conte
 def test_friction_that_is_not_complete_at_the_start_is_refused(context, tmp_path):
     path = tmp_path / 'robot.yaml'
     write_parameters(path, {'friction': {'elbow': {'phi1': 0.5, 'phi2': 5.0}}})
-    with pytest.raises(ModelError, match='friction.elbow: phi3 must be set, too, with phi1, phi2'):
+    with pytest.raises(ValueError, match='friction.elbow: phi3 must be set, too, with phi1, phi2'):
         made_from(path, context)

@@ -1,0 +1,158 @@
+"""What a robot description says and the reader of URDF leaves out.
+
+URDF has dialects: elements and attributes of simulators and of extensions, which a parser that
+does not know them skips. Here is what is known to be harmless, and what becomes of the rest: a
+warning where the tree of links and joints is meaningful without it, an error where it is not.
+"""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element
+
+from hodyn_ros.errors import ModelError
+from hodyn_ros.names import listed
+
+VERSIONS = ('1.0', '1.1', '1.2')
+"""Of URDF, those that are read."""
+
+# Elements that are read, by the one they stand in.
+_KNOWN = {
+    'robot': {'link', 'joint'},
+    'link': {'inertial'},
+    'joint': {'origin', 'parent', 'child', 'axis', 'mimic', 'limit', 'dynamics'},
+    'inertial': {'origin', 'mass', 'inertia'},
+}
+# Elements that say nothing about the motion of rigid bodies wherever they stand: shapes, contact,
+# sensors, drives, and what simulators and planners add.
+_HARMLESS = set(
+    'visual collision material contact surface self_collision_checking collision_checking '
+    'self_filter collision_filter_group disable_collisions transmission ros2_control ros_control '
+    'hardwareInterface calibration safety_controller sensor gazebo mujoco plugin group '
+    'group_state end_effector'.split()
+)
+
+# Elements of a robot that close loops or couple joints, by their dialect.
+_LOOPS = {
+    'loop': 'URDF+',
+    'coupling': 'URDF+',
+    'constraint': 'of closed chains',
+    'loop_joint': 'Drake, Isaac Sim',
+}
+_CLOSES = (
+    'closes a loop or couples joints, which is not read; efforts are those of the tree without it.'
+)
+
+_ATTRIBUTES = {
+    'origin': {'xyz', 'rpy', 'quat_xyzw'},
+    'mass': {'value'},
+    'inertia': {'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'},
+    'axis': {'xyz'},
+    'parent': {'link'},
+    'child': {'link'},
+    'limit': {'lower', 'upper', 'effort', 'velocity', 'acceleration', 'deceleration', 'jerk'},
+    'mimic': {'joint', 'multiplier', 'offset'},
+    'dynamics': {'damping', 'friction'},
+    'joint': {'name', 'type', 'dont_collapse'},  # the last one: of simulators, about fixed joints
+}
+# Those of them that urdfdom ignores below a version.
+_SINCE = {'quat_xyzw': '1.1', 'acceleration': '1.2', 'deceleration': '1.2', 'jerk': '1.2'}
+# Those without which the tree has another pose, inertia, axis or dependence.
+_ESSENTIAL = {'origin', 'mass', 'inertia', 'axis', 'parent', 'child', 'mimic'}
+
+
+class Remarks(dict[tuple[str, str], list[str]]):
+    """Remarks on links, joints and other elements, by kind and text the names of those."""
+
+    MOST_NAMED = 3
+
+    def add(self, kind: str, element: Element, text: str) -> None:
+        """Remark on one element, such as a joint; the text suits any number of them."""
+        self.setdefault((kind, text), []).append(element.get('name', 'without a name'))
+
+    def texts(self) -> list[str]:
+        """All remarks in the order of their first elements."""
+        return [
+            f'{kind}{"s" if len(names) > 1 else ""} {listed(map(repr, names), self.MOST_NAMED)}: '
+            f'{text}'
+            for (kind, text), names in self.items()
+        ]
+
+
+def remark_unread(robot: Element, remarks: Remarks) -> str:
+    """Remark on what a description says and the model of its tree, or another parser, leaves out.
+
+    Returns
+    -------
+    str
+        The version that the robot states; what is none of `VERSIONS` counts as the last.
+
+    Raises
+    ------
+    ModelError
+        If something that is not known may change the tree, a pose, an axis, an inertia or what a
+        joint follows.
+    """
+    version = robot.get('version', VERSIONS[0])
+    if version not in VERSIONS:
+        text = (
+            f'version {version!r} of URDF is none of {listed(VERSIONS)} and read as the last of '
+            'them; what it adds is not read.'
+        )
+        remarks.add('Robot', robot, text)
+        version = VERSIONS[-1]
+    for joint in robot.iterfind('gazebo/joint'):
+        # Such a joint may also hold the base, which is at rest here.
+        if joint.findtext('parent') != 'world':
+            remarks.add('Loop', joint, f'<joint> (Gazebo) {_CLOSES}')
+    links, joints = robot.findall('link'), robot.findall('joint')
+    for owner in (robot, *links, *joints, *robot.iterfind('link/inertial')):
+        for child in owner:
+            if isinstance(child.tag, str) and child.tag not in _KNOWN[owner.tag]:
+                _remark_element(owner, child, remarks)
+    for owner in (*links, *joints):
+        for element in owner.iterfind('inertial/*') if owner.tag == 'link' else (owner, *owner):
+            _remark_attributes(version, owner, element, remarks)
+    return version
+
+
+def _remark_element(owner: Element, child: Element, remarks: Remarks) -> None:
+    """Remark on an element that is not read, unless it is harmless."""
+    namespace, _, plain = child.tag.removeprefix('{').rpartition('}')
+    dialect = 'Drake' if plain.endswith('_constraint') else _LOOPS.get(child.tag)
+    if owner.tag == 'robot' and dialect:
+        remarks.add('Loop', child, f'<{plain}> ({dialect}) {_CLOSES}')
+    elif plain in _KNOWN[owner.tag]:
+        raise ModelError(
+            f'<{plain} name={child.get("name")!r}> in <{owner.tag}> belongs to the namespace '
+            f'{namespace}, whose meaning is not known; expected the element of URDF. Write it '
+            'without the prefix, or leave it out.'
+        )
+    elif plain not in _HARMLESS:
+        text = f'<{plain}> in <{owner.tag}> is no element of URDF and is not read.'
+        if owner.tag == 'robot':
+            remarks.add('Element', child, text)
+        else:
+            remarks.add(owner.tag.capitalize(), owner, text)
+
+
+def _remark_attributes(version: str, owner: Element, element: Element, remarks: Remarks) -> None:
+    """Remark on attributes that are not known, or that are ignored for the stated version."""
+    known = _ATTRIBUTES.get(element.tag, {*element.attrib})
+    unknown = sorted({*element.attrib} - known)
+    kind = owner.tag.capitalize()
+    if unknown and element.tag in _ESSENTIAL:
+        raise ModelError(
+            f'{kind} {owner.get("name")!r}: <{element.tag}> has {listed(unknown)}, which is not '
+            f'known and may change the dynamics; expected {listed(sorted(known))}. Write it with '
+            'these.'
+        )
+    if unknown:
+        remarks.add(kind, owner, f'<{element.tag}> has {listed(unknown)}, which is not read.')
+    given = {name: _SINCE[name] for name in sorted({*element.attrib} & {*_SINCE})}
+    since = max(given.values(), default=version)
+    if version < since:
+        text = (
+            f'{listed(given)} of <{element.tag}> is read, but other parsers ignore it below '
+            f'version {since} of URDF: write <robot version="{since}">.'
+        )
+        remarks.add(kind, owner, text)
