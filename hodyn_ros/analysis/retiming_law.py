@@ -2,9 +2,10 @@
 
 The square of its speed, b(u) = ud^2, is a spline of degree 4. Acceleration and torque are linear
 in b and b' (Verscheure et al. 2009, "Time-Optimal Path Tracking for Robots: A Convex Optimization
-Approach"), jerk and torque rate are sqrt(b) times what is linear in b, b' and b''. All of them are
-kept by logarithmic barriers (Fiacco and McCormick 1968, "Nonlinear Programming: Sequential
-Unconstrained Minimization Techniques"), whose Newton steps are banded. See doc/time_scaling.rst.
+Approach"), jerk and torque rate are sqrt(b) times what is linear in b, b' and b'', and the second
+derivative of the torque is a product of two such terms. All of them are kept by logarithmic
+barriers (Fiacco and McCormick 1968, "Nonlinear Programming: Sequential Unconstrained Minimization
+Techniques"), whose Newton steps are banded. See doc/time_scaling.rst.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 Limited = Callable[[Array], tuple[Array, Array]]
-"""From squared speeds and two derivatives (3, N) to quotients of limited quantities and their
-limits (C, N), and the slopes (3, C, N) of these with respect to those."""
+"""From squared speeds and three derivatives (4, N) to quotients of limited quantities and their
+limits (C, N), and the slopes (D, C, N) of these with respect to the first D of those, 3 or 4."""
 
 
 class Drives(NamedTuple):
@@ -64,33 +65,39 @@ def path_limits(
     model: RobotModel,
     limits: MotionLimits,
     p: Array,
-    at_one: Sequence[Wrench] | None = None,
-    at_two: Sequence[Wrench] | None = None,
+    wrenches: Sequence[Sequence[Wrench] | None] = (None, None, None),
     drives: Drives | None = None,
 ) -> Limited:
-    """Limits at places of a path p(u), shape (N, 4, n), with wrenches at ud = 1 and 2.
+    """Limits at places of a path p(u), shape (N, K, n).
 
     The torque is m b' / 2 + c b + g with m = M p', c = M p'' + C(p, p') p' and g of the weight.
-    Of motors behind springs, torque and torque rate are those of motors without.
+    Of motors behind springs, torque and torque rate are those of motors without. K is 4, or 5 to
+    limit the second derivative of the torque. The wrenches are those along the path with ud = 1,
+    with ud = 2 and with ud = u2d = 1.
     """
-    # With ud = 1: g + c and g' + c'. With ud = 2: g + 4 c and 2 g' + 8 c'. With ud = u2d = 1,
-    # the torque has m more, its rate 2 c + m'.
+    # With ud = 1: g + c, g' + c', g'' + c''. With ud = 2: g + 4 c, 2 g' + 8 c', 4 g'' + 16 c''.
+    # With ud = u2d = 1 the torque has m more, its rate 2 c + m', and the derivative of that
+    # g' + 2 c + 5 c' + m' + m''.
+    at_one, at_two, at_speeding = wrenches
     slow = rigid_efforts(model, p, at_one)
-    fast = rigid_efforts(model, at_rate(p, 2.0), at_two)
-    c, c_rate = (fast[:, 0] - slow[:, 0]) / 3.0, (fast[:, 1] / 2 - slow[:, 1]) / 3.0
+    twice = at_rate(rigid_efforts(model, at_rate(p, 2.0), at_two), 0.5)
+    with_speed = (twice - slow) / 3.0
     speeding = p.copy()
     speeding[:, 2] += p[:, 1]
     speeding[:, 3] += 3.0 * p[:, 2]
-    more = rigid_efforts(model, speeding, at_one) - slow
+    speeding[:, 4:] += (6.0 * p[:, 3] + 3.0 * p[:, 2])[:, None]
+    more = rigid_efforts(model, speeding, at_speeding) - slow
+    weight, c, c_rate = slow - with_speed, with_speed[:, 0], with_speed[:, 1]
     m, m_rate = more[:, 0], more[:, 1] - 2.0 * c
     zero = np.zeros_like(m)
     # Slopes in b, b' and b'', and what does not depend on them, (4, n, N): of acceleration and
     # torque; of jerk / ud, torque rate / ud and velocity / ud.
+    of_rate = [c_rate, 0.5 * m_rate + c, 0.5 * m, weight[:, 1]]
     terms: tuple[tuple[list[Array], ...], ...] = (
-        ([p[:, 2], 0.5 * p[:, 1], zero, zero], [c, 0.5 * m, zero, slow[:, 0] - c]),
+        ([p[:, 2], 0.5 * p[:, 1], zero, zero], [c, 0.5 * m, zero, weight[:, 0]]),
         (
             [p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1], zero],
-            [c_rate, 0.5 * m_rate + c, 0.5 * m, slow[:, 1] - c_rate],
+            of_rate,
             [zero, zero, zero, p[:, 1]],
         ),
     )
@@ -110,43 +117,92 @@ def path_limits(
         ]
     rows = [np.zeros((4, 1, len(p)))]
     rows[0][0] = np.square(p[:, 1] / limits.velocity).max(axis=1)
-    columns, efforts, rates = [np.zeros(1, np.intp)], [np.zeros(1)], slice(0)
+    columns, efforts, starts = [np.zeros(1, np.intp)], [np.zeros(1)], []
     for shares, of_terms in zip(kinds, terms):
-        rates = slice(sum(row.shape[1] for row in rows), None)
+        starts.append(sum(row.shape[1] for row in rows))
         for share in shares:
             columns.append(np.flatnonzero(np.sum(share, axis=0)))
             efforts.append(share[1][columns[-1]])
             total = np.sum([np.multiply(x, y) for x, y in zip(of_terms, share)], axis=0)
             rows.append(np.swapaxes(total[..., columns[-1]], 1, 2))
-    every, column = np.concatenate(rows, axis=1), np.concatenate(columns)
-    effort = np.concatenate(efforts)[:, None]
+    every = np.concatenate(rows, axis=1)
+    count, N, K = *every.shape[1:], p.shape[1]
+    at_torques, at_rates = slice(starts[1]), slice(starts[1], count)
+    at_seconds = slice(count, None)
+    if K > 4:
+        # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u: both over the limit,
+        # in b to its third derivative.
+        m_second = more[:, 2] - more[:, 1] - 5.0 * c_rate - weight[:, 1]
+        of_slope = [
+            with_speed[:, 2],
+            2.0 * c_rate + 0.5 * m_second,
+            m_rate + c,
+            0.5 * m,
+            weight[:, 2],
+        ]
+        columns.append(np.flatnonzero(np.isfinite(limits.effort_ddot)))
+        efforts.append(1.0 / limits.effort_ddot[columns[-1]])
+        rate_terms, slope_terms = (
+            efforts[-1][:, None] * np.swapaxes(np.array(each)[..., columns[-1]], 1, 2)
+            for each in (of_rate, of_slope)
+        )
+    column, effort = np.concatenate(columns), np.concatenate(efforts)[:, None]
 
     def limited(b: Array) -> tuple[Array, Array]:
-        slopes, values, root = every[:3].copy(), every[3].copy(), np.sqrt(b[0])
-        slopes[:, rates] *= root
-        values[rates] *= root
+        root = np.sqrt(b[0])
+        values, slopes = np.zeros((len(column), N)), np.zeros((K - 1, len(column), N))
+        slopes[:3, :count] = every[:3]
+        values[:count] = every[3]
+        slopes[:3, at_rates] *= root
+        values[at_rates] *= root
         for k in range(3):
-            values += slopes[k] * b[k]
-        slopes[0, rates] += values[rates] / (2.0 * b[0])
+            values[:count] += slopes[k, :count] * b[k]
+        slopes[0, at_rates] += values[at_rates] / (2.0 * b[0])
+        if K > 4:
+            rate = rate_terms[3] + np.einsum('kcn,kn->cn', rate_terms[:3], b[:3])
+            slope = slope_terms[4] + np.einsum('kcn,kn->cn', slope_terms[:4], b)
+            values[at_seconds] = 0.5 * b[1] * rate + b[0] * slope
+            slopes[:, at_seconds] = b[0] * slope_terms[:4]
+            slopes[:3, at_seconds] += 0.5 * b[1] * rate_terms[:3]
+            slopes[0, at_seconds] += slope
+            slopes[1, at_seconds] += 0.5 * rate
         if model.friction:
-            # Efforts F(qd) and F'(qd) q2d, and their slopes. Derivatives with respect to the
-            # velocity are time derivatives where that rises at the rate one.
-            b, root = b[..., None], root[:, None]
-            velocity = np.zeros((len(p), 3, p.shape[2]))
-            velocity[:, 0], velocity[:, 1] = p[:, 1] * root, 1.0
-            F, slope, bend = np.moveaxis(friction_efforts(model, velocity), 1, 0)
-            rise, rest = p[:, 1] / (2.0 * root), p[:, 2] * b[0] + 0.5 * p[:, 1] * b[1]
-            at_rates = slope * rest, slope * p[:, 2] + bend * rise * rest, slope * p[:, 1] / 2.0
-            for kind, (value, in_b, in_first) in (
-                (slice(rates.start), (F, slope * rise, zero)),
-                (rates, at_rates),
-            ):
-                values[kind] += effort[kind] * value.T[column[kind]]
-                slopes[0, kind] += effort[kind] * in_b.T[column[kind]]
-                slopes[1, kind] += effort[kind] * in_first.T[column[kind]]
+            places = at_torques, at_rates, at_seconds
+            for rows_of, (value, *in_b) in zip(places, _friction_along(model, p, b)):
+                values[rows_of] += effort[rows_of] * value.T[column[rows_of]]
+                for k, of_one in enumerate(in_b):
+                    slopes[k, rows_of] += effort[rows_of] * of_one.T[column[rows_of]]
         return values, slopes
 
     return limited
+
+
+def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array, ...], ...]:
+    """Efforts F(qd) and two time derivatives (N, n), each with its slopes in b, b' and b''."""
+    square, first, second = b[:3, :, None]
+    root = np.sqrt(square)
+    # Derivatives with respect to the velocity are time derivatives where that rises at the rate 1.
+    velocity = np.zeros((len(p), p.shape[1] - 1, p.shape[2]))
+    velocity[:, 0], velocity[:, 1] = p[:, 1] * root, 1.0
+    F, slope, bend, *third = np.moveaxis(friction_efforts(model, velocity), 1, 0)
+    rise, acceleration = p[:, 1] / (2.0 * root), p[:, 2] * square + 0.5 * p[:, 1] * first
+    rates = (
+        slope * acceleration,
+        slope * p[:, 2] + bend * rise * acceleration,
+        slope * p[:, 1] / 2.0,
+    )
+    if not third:
+        return (F, slope * rise), rates
+    jerk = p[:, 3] * square + 1.5 * p[:, 2] * first + 0.5 * p[:, 1] * second
+    seconds = (
+        bend * acceleration**2 + slope * root * jerk,
+        third[0] * rise * acceleration**2
+        + bend * (2.0 * acceleration * p[:, 2] + rise * root * jerk)
+        + slope * (jerk / (2.0 * root) + root * p[:, 3]),
+        bend * acceleration * p[:, 1] + 1.5 * slope * root * p[:, 2],
+        0.5 * slope * root * p[:, 1],
+    )
+    return (F, slope * rise), rates, seconds
 
 
 def time_laws(
@@ -178,11 +234,11 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
     for i, weight in enumerate(_NEWTON_COTES):
         weights[i : len(places) - group + i : group] += weight / groups
     # Five B-splines are not zero at a place: their columns (N, 5), values and derivatives
-    # (3, N, 5). Products of two of them have a place in a band matrix, as SciPy stores it.
+    # (4, N, 5). Products of two of them have a place in a band matrix, as SciPy stores it.
     interval = np.minimum(np.arange(len(places)) * intervals // len(places), intervals - 1)
     columns = interval[:, None] + np.arange(_DEGREE + 1)
     every = BSpline(knots, np.eye(size), _DEGREE)
-    basis = np.stack([np.take_along_axis(every(places, nu=k), columns, axis=1) for k in range(3)])
+    basis = np.stack([np.take_along_axis(every(places, nu=k), columns, axis=1) for k in range(4)])
     row, column = np.triu_indices(_DEGREE + 1)
     in_band = ((_DEGREE + row - column) * size + columns[:, column]).ravel()
 
@@ -205,6 +261,7 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
         if now is None or barrier < _LAST_BARRIER * now[0] / len(places):
             break
         duration, logarithms, b, slopes, room = now
+        used = basis[: len(slopes)]
         # Gradient and matrix, this without the curvature of the limits: it is positive definite.
         above, below = barrier / room
         first = np.einsum('kcn,cn->kn', slopes, above - below)
@@ -212,17 +269,18 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
         weighted = slopes * ((above * above + below * below) / barrier)
         second = np.einsum('jcn,kcn->jkn', weighted, slopes)
         second[0, 0] += 0.75 * weights * b[0] ** -2.5
-        of_places = np.einsum('kn,knj->nj', first, basis)
+        of_places = np.einsum('kn,knj->nj', first, used)
         gradient = np.bincount(columns.ravel(), of_places.ravel(), size) - barrier / x
-        of_pairs = np.einsum('jkn,knp->jnp', second, basis[..., column])
-        products = np.einsum('jnp,jnp->np', basis[..., row], of_pairs)
+        of_pairs = np.einsum('jkn,knp->jnp', second, used[..., column])
+        products = np.einsum('jnp,jnp->np', used[..., row], of_pairs)
         band = np.bincount(in_band, products.ravel(), (_DEGREE + 1) * size).reshape(-1, size)
         band[-1] += barrier / (x * x)
         try:
             step = -solveh_banded(band, gradient, check_finite=False)
         except np.linalg.LinAlgError:
             break  # There is nothing left but rounding; the last law keeps its limits.
-        towards = np.einsum('kcn,knj,nj->cn', slopes, basis, step[columns], optimize=True)
+        change = np.einsum('knj,nj->kn', used, step[columns])
+        towards = np.einsum('kcn,kn->cn', slopes, change)
         parts = -step / x, towards / room[0], -towards / room[1]
         length = _NEAREST / max(_NEAREST, *(float(part.max()) for part in parts))
         expected = _DECREASE * float(gradient @ step)
