@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.linalg import solveh_banded
 
@@ -45,9 +46,9 @@ _PIECES = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-Limited = Callable[[Array], tuple[Array, Array]]
+Limited = Callable[[Array], list[tuple[Array, Array]]]
 """From squared speeds and three derivatives (4, N) to quotients of limited quantities and their
-limits (C, N), and the slopes (D, C, N) of these with respect to the first D of those, 3 or 4."""
+limits (C, N), and the slopes (D, C, N) of these with respect to the first D of those: by kinds."""
 
 
 class Drives(NamedTuple):
@@ -91,47 +92,33 @@ def path_limits(
     m, m_rate = more[:, 0], more[:, 1] - 2.0 * c
     zero = np.zeros_like(m)
     # Slopes in b, b' and b'', and what does not depend on them, (4, n, N): of acceleration and
-    # torque; of jerk / ud, torque rate / ud and velocity / ud.
+    # torque, which know no b''; of jerk / ud, torque rate / ud and velocity / ud.
     of_rate = [c_rate, 0.5 * m_rate + c, 0.5 * m, weight[:, 1]]
-    terms: tuple[tuple[list[Array], ...], ...] = (
-        ([p[:, 2], 0.5 * p[:, 1], zero, zero], [c, 0.5 * m, zero, weight[:, 0]]),
-        (
-            [p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1], zero],
-            of_rate,
-            [zero, zero, zero, p[:, 1]],
-        ),
+    torque_terms = [p[:, 2], 0.5 * p[:, 1], zero], [c, 0.5 * m, weight[:, 0]]
+    rate_terms = (
+        [p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1], zero],
+        of_rate,
+        [zero, zero, zero, p[:, 1]],
     )
-    # What is limited, by its shares of these: rows (C, N). The velocity has one for all joints,
-    # its square.
+    # What is limited, by its shares of these.
     none = np.zeros(model.n_joints)
-    kinds: list[list[tuple[Array, ...]]] = [
-        [(1.0 / limits.acceleration, none), (none, 1.0 / limits.effort)],
-        [(1.0 / limits.jerk, none, none), (none, 1.0 / limits.effort_dot, none)],
-    ]
+    torque_shares = [(1.0 / limits.acceleration, none), (none, 1.0 / limits.effort)]
+    rate_shares = [(1.0 / limits.jerk, none, none), (none, 1.0 / limits.effort_dot, none)]
     if drives is not None:
         inertia, compliance, velocity, torque, torque_rate, deflection = drives
-        kinds[0] += [(inertia / torque, 1.0 / torque), (none, compliance / deflection)]
-        kinds[1] += [
+        torque_shares += [(inertia / torque, 1.0 / torque), (none, compliance / deflection)]
+        rate_shares += [
             (none, compliance / velocity, 1.0 / velocity),
             (inertia / torque_rate, 1.0 / torque_rate, none),
         ]
-    rows = [np.zeros((4, 1, len(p)))]
-    rows[0][0] = np.square(p[:, 1] / limits.velocity).max(axis=1)
-    columns, efforts, starts = [np.zeros(1, np.intp)], [np.zeros(1)], []
-    for shares, of_terms in zip(kinds, terms):
-        starts.append(sum(row.shape[1] for row in rows))
-        for share in shares:
-            columns.append(np.flatnonzero(np.sum(share, axis=0)))
-            efforts.append(share[1][columns[-1]])
-            total = np.sum([np.multiply(x, y) for x, y in zip(of_terms, share)], axis=0)
-            rows.append(np.swapaxes(total[..., columns[-1]], 1, 2))
-    every = np.concatenate(rows, axis=1)
-    count, N, K = *every.shape[1:], p.shape[1]
-    at_torques, at_rates = slice(starts[1]), slice(starts[1], count)
-    at_seconds = slice(count, None)
-    if K > 4:
-        # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u: both over the limit,
-        # in b to its third derivative.
+    torques = _rows(torque_shares, torque_terms)
+    rates = _rows(rate_shares, rate_terms)
+    # Of the velocity all joints have one row, its square.
+    squares = np.zeros((3, 1, len(p)))
+    squares[0, 0] = np.square(p[:, 1] / limits.velocity).max(axis=1)
+    kinds = [torques, rates]
+    if p.shape[1] > 4:
+        # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u.
         m_second = more[:, 2] - more[:, 1] - 5.0 * c_rate - weight[:, 1]
         of_slope = [
             with_speed[:, 2],
@@ -140,41 +127,67 @@ def path_limits(
             0.5 * m,
             weight[:, 2],
         ]
-        columns.append(np.flatnonzero(np.isfinite(limits.effort_ddot)))
-        efforts.append(1.0 / limits.effort_ddot[columns[-1]])
-        rate_terms, slope_terms = (
-            efforts[-1][:, None] * np.swapaxes(np.array(each)[..., columns[-1]], 1, 2)
-            for each in (of_rate, of_slope)
-        )
-    column, effort = np.concatenate(columns), np.concatenate(efforts)[:, None]
+        share = [(none, 1.0 / limits.effort_ddot)]
+        kinds.append(_rows(share, ([zero] * 4, of_rate)))
+        of_slope_rows = _rows(share, ([zero] * 5, of_slope)).terms
 
-    def limited(b: Array) -> tuple[Array, Array]:
+    def limited(b: Array) -> list[tuple[Array, Array]]:
         root = np.sqrt(b[0])
-        values, slopes = np.zeros((len(column), N)), np.zeros((K - 1, len(column), N))
-        slopes[:3, :count] = every[:3]
-        values[:count] = every[3]
-        slopes[:3, at_rates] *= root
-        values[at_rates] *= root
-        for k in range(3):
-            values[:count] += slopes[k, :count] * b[k]
-        slopes[0, at_rates] += values[at_rates] / (2.0 * b[0])
-        if K > 4:
-            rate = rate_terms[3] + np.einsum('kcn,kn->cn', rate_terms[:3], b[:3])
-            slope = slope_terms[4] + np.einsum('kcn,kn->cn', slope_terms[:4], b)
-            values[at_seconds] = 0.5 * b[1] * rate + b[0] * slope
-            slopes[:, at_seconds] = b[0] * slope_terms[:4]
-            slopes[:3, at_seconds] += 0.5 * b[1] * rate_terms[:3]
-            slopes[0, at_seconds] += slope
-            slopes[1, at_seconds] += 0.5 * rate
+        slopes = torques.terms[:2]
+        values = torques.terms[2] + slopes[0] * b[0] + slopes[1] * b[1]
+        found = [(values, slopes)]
+        slopes = rates.terms[:3] * root
+        values = rates.terms[3] * root + np.einsum('kcn,kn->cn', slopes, b[:3])
+        slopes[0] += values / (2.0 * b[0])
+        found.append((values, slopes))
+        if len(kinds) > 2:
+            terms = kinds[2].terms
+            rate = terms[3] + np.einsum('kcn,kn->cn', terms[:3], b[:3])
+            slope = of_slope_rows[4] + np.einsum('kcn,kn->cn', of_slope_rows[:4], b)
+            slopes = b[0] * of_slope_rows[:4]
+            slopes[:3] += 0.5 * b[1] * terms[:3]
+            slopes[0] += slope
+            slopes[1] += 0.5 * rate
+            found.append((0.5 * b[1] * rate + b[0] * slope, slopes))
         if model.friction:
-            places = at_torques, at_rates, at_seconds
-            for rows_of, (value, *in_b) in zip(places, _friction_along(model, p, b)):
-                values[rows_of] += effort[rows_of] * value.T[column[rows_of]]
-                for k, of_one in enumerate(in_b):
-                    slopes[k, rows_of] += effort[rows_of] * of_one.T[column[rows_of]]
-        return values, slopes
+            of_kinds = zip(found, kinds, _friction_along(model, p, b))
+            found = [_with_friction(*each) for each in of_kinds]
+        return [(squares[0] * b[0], squares[:1]), *found]
 
     return limited
+
+
+class _Rows(NamedTuple):
+    """Limited quantities of one kind, each of a joint, over their limits."""
+
+    terms: Array  # (T, C, N)
+    joint: NDArray[np.intp]  # (C,)
+    effort: Array  # their shares of the torque of the joint (C, 1)
+
+
+def _rows(
+    shares: Sequence[tuple[Array, ...]], terms: Sequence[Sequence[Array]]
+) -> _Rows:
+    """Rows of the shares that are not zero; their second one is that of the torque."""
+    joints = [np.flatnonzero(np.sum(share, axis=0)) for share in shares]
+    rows = [
+        np.sum([np.multiply(x, y) for x, y in zip(terms, share)], axis=0)[..., joint]
+        for share, joint in zip(shares, joints)
+    ]
+    efforts = [share[1][joint] for share, joint in zip(shares, joints)]
+    together = np.ascontiguousarray(np.swapaxes(np.concatenate(rows, axis=2), 1, 2))
+    return _Rows(together, np.concatenate(joints), np.concatenate(efforts)[:, None])
+
+
+def _with_friction(
+    found: tuple[Array, Array], rows: _Rows, friction: Sequence[Array]
+) -> tuple[Array, Array]:
+    """Values and slopes with those of the friction (N, n)."""
+    value, *in_b = (rows.effort * each.T[rows.joint] for each in friction)
+    slopes = found[1].copy()
+    for slope, more in zip(slopes, in_b):
+        slope += more
+    return found[0] + value, slopes
 
 
 def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array, ...], ...]:
@@ -242,17 +255,19 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
     row, column = np.triu_indices(_DEGREE + 1)
     in_band = ((_DEGREE + row - column) * size + columns[:, column]).ravel()
 
-    def seen(x: Array) -> tuple[float, float, Array, Array, Array] | None:
-        """Duration, sum of logarithms, b and b', b'', slopes, room; None beyond a limit."""
+    def seen(x: Array) -> tuple[float, float, Array, list[Array], list[Array]] | None:
+        """Duration, sum of logarithms, b and derivatives, slopes, room; None beyond a limit."""
         b = np.einsum('knj,nj->kn', basis, x[columns])
         if min(x.min(), b[0].min()) <= 0.0:
             return None
-        values, slopes = limited(b)
-        room = np.stack((1.0 - values, 1.0 + values))
-        if room.min() <= 0.0:
+        values, slopes = zip(*limited(b))
+        rooms = [np.stack((1.0 - each, 1.0 + each)) for each in values]
+        if min(room.min(initial=1.0) for room in rooms) <= 0.0:
             return None
-        logarithms = np.log(room).sum() + np.log(x).sum()
-        return float((weights / np.sqrt(b[0])).sum()), float(logarithms), b, slopes, room
+        # Quicker than the sum of the logarithms; (1 - h)(1 + h) is at most 1, so none overflows.
+        products = [np.log(room.prod(axis=(0, 1))).sum() for room in rooms]
+        logarithms = float(sum(products) + np.log(x).sum())
+        return float((weights / np.sqrt(b[0])).sum()), logarithms, b, list(slopes), rooms
 
     x = np.full(size, speed * speed)
     now = seen(x)
@@ -260,29 +275,31 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
     for _ in range(_MOST_STEPS):
         if now is None or barrier < _LAST_BARRIER * now[0] / len(places):
             break
-        duration, logarithms, b, slopes, room = now
-        used = basis[: len(slopes)]
+        duration, logarithms, b, slopes, rooms = now
         # Gradient and matrix, this without the curvature of the limits: it is positive definite.
-        above, below = barrier / room
-        first = np.einsum('kcn,cn->kn', slopes, above - below)
-        first[0] -= 0.5 * weights * b[0] ** -1.5
-        weighted = slopes * ((above * above + below * below) / barrier)
-        second = np.einsum('jcn,kcn->jkn', weighted, slopes)
-        second[0, 0] += 0.75 * weights * b[0] ** -2.5
-        of_places = np.einsum('kn,knj->nj', first, used)
+        first, second = np.zeros((4, len(places))), np.zeros((4, 4, len(places)))
+        first[0], second[0, 0] = -0.5 * weights * b[0] ** -1.5, 0.75 * weights * b[0] ** -2.5
+        for slope, room in zip(slopes, rooms):
+            above, below = barrier / room
+            first[: len(slope)] += np.einsum('kcn,cn->kn', slope, above - below)
+            weighted = slope * ((above * above + below * below) / barrier)
+            second[: len(slope), : len(slope)] += np.einsum('jcn,kcn->jkn', weighted, slope)
+        of_places = np.einsum('kn,knj->nj', first, basis)
         gradient = np.bincount(columns.ravel(), of_places.ravel(), size) - barrier / x
-        of_pairs = np.einsum('jkn,knp->jnp', second, used[..., column])
-        products = np.einsum('jnp,jnp->np', used[..., row], of_pairs)
+        of_pairs = np.einsum('jkn,knp->jnp', second, basis[..., column])
+        products = np.einsum('jnp,jnp->np', basis[..., row], of_pairs)
         band = np.bincount(in_band, products.ravel(), (_DEGREE + 1) * size).reshape(-1, size)
         band[-1] += barrier / (x * x)
         try:
             step = -solveh_banded(band, gradient, check_finite=False)
         except np.linalg.LinAlgError:
             break  # There is nothing left but rounding; the last law keeps its limits.
-        change = np.einsum('knj,nj->kn', used, step[columns])
-        towards = np.einsum('kcn,kn->cn', slopes, change)
-        parts = -step / x, towards / room[0], -towards / room[1]
-        length = _NEAREST / max(_NEAREST, *(float(part.max()) for part in parts))
+        change, nearest = np.einsum('knj,nj->kn', basis, step[columns]), float((-step / x).max())
+        for slope, room in zip(slopes, rooms):
+            towards = np.einsum('kcn,kn->cn', slope, change[: len(slope)])
+            shares = np.maximum(towards / room[0], -towards / room[1])
+            nearest = max(nearest, float(shares.max(initial=0.0)))
+        length = _NEAREST / max(_NEAREST, nearest)
         expected = _DECREASE * float(gradient @ step)
         for _ in range(_HALVINGS):
             found = seen(x + length * step)

@@ -407,7 +407,7 @@ class _Played:
 
         self.labels: list[tuple[str, str]] = []
         """Quantity and joint or motor of each column."""
-        self._columns: dict[str, list[tuple[int, Indices, Array]]] = {}
+        self._columns: dict[str, list[tuple[int, Indices | slice, Array]]] = {}
         self.limit = np.zeros(0)
         """Largest magnitude of each column, shape (C,)."""
         K = motion.shape[1]
@@ -437,7 +437,9 @@ class _Played:
             self.labels += [(quantity, names[column]) for column in columns]
             self.limit = np.append(self.limit, limit[columns])
             with_slack = limit[columns] + _ROUNDING * (limit[columns] + 1.0)
-            self._columns.setdefault(kind, []).append((order, columns, with_slack))
+            # All of them need no copy.
+            chosen = slice(None) if len(columns) == len(limit) else columns
+            self._columns.setdefault(kind, []).append((order, chosen, with_slack))
 
     @cached_property
     def _dynamic(self) -> Array:
