@@ -10,6 +10,15 @@ from hodyn_ros.errors import JointNameError
 # A message with more names helps nobody.
 _MOST_LISTED = 40
 
+_NAMES = {
+    'effort': 'torque', 'effort_dot': 'torque rate', 'effort_ddot': 'second derivative of torque'
+}  # fmt: skip
+
+
+def name_of(quantity: str) -> str:
+    """Name of a limited quantity for a sentence, such as torque rate."""
+    return _NAMES.get(quantity, quantity.replace('_', ' '))
+
 
 def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:
     """Names for a message, so many of them."""

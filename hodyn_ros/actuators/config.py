@@ -126,12 +126,13 @@ FRICTION = {
 }  # fmt: skip
 """Keys of friction, by those that `friction_from_config` has for it."""
 
-_LIMITS = {
+LIMITS = {
     'max_motor_velocity': 'motor_velocity',
     'max_motor_torque': 'motor_torque',
     'max_motor_torque_rate': 'motor_torque_rate',
     'deflection_limit': 'deflection',
 }
+"""Keys of limits, with the quantities of `MotorLimits` that they limit."""
 
 _BOUNDS: Any = {'positive': {'above': 0.0}, 'not negative': {'least': 0.0}, 'any': {}}
 
@@ -181,7 +182,7 @@ def motor_limits_from_config(actuators: Actuators, config: Config) -> MotorLimit
     MotorLimits
     """
     limits = {
-        joint: {quantity: table[name] for name, quantity in _LIMITS.items() if name in table}
+        joint: {quantity: table[name] for name, quantity in LIMITS.items() if name in table}
         for joint, table in check_config(config, actuators.model).items()
     }
     return motor_limits(actuators, limits)

@@ -12,6 +12,7 @@ from hodyn_ros.analysis.scaling import (
 )
 from hodyn_ros.analysis.splicing import splice
 from hodyn_ros.analysis.timings import NewTiming, new_timing
+from hodyn_ros.analysis.unlimited import Unlimited, find_unlimited
 from hodyn_ros.model.limits import (
     LimitCheck,
     MotionLimits,
@@ -23,7 +24,8 @@ from hodyn_ros.model.limits import (
 
 __all__ = [
     'ControllerTrajectory', 'LimitCheck', 'Limiting', 'MotionLimits', 'NewTiming', 'Retimed',
-    'StretchedMotion', 'UniformScaling', 'Violation', 'controller_trajectory',
-    'find_position_violations', 'find_violations', 'kinetic_energy', 'motion_limits',
-    'new_timing', 'potential_energy', 'retime', 'splice', 'stretched', 'uniform_scaling',
+    'StretchedMotion', 'UniformScaling', 'Unlimited', 'Violation', 'controller_trajectory',
+    'find_position_violations', 'find_unlimited', 'find_violations', 'kinetic_energy',
+    'motion_limits', 'new_timing', 'potential_energy', 'retime', 'splice', 'stretched',
+    'uniform_scaling',
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The fastest smooth motion on a given path under limits up to jerk and torque rate.
+"""The fastest smooth motion on a given path under limits up to jerk and torque rate, and beyond.
 
 A law of class C4 from rest to rest is found for every part of the path that moves. Averaged over a
 few periods it becomes what joint_trajectory_controller executes, which is checked by inverse
@@ -46,11 +46,18 @@ RATE = 1000.0
 """Knots per second of what is retimed [Hz]: the period of many controllers."""
 WINDOW = 0.008
 """Time over which the motion is averaged, which it takes longer [s]."""
+RISE_TIME = 0.02
+"""Time that a torque rate takes at least from zero to its limit, unless its own rate is limited:
+six time constants of a torque control of 50 Hz [s]."""
+MOST_INTERVALS = 4000
+"""Between the knots of a time law: memory and time grow with them, the motion hardly changes."""
 
 # Intervals between the knots of a time law by default: on any path, on each of its segments, and
 # on very long paths; and on one of many parts at least, of which very many share some.
 _FEWEST_INTERVALS, _ON_SEGMENT, _MOST_INTERVALS, _ON_PART = 128, 4, 512, 64
 _ON_ALL_PARTS = 1024
+# A law that has to be slowed down by more is looked for once more with so many times as many.
+_WASTED, _FINER = 1.01, 4
 
 # Periods that the spline of degree 5 adds, without a further average, and how many of its
 # coefficients are equal where it rests up to the snap.
@@ -98,6 +105,9 @@ class Retimed(NamedTuple):
     """Largest distance of each joint from the path, which averaging causes, shape (n,)."""
     standstill: float
     """Time for which it stands still where the path does, with all parts [s]."""
+    limits: MotionLimits
+    """That it keeps: those that were given, and limits of the second derivative of the torque by
+    `rise_time`."""
 
 
 def retime(
@@ -111,10 +121,11 @@ def retime(
     intervals: int | None = None,
     rate: float | None = None,
     window: float = WINDOW,
+    rise_time: float = RISE_TIME,
     keep_standstills: bool = True,
     shortest: float = 0.0,
 ) -> Retimed:
-    """Find a fast motion of class C4 along a path that keeps limits up to jerk and torque rate.
+    """Find a fast motion of class C4 along a path that keeps its limits.
 
     Parameters
     ----------
@@ -122,21 +133,26 @@ def retime(
     path : function of the path parameter
         Such as a `MotionSpline`; its times are the parameter sigma. Of class C4.
     limits : MotionLimits, optional
-        By default those of the model; see `motion_limits` for acceleration, jerk and torque rate.
+        By default those of the model; see `motion_limits` for those that it may lack:
+        acceleration, jerk, torque rate and the derivative of that.
     wrench : function of the path parameter, optional
         wrench(sigma, orders) with values (N,) of the parameter gives a Wrench or several with
         values (N, orders, 6), derivatives with respect to the parameter.
     actuators, motor_limits : Actuators and MotorLimits, optional
         Without damping. With limits of motors the window may become longer.
     intervals : int, optional
-        Between the knots of the time law: more are slower to compute and give a faster motion. By
-        default 128, or four on each segment up to 512; several parts of a path share them.
+        Between the knots of the time law, at most 4000: more are slower to compute and give a
+        faster motion. By default 128, or four on each segment up to 512, and four times as many
+        where `Retimed.repair` would be more than 1.01; several parts of a path share them.
     rate : float, optional
         Knots of the motion per second [Hz], see `Retimed.motion`. By default 1000, or as many as
         make 20,000 knots on a longer motion.
     window : float
         Time over which the motion is averaged [s], four periods at least; each moving part takes
         so much longer. Longer ones bound snap and second derivative of the torque more.
+    rise_time : float
+        Time that the torque rate of a joint takes at least from zero to its limit [s], where the
+        limits have none of its second derivative (`effort_ddot`); zero: such joints have none.
     keep_standstills : bool
         Where the path stands still on whole segments (its parameter is time), the motion stands
         as long; otherwise it comes to rest there for an instant.
@@ -164,10 +180,21 @@ def retime(
         checked_number('rate', rate, TrajectoryError, above=0.0, most=_NANO, unit='Hz')
     checked_number('window', window, TrajectoryError, least=0.0, unit='s')
     if intervals is not None:
-        checked_number('intervals', intervals, TrajectoryError, least=1, whole=True)
+        checked_number(
+            'intervals', intervals, TrajectoryError, least=1, most=MOST_INTERVALS, whole=True
+        )
+    checked_number('rise_time', rise_time, TrajectoryError, least=0.0, unit='s')
+    checked_number('shortest', shortest, TrajectoryError, least=0.0, unit='s')
     _refuse_many(window * (rate or RATE))
+    if rise_time > 0.0:
+        by_default = np.minimum(limits.effort_ddot, limits.effort_dot / rise_time)
+        is_given = np.isfinite(limits.effort_ddot)
+        limits = limits._replace(
+            effort_ddot=np.where(is_given, limits.effort_ddot, by_default)
+        )
     places = moving_parts(model, path)
     refuse_extremes(model, limits, path)
+    may_refine = intervals is None
     if intervals is None:
         knots = knots_of(path)
         segments = 1 if knots is None else len(knots) - 1
@@ -192,10 +219,13 @@ def retime(
     parts = []
     for part, fastest, uniform in found:
         chosen = work.slowed(part, fastest, step, width)
+        others = []
+        if may_refine and chosen.stretch > _WASTED:
+            _, finer, _ = work.laws(*part.ends, _FINER * share)
+            others.append(work.slowed(part, finer, step, width))
         if chosen.stretch * fastest.duration > uniform.duration:
-            other = work.slowed(part, uniform, step, width)
-            chosen = min(chosen, other, key=lambda each: len(each.rows))
-        parts.append(chosen)
+            others.append(work.slowed(part, uniform, step, width))
+        parts.append(min((chosen, *others), key=lambda each: len(each.rows)))
     pauses = [round(time / step) for time in standing]
     first, last = (np.append(path(place, 0)[0], place)[None] for place in ends)
 
@@ -224,7 +254,7 @@ def retime(
     of_uniform = sum(uniform.duration for _, _, uniform in found) + standstill
     deviation = np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1))
     return Retimed(
-        motion, sigma, motion.duration, of_uniform, repair, limiting, deviation, standstill
+        motion, sigma, motion.duration, of_uniform, repair, limiting, deviation, standstill, limits
     )
 
 
@@ -274,14 +304,18 @@ class _Work(NamedTuple):
                 intervals=uniform.intervals,
             )
         drives = self._drives() if self.motor_limits else None
+        highest = 3 + bool(np.isfinite(self.limits.effort_ddot).any())
 
         def limits_at(places: Array) -> retiming_law.Limited:
-            sigma, at_one, at_two = path.parameter(places, 2), None, None
+            wrenches: list[Sequence[Wrench] | None] = [None] * 3
             if self.wrench is not None:
-                at_one = wrenches_along(self.wrench, sigma)
-                at_two = wrenches_along(self.wrench, sigma * [1.0, 2.0])
-            p = path(places, 3)
-            return retiming_law.path_limits(self.model, self.limits, p, at_one, at_two, drives)
+                once = path.parameter(places, highest - 1)
+                speeding = once.copy()
+                speeding[:, 2:] += once[:, 1:2]
+                along = once, once * 2.0 ** np.arange(highest - 1.0), speeding
+                wrenches = [wrenches_along(self.wrench, sigma) for sigma in along]
+            p = path(places, highest)
+            return retiming_law.path_limits(self.model, self.limits, p, wrenches, drives)
 
         return path, *retiming_law.time_laws(limits_at, 1.0 / uniform.factor, intervals)
 

@@ -2,9 +2,10 @@
 
 The square of its speed, b(u) = ud^2, is a spline of degree 4. Acceleration and torque are linear
 in b and b' (Verscheure et al. 2009, "Time-Optimal Path Tracking for Robots: A Convex Optimization
-Approach"), jerk and torque rate are sqrt(b) times what is linear in b, b' and b''. All of them are
-kept by logarithmic barriers (Fiacco and McCormick 1968, "Nonlinear Programming: Sequential
-Unconstrained Minimization Techniques"), whose Newton steps are banded. See doc/time_scaling.rst.
+Approach"), jerk and torque rate are sqrt(b) times what is linear in b, b' and b'', and the second
+derivative of the torque is a product of two such terms. All of them are kept by logarithmic
+barriers (Fiacco and McCormick 1968, "Nonlinear Programming: Sequential Unconstrained Minimization
+Techniques"), whose Newton steps are banded. See doc/time_scaling.rst.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.linalg import solveh_banded
 
@@ -44,9 +46,9 @@ _PIECES = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-Limited = Callable[[Array], tuple[Array, Array]]
-"""From squared speeds and two derivatives (3, N) to quotients of limited quantities and their
-limits (C, N), and the slopes (3, C, N) of these with respect to those."""
+Limited = Callable[[Array], list[tuple[Array, Array]]]
+"""From squared speeds and three derivatives (4, N) to quotients of limited quantities and their
+limits (C, N), and the slopes (D, C, N) of these with respect to the first D of those: by kinds."""
 
 
 class Drives(NamedTuple):
@@ -64,89 +66,156 @@ def path_limits(
     model: RobotModel,
     limits: MotionLimits,
     p: Array,
-    at_one: Sequence[Wrench] | None = None,
-    at_two: Sequence[Wrench] | None = None,
+    wrenches: Sequence[Sequence[Wrench] | None] = (None, None, None),
     drives: Drives | None = None,
 ) -> Limited:
-    """Limits at places of a path p(u), shape (N, 4, n), with wrenches at ud = 1 and 2.
+    """Limits at places of a path p(u), shape (N, K, n).
 
     The torque is m b' / 2 + c b + g with m = M p', c = M p'' + C(p, p') p' and g of the weight.
-    Of motors behind springs, torque and torque rate are those of motors without.
+    Of motors behind springs, torque and torque rate are those of motors without. K is 4, or 5 to
+    limit the second derivative of the torque. The wrenches are those along the path with ud = 1,
+    with ud = 2 and with ud = u2d = 1.
     """
-    # With ud = 1: g + c and g' + c'. With ud = 2: g + 4 c and 2 g' + 8 c'. With ud = u2d = 1,
-    # the torque has m more, its rate 2 c + m'.
+    # With ud = 1: g + c, g' + c', g'' + c''. With ud = 2: g + 4 c, 2 g' + 8 c', 4 g'' + 16 c''.
+    # With ud = u2d = 1 the torque has m more, its rate 2 c + m', and the derivative of that
+    # g' + 2 c + 5 c' + m' + m''.
+    at_one, at_two, at_speeding = wrenches
     slow = rigid_efforts(model, p, at_one)
-    fast = rigid_efforts(model, at_rate(p, 2.0), at_two)
-    c, c_rate = (fast[:, 0] - slow[:, 0]) / 3.0, (fast[:, 1] / 2 - slow[:, 1]) / 3.0
+    twice = at_rate(rigid_efforts(model, at_rate(p, 2.0), at_two), 0.5)
+    with_speed = (twice - slow) / 3.0
     speeding = p.copy()
     speeding[:, 2] += p[:, 1]
     speeding[:, 3] += 3.0 * p[:, 2]
-    more = rigid_efforts(model, speeding, at_one) - slow
+    speeding[:, 4:] += (6.0 * p[:, 3] + 3.0 * p[:, 2])[:, None]
+    more = rigid_efforts(model, speeding, at_speeding) - slow
+    weight, c, c_rate = slow - with_speed, with_speed[:, 0], with_speed[:, 1]
     m, m_rate = more[:, 0], more[:, 1] - 2.0 * c
     zero = np.zeros_like(m)
     # Slopes in b, b' and b'', and what does not depend on them, (4, n, N): of acceleration and
-    # torque; of jerk / ud, torque rate / ud and velocity / ud.
-    terms: tuple[tuple[list[Array], ...], ...] = (
-        ([p[:, 2], 0.5 * p[:, 1], zero, zero], [c, 0.5 * m, zero, slow[:, 0] - c]),
-        (
-            [p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1], zero],
-            [c_rate, 0.5 * m_rate + c, 0.5 * m, slow[:, 1] - c_rate],
-            [zero, zero, zero, p[:, 1]],
-        ),
+    # torque, which know no b''; of jerk / ud, torque rate / ud and velocity / ud.
+    of_rate = [c_rate, 0.5 * m_rate + c, 0.5 * m, weight[:, 1]]
+    torque_terms = [p[:, 2], 0.5 * p[:, 1], zero], [c, 0.5 * m, weight[:, 0]]
+    rate_terms = (
+        [p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1], zero],
+        of_rate,
+        [zero, zero, zero, p[:, 1]],
     )
-    # What is limited, by its shares of these: rows (C, N). The velocity has one for all joints,
-    # its square.
+    # What is limited, by its shares of these.
     none = np.zeros(model.n_joints)
-    kinds: list[list[tuple[Array, ...]]] = [
-        [(1.0 / limits.acceleration, none), (none, 1.0 / limits.effort)],
-        [(1.0 / limits.jerk, none, none), (none, 1.0 / limits.effort_dot, none)],
-    ]
+    torque_shares = [(1.0 / limits.acceleration, none), (none, 1.0 / limits.effort)]
+    rate_shares = [(1.0 / limits.jerk, none, none), (none, 1.0 / limits.effort_dot, none)]
     if drives is not None:
         inertia, compliance, velocity, torque, torque_rate, deflection = drives
-        kinds[0] += [(inertia / torque, 1.0 / torque), (none, compliance / deflection)]
-        kinds[1] += [
+        torque_shares += [(inertia / torque, 1.0 / torque), (none, compliance / deflection)]
+        rate_shares += [
             (none, compliance / velocity, 1.0 / velocity),
             (inertia / torque_rate, 1.0 / torque_rate, none),
         ]
-    rows = [np.zeros((4, 1, len(p)))]
-    rows[0][0] = np.square(p[:, 1] / limits.velocity).max(axis=1)
-    columns, efforts, rates = [np.zeros(1, np.intp)], [np.zeros(1)], slice(0)
-    for shares, of_terms in zip(kinds, terms):
-        rates = slice(sum(row.shape[1] for row in rows), None)
-        for share in shares:
-            columns.append(np.flatnonzero(np.sum(share, axis=0)))
-            efforts.append(share[1][columns[-1]])
-            total = np.sum([np.multiply(x, y) for x, y in zip(of_terms, share)], axis=0)
-            rows.append(np.swapaxes(total[..., columns[-1]], 1, 2))
-    every, column = np.concatenate(rows, axis=1), np.concatenate(columns)
-    effort = np.concatenate(efforts)[:, None]
+    torques = _rows(torque_shares, torque_terms)
+    rates = _rows(rate_shares, rate_terms)
+    # Of the velocity all joints have one row, its square.
+    squares = np.zeros((3, 1, len(p)))
+    squares[0, 0] = np.square(p[:, 1] / limits.velocity).max(axis=1)
+    kinds = [torques, rates]
+    if p.shape[1] > 4:
+        # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u.
+        m_second = more[:, 2] - more[:, 1] - 5.0 * c_rate - weight[:, 1]
+        of_slope = [
+            with_speed[:, 2],
+            2.0 * c_rate + 0.5 * m_second,
+            m_rate + c,
+            0.5 * m,
+            weight[:, 2],
+        ]
+        share = [(none, 1.0 / limits.effort_ddot)]
+        kinds.append(_rows(share, ([zero] * 4, of_rate)))
+        of_slope_rows = _rows(share, ([zero] * 5, of_slope)).terms
 
-    def limited(b: Array) -> tuple[Array, Array]:
-        slopes, values, root = every[:3].copy(), every[3].copy(), np.sqrt(b[0])
-        slopes[:, rates] *= root
-        values[rates] *= root
-        for k in range(3):
-            values += slopes[k] * b[k]
-        slopes[0, rates] += values[rates] / (2.0 * b[0])
+    def limited(b: Array) -> list[tuple[Array, Array]]:
+        root = np.sqrt(b[0])
+        slopes = torques.terms[:2]
+        values = torques.terms[2] + slopes[0] * b[0] + slopes[1] * b[1]
+        found = [(values, slopes)]
+        slopes = rates.terms[:3] * root
+        values = rates.terms[3] * root + np.einsum('kcn,kn->cn', slopes, b[:3])
+        slopes[0] += values / (2.0 * b[0])
+        found.append((values, slopes))
+        if len(kinds) > 2:
+            terms = kinds[2].terms
+            rate = terms[3] + np.einsum('kcn,kn->cn', terms[:3], b[:3])
+            slope = of_slope_rows[4] + np.einsum('kcn,kn->cn', of_slope_rows[:4], b)
+            slopes = b[0] * of_slope_rows[:4]
+            slopes[:3] += 0.5 * b[1] * terms[:3]
+            slopes[0] += slope
+            slopes[1] += 0.5 * rate
+            found.append((0.5 * b[1] * rate + b[0] * slope, slopes))
         if model.friction:
-            # Efforts F(qd) and F'(qd) q2d, and their slopes. Derivatives with respect to the
-            # velocity are time derivatives where that rises at the rate one.
-            b, root = b[..., None], root[:, None]
-            velocity = np.zeros((len(p), 3, p.shape[2]))
-            velocity[:, 0], velocity[:, 1] = p[:, 1] * root, 1.0
-            F, slope, bend = np.moveaxis(friction_efforts(model, velocity), 1, 0)
-            rise, rest = p[:, 1] / (2.0 * root), p[:, 2] * b[0] + 0.5 * p[:, 1] * b[1]
-            at_rates = slope * rest, slope * p[:, 2] + bend * rise * rest, slope * p[:, 1] / 2.0
-            for kind, (value, in_b, in_first) in (
-                (slice(rates.start), (F, slope * rise, zero)),
-                (rates, at_rates),
-            ):
-                values[kind] += effort[kind] * value.T[column[kind]]
-                slopes[0, kind] += effort[kind] * in_b.T[column[kind]]
-                slopes[1, kind] += effort[kind] * in_first.T[column[kind]]
-        return values, slopes
+            of_kinds = zip(found, kinds, _friction_along(model, p, b))
+            found = [_with_friction(*each) for each in of_kinds]
+        return [(squares[0] * b[0], squares[:1]), *found]
 
     return limited
+
+
+class _Rows(NamedTuple):
+    """Limited quantities of one kind, each of a joint, over their limits."""
+
+    terms: Array  # (T, C, N)
+    joint: NDArray[np.intp]  # (C,)
+    effort: Array  # their shares of the torque of the joint (C, 1)
+
+
+def _rows(
+    shares: Sequence[tuple[Array, ...]], terms: Sequence[Sequence[Array]]
+) -> _Rows:
+    """Rows of the shares that are not zero; their second one is that of the torque."""
+    joints = [np.flatnonzero(np.sum(share, axis=0)) for share in shares]
+    rows = [
+        np.sum([np.multiply(x, y) for x, y in zip(terms, share)], axis=0)[..., joint]
+        for share, joint in zip(shares, joints)
+    ]
+    efforts = [share[1][joint] for share, joint in zip(shares, joints)]
+    together = np.ascontiguousarray(np.swapaxes(np.concatenate(rows, axis=2), 1, 2))
+    return _Rows(together, np.concatenate(joints), np.concatenate(efforts)[:, None])
+
+
+def _with_friction(
+    found: tuple[Array, Array], rows: _Rows, friction: Sequence[Array]
+) -> tuple[Array, Array]:
+    """Values and slopes with those of the friction (N, n)."""
+    value, *in_b = (rows.effort * each.T[rows.joint] for each in friction)
+    slopes = found[1].copy()
+    for slope, more in zip(slopes, in_b):
+        slope += more
+    return found[0] + value, slopes
+
+
+def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array, ...], ...]:
+    """Efforts F(qd) and two time derivatives (N, n), each with its slopes in b, b' and b''."""
+    square, first, second = b[:3, :, None]
+    root = np.sqrt(square)
+    # Derivatives with respect to the velocity are time derivatives where that rises at the rate 1.
+    velocity = np.zeros((len(p), p.shape[1] - 1, p.shape[2]))
+    velocity[:, 0], velocity[:, 1] = p[:, 1] * root, 1.0
+    F, slope, bend, *third = np.moveaxis(friction_efforts(model, velocity), 1, 0)
+    rise, acceleration = p[:, 1] / (2.0 * root), p[:, 2] * square + 0.5 * p[:, 1] * first
+    rates = (
+        slope * acceleration,
+        slope * p[:, 2] + bend * rise * acceleration,
+        slope * p[:, 1] / 2.0,
+    )
+    if not third:
+        return (F, slope * rise), rates
+    jerk = p[:, 3] * square + 1.5 * p[:, 2] * first + 0.5 * p[:, 1] * second
+    seconds = (
+        bend * acceleration**2 + slope * root * jerk,
+        third[0] * rise * acceleration**2
+        + bend * (2.0 * acceleration * p[:, 2] + rise * root * jerk)
+        + slope * (jerk / (2.0 * root) + root * p[:, 3]),
+        bend * acceleration * p[:, 1] + 1.5 * slope * root * p[:, 2],
+        0.5 * slope * root * p[:, 1],
+    )
+    return (F, slope * rise), rates, seconds
 
 
 def time_laws(
@@ -178,25 +247,27 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
     for i, weight in enumerate(_NEWTON_COTES):
         weights[i : len(places) - group + i : group] += weight / groups
     # Five B-splines are not zero at a place: their columns (N, 5), values and derivatives
-    # (3, N, 5). Products of two of them have a place in a band matrix, as SciPy stores it.
+    # (4, N, 5). Products of two of them have a place in a band matrix, as SciPy stores it.
     interval = np.minimum(np.arange(len(places)) * intervals // len(places), intervals - 1)
     columns = interval[:, None] + np.arange(_DEGREE + 1)
     every = BSpline(knots, np.eye(size), _DEGREE)
-    basis = np.stack([np.take_along_axis(every(places, nu=k), columns, axis=1) for k in range(3)])
+    basis = np.stack([np.take_along_axis(every(places, nu=k), columns, axis=1) for k in range(4)])
     row, column = np.triu_indices(_DEGREE + 1)
     in_band = ((_DEGREE + row - column) * size + columns[:, column]).ravel()
 
-    def seen(x: Array) -> tuple[float, float, Array, Array, Array] | None:
-        """Duration, sum of logarithms, b and b', b'', slopes, room; None beyond a limit."""
+    def seen(x: Array) -> tuple[float, float, Array, list[Array], list[Array]] | None:
+        """Duration, sum of logarithms, b and derivatives, slopes, room; None beyond a limit."""
         b = np.einsum('knj,nj->kn', basis, x[columns])
         if min(x.min(), b[0].min()) <= 0.0:
             return None
-        values, slopes = limited(b)
-        room = np.stack((1.0 - values, 1.0 + values))
-        if room.min() <= 0.0:
+        values, slopes = zip(*limited(b))
+        rooms = [np.stack((1.0 - each, 1.0 + each)) for each in values]
+        if min(room.min(initial=1.0) for room in rooms) <= 0.0:
             return None
-        logarithms = np.log(room).sum() + np.log(x).sum()
-        return float((weights / np.sqrt(b[0])).sum()), float(logarithms), b, slopes, room
+        # Quicker than the sum of the logarithms; (1 - h)(1 + h) is at most 1, so none overflows.
+        products = [np.log(room.prod(axis=(0, 1))).sum() for room in rooms]
+        logarithms = float(sum(products) + np.log(x).sum())
+        return float((weights / np.sqrt(b[0])).sum()), logarithms, b, list(slopes), rooms
 
     x = np.full(size, speed * speed)
     now = seen(x)
@@ -204,14 +275,15 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
     for _ in range(_MOST_STEPS):
         if now is None or barrier < _LAST_BARRIER * now[0] / len(places):
             break
-        duration, logarithms, b, slopes, room = now
+        duration, logarithms, b, slopes, rooms = now
         # Gradient and matrix, this without the curvature of the limits: it is positive definite.
-        above, below = barrier / room
-        first = np.einsum('kcn,cn->kn', slopes, above - below)
-        first[0] -= 0.5 * weights * b[0] ** -1.5
-        weighted = slopes * ((above * above + below * below) / barrier)
-        second = np.einsum('jcn,kcn->jkn', weighted, slopes)
-        second[0, 0] += 0.75 * weights * b[0] ** -2.5
+        first, second = np.zeros((4, len(places))), np.zeros((4, 4, len(places)))
+        first[0], second[0, 0] = -0.5 * weights * b[0] ** -1.5, 0.75 * weights * b[0] ** -2.5
+        for slope, room in zip(slopes, rooms):
+            above, below = barrier / room
+            first[: len(slope)] += np.einsum('kcn,cn->kn', slope, above - below)
+            weighted = slope * ((above * above + below * below) / barrier)
+            second[: len(slope), : len(slope)] += np.einsum('jcn,kcn->jkn', weighted, slope)
         of_places = np.einsum('kn,knj->nj', first, basis)
         gradient = np.bincount(columns.ravel(), of_places.ravel(), size) - barrier / x
         of_pairs = np.einsum('jkn,knp->jnp', second, basis[..., column])
@@ -222,9 +294,12 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
             step = -solveh_banded(band, gradient, check_finite=False)
         except np.linalg.LinAlgError:
             break  # There is nothing left but rounding; the last law keeps its limits.
-        towards = np.einsum('kcn,knj,nj->cn', slopes, basis, step[columns], optimize=True)
-        parts = -step / x, towards / room[0], -towards / room[1]
-        length = _NEAREST / max(_NEAREST, *(float(part.max()) for part in parts))
+        change, nearest = np.einsum('knj,nj->kn', basis, step[columns]), float((-step / x).max())
+        for slope, room in zip(slopes, rooms):
+            towards = np.einsum('kcn,kn->cn', slope, change[: len(slope)])
+            shares = np.maximum(towards / room[0], -towards / room[1])
+            nearest = max(nearest, float(shares.max(initial=0.0)))
+        length = _NEAREST / max(_NEAREST, nearest)
         expected = _DECREASE * float(gradient @ step)
         for _ in range(_HALVINGS):
             found = seen(x + length * step)

@@ -39,18 +39,20 @@ FactorIntervals = tuple[tuple[float, float], ...]
 SAMPLES = 2001
 """Equal steps at which a function of time is examined, besides its segments between knots."""
 
-# Limited quantities of joints and motors with the series that they are a row of.
-_LIMITED = (
+LIMITED = (
     ('velocity', 'motion', 1),
     ('acceleration', 'motion', 2),
     ('jerk', 'motion', 3),
     ('effort', 'effort', 0),
     ('effort_dot', 'effort', 1),
+    ('effort_ddot', 'effort', 2),
     ('motor_velocity', 'position', 1),
     ('motor_torque', 'torque', 0),
     ('motor_torque_rate', 'torque', 1),
     ('deflection', 'deflection', 0),
 )
+"""Limited quantities of joints and motors with the series that they are a row of."""
+
 # Rate at which joints and motors count as held still.
 _SLOWEST = 1e-9
 # Half of the excess that counts as rounding, see model/limits.py.
@@ -236,9 +238,10 @@ def uniform_scaling(
     model : RobotModel
     motion : array-like, shape (N, K, n), or function of time
         Samples with their time derivatives, see `inverse_dynamics`; K >= 4 for limits of the jerk
-        and of the torque rate, K >= 5 for the torque and K >= 6 for the torque rate of motors
-        behind springs. A function of time is examined between its knots, an array `times`, if it
-        has some; without, what is shorter than the steps of `samples` may stay unseen.
+        and of the torque rate, K >= 5 for its derivative and the torque of motors behind springs,
+        K >= 6 for the torque rate of these. A function of time is examined between its knots, an
+        array `times`, if it has some; without, what is shorter than the steps of `samples` may
+        stay unseen.
     limits : MotionLimits, optional
         By default those of the model.
     wrench : Wrench or sequence of Wrench, or function of time, optional
@@ -305,7 +308,7 @@ def uniform_scaling(
                 f'the motion, {start:.6g} s to {end:.6g} s.'
             )
     refuse_extremes(model, limits, motion)
-    highest = 3 if actuators is None else 5
+    highest = 3 + bool(np.isfinite(limits.effort_ddot).any()) if actuators is None else 5
 
     def examined(t: Array) -> _Played:
         series = motion(t, highest)
@@ -404,7 +407,7 @@ class _Played:
 
         self.labels: list[tuple[str, str]] = []
         """Quantity and joint or motor of each column."""
-        self._columns: dict[str, list[tuple[int, Indices, Array]]] = {}
+        self._columns: dict[str, list[tuple[int, Indices | slice, Array]]] = {}
         self.limit = np.zeros(0)
         """Largest magnitude of each column, shape (C,)."""
         K = motion.shape[1]
@@ -413,7 +416,7 @@ class _Played:
             # Of one sample without torques, which every spring can have.
             for kind, series in self._motors(0.0 * motion[:1], 0.0 * self._once[:1], 1.0):
                 orders[kind] = series.shape[1]
-        for quantity, kind, order in _LIMITED:
+        for quantity, kind, order in LIMITED:
             if kind not in orders:
                 continue
             given = limits if kind in ('motion', 'effort') else motor_limits
@@ -434,7 +437,9 @@ class _Played:
             self.labels += [(quantity, names[column]) for column in columns]
             self.limit = np.append(self.limit, limit[columns])
             with_slack = limit[columns] + _ROUNDING * (limit[columns] + 1.0)
-            self._columns.setdefault(kind, []).append((order, columns, with_slack))
+            # All of them need no copy.
+            chosen = slice(None) if len(columns) == len(limit) else columns
+            self._columns.setdefault(kind, []).append((order, chosen, with_slack))
 
     @cached_property
     def _dynamic(self) -> Array:
@@ -626,7 +631,8 @@ def _scaling_in_time(
         if abs(_smallest(intervals) - factor) <= _SETTLED * factor:
             break
     factor = _smallest(intervals)
-    return UniformScaling(factor, _limiting(examined(closest), factor), intervals)
+    limiting = _limiting(examined(closest), factor) if factor > 0.0 else None
+    return UniformScaling(factor, limiting, intervals)
 
 
 def _peaks(played: _Played, s: float) -> Array:

@@ -22,7 +22,7 @@ from hodyn_ros.analysis.scaling import (
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import RequestError, TrajectoryError, UnlimitedError
-from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
 from hodyn_ros.trajectory.piecewise import divided_times
@@ -59,6 +59,8 @@ class NewTiming(NamedTuple):
     """Whether that is why it is no faster, and not the wish for nothing but a slower motion."""
     found: Retimed | UniformScaling
     """All that is known of the time law, or of the time factors."""
+    limits: MotionLimits
+    """That it keeps; along the path those of `Retimed.limits`."""
     factor: float | None = None
     """Of a motion that is stretched; 1 if it stays as it is, None along the path."""
     standstill: float = 0.0
@@ -107,7 +109,7 @@ def new_timing(
         Whether a controller executes the samples, so that limits hold between them too, and not
         only at them as with wrenches and measurements.
     **options
-        For a new time law: intervals, rate, window and keep_standstills of `retime`.
+        For a new time law: intervals, rate, window, rise_time and keep_standstills of `retime`.
 
     Raises
     ------
@@ -120,6 +122,7 @@ def new_timing(
     """
     if timing not in TIMINGS:
         raise RequestError(f'timing is {timing!r}, expected one of {", ".join(TIMINGS)}.')
+    limits = motion_limits(model) if limits is None else limits
     drives: dict[str, Any] = {'actuators': actuators, 'motor_limits': motor_limits}
     is_uniform = timing == 'uniform'
     if is_uniform or slower_only:
@@ -133,7 +136,7 @@ def new_timing(
         is_kept = all(each.is_kept for each in scalings)
         if is_uniform or is_kept:
             stays = slower_only and is_kept
-            return _stretched(times, samples, scaling, stays, is_executed)
+            return _stretched(times, samples, limits, scaling, stays, is_executed)
     assert path is not None
     before = path.end_time - path.start_time
     shortest = before if slower_only else 0.0
@@ -141,7 +144,7 @@ def new_timing(
     times = found.motion.times
     return NewTiming(
         times, found.motion(times), found.motion, found.duration, before, found.limiting,
-        not slower_only, found, standstill=found.standstill,
+        not slower_only, found, found.limits, standstill=found.standstill,
         deviation=float(found.deviation.max()),
     )  # fmt: skip
 
@@ -162,8 +165,9 @@ def _sampled(path: TimedMotion | None, highest_derivative: int) -> tuple[Array, 
 
 
 def _stretched(
-    times: Array, samples: Array, scaling: UniformScaling, stays: bool, is_executed: bool
-) -> NewTiming:
+    times: Array, samples: Array, limits: MotionLimits, scaling: UniformScaling, stays: bool,
+    is_executed: bool,
+) -> NewTiming:  # fmt: skip
     """Samples at the smallest time factor, or as they are."""
     if scaling.factor == 0.0 and not stays:
         raise UnlimitedError(
@@ -179,5 +183,6 @@ def _stretched(
     times, samples = start + factor * (times - start), stretched(samples, factor)
     motion = jtc_motion(times, *(samples[:, k] for k in range(3))) if is_executed else None
     return NewTiming(
-        times, samples, motion, factor * duration, duration, limiting, not stays, scaling, factor
-    )
+        times, samples, motion, factor * duration, duration, limiting, not stays, scaling, limits,
+        factor,
+    )  # fmt: skip

@@ -8,11 +8,12 @@ from typing import Any
 import click
 import numpy as np
 
-from hodyn_ros.cli.output import echo_json, instant, name_of, number, show_remarks, table
+from hodyn_ros.analysis.unlimited import Unlimited, no_limit
+from hodyn_ros.cli.output import echo_json, instant, number, show_remarks, table
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.files import Results
-from hodyn_ros.names import listed
-from hodyn_ros.plotting.checks import Check, all_checks, all_violations
+from hodyn_ros.names import listed, name_of
+from hodyn_ros.plotting.checks import Check, all_checks, all_violations, unlimited_in
 from hodyn_ros.plotting.labels import label_of
 from hodyn_ros.plotting.series import checked_results, is_linear
 
@@ -70,6 +71,7 @@ def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[s
             }
             for check in checks
         ],
+        'unlimited': unlimited_in(results, problem.model, **problem.limiting),
         'remarks': list(results.remarks),
     }
 
@@ -111,6 +113,8 @@ def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
         )
     elif not violations:
         lines.append('All limits that could be checked are kept.')
+    unlimited: tuple[Unlimited, ...] = data['unlimited']
+    lines += [no_limit(unlimited)] * bool(unlimited)
     return '\n'.join(lines)
 
 

@@ -52,9 +52,9 @@ debug_option = _option(
 _JSON = _option('--json', 'as_json', is_flag=True, help='Print JSON, for programs to read.')
 _LIMITS = _option(
     '--limits', metavar='FILE',
-    help='YAML file with limits of acceleration, jerk and torque rate, in the layout of '
-    'config/panda.yaml, or its name (panda, iiwa14), in place of those of the description. By '
-    'default those that come with the robot; "urdf": none.',
+    help='YAML file with limits of acceleration, jerk, torque rate and the rate of that, in the '
+    'layout of config/panda.yaml, or its name (panda, iiwa14), in place of those of the '
+    'description. By default those that come with the robot; "urdf": none.',
 )  # fmt: skip
 _ACTUATORS = _file('--actuators', metavar='FILE',
                    help='YAML file that says what is between motors and joints, in the layout of '
@@ -262,11 +262,17 @@ def check() -> None:
             help='Leave out the time for which MOTION stands still, but for an instant of rest.'),
     _option(
         '--window', type=click.FloatRange(0.0), default=8.0, show_default=True, metavar='MS',
-        help='Time over which the new motion is averaged: longer ones bound the second derivative '
-        'of the torques more, and cost so much time.',
+        help='Time over which the new motion is averaged, which it takes longer.',
     ),
-    _option('--intervals', type=click.IntRange(4, 10_000), default=128, show_default=True,
-            help='Of the time law: more are slower to compute and give a faster motion.'),
+    _option(
+        '--rise-time', type=click.FloatRange(0.0), default=20.0, show_default=True, metavar='MS',
+        help='Time that a torque rate takes at least from zero to its limit, if its own rate '
+        '(effort_ddot) has no limit; 0: none.',
+    ),
+    _option('--intervals', type=click.IntRange(4, 4000),
+            help='Of the time law: more are slower to compute and give a faster motion. By '
+            'default 128, or four between two of the samples up to 512; four times as many where '
+            'that gains a percent.'),
     _JSON,
 )  # fmt: skip
 def retime() -> None:
@@ -274,9 +280,10 @@ def retime() -> None:
 
     The path stays, and so does the time for which MOTION stands still. The new motion begins and
     ends at rest, is four times continuously differentiable, and keeps the limits of velocity,
-    acceleration, jerk, torque and torque rate; with --actuators those of the motors too. With
-    --uniform the motion is only stretched in time, by the smallest factor with which the limits
-    are kept; this needs no path at rest and takes wrenches into account.
+    acceleration, jerk, torque, torque rate and the rate of that; with --actuators those of the
+    motors too. What has no limit is named with its largest value. With --uniform the motion is
+    only stretched in time, by the smallest factor with which the limits are kept; this needs no
+    path at rest and takes wrenches into account.
 
     The limits hold when joint_trajectory_controller executes OUT, which it does between samples
     from their positions, velocities and accelerations. --rate is that of the samples (1000 Hz).
@@ -370,8 +377,8 @@ def compare() -> None:
     'identification', 'Identify parameters of a robot from recordings.', *_ROBOT, *_RECORDINGS,
     _LIMITS, _ACTUATORS,
     _file('-o', '--output', metavar='FILE', required=True,
-          help='Robot description (.urdf); files of friction and actuators and a report have its '
-          'name with other endings.'),
+          help='Robot description (.urdf); files of limits, friction and actuators and a report '
+          'have its name with other endings.'),
     _option('--estimate', 'groups', multiple=True,
             type=click.Choice(['bodies', 'payload', 'armature', 'viscous', 'coulomb', 'stribeck',
                                'offset', 'stiffness', 'cubic_stiffness', 'damping', 'gravity',
@@ -390,8 +397,9 @@ def identify() -> None:
 
     RECORDING is a file as for `hodyn compare`; of elastic joints (--actuators says which) with
     <joint>.motor_position and <joint>.motor_torque. Written are a robot description in which only
-    masses and inertias change, such that bodies can have them, parameter files of friction and
-    actuators for nodes and for --friction and --actuators, and a report.
+    masses and inertias change, such that bodies can have them, parameter files for nodes and for
+    --limits (those that ROBOT has beside its description), --friction and --actuators, and a
+    report.
 
     For example
       hodyn excite panda -o motion.csv

@@ -8,12 +8,14 @@ from typing import Any
 import click
 import numpy as np
 
-from hodyn_ros.cli.output import echo_json, name_of, number, progress, table
+from hodyn_ros.analysis.unlimited import no_limit
+from hodyn_ros.cli.output import echo_json, number, progress, table
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.files import ResultsWriter, Samples, compute
 from hodyn_ros.identification.excitation import Excitation
 from hodyn_ros.identification.excitation import excite as found_motion
-from hodyn_ros.plotting.checks import all_checks
+from hodyn_ros.names import name_of
+from hodyn_ros.plotting.checks import all_checks, unlimited_in
 
 _KINDS = {'h': 'first moment', 'i': 'inertia'}  # By how the names of their components begin.
 
@@ -43,12 +45,14 @@ def excite(
         for check in checks
         if check.worst is not None
     ]
+    unlimited = unlimited_in(results, model, problem.limits, actuators, problem.motor_limits)
     if as_json:
         echo_json({
             'robot': model.name, 'target': target, 'output': output, 'samples': len(results),
             'duration': found.duration, 'condition': found.condition,
             'std': dict(zip(found.names, found.std)), 'limits_from': problem.limits_from,
             'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
+            'unlimited': unlimited,
         })  # fmt: skip
         return
     click.echo(
@@ -61,6 +65,8 @@ def excite(
     click.echo(table(head, _deviations(found)))
     rows = [(name_of(what), f'{100.0 * share:.0f} %', f'by {name}') for what, name, share in used]
     click.echo('\n' + table(('limit', 'used', ''), rows))
+    if unlimited:
+        click.echo('\n' + no_limit(unlimited))
     click.echo(f'\nWritten: {output} ({len(results)} samples)')
 
 

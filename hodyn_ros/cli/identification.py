@@ -137,8 +137,9 @@ def identify(
         target.write_text(outputs.described(description, found.model), encoding='utf-8')
     comments = [f'Identified from {", ".join(map(str, recordings))}.', *found.remarks]
     tables: dict[str, Any] = {
+        'limits': outputs.limit_config(model, problem.limits),
         'friction': outputs.friction_config(found.model),
-        'actuators': outputs.actuator_config(_drives(found)),
+        'actuators': outputs.actuator_config(_drives(found), problem.motor_limits),
     }
     for name, content in tables.items():
         if content:
@@ -159,6 +160,9 @@ def identify(
     show_remarks(found.remarks)
     click.echo(_identified(found))
     click.echo('\nWritten: ' + ', '.join(map(str, files.values())))
+    words = ''.join(f' --{name} {files[name]}' for name in tables if name in files)
+    if words:
+        click.echo(f'The robot is all of these: hodyn check {output} MOTION{words}')
 
 
 def _drives(found: Identification) -> Actuators:

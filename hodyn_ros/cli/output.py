@@ -16,8 +16,8 @@ import numpy as np
 
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files.files import Replacement
+from hodyn_ros.names import name_of as name_of
 
-_NAMES = {'effort': 'torque', 'effort_dot': 'torque rate'}
 _WIDE = 100_000  # Columns of what is no terminal.
 
 
@@ -34,11 +34,6 @@ def number(value: float, digits: int = 4) -> str:
 def instant(time: float) -> str:
     """Write a time [s]; one that counts from long ago keeps its milliseconds."""
     return number(time) if abs(time) < 1e5 else f'{time:.3f}'
-
-
-def name_of(quantity: str) -> str:
-    """Name of a quantity for a sentence, such as torque rate."""
-    return _NAMES.get(quantity, quantity.replace('_', ' '))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

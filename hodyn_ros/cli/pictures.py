@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from hodyn_ros import plotting
+from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.cli.output import show_remarks, written
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.errors import RequestError
-from hodyn_ros.plotting.checks import all_violations, busiest_joints
+from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
 from hodyn_ros.plotting.series import checked_results
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
@@ -75,7 +76,12 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
         )
         target.write_text(text, encoding='utf-8')
     count = len(violations) + (results.continuous_order < 0)
-    limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded' if count else 'limits kept'
+    unlimited = unlimited_in(results, problem.model, **problem.limiting)
+    limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded'
+    if not count:
+        limits_text = f'{"known " * bool(unlimited)}limits kept'
     click.echo(f'Written: {path} ({limits_text})')
+    if unlimited:
+        click.echo(no_limit(unlimited))
     if show:
         click.launch(str(path))

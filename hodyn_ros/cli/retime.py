@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.scaling import TimedMotion, UniformScaling, stretched
 from hodyn_ros.analysis.timings import NewTiming, new_timing
-from hodyn_ros.cli.output import echo_json, name_of, number, progress, show_remarks
+from hodyn_ros.analysis.unlimited import kept
+from hodyn_ros.cli.output import echo_json, number, progress, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -31,7 +32,8 @@ from hodyn_ros.files.derivatives import (
 )
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.plotting.checks import all_violations
+from hodyn_ros.names import name_of
+from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.spline import STANDSTILL, fit_spline
 
@@ -51,12 +53,12 @@ _EXECUTION = (
 
 def retime(
     given: Given, output: Path | None, uniform: bool, slower_only: bool, drop_standstills: bool,
-    window: float, intervals: int, as_json: bool,
+    window: float, rise_time: float, intervals: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Find another timing, check it once more, write it and say what came out."""
     if uniform:
         source = click.get_current_context().get_parameter_source
-        for name in ('drop_standstills', 'window', 'intervals'):
+        for name in ('drop_standstills', 'window', 'rise_time', 'intervals'):
             if source(name) is not ParameterSource.DEFAULT:
                 raise click.UsageError(
                     f'--{name.replace("_", "-")} is for a new timing along the path; leave it or '
@@ -75,7 +77,8 @@ def retime(
             show_remarks(remarks)
         how: dict[str, Any] = {
             'intervals': intervals, 'rate': given.rate, 'window': 1e-3 * window,
-            'keep_standstills': not drop_standstills, 'slower_only': slower_only,
+            'rise_time': 1e-3 * rise_time, 'keep_standstills': not drop_standstills,
+            'slower_only': slower_only,
         }  # fmt: skip
         with nullcontext() if uniform else progress('Looking for the fastest timing'):
             wrenches: tuple[Wrench, ...] = ()
@@ -92,7 +95,8 @@ def retime(
         if before is not None:
             show_remarks(remarks)
         results = _results(problem, timing.times, timing.samples, wrenches, **fields)
-        for worst in all_violations(results, problem.model, **problem.limiting):
+        limiting_it = {**problem.limiting, 'limits': timing.limits}
+        for worst in all_violations(results, problem.model, **limiting_it):
             raise HodynError(
                 f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
                 f'{worst.value:.6g} instead of {worst.limit:.6g}.'
@@ -100,12 +104,15 @@ def retime(
         if writer is not None:
             writer.write(results)
     data, text = _said(timing)
+    unlimited = unlimited_in(results, problem.model, **limiting_it)
+    by_default = _limits_by_default(problem, timing)
     if as_json:
         echo_json({
             'robot': problem.model.name, 'motion': results.name, 'output': output,
             'samples': len(results), 'limits_from': problem.limits_from,
             'duration_before': timing.duration_before, 'duration': timing.duration, **data,
-            'limiting': timing.limiting,
+            'limiting': timing.limiting, 'unlimited': unlimited,
+            'effort_ddot_by_default': by_default,
         })  # fmt: skip
         return
     click.echo(
@@ -118,7 +125,12 @@ def retime(
             f'What does not let it be faster: {name_of(limiting.quantity)} of {limiting.name}{at} '
             f'({number(limiting.value)} of {number(limiting.limit)}).'
         )
-    click.echo(f'All limits are kept ({problem.limits_from}).')
+    click.echo(kept(unlimited, problem.limits_from))
+    if by_default:
+        click.echo(
+            f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
+            f'{number(rise_time)} ms at least from zero to its limit (--rise-time).'
+        )
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
@@ -144,6 +156,13 @@ def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
         f'; at constant speed of its parameter {number(found.uniform_duration)} s.{standing}'
         f'Averaging its timing leaves the path by at most {number(timing.deviation)} rad or m.'
     )  # fmt: skip
+
+
+def _limits_by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
+    """Limits of the second derivative of the torque that nobody gave, of each joint."""
+    limits = timing.limits.effort_ddot
+    chosen = np.flatnonzero(np.isinf(problem.limits.effort_ddot) & np.isfinite(limits))
+    return {problem.model.joint_names[joint]: float(limits[joint]) for joint in chosen}
 
 
 def _samples_of_path(problem: Problem) -> Samples:

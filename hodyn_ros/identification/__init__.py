@@ -16,6 +16,7 @@ from hodyn_ros.identification.outputs import (
     described,
     fixed_parameters,
     friction_config,
+    limit_config,
     main_link,
     write_parameters,
 )
@@ -26,6 +27,6 @@ __all__ = [
     'BANDS', 'GROUPS', 'Comparison', 'Excitation', 'Explanation', 'Identification',
     'IdentifiedParameter', 'OnlineEstimator', 'ParameterEstimate', 'Payload', 'RecordingFile',
     'Residual', 'actuator_config', 'compare', 'described', 'excite',
-    'fixed_parameters', 'friction_config', 'identify', 'main_link', 'with_motors',
-    'write_parameters',
+    'fixed_parameters', 'friction_config', 'identify', 'limit_config', 'main_link',
+    'with_motors', 'write_parameters',
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What identification writes: robot descriptions, and files of friction and actuators.
+"""What identification writes: robot descriptions, and files of limits, friction and actuators.
 
 A body of a model is made of rigidly connected links. What is known of it belongs to its main link,
 the one behind its joint; links that are fixed to that keep their inertia.
@@ -20,13 +20,15 @@ import numpy as np
 import yaml
 
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
-from hodyn_ros.actuators.config import FRICTION, SPRINGS
+from hodyn_ros.actuators.config import FRICTION, LIMITS, SPRINGS
+from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, IdentificationError, ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model import inertia
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import LAWS, FrictionLaw, Sum
+from hodyn_ros.model.limits import EXTRA_QUANTITIES, MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import inertial_element, parse_urdf, xml_text
 from hodyn_ros.names import listed
@@ -167,14 +169,32 @@ def friction_config(model: RobotModel) -> dict[str, dict[str, float]]:
     return {joint: _keyed(joint, law, keys) for joint, law in model.friction.items()}
 
 
-def actuator_config(actuators: Actuators) -> dict[str, dict[str, Any]]:
-    """Tables of the actuators of a robot's joints; the inverse of `actuators_from_config`.
+def limit_config(model: RobotModel, limits: MotionLimits) -> dict[str, dict[str, float]]:
+    """Tables of the limits that the description of a model does not hold, see `motion_limits`."""
+    tables: dict[str, dict[str, float]] = {}
+    for quantity in EXTRA_QUANTITIES:
+        given, known = getattr(limits, quantity), getattr(model.limits, quantity)
+        for joint in np.flatnonzero(given != known).tolist():
+            tables.setdefault(model.joint_names[joint], {})[quantity] = float(given[joint])
+    return tables
 
-    Rigid drives without inertia and friction are left out, and limits of motors are no part of
-    actuators. An `IdentificationError` is raised for a joint of variable stiffness, and for an
-    actuator, a spring or a law of friction without keys.
+
+def actuator_config(
+    actuators: Actuators, motor_limits: MotorLimits | None = None
+) -> dict[str, dict[str, Any]]:
+    """Tables of the actuators of a robot's joints and the limits of their motors.
+
+    The inverse of `actuators_from_config` and `motor_limits_from_config`. Rigid drives without
+    inertia, friction and limits are left out. An `IdentificationError` is raised for a joint of
+    variable stiffness, and for an actuator, a spring or a law of friction without keys.
     """
     tables = {item.name: _driven(item.name, item.actuator) for item in actuators.driven}
+    for item in actuators.driven if motor_limits is not None else ():
+        for key, quantity in LIMITS.items():
+            place = item.joint if quantity == 'deflection' else item.motors.start
+            limit = float(getattr(motor_limits, quantity)[place])
+            if np.isfinite(limit):
+                tables[item.name][key] = limit
     return {joint: table for joint, table in tables.items() if len(table) > 1}
 
 
@@ -183,13 +203,14 @@ def write_parameters(
     parameters: Mapping[str, Mapping[str, Mapping[str, Any]]],
     comments: Sequence[str] = (),
 ) -> None:
-    """Write a YAML file that `hodyn --friction` and `--actuators` take, and nodes as parameters.
+    """Write a YAML file that `hodyn --limits`, `--friction`, `--actuators` and nodes take.
 
     Parameters
     ----------
     path : path-like
     parameters : mapping
-        Under `friction` and `actuators` the tables of joints; what is empty is left out.
+        Under `limits`, `friction` and `actuators` the tables of joints; what is empty is left
+        out.
     comments : sequence of str
         Lines at the beginning.
 

@@ -293,7 +293,7 @@ class Assembly:
             'joint_types': tuple(joint.type for joint in independent),
             'base_link': self.base_link,
             'tip_link': self.tip_link,
-            'limits': MotionLimits(**known, effort_dot=open_),
+            'limits': MotionLimits(**known, effort_dot=open_, effort_ddot=open_),
             'links': {
                 name: LinkFrame(frame.body, frozen(frame.pose))
                 for name, frame in self.frames.items()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
 # Quantities that a URDF cannot limit, or not before version 1.2.
-EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot')
+EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot', 'effort_ddot')
 
 # A value that reaches its limit by rounding alone does not exceed it.
 _ROUNDING = 1e-9
@@ -56,7 +56,7 @@ class Limits(NamedTuple):
 class MotionLimits(NamedTuple):
     """Limits of the n joints in model order, each of shape (n,); infinite where there is none.
 
-    A description holds all but the last, and before URDF 1.2 neither acceleration nor jerk.
+    A description holds all but the last two, and before URDF 1.2 neither acceleration nor jerk.
     """
 
     lower: Array
@@ -73,6 +73,8 @@ class MotionLimits(NamedTuple):
     """Highest absolute torque [N m] or force [N]."""
     effort_dot: Array
     """[N m/s] or [N/s]"""
+    effort_ddot: Array
+    """[N m/s^2] or [N/s^2]"""
 
 
 class Violation(NamedTuple):
@@ -123,10 +125,10 @@ def compiled_count() -> Callable[..., bool]:
 def _count_hits(
     lower: Array, upper: Array, hits: NDArray[np.int64], motion: Array, effort: Array
 ) -> bool:
-    """Count values outside of bounds (6, n), rows as of `_ranges`; return whether any are."""
+    """Count values outside of bounds (7, n), rows as of `_ranges`; return whether any are."""
     found = False
-    for k in range(4 if len(motion) == 3 else 6):
-        values = effort[k // 5] if k == 3 or k == 5 else motion[min(k, 3)]
+    for k in range(4 if len(motion) == 3 else min(len(motion) + 2, 7)):
+        values = effort[max(k - 4, 0)] if k == 3 or k > 4 else motion[min(k, 3)]
         for j in range(len(values)):
             if values[j] < lower[k, j] or values[j] > upper[k, j]:
                 hits[k, j] += 1
@@ -137,7 +139,7 @@ def _count_hits(
 def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
     """Quantities with their lowest and highest values, by the orders that they need."""
     yield 'position', limits.lower, limits.upper
-    for quantity in ('velocity', 'acceleration', 'effort', 'jerk', 'effort_dot'):
+    for quantity in ('velocity', 'acceleration', 'effort', 'jerk', 'effort_dot', 'effort_ddot'):
         limit = getattr(limits, quantity)
         yield quantity, -limit, limit
 
@@ -151,9 +153,9 @@ def motion_limits(
     ----------
     model : RobotModel
     extra : mapping of joint name to mapping of quantity to limit, optional
-        Quantities are acceleration, jerk and effort_dot, in place of those of the description;
-        an infinite one counts as not given. Joints that the model does not have are ignored, so
-        that one set of limits serves a robot with and without its gripper.
+        Quantities are acceleration, jerk, effort_dot and effort_ddot, in place of those of the
+        description; an infinite one counts as not given. Joints that the model does not have are
+        ignored, so that one set of limits serves a robot with and without its gripper.
 
     Raises
     ------
@@ -202,7 +204,7 @@ def find_violations_in_blocks(
 ) -> tuple[Violation, ...]:
     """Find the same in blocks of samples: motions (..., K, n) and efforts (..., K-2, n)."""
     values = (
-        np.concatenate((q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:2, :]), axis=-2)
+        np.concatenate((q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]), axis=-2)
         for q, Q in blocks
     )
     return _worst(model.joint_names, _ranges(limits), values)

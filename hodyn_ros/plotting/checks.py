@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.limits import MOTOR_QUANTITIES, MotorLimits, find_motor_violations
+from hodyn_ros.analysis.unlimited import Unlimited, find_unlimited
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError
 from hodyn_ros.model.limits import MotionLimits, Violation, find_violations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 # What may have a limit, in the order of tables.
 _QUANTITIES = (
-    'position', 'velocity', 'acceleration', 'jerk', 'effort', 'effort_dot', *MOTOR_QUANTITIES
+    'position', 'velocity', 'acceleration', 'jerk', 'effort', 'effort_dot', 'effort_ddot',
+    *MOTOR_QUANTITIES,
 )  # fmt: skip
 
 
@@ -94,6 +96,20 @@ def all_checks(
         is_limited = np.isfinite(lower) | np.isfinite(upper)
         found.append(Check(quantity, title, names, is_limited, n_known, len(values), shares))
     return tuple(found)
+
+
+def unlimited_in(
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits,
+    actuators: Actuators | None,
+    motor_limits: MotorLimits | None,
+) -> tuple[Unlimited, ...]:
+    """Quantities without a limit, and how large they are in the results; see `find_unlimited`."""
+    return find_unlimited(
+        model, limits, results.motion, results.effort, actuators=actuators,
+        motor_limits=motor_limits, motors=results.motors,
+    )  # fmt: skip
 
 
 def busiest_joints(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 _MOTION = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-_EFFORT = ('effort', 'effort_dot')
+_EFFORT = ('effort', 'effort_dot', 'effort_ddot')
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
 _POWERS = str.maketrans({sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)})
 RESIDUAL_KINDS = {

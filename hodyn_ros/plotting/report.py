@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.joints import body_coordinates, body_poses
 from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
 from hodyn_ros.model.robot import BASE, RobotModel
-from hodyn_ros.plotting.checks import all_checks, all_violations
+from hodyn_ros.plotting.checks import all_checks, all_violations, unlimited_in
 from hodyn_ros.plotting.labels import RESIDUAL_KINDS, label_of, number, percent
 from hodyn_ros.plotting.panels import (
     Panel,
@@ -150,6 +151,7 @@ def html_report(
         start=datetime.fromtimestamp(results.start / 1e9, timezone.utc),
         checks=all_checks(results, model, limits, motor_limits),
         violations=violations,
+        no_limit=no_limit(unlimited_in(results, model, limits, actuators, motor_limits)),
         limits=limits,
         masses=model.M_body[:, 5, 5],
         remarks=(*results.remarks, *remarks),

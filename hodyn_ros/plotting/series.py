@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hodyn_ros.files import Results
 
 _MOTION_LIMITS = ('position', 'velocity', 'acceleration', 'jerk')
-_EFFORT_LIMITS = ('effort', 'effort_dot')
+_EFFORT_LIMITS = ('effort', 'effort_dot', 'effort_ddot')
 
 
 class Range(NamedTuple):

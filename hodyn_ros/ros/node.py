@@ -64,7 +64,7 @@ from hodyn_ros.ros.motors import MotorStream, Stiffness
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.payloads import Transitions, mixed, payloads_of
 from hodyn_ros.ros.planning import PlanningClient
-from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of
+from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of, without_limits
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, TrajectoryInput, report_plan
 from hodyn_ros.ros.wrenches import Wrenches, check_target
 from hodyn_ros.trajectory.estimator import Estimate
@@ -88,6 +88,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._message: JointEffort  # used again and again
         self._motors: MotorStream | None = None
         self._remark = ''  # why there is no compiled code
+        self._unlimited: list[str] = []  # what has been said to have no limit
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
         self._last_tick: int | None = None
         self._stiffness = Stiffness()
@@ -200,6 +201,11 @@ class HodynNode(RobotNode[NodeSettings]):
                 self._motors = None if drives is None else MotorStream(drives.actuators)
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
             self.robot = robot
+            unlimited = without_limits(robot)
+            if unlimited != self._unlimited:
+                self._unlimited = unlimited
+                for text in unlimited:
+                    self.get_logger().info(f'{text} Motions are not checked for that.')
             self._transitions.follow(self._preparation.with_payloads)
             self._identification.use(robot)
             self._can_command = True

@@ -24,6 +24,7 @@ _LIMIT_UNITS = {
     'acceleration': 'rad/s^2 or m/s^2',
     'jerk': 'rad/s^3 or m/s^3',
     'effort_dot': 'N m/s or N/s',
+    'effort_ddot': 'N m/s^2 or N/s^2',
 }
 _LIMITS = {
     key: Entry(key, math.inf, f'Limit of the {key} of joint {{joint}} [{unit}].', 1e-9)

@@ -18,7 +18,7 @@ from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros.answers import LEFT_OUT, error_code
 from hodyn_ros.ros.controllers import controller_message
 from hodyn_ros.ros.conversions import requested_waypoints, violation_message
-from hodyn_ros.ros.robot import Robot, ready
+from hodyn_ros.ros.robot import Robot, ready, without_limits
 from hodyn_ros.trajectory.planning import plan_motion
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Response = RetimeTrajectory.Response
 
 _TIMINGS = {RetimeTrajectory.Request.PATH: 'path', RetimeTrajectory.Request.UNIFORM: 'uniform'}
-_LIMITED = ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
+_LIMITED = ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot', 'effort_ddot')
 
 
 def retimed(
@@ -85,7 +85,12 @@ def _retimed(
         path_deviation=found.deviation,
         effort_error=points.error,
         limiting=_limit_messages(found.limiting if found.is_fastest else None, start),
-        warnings=[*robot.model.warnings, *plan.warnings, *(LEFT_OUT,) * settings.base_motion],
+        warnings=[
+            *robot.model.warnings,
+            *plan.warnings,
+            *(LEFT_OUT,) * settings.base_motion,
+            *without_limits(robot, found.limits, found.samples),
+        ],
     )
 
 

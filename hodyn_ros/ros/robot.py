@@ -19,6 +19,9 @@ from hodyn_ros.actuators.config import (
     motor_limits_from_config,
 )
 from hodyn_ros.actuators.limits import MotorLimits
+from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
@@ -95,6 +98,23 @@ def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
             )
         )
     return robot
+
+
+def without_limits(
+    robot: Robot, limits: MotionLimits | None = None, motion: Array | None = None
+) -> list[str]:
+    """Sentence on what has no limit, if anything; with a motion (N, K, n) how large it becomes.
+
+    The limits are those of the robot unless others are given.
+    """
+    model, drives, given = robot.model, robot.drives, dict[str, Any]()
+    effort = None if motion is None else inverse_dynamics(model, motion)
+    if drives is not None:
+        given |= {'actuators': drives.actuators, 'motor_limits': drives.limits}
+        if motion is not None:
+            given['motors'] = motor_motion(drives.actuators, motion, effort, order=None)
+    unlimited = find_unlimited(model, limits or robot.limits, motion, effort, **given)
+    return [no_limit(unlimited)] if unlimited else []
 
 
 def assemble(

@@ -77,7 +77,9 @@ def test_factor_of_the_panda_is_minimal(seed):
     assert result.limiting.quantity in ('velocity', 'acceleration', 'effort', 'effort_dot')
 
 
-@pytest.mark.parametrize('quantity', ['velocity', 'acceleration', 'jerk', 'effort', 'effort_dot'])
+@pytest.mark.parametrize(
+    'quantity', ['velocity', 'acceleration', 'jerk', 'effort', 'effort_dot', 'effort_ddot']
+)
 @pytest.mark.parametrize('tightness', [0.02, 0.3, 5.0])
 def test_what_limits_the_motion_is_named(quantity, tightness):
     motion = panda_spline(7)(np.linspace(0.0, 4.0, 101))
@@ -85,7 +87,7 @@ def test_what_limits_the_motion_is_named(quantity, tightness):
     still = motion.copy()
     still[:, 1:] = 0.0
     series = {'velocity': motion[:, 1], 'acceleration': motion[:, 2], 'jerk': motion[:, 3]}
-    series.update(effort=effort[:, 0], effort_dot=effort[:, 1])
+    series.update(effort=effort[:, 0], effort_dot=effort[:, 1], effort_ddot=effort[:, 2])
     largest = np.abs(series[quantity]).max(axis=0)
     if quantity == 'effort':
         largest = np.abs(inverse_dynamics(PANDA, still)[:, 0]).max(axis=0) + 1.0
@@ -449,6 +451,13 @@ def test_joints_with_damping_are_refused():
     )
     with pytest.raises(ActuatorError, match='damping .*panda_joint2'):
         uniform_scaling(PANDA, np.zeros((2, 6, 7)), unlimited(7), actuators=driven)
+
+
+@pytest.mark.parametrize('near', [None, 1.0])
+def test_nothing_limits_a_motion_that_stands_still(near):
+    standing = fit_spline([0.0, 1.0], np.tile(panda_spline(0)(0.0)[0], (2, 1)))
+    found = uniform_scaling(PANDA, standing, near=near)
+    assert found == (0.0, None, ((0.0, np.inf),))
 
 
 def test_orders_that_are_missing_are_named():

@@ -11,9 +11,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import yaml
 from scipy.spatial import cKDTree
 from support import robots
 from support.oracles import taylor_rnea
+from support.plotting_tools import Page
 
 from hodyn_ros import RobotModel, inverse_dynamics, plotting
 from hodyn_ros.cli import demo
@@ -415,6 +417,48 @@ def test_retimed_motion_of_every_format_keeps_its_limits_as_it_is_executed(
         steps = np.abs(np.diff(inverse_dynamics(model, executed)[:, 0], axis=0))
         assert np.all(steps.max(axis=0) <= 1e-3 * np.array([900.0, 400.0]) * (1.0 + 1e-9))
     assert not v[[0, 1, -2, -1]].any() and not a[[0, 1, -2, -1]].any()
+
+
+BOTH = ['shoulder', 'elbow']
+OF_ELBOW = {'elbow': {'effort_dot': 400.0}}
+OF_BOTH = dict.fromkeys(
+    BOTH, {'acceleration': 60.0, 'jerk': 9e3, 'effort_dot': 900.0, 'effort_ddot': 5e4}
+)
+
+
+@pytest.mark.parametrize(
+    ('given', 'retimed', 'checked'),
+    [
+        (OF_BOTH, {}, {}),
+        (
+            OF_ELBOW,
+            {'acceleration': BOTH, 'jerk': BOTH, 'effort_dot': BOTH[:1], 'effort_ddot': BOTH[:1]},
+            {'acceleration': BOTH, 'jerk': BOTH, 'effort_dot': BOTH[:1], 'effort_ddot': BOTH},
+        ),
+    ],
+)
+def test_every_verdict_names_what_has_no_limit(given, retimed, checked, motion, tmp_path, capsys):
+    limits, out, page = (tmp_path / name for name in ('limits.yaml', 'out.csv', 'page.html'))
+    limits.write_text(yaml.safe_dump({'limits': given}))
+    words = 'two_link', motion, '--limits', limits
+    data = as_json(capsys, 'retime', *words, '--intervals', 16, '-o', out)
+    columns = read_table(out)
+    for each in data['unlimited']:
+        peaks = [np.abs(columns[f'{name}.{each["quantity"]}']).max() for name in each['names']]
+        assert each['largest'] == pytest.approx(max(peaks), rel=1e-9)
+    by_default = {'elbow': 400.0 / 0.02} if given is OF_ELBOW else {}
+    assert data['effort_ddot_by_default'] == pytest.approx(by_default)
+    verdicts = [command(capsys, 'retime', *words, '--intervals', 16)[1]]
+    for expected, found in ((retimed, data), (checked, as_json(capsys, 'check', *words))):
+        assert {each['quantity']: each['names'] for each in found['unlimited']} == expected
+    verdicts.append(command(capsys, 'check', *words)[1])
+    verdicts.append(command(capsys, 'report', *words, '-o', page)[1])
+    verdicts.append(' '.join(Page(page.read_text(encoding='utf-8')).text_of_all('p')))
+    assert ('All limits are kept' in verdicts[0]) == (not retimed)
+    for text, names in zip(verdicts, (retimed, *[checked] * 3)):
+        said = 'No limit is known for the acceleration of all joints (up to '
+        assert (said in text) == bool(names)
+        assert ('torque rate of shoulder (up to ' in text) == bool(names)
 
 
 def test_standstills_are_dropped_on_request(pausing, capsys):

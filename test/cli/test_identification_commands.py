@@ -22,6 +22,8 @@ from support.plotting_tools import Page
 
 from hodyn_ros import RobotModel
 from hodyn_ros.cli.main import run
+from hodyn_ros.cli.problem import Given, load_problem
+from hodyn_ros.model.limits import EXTRA_QUANTITIES
 
 pytest.importorskip('plotly', reason='plotly is not installed')
 
@@ -119,6 +121,14 @@ def test_identify_writes_a_robot_that_torques_of_another_recording_confirm(
     assert np.abs(found.inertial_parameters - given.inertial_parameters).max() > 0.01
 
 
+def test_an_identified_robot_is_as_limited_as_before(identified):
+    given = load_problem(Given('panda'))
+    file = str(identified.with_name('arm_limits.yaml'))
+    alone, whole = (load_problem(Given(str(identified), limits=each)) for each in (None, file))
+    np.testing.assert_array_equal(whole.limits, given.limits)
+    assert np.isinf([getattr(alone.limits, name) for name in EXTRA_QUANTITIES]).all()
+
+
 def test_the_page_of_an_identification_has_what_it_leaves_of_both_recordings(identified):
     page = Page(identified.with_suffix('.html').read_text(encoding='utf-8'))
     assert page.mistakes == []
@@ -142,13 +152,15 @@ def test_identify_says_what_it_found_in_tables_and_json(recordings, tmp_path, ca
     text = capsys.readouterr().out
     assert 'panda_link8 carries 1.5' in text
     assert 'Bodies: with their part of the torque' in text
-    assert f'Written: {path}, {path.with_suffix(".html")}' in text  # no friction
+    limits = path.with_name('loaded_limits.yaml')
+    assert f'Written: {path}, {limits}, {path.with_suffix(".html")}' in text  # no friction
+    assert f'hodyn check {path} MOTION --limits {limits}' in text
     found = told(capsys, *words, *groups)
     assert found['payload']['mass'] == pytest.approx(1.5, abs=0.005)
     np.testing.assert_allclose(found['payload']['com'], [0.02, 0.0, 0.08], atol=2e-3)
     by_name = {item['name']: item for item in found['parameters']}
     assert by_name['delay']['value'] == pytest.approx(2e-3, abs=3e-4)
-    assert sorted(found['files']) == ['', 'report']
+    assert sorted(found['files']) == ['', 'limits', 'report']
     assert found['validation'] == []
     masses = [RobotModel.from_urdf(name).M_body[6, 5, 5] for name in ('panda', path)]
     assert masses[1] - masses[0] == pytest.approx(1.5, abs=0.005)

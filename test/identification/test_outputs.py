@@ -22,6 +22,7 @@ from hodyn_ros.actuators import (
     SeriesElastic,
     VariableStiffness,
 )
+from hodyn_ros.actuators.limits import motor_limits
 from hodyn_ros.cli.problem import Given, load_model, read_actuators
 from hodyn_ros.errors import FileError, IdentificationError, ModelError
 from hodyn_ros.identification import (
@@ -247,10 +248,17 @@ def test_the_command_reads_the_actuators_that_are_written(drive, tmp_path):
     path = tmp_path / 'robot.yaml'
     model = RobotModel.from_urdf('two_link')
     actuators = Actuators(model, {'elbow': drive})
-    tables = {'actuators': actuator_config(actuators), 'friction': {}}
+    limits = {'elbow': {'motor_torque': 30.0, 'motor_velocity': 2.0}}
+    if isinstance(drive, SeriesElastic):
+        limits['elbow']['deflection'] = 0.1
+    bounds = motor_limits(actuators, limits)
+    tables = {'actuators': actuator_config(actuators, bounds), 'friction': {}}
     assert list(tables['actuators']) == ['elbow']
     write_parameters(path, tables)
-    assert read_actuators(model, path)[0]['elbow'] == drive
+    again, of_motors = read_actuators(model, path)
+    assert again['elbow'] == drive
+    np.testing.assert_array_equal(of_motors, bounds)
+    assert actuator_config(actuators)['elbow'].keys() < tables['actuators']['elbow'].keys()
     assert [*yaml.safe_load(path.read_text())['/**']['ros__parameters']] == ['actuators']
 
 

@@ -16,7 +16,7 @@ from hodyn_ros.model.limits import (
 )
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
-EXTRA = {'elbow': {'acceleration': 5.0, 'jerk': 7.0, 'effort_dot': 11.0}}
+EXTRA = {'elbow': {'acceleration': 5.0, 'jerk': 7.0, 'effort_dot': 11.0, 'effort_ddot': 13.0}}
 
 
 def violations(motion, effort, extra=EXTRA):
@@ -28,7 +28,7 @@ def test_nothing_is_found_within_the_limits_and_on_them():
     motion = np.zeros((3, 5, 2))
     motion[1] = [[2.0, -2.0], [-3.0, 3.0], [1e9, 5.0], [1e9, -7.0], [1e9, 1e9]]
     effort = np.zeros((3, 3, 2))
-    effort[2] = [[50.0, -50.0], [1e9, 11.0], [1e9, 1e9]]
+    effort[2] = [[50.0, -50.0], [1e9, 11.0], [1e9, 13.0]]
     assert violations(motion, effort) == {}
 
 
@@ -76,6 +76,8 @@ def test_violations_in_blocks_are_those_of_all_samples_together(K):
     }  # fmt: skip
     if K > 3:
         series |= {'jerk': motion[:, 3], 'effort_dot': effort[:, 1]}
+    if K > 4:
+        series |= {'effort_ddot': effort[:, 2]}
     expected = []
     for quantity, values in series.items():
         bound = limits.upper if quantity == 'position' else getattr(limits, quantity)
@@ -90,7 +92,8 @@ def test_violations_in_blocks_are_those_of_all_samples_together(K):
 
 
 @pytest.mark.parametrize(
-    ('quantity', 'order', 'limit'), [('effort', 0, 50.0), ('effort_dot', 1, 11.0)]
+    ('quantity', 'order', 'limit'),
+    [('effort', 0, 50.0), ('effort_dot', 1, 11.0), ('effort_ddot', 2, 13.0)],
 )
 def test_worst_sample_of_the_effort_is_reported(quantity, order, limit):
     effort = np.zeros((4, 3, 2))
@@ -136,7 +139,7 @@ def test_quick_check_of_samples_counts_what_the_search_finds(orders):
     bounds = np.array(
         [limits.upper, limits.velocity, limits.acceleration, limits.jerk, [np.inf, np.inf]]
     )[:orders]
-    bounds_of_effort = np.array([limits.effort, limits.effort_dot, [np.inf, np.inf]])
+    bounds_of_effort = np.array([limits.effort, limits.effort_dot, limits.effort_ddot])
     random = np.random.default_rng(4)
     kept, hits = [], Counter()
     for _ in range(500):

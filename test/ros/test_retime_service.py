@@ -129,6 +129,11 @@ def test_answer_is_that_of_python_and_of_the_command_line(call, tmp_path, timing
     assert response.duration == pytest.approx(times[-1], abs=2e-9)
     assert response.duration < response.duration_before == 2.0
     assert response.path_deviation == pytest.approx(found.deviation, abs=1e-9)
+    # Along the path the second derivative has a limit by default.
+    open_to = ['acceleration of all joints', 'jerk of elbow', 'second derivative of torque of all']
+    (said,) = [text for text in response.warnings if text.startswith('No limit is known for')]
+    assert [text in said for text in open_to] == [True, True, timing == 'uniform']
+    assert said.count(' (up to ') == 2 + (timing == 'uniform')
 
     given, limits, out = (tmp_path / name for name in ('in.yaml', 'limits.yaml', 'out.npz'))
     lines = [
