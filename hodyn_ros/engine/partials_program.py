@@ -63,9 +63,9 @@ def partials_program(
 ) -> RobotProgram:
     """Program of the partial derivatives of the efforts and of K - 3 time derivatives of them.
 
-    Inputs: 'motion', and wrenches as `robot_program` has them. Output: 'term', that of derivative m
-    of effort i by derivative k of position j at ((m n + i) K + k) n + j. A `ModelError` is raised
-    for friction laws not of this package.
+    Inputs: 'motion', and wrenches as `robot_program` has them. Output: 'term', that of derivative
+    m of effort i by derivative k of position j at ((m n + i) K + k) n + j. A `ModelError` is
+    raised for friction laws not of this package.
     """
     recorder, n, orders = Recorder(), model.n_joints, K - 2
     F = _by_the_state(recorder, model, orders, wrenches)
