@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array
+from hodyn_ros.dynamics.forward import DynamicsInputs
 from hodyn_ros.dynamics.matrices import along
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.engine.engine import Term, computed
 from hodyn_ros.engine.program import PARTIALS
+from hodyn_ros.kinematics.joints import motion_array, overflow
 from hodyn_ros.model.robot import RobotModel
 
 
-def inverse_dynamics_derivatives(model: RobotModel, motion: ArrayLike) -> Array:
+def inverse_dynamics_derivatives(
+    model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None = None
+) -> Array:
     """Partial derivatives of the joint efforts and of their time derivatives by the motion.
 
     Parameters
@@ -18,14 +27,17 @@ def inverse_dynamics_derivatives(model: RobotModel, motion: ArrayLike) -> Array:
     model : RobotModel
     motion : array-like, shape (..., K, n)
         Time derivatives of the joint positions in model order [rad/s^k] or [m/s^k], K >= 3.
+    wrench : Wrench or sequence of Wrench, optional
+        Wrenches on links, with K - 2 orders. Their coordinates, as they are expressed, do not
+        depend on the motion; the efforts that they take do.
 
     Returns
     -------
     ndarray, shape (..., K-2, n, K, n)
-        `[..., m, i, k, j]` is the derivative of `inverse_dynamics(model, motion)[..., m, i]` by
-        `motion[..., k, j]`, in the unit of that effort over the unit of that derivative: zero for
-        k > m + 2, the mass matrix for k = m + 2. Friction and armature of the model are part of
-        it; Coulomb friction without smoothing has the derivative zero.
+        `[..., m, i, k, j]` is the derivative of `inverse_dynamics(model, motion, wrench)`, of its
+        `[..., m, i]`, by `motion[..., k, j]`, in the unit of that effort over the unit of that
+        derivative: zero for k > m + 2, the mass matrix for k = m + 2. Friction and armature of the
+        model are part of it; Coulomb friction without smoothing has the derivative zero.
 
     Raises
     ------
@@ -33,6 +45,8 @@ def inverse_dynamics_derivatives(model: RobotModel, motion: ArrayLike) -> Array:
         If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
     ModelError
         If a friction law is not one of this package.
+    WrenchError
+        If a wrench does not fit.
 
     Notes
     -----
@@ -45,4 +59,15 @@ def inverse_dynamics_derivatives(model: RobotModel, motion: ArrayLike) -> Array:
         from hodyn_ros.engine.robot_program import friction_laws
 
         model.kept(friction_laws)  # refuses those that are not of this package
-    return along(model, motion, PARTIALS)
+    if wrench is None:
+        return along(model, motion, PARTIALS)
+    array = np.asarray(motion_array(model, motion, 3), dtype=np.float64)
+    given = DynamicsInputs(model, array, (), array.shape[-2] - 2, wrench)
+    if not given.links:
+        return along(model, motion, PARTIALS)
+    term = Term(PARTIALS, array.shape[-2], given.links)
+    result = np.empty((given.N, *term.shape(model)))
+    if not computed(model, term, given.motion, given.packed(), result):
+        given.refuse_not_finite()
+        raise overflow(array)
+    return result.reshape(*given.batch, *result.shape[1:])

@@ -26,13 +26,15 @@ from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
+    MOST_BODIES,
     BodyDynamics,
+    Term,
     compute,
     computed,
     engine_of,
     refuses,
 )
-from hodyn_ros.engine.program import FORWARD, SINGULAR, Attachment
+from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR, Attachment
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
 from hodyn_ros.kinematics.joints import motion_array, overflow, refuse_not_finite
 from hodyn_ros.model.robot import RobotModel
@@ -304,7 +306,14 @@ def regular_mass_matrix(
 ) -> Array:
     """Mass matrices of states (N, K, n), of some joints; refused unless positive definite."""
     which = list(range(model.n_joints)) if free is None else list(free)
-    found = mass_matrix(model, state[:, :1])[:, 0][:, which][:, :, which]
+    positions = np.ascontiguousarray(state[:, :1])
+    found = np.empty((len(state), model.n_joints, model.n_joints))
+    # Its program, run by NumPy if need be, has zeros where the closed form has rounding.
+    if model.n_bodies > MOST_BODIES or not computed(
+        model, Term(MASS_MATRIX, 1), positions, None, found
+    ):
+        found = mass_matrix(model, positions)[:, 0]
+    found = found[:, which][:, :, which]
     M, size = found.copy(), np.einsum('nii->ni', found)
     for k in reversed(range(len(which))):
         pivot = M[:, k, k]

@@ -143,6 +143,8 @@ class Term(NamedTuple):
     """One of the names in `program`."""
     K: int
     """Number of derivatives in the motion, the zeroth included."""
+    wrenches: tuple[Attachment, ...] = ()
+    """Of partial derivatives."""
 
     def program(self, model: RobotModel) -> RobotProgram:
         """Program of the term."""
@@ -153,7 +155,7 @@ class Term(NamedTuple):
         if self.name == PARTIALS:
             from hodyn_ros.engine.partials_program import partials_program
 
-            return partials_program(model, self.K)
+            return partials_program(model, self.K, self.wrenches)
         from hodyn_ros.engine.matrix_program import term_program
 
         return term_program(model, self.name, self.K)
@@ -174,8 +176,9 @@ class Term(NamedTuple):
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
         """Keep what a call with one sample needs."""
-        single = kernel.single(self.shape(model))
-        model.derived.terms[self.name, (self.K, model.n_joints)] = single
+        if not self.wrenches:
+            single = kernel.single(self.shape(model))
+            model.derived.terms[self.name, (self.K, model.n_joints)] = single
 
 
 class BodyDynamics(NamedTuple):

@@ -20,36 +20,55 @@ All is in the frame of the joint. Of the velocities v of the mass points r that 
 
     f = sum 2 m v,   P = sum 2 m v r^T:   B (e, u) = (trace(P) e - P e, e x f).
 
+A wrench L on a link adds to the efforts S_j^T L, and to F_0 what a joint behind j makes of L, and
+one before j of S_j:
+
+    fixed in the link:  columns S_j^T (-ad_S^T L)
+    fixed in the base:  rows (-ad_S^T L)^T S_j, since S^T ad_{S_j}^T L = -S_j^T ad_S^T L
+    hybrid, which has the axes of the base and a point r that moves along: with S = (e, u) and its
+    force f, columns S_j^T ((e x r + u) x f, 0), rows those of the base and the force f x e at r.
+
 Source: Singh, Russell and Wensing 2022, "Efficient analytical derivatives of rigid-body dynamics
 using spatial vector algebra", with D and E for the derivatives of Psi, and B for twice theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation, matrix_program
 from hodyn_ros.engine.formulation import AXIS, ZERO, Body, Load, Matrix, Vector
-from hodyn_ros.engine.frames import Frames, frames_of, vector
+from hodyn_ros.engine.frames import Frames, frames_of, position, vector
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, outer, plus_matrix, power
-from hodyn_ros.engine.program import NO_ARRAY, Number, Part, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import RecordedFriction, motion_inputs
-from hodyn_ros.engine.taylor import JointMotion, derivatives, from_derivatives, twist_of_child
+from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
+from hodyn_ros.engine.robot_program import RecordedFriction, load_in_link_axes, motion_inputs
+from hodyn_ros.engine.taylor import (
+    JointMotion,
+    derivatives,
+    from_derivatives,
+    screw_of_child,
+    twist_of_child,
+)
+from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
 
-def partials_program(model: RobotModel, K: int) -> RobotProgram:
+def partials_program(
+    model: RobotModel, K: int, wrenches: Sequence[Attachment] = ()
+) -> RobotProgram:
     """Program of the partial derivatives of the efforts and of K - 3 time derivatives of them.
 
-    Output: 'term', that of derivative m of effort i by derivative k of position j at
-    ((m n + i) K + k) n + j. A `ModelError` is raised for friction laws not of this package.
+    Inputs: 'motion', and wrenches as `robot_program` has them. Output: 'term', that of derivative
+    m of effort i by derivative k of position j at ((m n + i) K + k) n + j. A `ModelError` is
+    raised for friction laws not of this package.
     """
     recorder, n, orders = Recorder(), model.n_joints, K - 2
-    F = _by_the_state(recorder, model, orders)
+    F = _by_the_state(recorder, model, orders, wrenches)
     friction = RecordedFriction(recorder, model)
     for i, _, slopes in friction.series(motion_inputs(recorder, model, orders + 1)[1:]):
         F[1].add(i, i, from_derivatives(slopes))
@@ -61,12 +80,18 @@ def partials_program(model: RobotModel, K: int) -> RobotProgram:
             if 0 <= k - order <= m:
                 value = value + float(comb(m, k - order)) * F_ij[m - k + order]
         recorder.output('term', place, value)
-    program, result = recorder.program(), Part('term', orders * n * K * n, True)
-    return RobotProgram(program, range(model.n_bodies), K, NO_ARRAY, result, friction.arguments())
+    return RobotProgram(
+        recorder.program(),
+        range(model.n_bodies),
+        K,
+        Part('wrench', 6 * orders * len(wrenches), False),
+        Part('term', orders * n * K * n, True),
+        friction.arguments(),
+    )
 
 
 def _by_the_state(
-    recorder: Recorder, model: RobotModel, orders: int
+    recorder: Recorder, model: RobotModel, orders: int, wrenches: Sequence[Attachment]
 ) -> tuple[Entries, Entries, Entries]:
     """Derivatives F_0, F_1 and F_2 of the efforts, friction aside."""
     frames = frames_of(model)
@@ -78,24 +103,27 @@ def _by_the_state(
         passed = formulation.backward(joint, turn, [q], loads[i])
         loads[p] = formulation.sum_loads(loads[p], passed)
         momenta[p] = _sum(momenta[p], motions[i], momenta[i])
+    applied = _of_the_wrenches(recorder, model, frames, motions, wrenches)
     by_q, by_qd, by_q2d = Entries(model), Entries(model), Entries(model)
     for i, body in enumerate(matrix_program.composites(model, motions, frames.bodies)):
         S, D, D2, E = fields[i]
         column = formulation.sum_loads(_column(momenta[i], D), momentum(body, *E))
+        column, turning = formulation.sum_loads(column, applied[i].column), applied[i].row
         starts = (
             matrix_program.momentum_of_joint(motions[i].joint, body),
             _row(momenta[i], S),
             formulation.sum_loads(column, _turned(S, loads[i])),
             formulation.sum_loads(_column(momenta[i], S), momentum(body, *D2)),
+            turning,
         )
         ways = (matrix_program.handed_on(model, motions, i, load) for load in starts)
-        for (j, moving), (_, row), (_, column), (_, column_of_rate) in zip(*ways):
+        for (j, moving), (_, row), (_, column), (_, column_of_rate), (_, turning) in zip(*ways):
             S, D, D2, E = fields[j]
             by_q.add(j, i, power(column, S))
             by_qd.add(j, i, power(column_of_rate, S))
             by_q2d.add(j, i, power(moving, S))
             if i != j:
-                by_q.add(i, j, power(row, D) + power(moving, E))
+                by_q.add(i, j, power(row, D) + power(moving, E) + power(turning, S))
                 by_qd.add(i, j, power(row, S) + power(moving, D2))
                 by_q2d.add(i, j, power(moving, S))
         by_q2d.add(i, i, float(model.armature[i]))
@@ -127,6 +155,98 @@ def _of_the_bodies(
         loads.append(formulation.inertial_load(body, moved[i]))
         momenta.append(_momenta(body, w2, v2))
     return fields, loads, momenta
+
+
+class Applied(NamedTuple):
+    """What wrenches add to the columns and to the rows of F_0 of a joint."""
+
+    column: Load
+    row: Load
+
+
+def _of_the_wrenches(
+    recorder: Recorder,
+    model: RobotModel,
+    frames: Frames,
+    motions: list[JointMotion],
+    wrenches: Sequence[Attachment],
+) -> list[Applied]:
+    """What wrenches add, for each joint."""
+    nothing = Load([ZERO], [ZERO])
+    found = [Applied(nothing, nothing)] * model.n_bodies
+    for number, wrench in enumerate(wrenches):
+        i, pose = model.link(wrench.link)
+        if i == BASE:
+            continue
+        pose = se3.inverse(frames.poses[i]) @ pose
+        arm: Vector = position(pose)
+        load = _wrench(recorder, wrench, number, len(motions[i].q.coefficients))
+        if wrench.expressed_in == 'body':
+            load = load_in_link_axes(load, pose)
+        else:
+            load = _from_base(load, wrench, model, frames, motions, i)
+        if wrench.expressed_in == 'hybrid':
+            load = formulation.load_about_origin(load, [arm])
+        for j, carried in matrix_program.handed_on(model, motions, i, load):
+            joint, q, turn = motions[j]
+            own = _applied(wrench.expressed_in, matrix_program.screw_of(joint), carried, arm)
+            sums = (formulation.sum_loads(x, y) for x, y in zip(found[j], own))
+            found[j] = Applied(*sums)
+            arm = formulation.plus_scaled(arm, joint.slide * q, AXIS)
+            arm = formulation.plus(formulation.to_parent(joint, turn, arm), joint.d)
+    return found
+
+
+def _wrench(recorder: Recorder, wrench: Attachment, number: int, orders: int) -> Load:
+    """Moment and force as given, with their time derivatives, acting on the environment."""
+    sign = 1.0 if wrench.acting == 'on_environment' else -1.0
+    start = 6 * orders * number
+    return formulation.load_of(
+        [
+            from_derivatives(
+                [sign * recorder.input('wrench', start + 6 * k + c) for k in range(orders)]
+            )
+            for c in range(6)
+        ]
+    )
+
+
+def _from_base(
+    load: Load,
+    wrench: Attachment,
+    model: RobotModel,
+    frames: Frames,
+    motions: list[JointMotion],
+    i: int,
+) -> Load:
+    """Load in the axes of the base in those of body i; a spatial one about its origin, too."""
+    base = se3.inverse(frames.base)
+    if wrench.expressed_in == 'hybrid':
+        base[:3, 3] = 0.0
+    load = load_in_link_axes(load, base)
+    n, f = load.n[0], load.f[0]
+    way = [j for j, _ in matrix_program.handed_on(model, motions, i, Load([ZERO], [ZERO]))]
+    for j in reversed(way):
+        if wrench.expressed_in == 'spatial':
+            f, n = screw_of_child(motions[j], f, n)
+        else:
+            n, f = (formulation.to_child(motions[j].joint, motions[j].turn, v) for v in (n, f))
+    return Load([n], [f])
+
+
+def _applied(expressed_in: str, S: Screw, load: Load, arm: Vector) -> Applied:
+    """What one wrench adds for a joint with a screw, all about the origin of its frame."""
+    nothing, moved = Load([ZERO], [ZERO]), _turned(S, load)
+    if expressed_in == 'body':
+        return Applied(moved, nothing)
+    if expressed_in == 'spatial':
+        return Applied(nothing, moved)
+    f = load.f[0]
+    velocity = formulation.plus_cross(S[1], S[0], arm)
+    across = formulation.plus_cross(ZERO, f, S[0])
+    of_point = Load([formulation.plus_cross(ZERO, arm, across)], [across])
+    column = Load([formulation.plus_cross(ZERO, velocity, f)], [ZERO])
+    return Applied(column, formulation.sum_loads(moved, of_point))
 
 
 # --- Momenta of bodies that move as one ---------------------------------------------------------

@@ -166,7 +166,7 @@ class RigidBodies:
             given = formulation.load_of([sign * value for value in values[: 6 * (order + 1)]])
             pose = se3.inverse(frames.base if i == BASE else frames.poses[i]) @ pose
             if wrench.expressed_in == 'body':
-                applied = _load_in_link_axes(given, pose)
+                applied = load_in_link_axes(given, pose)
             else:
                 applied = formulation.load_from_base(given, places[i], relative[i])
                 # From the link's origin or the base's; the arm leads there from the body's.
@@ -190,7 +190,7 @@ class RigidBodies:
         return efforts, loads[BASE]
 
 
-def _load_in_link_axes(values: Load, pose: Array) -> Load:
+def load_in_link_axes(values: Load, pose: Array) -> Load:
     """Load of a wrench in the axes of a link that has a pose in the body's frame."""
     axes = [vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
 

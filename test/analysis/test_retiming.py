@@ -96,7 +96,7 @@ def test_motion_stays_near_its_path_from_end_to_end(window):
     largest = np.abs(motion(t, 2)[:, 2]).max(axis=0)
     assert np.all(result.deviation <= largest * max(window, 0.004) ** 2 / 24.0)
     ends = path([path.start_time, path.end_time], 0)[:, 0]
-    np.testing.assert_allclose(motion([0.0, motion.duration], 0)[:, 0], ends, atol=1e-15)
+    np.testing.assert_allclose(motion([0.0, motion.duration], 0)[:, 0], ends, atol=1e-14)
     np.testing.assert_allclose(sigma[[0, -1]], [path.start_time, path.end_time])
 
 
@@ -573,7 +573,7 @@ def test_law_comes_close_to_the_fastest_one(bounds, duration):
     assert duration <= law.duration < 1.003 * duration
     assert constant.duration == 10.0
     # It passes all of u, and its derivatives are those of the spline.
-    np.testing.assert_allclose(law([0.0, law.duration], 0)[:, 0, 0], [0.0, 1.0], atol=1e-15)
+    np.testing.assert_allclose(law([0.0, law.duration], 0)[:, 0, 0], [0.0, 1.0], atol=1e-14)
     assert law.continuous_derivative >= 2
 
 

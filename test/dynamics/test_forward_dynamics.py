@@ -13,6 +13,7 @@ from hodyn_ros import (
     Inertia,
     RobotModel,
     Wrench,
+    floating_base_forward_dynamics,
     forward_dynamics,
     hybrid_dynamics,
     inverse_dynamics,
@@ -266,6 +267,47 @@ def test_parallel_joints_with_nothing_between_are_singular_though_rounding_is_no
     )
     with pytest.raises(ModelError, match="singular.*'joint1'"):
         forward_dynamics(model, np.zeros((2, 2)), np.ones((1, 2)), algorithm=algorithm)
+
+
+def robot_that_ends_on_its_axis(seed, ratio):
+    """Three joints with random axes; the ratio is that of the last link's inertias."""
+    rng = np.random.default_rng(seed)
+    axes = rng.standard_normal((3, 3))
+    axes /= np.linalg.norm(axes, axis=1)[:, None]
+    B = np.tile(np.eye(4), (3, 1, 1))
+    B[:, :3, 3] = rng.uniform(-0.3, 0.3, (3, 3))
+    e, length = axes[2], rng.uniform(0.05, 0.5)
+    thin = np.zeros((3, 3))
+    if ratio:
+        thin = length**2 * (np.eye(3) + (ratio - 1.0) * np.outer(e, e))
+    inertias = [Inertia(1.0, x, 0.02 * np.eye(3)) for x in rng.uniform(-0.2, 0.2, (2, 3))]
+    inertias.append(Inertia(1.0, length * e, thin))
+    return RobotModel.from_body_screws(np.hstack([axes, np.zeros((3, 3))]), B, inertias=inertias)
+
+
+@pytest.mark.parametrize('algorithm', ALGORITHMS)
+def test_a_point_mass_on_the_last_axis_is_singular_though_rounding_is_not_zero(algorithm):
+    effort = np.ones((1, 3))
+    for seed in range(60 if algorithm == 'auto' else 3):
+        model = robot_that_ends_on_its_axis(seed, 0.0)
+        state = motion_of(model, 2, seed, ())
+        with pytest.raises(ModelError, match="singular.*'joint3'"):
+            forward_dynamics(model, state, effort, algorithm=algorithm)
+        with pytest.raises(ModelError, match="singular.*'joint3'"):
+            hybrid_dynamics(model, np.vstack([state, state[:1]]), effort, ['joint1'])
+        with pytest.raises(ModelError, match="singular.*'joint3'"):
+            floating_base_forward_dynamics(model, state, (np.eye(4), np.zeros((1, 6))), effort)
+
+
+@pytest.mark.parametrize('algorithm', ALGORITHMS)
+@pytest.mark.parametrize('ratio', [1e-4, 1e-8, 1e-12])
+def test_a_thin_last_link_has_the_digits_that_its_inertia_leaves(algorithm, ratio):
+    for seed in range(60 if algorithm == 'auto' else 3):
+        model = robot_that_ends_on_its_axis(seed, ratio)
+        motion = motion_of(model, 3, seed, ())
+        effort = inverse_dynamics(model, motion)
+        found = forward_dynamics(model, motion[:2], effort, algorithm=algorithm)
+        assert np.abs(found - motion[2]).max() <= 1e-13 / ratio
 
 
 STATE, EFFORT = np.zeros((2, 7)), np.zeros((3, 7))

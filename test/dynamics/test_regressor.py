@@ -273,7 +273,7 @@ def test_laws_of_ones_own_are_terms_too(panda):
     Y = joint_regressor(panda, motion, [Quadratic(), Sigmoid(1.0, 2.0, 0.1)])
     v, a = motion[1], motion[2]
     expected = [np.diag(v * np.abs(v)), np.diag(2.0 * np.abs(v) * a)]
-    np.testing.assert_allclose(Y[..., ::2], expected, rtol=1e-15)
+    np.testing.assert_allclose(Y[..., ::2], expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize('term', ['damping', 1.0, None])

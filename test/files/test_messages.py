@@ -199,7 +199,7 @@ def test_trajectories_of_another_version_are_read(tmp_path, storage):
     found = read_motion(record(tmp_path / 'bag', store, TRAJECTORY, [message], storage))
     assert found.is_waypoints
     np.testing.assert_array_equal(found.motion, VALUES[:4, :2])
-    np.testing.assert_allclose(found.times, np.arange(4) + 5e-9, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(found.times, np.arange(4) + 5e-9, rtol=0, atol=1e-14)
 
 
 def change(bag, *statements):

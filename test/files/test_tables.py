@@ -88,7 +88,7 @@ def test_times_of_parts_that_start_later_are_counted_from_the_first_start(table)
     with ResultsWriter(table) as writer:
         writer.write(part(whole, slice(0, 20)))
         writer.write(shifted)
-    np.testing.assert_allclose(read_results(table).times, whole.times, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(read_results(table).times, whole.times, rtol=0, atol=1e-14)
 
 
 def test_gaps_in_the_efforts_come_back_as_gaps(table):

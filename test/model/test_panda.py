@@ -121,7 +121,7 @@ class TestBothDescriptions:
         poses = frames_of_urdf(xml, dict(zip(ARM_JOINTS, q, strict=True)))
         actual = np.array([poses[f'panda_link{i}'] for i in range(1, 9)], dtype=float)
         # 1 m and 1 rad set the scale; cos(pi/2) of the nearest double is 6e-17 instead of 0.
-        np.testing.assert_allclose(actual, frames_by_denavit_hartenberg(q), rtol=0, atol=1e-15)
+        np.testing.assert_allclose(actual, frames_by_denavit_hartenberg(q), rtol=0, atol=1e-14)
 
     def test_quarter_turns_have_full_precision(self, xml):
         tree = read_urdf(xml)
@@ -183,11 +183,11 @@ def test_hand_is_turned_against_the_flange_and_fingers_move_apart():
     hand = np.linalg.inv(poses['panda_link8']) @ poses['panda_hand']
     half = np.sqrt(0.5)
     expected = [[half, half, 0, 0], [-half, half, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    np.testing.assert_allclose(hand, expected, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(hand, expected, rtol=0, atol=1e-14)
     for finger, y in (('panda_leftfinger', 0.03), ('panda_rightfinger', -0.03)):
         relative = np.linalg.inv(poses['panda_hand']) @ poses[finger]
-        np.testing.assert_allclose(relative[:3, 3], [0, y, 0.0584], rtol=0, atol=1e-15)
-        np.testing.assert_allclose(relative[:3, :3], np.eye(3), rtol=0, atol=1e-15)
+        np.testing.assert_allclose(relative[:3, 3], [0, y, 0.0584], rtol=0, atol=1e-14)
+        np.testing.assert_allclose(relative[:3, :3], np.eye(3), rtol=0, atol=1e-14)
 
 
 def test_second_finger_mimics_the_first_within_the_same_limits():

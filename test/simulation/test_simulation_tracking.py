@@ -61,7 +61,7 @@ def test_the_robot_starts_on_the_motion_and_follows_it():
     assert record.times.shape == (501,)
     assert record.q.shape == record.qd.shape == record.theta.shape == record.thetad.shape
     assert record.torque.shape == (500, 2)
-    assert np.abs(record.error[0]).max() < 1e-15
+    assert np.abs(record.error[0]).max() < 1e-14
     assert record.rms_error < 2e-4
     assert record.peak_error >= record.rms_error
 

@@ -108,12 +108,15 @@ def efforts(bodies, gravity, motion, wrenches=()):
     return np.array([np.array(ca.Function('Q', [t], [Q])(0.0)).ravel() for Q in series])
 
 
-def partial_derivatives(bodies, gravity, motion):
-    """Derivatives of the efforts and their derivatives by the motion, shape (K-2, n, K, n)."""
+def partial_derivatives(bodies, gravity, motion, wrenches=()):
+    """Derivatives of the efforts and their derivatives by the motion, shape (K-2, n, K, n).
+
+    Wrenches as in `efforts`.
+    """
     K, n = motion.shape
     t, symbols = ca.SX.sym('t'), ca.SX.sym('q', K, n)
     results = []
-    for Q in _series(t, bodies, gravity, symbols, ()):
+    for Q in _series(t, bodies, gravity, symbols, wrenches):
         found = ca.jacobian(ca.substitute(Q, t, 0.0), ca.vec(symbols.T))
         found = np.array(ca.Function('dQ', [symbols], [ca.densify(found)])(motion))
         results.append(found.reshape(n, K, n))
