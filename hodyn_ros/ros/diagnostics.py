@@ -109,6 +109,20 @@ def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
     return found
 
 
+# States of a process that works for the node.
+STARTING, RUNNING, SILENT, ENDED = 'starting', 'running', 'silent', 'ended'
+
+
+class ProcessHealth(NamedTuple):
+    """State of a process that works for the node."""
+
+    state: str  # one of the four above
+    restarts: int
+    last_exit: str
+    pid: int | None
+    silence: float = 0.0  # since when nothing was heard of it [s]
+
+
 class Cause(NamedTuple):
     """What is worth a warning, if it came at all."""
 
@@ -302,9 +316,9 @@ class Diagnostics:
         self.motors = OutputHealth()
         # Latest estimate: highest known derivative, delay [s], noise of the joints.
         self.estimate: tuple[int, float, Iterable[float]] | None = None
-        # Planning process: running or ended, restarts, its last exit, id.
-        self.process: tuple[str, int, str, int | None] | None = None
+        self.process: ProcessHealth | None = None  # that plans
         self.waiting: tuple[int, int] | None = None  # requests of the service, and how many may
+        self.waiting_trajectories: tuple[int, float] = 0, 0.0  # and the longest wait of one [s]
         self._planning, self._node = Health(), Health()
         self.use_sim_time = False
         self.namesakes = 0  # other nodes with the name of this one
@@ -386,15 +400,23 @@ class Diagnostics:
         causes: list[Cause] = []
         values: dict[str, object] = {}
         if self.process is not None:
-            state, restarts, last_exit, pid = self.process
+            state, restarts, last_exit, pid, silence = self.process
             self._planning.add('restarts', restarts - self._planning.total['restarts'])
             text = f'the process was started again, it had ended: {last_exit}'
             causes.append(Cause(WARN, text, self._planning.recent['restarts']))
-            causes.append(Cause(ERROR, 'the process has ended', int(state == 'ended')))
-            memory = '' if pid is None else self._memory(pid)
+            causes.append(Cause(ERROR, 'the process has ended', int(state == ENDED)))
+            text = f'planning does not answer since {silence:.1f} s'
+            causes.append(Cause(ERROR, text, int(state == SILENT)))
+            count, longest = self.waiting_trajectories
             values = {
-                'process': state, 'restarts': restarts, 'last exit': last_exit,
-                'memory [MiB]': memory,
+                'process': state,
+                'process id': '' if pid is None else pid,
+                'silent for [s]': f'{silence:.1f}',
+                'restarts': restarts,
+                'last exit': last_exit,
+                'memory [MiB]': '' if pid is None else self._memory(pid),
+                'waiting trajectories': count,
+                'longest wait of a trajectory [s]': f'{longest:.1f}',
             }
         if self.waiting is not None:
             count, most = self.waiting

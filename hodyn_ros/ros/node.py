@@ -26,6 +26,7 @@ from hodyn_msgs.msg import (
 )
 from hodyn_msgs.srv import SetPayload
 from numpy.typing import NDArray
+from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -63,7 +64,7 @@ from hodyn_ros.ros.joint_states import MeasuredMotion, check_age
 from hodyn_ros.ros.motors import MotorStream, Stiffness
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.payloads import Transitions, mixed, payloads_of
-from hodyn_ros.ros.planning import PlanningClient
+from hodyn_ros.ros.planning import LOOK_PERIOD, PlanningClient
 from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, TrajectoryInput, report_plan
 from hodyn_ros.ros.wrenches import Wrenches
@@ -123,6 +124,8 @@ class HodynNode(RobotNode[NodeSettings]):
             lambda now: self._measured.state(now, self.settings.input_timeout),
             self._on_planned,
         )
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
         take_motion = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
         for topic, kind, take, profile in (
             ('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
@@ -474,6 +477,10 @@ class HodynNode(RobotNode[NodeSettings]):
         except HodynError as error:
             self.hold_back('effort', error)
 
+    def _look_after_planning(self) -> None:
+        """Nothing begins when nobody expects it any more."""
+        self._trajectories.drop_overdue(self._planning.look(time.monotonic()))
+
     def _on_planned(self, plan: Plan) -> None:
         if plan.planned is not None and self._stream_timer.is_canceled():
             self._stream_timer.reset()
@@ -505,6 +512,7 @@ class HodynNode(RobotNode[NodeSettings]):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         if settings.base_motion:
             diagnostics.input('base_motion').timeout = settings.base_motion_timeout
+        diagnostics.waiting_trajectories = self._trajectories.waiting
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
         reports = diagnostics.report(*self._preparation.state, values)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,33 @@ def test_report_does_not_approve_a_motion_that_jumps(tmp_path):
     text = page.read_text(encoding='utf-8')
     assert 'The torques jump at waypoints' in text
     assert 'known limits are kept' not in text
+
+
+@pytest.mark.parametrize(
+    ('module', 'arguments'),
+    [
+        ('jinja2', ['report', URDF, 'motion.csv']),
+        ('plotly.offline', ['report', URDF, 'motion.csv']),
+        ('matplotlib.figure', ['plot', URDF, 'motion.csv']),
+        ('matplotlib.figure', ['compare', URDF, 'motion.csv', '-o', 'a.png']),
+        ('jinja2', ['compare', URDF, 'motion.csv', '-o', 'a.html']),
+        ('plotly.offline', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
+        ('clarabel', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
+        ('pyarrow', ['compute', URDF, 'motion.csv', '-o', 'a.parquet']),
+        ('rosbags', ['compute', URDF, 'motion.csv', '-o', 'a.db3']),
+        ('pyarrow', ['retime', URDF, 'motion.csv', '-o', 'a.parquet']),
+        ('pyarrow', ['excite', URDF, '-o', 'a.parquet']),
+    ],
+)
+def test_what_is_not_installed_is_missed_before_the_work(
+    tmp_path, monkeypatch, capsys, module, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    Path('motion.csv').write_text('no motion')  # what the work would begin with
+    assert run(arguments) == 2
+    assert 'pip install hodyn_ros[' in capsys.readouterr().err
+    assert [path.name for path in Path().iterdir()] == ['motion.csv']
 
 
 def test_remarks_are_in_the_report_once(tmp_path):
