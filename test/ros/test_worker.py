@@ -114,6 +114,18 @@ def test_a_worker_ends_with_the_job_under_way():
         assert not thread.is_alive()
 
 
+def test_a_worker_that_is_closed_drops_what_waits_and_what_comes_in_silence(caplog):
+    log, begun, go_on = Outcomes(), threading.Event(), threading.Event()
+    worker = Worker('test', log)
+    worker.put(lambda: begun.set() or go_on.wait(TIMEOUT))
+    worker.put(lambda: None)
+    assert begun.wait(TIMEOUT)
+    worker.close(timeout=0.0)
+    worker.put(lambda: None)
+    go_on.set()
+    assert (caplog.text, log) == ('', [])
+
+
 def trajectory():
     message = JointTrajectory(joint_names=['shoulder', 'elbow'])
     for k in range(2):
