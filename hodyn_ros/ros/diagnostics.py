@@ -27,6 +27,7 @@ ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
 _SEVERITY = (OK, WARN, STALE, ERROR)
 
 QUIET_TIME = 3.0  # s, without a cause, after which a level falls
+START_GRACE = 5.0  # s, within which a robot description is on its way to a node that starts
 
 # An input has a rate once this many of its intervals are known, and has stopped after a silence
 # that is many times the longest of the last ones.
@@ -49,6 +50,7 @@ REFUSALS = ('too large', 'invalid', 'unknown joints', 'stale', 'busy', 'internal
 
 LOST, MISSED = 'lost by the middleware', 'missed samples of the stream'
 LEFT_OUT = 'left out'
+AHEAD = 'stamps far ahead'
 _BEYOND = 'samples beyond the limit of'
 
 # What is counted of an input and worth a warning.
@@ -57,6 +59,7 @@ _WARNINGS = {
     LOST: 'samples were lost by the middleware',
     'dropped late samples': 'samples came too late',
     'gaps': 'there was a gap between samples',
+    AHEAD: 'stamps lie more than a minute ahead of the clock',
 }
 
 _KINDS = ((JointNameError, 'unknown joints'), (SizeError, 'too large'), (StaleError, 'stale'))
@@ -309,7 +312,7 @@ class Diagnostics:
         self._name = name.lstrip('/')
         self._now, self._memory = clock, memory
         self._inputs: dict[str, InputHealth] = {}
-        self._last_report = self._now()
+        self._last_report = self._begin = self._now()
         self._hardware_id = ''
         self.wrenches: Mapping[str, str] = {}  # state of those that act, by their links
         self.output = OutputHealth()  # efforts, or what else the node computes
@@ -353,7 +356,8 @@ class Diagnostics:
         interval = max(now - self._last_report, 1e-9)
         self._last_report = now
         self._hardware_id = robot.model.name if robot else ''
-        reports = {'model': _model(robot, error, in_preparation, algorithms)}
+        is_new = now - self._begin < START_GRACE
+        reports = {'model': _model(robot, error, in_preparation, is_new, algorithms)}
         for topic, entry in self._inputs.items():
             reports[topic] = entry.report(topic, interval, now)
         *_, values = reports['joint_effort'] = self.output.report(interval, now)
@@ -427,7 +431,11 @@ class Diagnostics:
 
 
 def _model(
-    robot: Robot | None, error: str, in_preparation: bool, algorithms: Mapping[str, str]
+    robot: Robot | None,
+    error: str,
+    in_preparation: bool,
+    is_new: bool,
+    algorithms: Mapping[str, str],
 ) -> Report:
     # States that last, so the level need not be held.
     values: dict[str, object] = {'in preparation': 'yes' if in_preparation else 'no'}
@@ -439,6 +447,8 @@ def _model(
         values.update((f'warning {k}', text) for k, text in enumerate(model.warnings))
     elif in_preparation:
         level, message = WARN, 'the model is being made ready'
+    elif is_new and not error:
+        level, message = WARN, 'there is no robot description yet'
     if error:
         values['refused description'] = error
         if robot is not None:

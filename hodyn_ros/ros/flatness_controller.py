@@ -367,7 +367,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     # Control
 
     def _take(self, topic: str, message: JointState) -> None:
-        if self._loop is None and self._preparation.is_under_way:
+        if self._loop is None and self._preparation.is_awaited:
             return
         loop = self._ready()
         stamp, names, pairs = nanoseconds(message.header.stamp), loop.names[topic], loop.pairs

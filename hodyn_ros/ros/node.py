@@ -58,7 +58,7 @@ from hodyn_ros.ros.conversions import (
     time_message,
     write_efforts,
 )
-from hodyn_ros.ros.diagnostics import MISSED
+from hodyn_ros.ros.diagnostics import AHEAD, MISSED
 from hodyn_ros.ros.identification import OnlineIdentification, estimator_of
 from hodyn_ros.ros.joint_states import MeasuredMotion, check_age
 from hodyn_ros.ros.motors import MotorStream, Stiffness
@@ -73,6 +73,9 @@ from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 
+
+_FAR_AHEAD = 60 * NANOSECONDS  # a stamp, such as of another clock
+_WARNING_PERIOD = 10.0  # s
 
 # Settings of which a robot is made.
 _OF_ROBOTS = ('limits', 'actuators', 'friction', 'command')
@@ -242,10 +245,6 @@ class HodynNode(RobotNode[NodeSettings]):
         joints = ', '.join(model.joint_names)
         self.get_logger().info(f'Model {model.name!r} is ready: joints {joints}.')
 
-    def _awaits_robot(self) -> bool:
-        """Whether there is nothing yet to measure, but soon will be."""
-        return self.robot is None and self._preparation.is_under_way
-
     def _set_payload(
         self, request: SetPayload.Request, response: SetPayload.Response
     ) -> SetPayload.Response:
@@ -278,6 +277,14 @@ class HodynNode(RobotNode[NodeSettings]):
         stamp, arrival = self._times(message)
         if stamp < arrival:  # one that is ahead is answered
             check_age('joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout')
+        elif stamp - arrival > _FAR_AHEAD:
+            self.diagnostics.input('joint_motion').add(AHEAD)
+            self.get_logger().warning(
+                f'joint_motion: the stamp lies {(stamp - arrival) / NANOSECONDS:.0f} s in the '
+                'future. It is answered as it is; do sender and node use the same clock '
+                '(use_sim_time)?',
+                throttle_duration_sec=_WARNING_PERIOD,
+            )
         source = JointEffort.SOURCE_JOINT_MOTION
         self._publish_effort(robot, motion, stamp, source, HIGHEST_EFFORT_ORDER)
 
@@ -299,7 +306,7 @@ class HodynNode(RobotNode[NodeSettings]):
         return stamp, arrival
 
     def _take_joint_states(self, message: JointState) -> None:
-        if not self.settings.estimator.enabled or self._awaits_robot():
+        if not self.settings.estimator.enabled or self._preparation.is_awaited:
             return
         self._preparation.ready()
         measured = self._measured
@@ -328,7 +335,7 @@ class HodynNode(RobotNode[NodeSettings]):
             self._publish_effort(robot, estimate.motion, estimate.time, *kind, estimate)
 
     def _take_wrench(self, message: WrenchStamped) -> None:
-        if not self._awaits_robot():
+        if not self._preparation.is_awaited:
             self._take_acting('wrench', self._wrenches.take_stamped, message)
 
     def _take_acting(
@@ -340,7 +347,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
 
     def _take_base_motion(self, message: BaseMotion) -> None:
-        if not self._awaits_robot():
+        if not self._preparation.is_awaited:
             link, arrival = self._preparation.ready().model.base_link, self.times_of_arrival()[0]
             if not self._base.take(message, link, arrival, self.settings.input_timeout):
                 self.diagnostics.dropped('base_motion')
