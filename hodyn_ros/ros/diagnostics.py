@@ -448,7 +448,7 @@ def _model(
     elif in_preparation:
         level, message = WARN, 'the model is being made ready'
     elif is_new and not error:
-        level, message = WARN, 'there is no robot description yet'
+        level = WARN
     if error:
         values['refused description'] = error
         if robot is not None:

@@ -685,6 +685,9 @@ def _built(xml: str, settings: ControlSettings) -> Robot:
     if len(torque) == model.n_joints:  # where none is given, that of the robot description
         limits = limits._replace(motor_torque=np.where(np.isfinite(torque), torque, effort))
     warm_up(model)
+    if settings.tool_link in model.links:  # of which external wrenches are published
+        rest = np.zeros((1, model.n_joints))
+        model.warm_up(0, lambda: jacobian(model, rest, settings.tool_link, 'body'))
     return Robot(model, motion, xml, Drives(actuators, limits, {}))
 
 

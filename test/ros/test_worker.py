@@ -166,6 +166,19 @@ def test_the_preparation_refuses_what_fails_and_goes_on(monkeypatch, error):
         worker.close()
 
 
+@pytest.mark.parametrize('grace', [0.0, 1e9])
+def test_a_robot_is_awaited_for_some_seconds_from_the_start(monkeypatch, grace):
+    monkeypatch.setattr(robot, 'START_GRACE', grace)
+    node = SimpleNamespace(
+        diagnostics=SimpleNamespace(refused=lambda *_: None),
+        get_logger=lambda: SimpleNamespace(error=lambda _: None),
+    )
+    made = robot.RobotPreparation(node, None, None, None, None)
+    assert made.is_awaited is (grace > 0.0)
+    made.refuse('no robot')
+    assert not made.is_awaited
+
+
 @pytest.mark.parametrize('error', FAULTS)
 def test_the_planning_refuses_what_fails_and_goes_on(monkeypatch, error):
     context, reported = Context(), Outcomes()
