@@ -8,8 +8,11 @@ modules, and the search walks up from there.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
+import stat
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any
@@ -17,6 +20,7 @@ from typing import Any
 from hodyn_ros.errors import HodynError, ResourceError
 
 _PACKAGE = 'hodyn_ros'
+_logger = logging.getLogger(__name__)
 
 
 def package_version() -> str:
@@ -79,11 +83,33 @@ def compiled_function(
     """Machine code of a function, made by Numba; kept on disk where there is a place for it."""
     from numba import njit
 
+    place = os.environ.get('NUMBA_CACHE_DIR', '')
     try:
-        code = njit(signature, cache=True, **options)(function)
+        is_kept = not place or is_private(place)
+        code = njit(signature, cache=is_kept, **options)(function)
     except RuntimeError:  # there is no place for a cache
         code = njit(signature, **options)(function)
     return code  # type: ignore[no-any-return]
+
+
+@cache
+def is_private(directory: str) -> bool:
+    """Whether not everyone can write to a directory; otherwise code from there is not run.
+
+    One that does not exist will be made for its owner alone. The others are warned of once.
+    """
+    try:
+        mode = os.stat(directory).st_mode
+    except OSError:
+        return True
+    if mode & stat.S_IWOTH:
+        _logger.warning(
+            'No machine code is kept in %s: everyone can write there, and could leave code that '
+            'would be run here. Take this right away (chmod o-w), or have NUMBA_CACHE_DIR name a '
+            'directory of your own.',
+            directory,
+        )
+    return not mode & stat.S_IWOTH
 
 
 def optional_import_module(

@@ -104,6 +104,10 @@ class ElasticKernel:
         """Use machine code from now on."""
         self.compiled = compiled
 
+    def prepare(self) -> None:
+        """Have machine code from the first call on; there is a compiler."""
+        _engine.prepare(self)  # type: ignore[arg-type]
+
 
 @cache
 def _register() -> None:

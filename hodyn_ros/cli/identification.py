@@ -19,11 +19,14 @@ from hodyn_ros.errors import RequestError
 from hodyn_ros.identification import outputs
 from hodyn_ros.identification.compare import Comparison
 from hodyn_ros.identification.compare import compare as compared_with
+from hodyn_ros.identification.consistency import solver_library
 from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.identify import Identification, Residual
 from hodyn_ros.identification.identify import identify as identified_from
 from hodyn_ros.identification.recording import RecordingFile
+from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.labels import RESIDUAL_KINDS
+from hodyn_ros.plotting.report import report_libraries
 
 _MOST_SHOWN, _MOST_COLUMNS = 12, 4
 _LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
@@ -41,8 +44,11 @@ def compare(
     bandwidth: float | None, output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Compare measured with computed torques."""
-    if output is not None and output.suffix.lower() not in (*_PICTURES, *_PAGES):
+    suffix = '' if output is None else output.suffix.lower()
+    if output is not None and suffix not in (*_PICTURES, *_PAGES):
         raise RequestError(f'{output}: expected a name that ends with .html, .png, .pdf or .svg.')
+    if output is not None:  # or the work would be done for nothing
+        figure_library() if suffix in _PICTURES else report_libraries()
     problem = load_problem(given)
     with progress('Comparing'):
         found = compared_with(
@@ -51,7 +57,7 @@ def compare(
         )  # fmt: skip
     if output is not None:
         with written(output) as target:
-            if output.suffix.lower() in _PICTURES:
+            if suffix in _PICTURES:
                 plotting.plot_comparison(found).savefig(target, dpi=120)
             else:
                 target.write_text(_page(problem, found), encoding='utf-8')
@@ -118,6 +124,8 @@ def identify(
     """Identify parameters and write them as a robot description and parameter files."""
     if output.suffix.lower() not in ('.urdf', '.xml'):
         raise RequestError(f'{output}: expected a name that ends with .urdf.')
+    report_libraries()  # or the work would be done for nothing
+    solver_library()
     problem = load_problem(given)
     model = problem.model
     description = problem.source.description(dict(given.xacro_arguments))

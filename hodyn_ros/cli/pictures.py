@@ -12,6 +12,8 @@ from hodyn_ros.cli.output import show_remarks, written
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
+from hodyn_ros.plotting.figures import figure_library
+from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.plotting.series import checked_results
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
@@ -29,6 +31,7 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None, 
         raise RequestError(f'--joint chooses joints, which a picture of the kind {kind} has not.')
     if kind == 'motors' and given.actuators is None:
         raise RequestError('A picture of motors needs to know them: --actuators FILE.')
+    figure_library()  # or the work would be done for nothing
     with written(path) as target:
         problem = load_problem(given)
         results = problem.results()
@@ -60,6 +63,7 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
             f'{output} is not named as a report is: expected the suffix .html or .htm. A browser '
             'prints it as PDF.'
         )
+    report_libraries()  # or the work would be done for nothing
     path = output or Path(f'{given.motion.stem or "motion"}_report.html')
     with written(path) as target:
         problem = load_problem(given)

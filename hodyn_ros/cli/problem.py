@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from hodyn_ros.cli.output import show_remarks
 from hodyn_ros.errors import AmbiguousNameError, ModelError, RequestError
 from hodyn_ros.files import Results, Samples, compute, compute_stream, iterate_motion, read_motion
 from hodyn_ros.files.derivatives import How
+from hodyn_ros.files.yaml_documents import yaml_documents
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import ModelWarning, RobotModel
@@ -265,23 +265,17 @@ def _file(given: str | os.PathLike[str]) -> Path:
     return bundled[path.name]
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Reads 1e6 and 1.0e6 as the numbers that they are for ROS; PyYAML wants 1.0e+6."""
-
-
-_Loader.add_implicit_resolver(
-    'tag:yaml.org,2002:float', re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$'), '-+.0123456789'
-)
-
-
 def _tables(path: Path, name: str) -> dict[str, dict[str, Any]]:
     """Entries of all joints under a name, wherever the layout of a parameter file has it."""
     try:
-        content = yaml.load(path.read_text(encoding='utf-8'), _Loader)
+        documents = yaml_documents(path)
     except OSError as error:
         raise RequestError(f'{path} cannot be read: {error.strerror}.') from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise RequestError(f'{path} is not YAML: {error}') from error
+    if len(documents) > 1:
+        raise RequestError(f'{path} holds {len(documents)} documents, expected one.')
+    content = documents[0] if documents else None
     tables: dict[str, dict[str, Any]] = {}
     entries: list[tuple[tuple[str, ...], Any]] = [((), content)]
     for keys, value in entries:  # which grow on the way

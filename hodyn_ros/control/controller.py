@@ -9,13 +9,15 @@ from typing import NamedTuple, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators, SingleMotors
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.kernels import all_finite
+from hodyn_ros.control.kernels import all_finite, prepare
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
+from hodyn_ros.engine.engine import unavailable
 from hodyn_ros.errors import ActuatorError, ControlError, MotionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
@@ -378,7 +380,14 @@ def per_joint(name: str, values: ArrayLike, n: int, highest: float = np.finfo(fl
 
 
 def warm_up(model: RobotModel) -> None:
-    """Have compiled what controllers compute with a model; or the first seconds are slower."""
+    """Have compiled what the control laws compute with a model, whatever the drives.
+
+    Otherwise the first samples take seconds, and some of those after them are held up.
+    """
+    if not unavailable():
+        prepare()
+        for kernel in (kernels.drive, kernels.elastic, kernels.laws):
+            kernel.prepare()
     motion = np.zeros((5, model.n_joints))
     model.warm_up(
         2, lambda: mass_matrix(model, motion[:1]), lambda: gravity_effort(model, motion[:1])

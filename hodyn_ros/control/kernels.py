@@ -29,8 +29,31 @@ Transition = NDArray[float64]
 Index = NDArray[Any]
 
 
+_kernels: list[Any] = []
+
+
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return compiled_function(function, None)
+    _kernels.append(compiled_function(function, None))
+    return _kernels[-1]  # type: ignore[no-any-return]
+
+
+def prepare() -> None:
+    """Compile all kernels now, not each when it is first called; there is a compiler."""
+    from numba import types
+
+    vector, matrix = (types.Array(types.float64, dimensions, 'C') for dimensions in (1, 2))
+    kinds = {
+        'int': types.int64,
+        'float': types.float64,
+        'Index': types.Array(types.int64, 1, 'C', readonly=True),
+        'Vector': vector,
+        **dict.fromkeys(('Matrix', 'MotorMatrix', 'Transition'), matrix),
+    }
+    for kernel in _kernels:
+        names = [name for what, name in kernel.__annotations__.items() if what != 'return']
+        kernel.compile(tuple(kinds[name] for name in names))
+    # Of a caller, who may give what must not be written.
+    all_finite.compile((types.Array(types.float64, 1, 'C', readonly=True),))  # type: ignore[attr-defined]
 
 
 @_compiled

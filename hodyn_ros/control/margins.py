@@ -116,7 +116,7 @@ def find_margins(
     links: list[str | None] = [model.tip_link] if model.tip_link else [*model.links]
     J = [jacobian(model, q[None], link, 'hybrid')[0, 3:] for link in links]
     softest = max(np.linalg.norm(j @ compliance @ j.T, 2, (1, 2)).max() for j in J)
-    loops = np.array([_loop_margins(w, loop) for loop in (1.0 / sensitivity - 1.0).T])
+    loops = np.array([loop_margins(w, loop) for loop in (1.0 / sensitivity - 1.0).T])
     up, down, phase, bears, crossover = loops.T
     return Margins(
         float(-np.log(largest) / T), up, down, phase, bears, np.abs(sensitivity).max(axis=0),
@@ -214,8 +214,8 @@ def _closed_loop(
     return whole
 
 
-def _loop_margins(w: Array, loop: ComplexArray) -> tuple[float, float, float, float, float]:
-    """Gain up and down, phase, delay and crossover of a loop (N,) over frequencies (N,)."""
+def loop_margins(w: Array, loop: ComplexArray) -> tuple[float, float, float, float, float]:
+    """Gain up and down, phase, delay, crossover of a loop (N,) over frequencies (N,) [rad/s]."""
     at = _crossings(loop.imag)
     real = np.append(_between(loop.real, at), loop.real[-1])
     factors = -1.0 / real[real < 0.0]
@@ -236,8 +236,8 @@ def _loop_margins(w: Array, loop: ComplexArray) -> tuple[float, float, float, fl
 def _crossings(values: Array) -> Array:
     """Where values (N,) go through zero, as fractional indices."""
     i = np.flatnonzero(values[:-1] * values[1:] < 0.0)
-    found: Array = i + values[i] / (values[i] - values[i + 1])
-    return found
+    between = i + values[i] / (values[i] - values[i + 1])
+    return np.concatenate([between, np.flatnonzero(values == 0.0)])
 
 
 def _between(values: Values, at: Array) -> Values:

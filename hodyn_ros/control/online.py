@@ -125,12 +125,15 @@ class OnlineEstimator:
         self._scale = np.concatenate([inertial, friction_scale, np.full(n, noise)])
         self._reported = np.r_[:first, self._first : self._first + 2 * len(joints)]
         self._least, self._model = noise**2, model
-        self._time: int | None = None
         self.outliers = 0
         self.reset()
 
     def reset(self) -> None:
-        """Forget all measurements, but not how many did not fit."""
+        """Forget all measurements and their time, but not how many did not fit."""
+        self._time: int | None = None
+        self._forget()
+
+    def _forget(self) -> None:
         n, size = self._model.n_joints, len(self._scale)
         self.samples, self._waited, self._misfit = 0, 0.0, 0.0
         self._variance = np.full(n, self._least)  # of the noise
@@ -216,7 +219,7 @@ class OnlineEstimator:
         if is_misfit:
             self.outliers += 1
             if self._misfit > 1.0 - exp(-_PATIENCE):
-                self.reset()
+                self._forget()
             return None
         # Noise that repeats itself tells less: as much as that of an AR(1) process.
         noise = np.sign(innovation) * np.sqrt(clipped * known)

@@ -34,7 +34,7 @@ from hodyn_ros.engine.body_programs import constants
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, INTEGERS
 from hodyn_ros.engine.program import RobotProgram
-from hodyn_ros.resources import compiled_function
+from hodyn_ros.resources import compiled_function, is_private
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel, SingleCall
@@ -367,18 +367,20 @@ def _initialize() -> None:
 def _cache_file(text: str) -> Path | None:
     """Entry of a module in the cache; None if there is no place for one.
 
-    `NUMBA_CACHE_DIR` says where, as for Numba; otherwise it is in the user's cache directory. In
-    one that others can write to, they could leave code that would be run here.
+    `NUMBA_CACHE_DIR` says where, as for Numba; otherwise it is in the user's cache directory.
     """
     given, user = os.environ.get('NUMBA_CACHE_DIR'), os.environ.get('XDG_CACHE_HOME', '')
     try:
         directory = Path(given or (user if os.path.isabs(user) else Path.home() / '.cache'))
     except RuntimeError:  # no home directory
         return None
+    directory /= 'hodyn_ros'
+    if not is_private(str(directory.parent)) or not is_private(str(directory)):
+        return None
     features = llvm.get_host_cpu_features().flatten()
     source = (text, llvmlite.__version__, llvm.get_host_cpu_name(), features)
     name = hashlib.sha256('\0'.join(source).encode()).hexdigest()
-    return directory / 'hodyn_ros' / f'{name}.o'
+    return directory / f'{name}.o'
 
 
 def _from_cache(path: Path) -> bytes | None:

@@ -34,6 +34,7 @@ from hodyn_ros.files.tables import (
     ParquetTable,
     ParquetWriter,
     Table,
+    arrow,
 )
 from hodyn_ros.files.yaml_trajectory import YamlWriter, read_yaml
 from hodyn_ros.names import listed
@@ -253,6 +254,8 @@ class ResultsWriter:
 
     def _made(self, suffix: str, storage: str) -> NpzWriter | YamlWriter | BagWriter | _RowsWriter:
         path = self._meanwhile
+        if suffix == '.parquet':
+            arrow('pyarrow', self._path)  # which the first row would find missing
         if suffix in ('.csv', '.parquet'):
             return _RowsWriter(path, CsvWriter if suffix == '.csv' else ParquetWriter)
         if not self._is_bag:

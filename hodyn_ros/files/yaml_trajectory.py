@@ -13,23 +13,16 @@ import yaml
 
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.samples import POINT_FIELDS, Results, Samples, waypoint_samples
+from hodyn_ros.files.yaml_documents import yaml_documents
 
 _KEYS = (*POINT_FIELDS, 'effort', 'time_from_start')
 _PARTS = {'secs': 'sec', 'nsec': 'nanosec', 'nsecs': 'nanosec', 'nanosecs': 'nanosec'}
-_LARGEST_FILE = 200_000_000  # bytes; the parser needs a hundred times as many
 _LATEST = 2**31  # seconds: what a message can hold
 
 
 def read_yaml(path: Path) -> Samples:
     """Waypoints of a trajectory, with NaN where one has no velocities or accelerations."""
-    if path.stat().st_size > _LARGEST_FILE:
-        raise FileError(
-            f'{path} has {path.stat().st_size / 1e6:.0f} MB, expected at most '
-            f'{_LARGEST_FILE / 1e6:.0f}; write so many samples as Parquet or NPZ.'
-        )
-    loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
-    with path.open(encoding='utf-8') as file:
-        documents = [item for item in yaml.load_all(file, loader) if item is not None]
+    documents = yaml_documents(path)
     if len(documents) != 1:
         raise FileError(f'{path} holds {len(documents)} documents, expected one trajectory.')
     content = documents[0]

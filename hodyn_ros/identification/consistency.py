@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,7 @@ def consistent(
     float
         Distance from the target, in its standard deviations.
     """
-    need = 'Parameters that bodies can have are found by Clarabel'
-    clarabel = optional_import_module('clarabel', need, 'identify', IdentificationError)
+    clarabel = solver_library()
     from scipy import sparse
 
     # In units of the prior about its centre; what is known better than the solver computes is not
@@ -111,6 +111,15 @@ def consistent(
         )
     beta: Array = given + prior * np.array(found.x)
     return beta, float(np.linalg.norm(known * (Vt @ np.array(found.x) - miss)))
+
+
+def solver_library() -> ModuleType:
+    """Clarabel; an `IdentificationError` says what to install.
+
+    Whoever needs it for the last of many steps asks before the first one.
+    """
+    need = 'Parameters that bodies can have are found by Clarabel'
+    return optional_import_module('clarabel', need, 'identify', IdentificationError)
 
 
 @cache

@@ -15,7 +15,7 @@ from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.identification.consistency import body_scale, consistent
+from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.equations import FRICTION, SPRING, Column, Equations
 from hodyn_ros.identification.estimation import Estimation, IdentifiedParameter, scale_remarks
 from hodyn_ros.identification.recording import (
@@ -153,6 +153,7 @@ def identify(
     if {'bodies', 'payload'} <= set(parameters):
         raise IdentificationError('A payload is part of its body: ask for one of the two.')
     checked_number('smoothing', smoothing, IdentificationError, least=0.0)
+    solver_library()
     equations = Equations(model, parameters, actuators, payload_link)
     given = several(recordings)
     if not given:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,8 +257,7 @@ def _figure(
         columns = min(columns, len(row))
         rows = [row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))]
     n_columns = max(len(row) for row in rows)
-    matplotlib = optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot')
-    figure: Figure = matplotlib.Figure(
+    figure: Figure = figure_library().Figure(
         figsize=(width * n_columns, height * len(rows) + 0.5), layout='constrained'
     )
     figure.suptitle(_plain(title), fontsize='large')
@@ -268,6 +268,14 @@ def _figure(
         for place in places[len(row) :]:
             place.set_axis_off()
     return figure
+
+
+def figure_library() -> ModuleType:
+    """`matplotlib.figure`; a `ResourceError` says what to install.
+
+    Whoever draws at the end of long work asks before it.
+    """
+    return optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot')
 
 
 def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:

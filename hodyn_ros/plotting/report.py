@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from functools import partial
 from importlib.resources import files
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +57,17 @@ _MOST_STRETCHES = 600
 _FEWEST_STRETCHES = 40
 _ALL_STRETCHES = 60_000
 _MOST_FRAMES = 200  # of the robot in motion
+
+
+def report_libraries() -> tuple[ModuleType, ModuleType]:
+    """Jinja2 and `plotly.offline`; a `ResourceError` says what to install.
+
+    Whoever writes a report at the end of long work asks before it.
+    """
+    return (
+        optional_import_module('jinja2', 'A report needs Jinja2', 'report'),
+        optional_import_module('plotly.offline', 'A report needs Plotly', 'report'),
+    )
 
 
 def html_report(
@@ -113,6 +125,7 @@ def html_report(
     ResourceError
         If Plotly or Jinja2 is not installed.
     """
+    jinja2, plotly = report_libraries()
     results = checked_results(results, model)
     if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
         raise MotionError(
@@ -130,8 +143,6 @@ def html_report(
                 f'{item.sample}, but the results have {len(results)} samples; give the violations '
                 'of the same motion.'
             )
-    jinja2 = optional_import_module('jinja2', 'A report needs Jinja2', 'report')
-    plotly = optional_import_module('plotly.offline', 'A report needs Plotly', 'report')
     page = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

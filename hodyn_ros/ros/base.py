@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -42,6 +42,7 @@ from hodyn_ros.ros.diagnostics import (
     Diagnostics,
     OutputHealth,
     publisher_names,
+    reason,
     refusal_kind,
     unheard_publishers,
 )
@@ -97,8 +98,8 @@ class Worker(ThreadPoolExecutor):
                     self._log(traceback.format_exc())
                 failed(error)
 
-        # Of errors of those who are told; the next job may fare better.
-        self.submit(run).add_done_callback(lambda done: done.result())
+        with suppress(RuntimeError):  # it has been closed: the job is dropped
+            self.submit(run).add_done_callback(_raise_error)
 
     def close(self, timeout: float | None = None, drop: bool = True) -> None:
         """End the thread when the job under way is done; jobs that wait are dropped or not."""
@@ -106,6 +107,12 @@ class Worker(ThreadPoolExecutor):
         with suppress(RuntimeError):  # it has been closed before
             wait([self.submit(int)], timeout)
         self.shutdown(wait=False, cancel_futures=True)
+
+
+def _raise_error(done: Future[None]) -> None:
+    """Have the error of one of those who are told logged; the next job may fare better."""
+    if not done.cancelled():
+        done.result()
 
 
 @dataclass(eq=False)
@@ -129,7 +136,7 @@ class _Input:
 
     def __post_init__(self) -> None:
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
-        self._warned: set[str] = set()
+        self._warned: set[str] = set()  # what is said of publishers that are there
         node, topic = self.node, self.topic
         self.health = node.diagnostics.input(topic)
         # Who counts what is lost watches publishers too: rclpy need not warn of those that do not
@@ -202,7 +209,7 @@ class _Input:
         unheard = unheard_publishers(node, self.subscription)
         for why in set(unheard) - self._warned:
             node.get_logger().warning(why)
-        self._warned.update(unheard)
+        self._warned = set(unheard)  # of those that have gone, all is forgotten
         if self.topic != DESCRIPTION:
             health.publishers = publisher_names(node, self.topic)
             health.unheard = unheard
@@ -327,12 +334,22 @@ class RobotNode(Node, Generic[S]):
     def refuse(self, topic: str, error: Exception, is_throttled: bool = True) -> None:
         """Count and log that a message cannot be used."""
         if not isinstance(error, HodynError):  # a fault of ours
-            self.get_logger().error(traceback.format_exc(), throttle_duration_sec=_LOG_PERIOD)
+            self._log_traceback()
         self.diagnostics.refused(topic, str(error), refusal_kind(error))
         self.log_error(topic, f'{topic} refused: {error}', is_throttled)
 
+    def _log_traceback(self) -> None:
+        self.get_logger().error(traceback.format_exc(), throttle_duration_sec=_LOG_PERIOD)
+
     def hold_back(self, what: str, why: object, health: OutputHealth | None = None) -> None:
-        """Note and log that something is not published; by default the first output."""
+        """Note and log that something is not published; by default the first output.
+
+        An error that is no HodynError, a fault of ours, is logged with its place.
+        """
+        if isinstance(why, Exception):
+            if not isinstance(why, HodynError):
+                self._log_traceback()
+            why = reason(why)
         (health or self.diagnostics.output).stopped(str(why))
         self.log_error(what, f'No {what} is published: {why}')
 

@@ -27,6 +27,7 @@ ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
 _SEVERITY = (OK, WARN, STALE, ERROR)
 
 QUIET_TIME = 3.0  # s, without a cause, after which a level falls
+START_GRACE = 5.0  # s, within which a robot description is on its way to a node that starts
 
 # An input has a rate once this many of its intervals are known, and has stopped after a silence
 # that is many times the longest of the last ones.
@@ -49,6 +50,7 @@ REFUSALS = ('too large', 'invalid', 'unknown joints', 'stale', 'busy', 'internal
 
 LOST, MISSED = 'lost by the middleware', 'missed samples of the stream'
 LEFT_OUT = 'left out'
+AHEAD = 'stamps far ahead'
 _BEYOND = 'samples beyond the limit of'
 
 # What is counted of an input and worth a warning.
@@ -57,6 +59,7 @@ _WARNINGS = {
     LOST: 'samples were lost by the middleware',
     'dropped late samples': 'samples came too late',
     'gaps': 'there was a gap between samples',
+    AHEAD: 'stamps lie more than a minute ahead of the clock',
 }
 
 _KINDS = ((JointNameError, 'unknown joints'), (SizeError, 'too large'), (StaleError, 'stale'))
@@ -107,6 +110,20 @@ def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
             reason = reason.removeprefix('ERROR: ').rstrip('; ')
             found.append(f'{_full_name(info)} publishes {topic} unheard: {reason}')
     return found
+
+
+# States of a process that works for the node.
+STARTING, RUNNING, SILENT, ENDED = 'starting', 'running', 'silent', 'ended'
+
+
+class ProcessHealth(NamedTuple):
+    """State of a process that works for the node."""
+
+    state: str  # one of the four above
+    restarts: int
+    last_exit: str
+    pid: int | None
+    silence: float = 0.0  # since when nothing was heard of it [s]
 
 
 class Cause(NamedTuple):
@@ -295,16 +312,16 @@ class Diagnostics:
         self._name = name.lstrip('/')
         self._now, self._memory = clock, memory
         self._inputs: dict[str, InputHealth] = {}
-        self._last_report = self._now()
+        self._last_report = self._begin = self._now()
         self._hardware_id = ''
         self.wrenches: Mapping[str, str] = {}  # state of those that act, by their links
         self.output = OutputHealth()  # efforts, or what else the node computes
         self.motors = OutputHealth()
         # Latest estimate: highest known derivative, delay [s], noise of the joints.
         self.estimate: tuple[int, float, Iterable[float]] | None = None
-        # Planning process: running or ended, restarts, its last exit, id.
-        self.process: tuple[str, int, str, int | None] | None = None
+        self.process: ProcessHealth | None = None  # that plans
         self.waiting: tuple[int, int] | None = None  # requests of the service, and how many may
+        self.waiting_trajectories: tuple[int, float] = 0, 0.0  # and the longest wait of one [s]
         self._planning, self._node = Health(), Health()
         self.use_sim_time = False
         self.namesakes = 0  # other nodes with the name of this one
@@ -339,7 +356,8 @@ class Diagnostics:
         interval = max(now - self._last_report, 1e-9)
         self._last_report = now
         self._hardware_id = robot.model.name if robot else ''
-        reports = {'model': _model(robot, error, in_preparation, algorithms)}
+        is_new = now - self._begin < START_GRACE
+        reports = {'model': _model(robot, error, in_preparation, is_new, algorithms)}
         for topic, entry in self._inputs.items():
             reports[topic] = entry.report(topic, interval, now)
         *_, values = reports['joint_effort'] = self.output.report(interval, now)
@@ -386,15 +404,23 @@ class Diagnostics:
         causes: list[Cause] = []
         values: dict[str, object] = {}
         if self.process is not None:
-            state, restarts, last_exit, pid = self.process
+            state, restarts, last_exit, pid, silence = self.process
             self._planning.add('restarts', restarts - self._planning.total['restarts'])
             text = f'the process was started again, it had ended: {last_exit}'
             causes.append(Cause(WARN, text, self._planning.recent['restarts']))
-            causes.append(Cause(ERROR, 'the process has ended', int(state == 'ended')))
-            memory = '' if pid is None else self._memory(pid)
+            causes.append(Cause(ERROR, 'the process has ended', int(state == ENDED)))
+            text = f'planning does not answer since {silence:.1f} s'
+            causes.append(Cause(ERROR, text, int(state == SILENT)))
+            count, longest = self.waiting_trajectories
             values = {
-                'process': state, 'restarts': restarts, 'last exit': last_exit,
-                'memory [MiB]': memory,
+                'process': state,
+                'process id': '' if pid is None else pid,
+                'silent for [s]': f'{silence:.1f}',
+                'restarts': restarts,
+                'last exit': last_exit,
+                'memory [MiB]': '' if pid is None else self._memory(pid),
+                'waiting trajectories': count,
+                'longest wait of a trajectory [s]': f'{longest:.1f}',
             }
         if self.waiting is not None:
             count, most = self.waiting
@@ -405,7 +431,11 @@ class Diagnostics:
 
 
 def _model(
-    robot: Robot | None, error: str, in_preparation: bool, algorithms: Mapping[str, str]
+    robot: Robot | None,
+    error: str,
+    in_preparation: bool,
+    is_new: bool,
+    algorithms: Mapping[str, str],
 ) -> Report:
     # States that last, so the level need not be held.
     values: dict[str, object] = {'in preparation': 'yes' if in_preparation else 'no'}
@@ -417,6 +447,8 @@ def _model(
         values.update((f'warning {k}', text) for k, text in enumerate(model.warnings))
     elif in_preparation:
         level, message = WARN, 'the model is being made ready'
+    elif is_new and not error:
+        level = WARN
     if error:
         values['refused description'] = error
         if robot is not None:

@@ -367,7 +367,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     # Control
 
     def _take(self, topic: str, message: JointState) -> None:
-        if self._loop is None and self._preparation.is_under_way:
+        if self._loop is None and self._preparation.is_awaited:
             return
         loop = self._ready()
         stamp, names, pairs = nanoseconds(message.header.stamp), loop.names[topic], loop.pairs
@@ -421,9 +421,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             if before is not None:
                 self._intervals.append(measured.stamp - before.stamp)
             command, error = self._answer(loop, measured)
-        except HodynError as refusal:
+        except Exception as failure:  # also a fault of ours: no silence while all seems well
             self._command = None
-            self.hold_back('command', refusal)
+            self.hold_back('command', failure)
             return
         self._command = command
         message, stamp = loop.command, measured.stamp
@@ -437,7 +437,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._tracking = float(abs(error).max())
         self._largest_tracking = max(self._largest_tracking, self._tracking)
         self.diagnostics.output.published(time.perf_counter() - begin, hits)
-        self._publish_observed(loop, stamp)
+        try:
+            self._publish_observed(loop, stamp)
+        except Exception as failure:
+            self.hold_back('observed state', failure)
 
     def _answer(self, loop: _Loop, measured: Measured) -> tuple[Command, Array]:
         """Command for a measurement, and the tracking error; HodynError if there is none."""
@@ -493,14 +496,15 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             law.reset()
         elif missing > 1.5 * law.sample_period:
             observer.bridge(round(missing / law.sample_period) - 1, q, theta)
-        self._answered = measured.stamp
-        if not leaves_path:
+        if leaves_path:
+            observer.update(q, qd, theta, thetad, measured.spring_torque)
+            command = loop.stopping.evaluate(reference, *measured.state)
+            observer.apply(command.torque, 0.0)
+        else:
             used = loop.modes[FLOATING] if self._floats else law
             assert isinstance(used, ObserverController)
-            return used.evaluate(reference, q, qd, theta, thetad, measured.spring_torque), error
-        observer.update(q, qd, theta, thetad, measured.spring_torque)
-        command = loop.stopping.evaluate(reference, *measured.state)
-        observer.apply(command.torque, 0.0)
+            command = used.evaluate(reference, q, qd, theta, thetad, measured.spring_torque)
+        self._answered = measured.stamp
         return command, error
 
     def _fault(self, measured: Measured, reference: Array) -> str:
@@ -681,6 +685,9 @@ def _built(xml: str, settings: ControlSettings) -> Robot:
     if len(torque) == model.n_joints:  # where none is given, that of the robot description
         limits = limits._replace(motor_torque=np.where(np.isfinite(torque), torque, effort))
     warm_up(model)
+    if settings.tool_link in model.links:  # of which external wrenches are published
+        rest = np.zeros((1, model.n_joints))
+        model.warm_up(0, lambda: jacobian(model, rest, settings.tool_link, 'body'))
     return Robot(model, motion, xml, Drives(actuators, limits, {}))
 
 

@@ -26,6 +26,7 @@ from hodyn_msgs.msg import (
 )
 from hodyn_msgs.srv import SetPayload
 from numpy.typing import NDArray
+from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -57,13 +58,13 @@ from hodyn_ros.ros.conversions import (
     time_message,
     write_efforts,
 )
-from hodyn_ros.ros.diagnostics import MISSED
+from hodyn_ros.ros.diagnostics import AHEAD, MISSED
 from hodyn_ros.ros.identification import OnlineIdentification, estimator_of
 from hodyn_ros.ros.joint_states import MeasuredMotion, check_age
 from hodyn_ros.ros.motors import MotorStream, Stiffness
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.payloads import Transitions, mixed, payloads_of
-from hodyn_ros.ros.planning import PlanningClient
+from hodyn_ros.ros.planning import LOOK_PERIOD, PlanningClient
 from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of, without_limits
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, TrajectoryInput, report_plan
 from hodyn_ros.ros.wrenches import Wrenches, check_target
@@ -72,6 +73,9 @@ from hodyn_ros.trajectory.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 
+
+_FAR_AHEAD = 60 * NANOSECONDS  # a stamp, such as of another clock
+_WARNING_PERIOD = 10.0  # s
 
 # Settings of which a robot is made.
 _OF_ROBOTS = ('limits', 'actuators', 'friction', 'command')
@@ -124,6 +128,8 @@ class HodynNode(RobotNode[NodeSettings]):
             lambda now: self._measured.state(now, self.settings.input_timeout),
             self._on_planned,
         )
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
         take_motion = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
         for topic, kind, take, profile in (
             ('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
@@ -248,10 +254,6 @@ class HodynNode(RobotNode[NodeSettings]):
         joints = ', '.join(model.joint_names)
         self.get_logger().info(f'Model {model.name!r} is ready: joints {joints}.')
 
-    def _awaits_robot(self) -> bool:
-        """Whether there is nothing yet to measure, but soon will be."""
-        return self.robot is None and self._preparation.is_under_way
-
     def _set_payload(
         self, request: SetPayload.Request, response: SetPayload.Response
     ) -> SetPayload.Response:
@@ -284,6 +286,14 @@ class HodynNode(RobotNode[NodeSettings]):
         stamp, arrival = self._times(message)
         if stamp < arrival:  # one that is ahead is answered
             check_age('joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout')
+        elif stamp - arrival > _FAR_AHEAD:
+            self.diagnostics.input('joint_motion').add(AHEAD)
+            self.get_logger().warning(
+                f'joint_motion: the stamp lies {(stamp - arrival) / NANOSECONDS:.0f} s in the '
+                'future. It is answered as it is; do sender and node use the same clock '
+                '(use_sim_time)?',
+                throttle_duration_sec=_WARNING_PERIOD,
+            )
         source = JointEffort.SOURCE_JOINT_MOTION
         self._publish_effort(robot, motion, stamp, source, HIGHEST_EFFORT_ORDER)
 
@@ -305,7 +315,7 @@ class HodynNode(RobotNode[NodeSettings]):
         return stamp, arrival
 
     def _take_joint_states(self, message: JointState) -> None:
-        if not self.settings.estimator.enabled or self._awaits_robot():
+        if not self.settings.estimator.enabled or self._preparation.is_awaited:
             return
         self._preparation.ready()
         measured = self._measured
@@ -334,7 +344,7 @@ class HodynNode(RobotNode[NodeSettings]):
             self._publish_effort(robot, estimate.motion, estimate.time, *kind, estimate)
 
     def _take_wrench(self, message: WrenchStamped) -> None:
-        if not self._awaits_robot():
+        if not self._preparation.is_awaited:
             self._take_acting('wrench', self._wrenches.take_stamped, message)
 
     def _take_acting(
@@ -346,7 +356,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
 
     def _take_base_motion(self, message: BaseMotion) -> None:
-        if not self._awaits_robot():
+        if not self._preparation.is_awaited:
             link, arrival = self._preparation.ready().model.base_link, self.times_of_arrival()[0]
             if not self._base.take(message, link, arrival, self.settings.input_timeout):
                 self.diagnostics.dropped('base_motion')
@@ -480,8 +490,12 @@ class HodynNode(RobotNode[NodeSettings]):
                 timeline.clear()
                 raise TrajectoryError('The trajectory is for a robot that has been replaced.')
             self._publish_effort(robot, planned.at(stamp), stamp, source, continuous)
-        except HodynError as error:
+        except Exception as error:  # also a fault of ours: no silence while all seems well
             self.hold_back('effort', error)
+
+    def _look_after_planning(self) -> None:
+        """Nothing begins when nobody expects it any more."""
+        self._trajectories.drop_overdue(self._planning.look(time.monotonic()))
 
     def _on_planned(self, plan: Plan) -> None:
         if plan.planned is not None and self._stream_timer.is_canceled():
@@ -514,6 +528,7 @@ class HodynNode(RobotNode[NodeSettings]):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         if settings.base_motion:
             diagnostics.input('base_motion').timeout = settings.base_motion_timeout
+        diagnostics.waiting_trajectories = self._trajectories.waiting
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
         reports = diagnostics.report(*self._preparation.state, values)

@@ -284,6 +284,11 @@ class NodeSettings:
         'four times as long where limits of the motion ask for it; 0: the stream ends at once.',
         0.0, 60.0,
     )
+    trajectory_timeout: float = entry(
+        2.0, 'A trajectory or chunk that should have begun this long ago, but has waited for a '
+        'robot, for others or for a planning process that hangs, is dropped [s]; the time in '
+        'which it is planned does not count.', 1e-3, 1e6,
+    )
     input_timeout: float = entry(
         0.5, 'A motion whose stamp is older than this is refused [s]; 0: any age is taken.', 0.0,
         1e6,

@@ -44,7 +44,7 @@ from hodyn_ros.ros.answers import (
 from hodyn_ros.ros.base import RobotNode, Worker
 from hodyn_ros.ros.controllers import planned_for_controller
 from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.diagnostics import reason
+from hodyn_ros.ros.diagnostics import ENDED, RUNNING, SILENT, STARTING, ProcessHealth, reason
 from hodyn_ros.ros.retiming_service import retimed
 from hodyn_ros.ros.robot import Robot, robot_of
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, Task
@@ -56,7 +56,13 @@ if TYPE_CHECKING:
 CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
 GRACE = 0.3  # s, for an answer that is under way when the node ends
 
-_READY_TIME = 30.0  # s, the same for one that is not ready; up to four times that after restarts
+# A process that is not ready within the first time is killed, up to four times that after
+# restarts; so is one that has been silent for the second, which is said after the third [s].
+_READY_TIME, SILENT_KILLED, SILENT_SAID = 30.0, 6.0, 1.0
+# Between two signs of life, and between two looks for them [s].
+_BEAT_PERIOD = 0.2
+LOOK_PERIOD = 0.25
+_LONGEST_LOOK = 4.0 * LOOK_PERIOD  # s, above which the node itself was held up
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # s, before a restart
 _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes soon
 
@@ -66,9 +72,9 @@ _ASKING_TIME = 1.0  # s, after which an answer goes on with what is known
 # It also keeps the memory of as many responses, which may be large.
 _DEPTH = 64
 
-# What the process reports beside plans: that it takes tasks, and that it wants an echo, behind all
-# that it has been told before.
-STARTED, ECHO = 'started', 'echo'
+# What the process reports beside plans: that it takes tasks, that it wants an echo, behind all
+# that it has been told before, and that it lives.
+STARTED, ECHO, BEAT = 'started', 'echo', 'beat'
 
 # Who shares the processor with the process goes first, from its imports on. An interrupt from the
 # keyboard is not for it.
@@ -128,11 +134,59 @@ class Served(NamedTuple):
     waiting: int  # requests
 
 
+class ProcessWatch:
+    """State of a process that is to give signs of life; times are of a steady clock [s].
+
+    ENDED, `begin`: STARTING, `hear`: RUNNING, no sign for SILENT_SAID: SILENT, `hear`: RUNNING.
+    From all of them `end` leads to ENDED.
+    """
+
+    def __init__(self) -> None:
+        self.state = ENDED
+        self.silence = 0.0
+        """For how long there has been no sign, at the latest look [s]."""
+        self.overdue = ''
+        """Why the process is to be killed; empty if it is not."""
+        self._heard = self._looked = self._ready_time = 0.0
+
+    def begin(self, now: float, ready_time: float) -> None:
+        """A process has been started, and gives its first sign within a time."""
+        self.state, self.silence, self.overdue = STARTING, 0.0, ''
+        self._heard = self._looked = now
+        self._ready_time = ready_time
+
+    def hear(self, now: float) -> None:
+        """The process has given a sign of life."""
+        if self.state != ENDED:
+            self.state, self._heard, self.overdue = RUNNING, now, ''
+
+    def end(self) -> None:
+        """The process is no more."""
+        self.state, self.silence = ENDED, 0.0
+
+    def look(self, now: float) -> None:
+        """Bring `state`, `silence` and `overdue` up to date; to be called every LOOK_PERIOD."""
+        # While who looks is held up, signs wait unread.
+        held_up = max(now - self._looked - _LONGEST_LOOK, 0.0)
+        self._heard, self._looked = min(self._heard + held_up, now), now
+        self.silence = 0.0 if self.state == ENDED else now - self._heard
+        if self.state == STARTING:
+            if self.silence > self._ready_time:
+                self.overdue = f'it was not ready within {self._ready_time:g} s'
+        elif self.silence > SILENT_SAID:
+            self.state = SILENT
+            if self.silence > SILENT_KILLED:
+                self.overdue = f'it did not answer for {self.silence:.1f} s'
+
+
 class PlanningClient:
-    """Has a `Planner` plan; reports plans in the thread of the executor."""
+    """Has a `Planner` plan; reports plans in the thread of the executor, which calls `look`."""
 
     def __init__(self, node: RobotNode[NodeSettings], report: Callable[[Plan], None]) -> None:
         self._node, self._report_plan = node, report
+        self._watch = ProcessWatch()
+        self._watched: subprocess.Popen[bytes] | None = None
+        self._restarts, self._last_exit = -1, ''
         graph = node.get_node_names_and_namespaces_with_enclaves()
         names = node.get_name(), node.get_namespace()
         given = node.parameters.given.items()
@@ -201,11 +255,58 @@ class PlanningClient:
             self._sender.put(lambda: _write(pipe, (command, arguments)))
         return pipe is not None
 
-    def _on_event(self, event: Plan | Served) -> None:
-        node = self._node
+    def look(self, now: float) -> bool:
+        """Look after the process at a time [s]; whether it plans what it is told."""
+        watch, before, process = self._watch, self._watch.state, self._watched
+        watch.look(now)
+        if watch.state == SILENT != before:
+            self._node.get_logger().error(
+                f'Planning does not answer since {watch.silence:.1f} s: its process hangs or was '
+                f'stopped. After {SILENT_KILLED:g} s it is started again; what is asked for waits.'
+            )
+        if watch.overdue and process is not None:
+            process.kill()
+        self._note_process()
+        return watch.state == RUNNING
+
+    def _note_process(self) -> None:
+        process, watch = self._watched, self._watch
+        pid = None if process is None else process.pid
+        self._node.diagnostics.process = ProcessHealth(
+            watch.state, self._restarts, self._last_exit, pid, watch.silence
+        )
+
+    def _on_begin(self, process: subprocess.Popen[bytes], ready_time: float) -> None:
+        self._watched = process
+        self._restarts += 1
+        self._watch.begin(time.monotonic(), ready_time)
+        self._note_process()
+
+    def _on_end(self, last_exit: str) -> None:
+        self._watched, self._last_exit = None, self._watch.overdue or last_exit
+        self._watch.end()
+        self._note_process()
+        self._node.get_logger().error(
+            f'The planning process is started again: {self._last_exit}. Requests that it was '
+            'answering are lost.'
+        )
+
+    def _on_event(self, event: Plan | Served | str) -> None:
+        node, before, silence = self._node, self._watch.state, self._watch.silence
+        self._watch.hear(time.monotonic())
+        if before == SILENT:
+            node.get_logger().warning(f'Planning answers again, after {silence:.1f} s.')
+        elif before == STARTING and self._restarts:
+            node.get_logger().info('The planning process is running again.')
+        if before != self._watch.state:
+            self._note_process()
         if isinstance(event, Plan):
             self._report_plan(event)
-            return
+        elif isinstance(event, Served):
+            self._on_served(event)
+
+    def _on_served(self, event: Served) -> None:
+        node = self._node
         node.diagnostics.waiting = event.waiting, node.settings.max_waiting_requests
         if event.error:
             node.diagnostics.refused(event.service, event.error, event.kind)
@@ -213,24 +314,14 @@ class PlanningClient:
         else:
             node.diagnostics.received(event.service)
 
-    def _on_state(self, state: str, restarts: int, last_exit: str, pid: int | None) -> None:
-        self._node.diagnostics.process = state, restarts, last_exit, pid
-        if state == 'ended':
-            self._node.get_logger().error(
-                f'The planning process is started again: {last_exit}. Requests that it was '
-                'answering are lost.'
-            )
-        elif restarts:
-            self._node.get_logger().info('The planning process is running again.')
-
     def _run(self) -> None:
-        restarts, pause, last_exit = 0, _FIRST_PAUSE, ''
+        restarts, pause = 0, _FIRST_PAUSE
         while True:
             begin = time.monotonic()
-            last_exit = self._one_life(restarts, last_exit)
+            last_exit = self._one_life(_READY_TIME * min(restarts + 1, 4))
             if self._closed.is_set():
                 return
-            self._node.soon(self._on_state, 'ended', restarts, last_exit, None)
+            self._node.soon(self._on_end, last_exit)
             self._refuse_latest()
             pause = _FIRST_PAUSE if time.monotonic() - begin > _LONG_LIFE else pause
             self._closed.wait(pause)
@@ -239,9 +330,9 @@ class PlanningClient:
     def _refuse_latest(self) -> None:
         """Refuse the latest task; who has its plan already takes no notice."""
         text = 'The process that planned it has ended.'
-        self._node.soon(self._on_event, Plan(self._latest, None, error=text, kind='internal'))
+        self._node.soon(self._report_plan, Plan(self._latest, None, error=text, kind='internal'))
 
-    def _one_life(self, restarts: int, last_exit: str) -> str:
+    def _one_life(self, ready_time: float) -> str:
         """Run a process until it ends; return why it has."""
         command = [sys.executable or 'python3', '-c', _START, *sys.path]
         with self._lock:
@@ -258,25 +349,18 @@ class PlanningClient:
             self._pipe = process.stdin
             self._send('', self._identity, self._node.settings)
             self._send('use', *self._set_up)
-        # Some middleware waits for ever for memory that a killed process has left half made.
-        timer = threading.Timer(_READY_TIME * min(restarts + 1, 4), process.kill)
-        timer.daemon = True
-        timer.start()
+        # Some middleware waits for ever for memory that a killed process has left half made, hence
+        # the time within which it is to be ready.
+        self._node.soon(self._on_begin, process, ready_time)
         try:
             while True:
                 event = pickle.load(process.stdout)
-                if event == STARTED:
-                    timer.cancel()
-                    state = 'running', restarts, last_exit, process.pid
-                    self._node.soon(self._on_state, *state)
-                elif event == ECHO:
+                if event == ECHO:
                     with self._lock:
                         self._send('echo')
-                else:
-                    self._node.soon(self._on_event, event)
+                self._node.soon(self._on_event, event)
         except Exception:  # the end, or a pickle that is cut off, which raises errors of any class
             pass
-        timer.cancel()
         process.kill()
         code = process.wait()
         with self._lock:
@@ -550,6 +634,14 @@ class Planner:
         self._report(Served(service.name, response.message, kind, self._waiting))
 
 
+def _beat(report: Callable[[str], None]) -> None:
+    """Give signs of life, also while the other threads compute."""
+    with suppress(OSError, ValueError):  # the node is no more
+        while True:
+            report(BEAT)
+            time.sleep(_BEAT_PERIOD)
+
+
 def serve() -> None:
     """Plan what is asked for on the standard input; the process that is started."""
     inbox = sys.stdin.buffer
@@ -573,6 +665,8 @@ def serve() -> None:
             rclpy.init(args=enclave, context=context, domain_id=identity.domain_id)
             planner = Planner(identity, settings, report, context)
             report(STARTED)
+            beat = partial(_beat, report)
+            threading.Thread(target=beat, name='signs of life', daemon=True).start()
             while True:
                 command, arguments = pickle.load(inbox)
                 getattr(planner, command)(*arguments)

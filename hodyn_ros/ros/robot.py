@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +34,7 @@ from hodyn_ros.model.limits import MotionLimits, compiled_count
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.ros.base import DESCRIPTION
-from hodyn_ros.ros.diagnostics import reason
+from hodyn_ros.ros.diagnostics import START_GRACE, reason
 from hodyn_ros.ros.payloads import loaded
 
 if TYPE_CHECKING:
@@ -260,12 +261,19 @@ class RobotPreparation(Generic[M]):
         self.error = ''  # why the latest description was refused
         self.wanted: str | None = None  # description that is being made ready
         self._node, self._begin, self._finish = node, begin, finish
+        self._begun = time.monotonic()
         self._progressed, self._changed = progressed, changed
 
     @property
     def is_under_way(self) -> bool:
         """Whether a robot is being made ready."""
         return self.wanted is not None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether there is no robot, but soon will be: who measures early makes no mistake."""
+        is_new = not self.error and time.monotonic() - self._begun < START_GRACE
+        return self.robot is None and (self.is_under_way or is_new)
 
     @property
     def state(self) -> tuple[Robot | None, str, bool]:

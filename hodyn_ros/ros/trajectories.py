@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -115,9 +116,11 @@ class _Trajectory:
     has_stamp: bool  # otherwise it starts now
     start: int
     arrival: int
+    since: float  # steady time of the arrival [s]
     number: int = 0
     sent: int = 0
     tries: int = 0
+    planning: float = 0.0  # time that the tries have taken [s]
     is_joined: bool = False  # it is to continue a motion in progress
     topic: str = TRAJECTORY
 
@@ -126,7 +129,8 @@ class TrajectoryInput:
     """Takes trajectories in the thread of the executor; plans come back into the same thread.
 
     `measured` takes a time [ns] and returns the measured state of the joints near it, if it is
-    known; `done` is called with what has become of every trajectory.
+    known; `done` is called with what has become of every trajectory. `steady_time` [s] tells for
+    how long a trajectory has waited, whatever becomes of the clock.
     """
 
     def __init__(
@@ -136,10 +140,11 @@ class TrajectoryInput:
         settings: Callable[[], NodeSettings],
         measured: Callable[[int], State | None],
         done: Callable[[Plan], None],
+        steady_time: Callable[[], float] = monotonic,
     ) -> None:
         self.timeline = Timeline()
         self._planner, self._clock, self._settings = planner, clock, settings
-        self._measured, self._done = measured, done
+        self._measured, self._done, self._steady_time = measured, done, steady_time
         self._waiting: deque[_Trajectory] = deque()
         self._open: _Trajectory | None = None
         self._stopping: PlannedMotion | None = None
@@ -207,8 +212,40 @@ class TrajectoryInput:
             oldest = self._waiting.popleft()
             reason = f'More than {MOST_WAITING} newer trajectories wait to be planned.'
             self._refuse(reason, topic=oldest.topic)
-        self._waiting.append(_Trajectory(data, bool(stamp), start, arrival, topic=topic))
+        since = self._steady_time()
+        self._waiting.append(_Trajectory(data, bool(stamp), start, arrival, since, topic=topic))
         self._go_on()
+
+    @property
+    def waiting(self) -> tuple[int, float]:
+        """How many trajectories have no plan yet, and for how long the first one waits [s]."""
+        items = [*self._waiting, *([] if self._open is None else [self._open])]
+        now = self._steady_time()
+        return len(items), max((now - item.since for item in items), default=0.0)
+
+    def drop_overdue(self, is_planning: bool) -> None:
+        """Drop what should have begun long ago; what is being planned only if nobody plans it."""
+        why = '' if self._open is None or is_planning else self._overdue(self._open)
+        if why:
+            self._forget_open(why, kind='stale')
+        for item in list(self._waiting):
+            why = self._overdue(item)
+            if why:
+                self._waiting.remove(item)
+                self._refuse(why, topic=item.topic, kind='stale')
+        self._go_on()
+
+    def _overdue(self, item: _Trajectory) -> str:
+        """Why a trajectory is not to begin any more, since nobody expects it; empty if it is."""
+        ahead = max(item.start - item.arrival, 0) / NANOSECONDS
+        late = self._steady_time() - item.since - item.planning - ahead
+        most = self._settings().trajectory_timeout
+        if not item.data or late <= most:  # a stop is never too late
+            return ''
+        return (
+            f'It should have begun, but has waited for {late:.1f} s to be planned, more than '
+            f'trajectory_timeout ({most:g} s), and does not begin any more; send it again.'
+        )
 
     def on_plan(self, plan: Plan) -> None:
         """Carry out a plan, or have it made again if it has come too late to be joined."""
@@ -217,6 +254,10 @@ class TrajectoryInput:
         open_, self._open = self._open, None
         plan = plan._replace(topic=open_.topic)
         now = self._clock()
+        open_.planning += plan.duration
+        why = '' if plan.planned is None else self._overdue(open_)
+        if why:
+            plan = plan._replace(planned=None, error=why, kind='stale')
         planned = plan.planned
         if planned is not None:
             elapsed = (now - open_.sent) / NANOSECONDS
@@ -252,7 +293,10 @@ class TrajectoryInput:
             self._forget_all('There is no robot model.')
         while self._open is None and self._waiting and self._joint_names is not None:
             waiting = self._waiting.popleft()
-            if waiting.data:
+            why = self._overdue(waiting)
+            if why:
+                self._refuse(why, topic=waiting.topic, kind='stale')
+            elif waiting.data:
                 more = 2.0 * self._time_per_byte * len(waiting.data)
                 self._send(waiting, SHORTEST_LEAD + (more if waiting.topic == TRAJECTORY else 0.0))
             else:
@@ -312,14 +356,16 @@ class TrajectoryInput:
         while self._waiting:
             self._refuse(reason, wanted, self._waiting.popleft().topic)
 
-    def _forget_open(self, reason: str, wanted: bool = False) -> None:
+    def _forget_open(self, reason: str, wanted: bool = False, kind: str = 'invalid') -> None:
         if self._open is not None:
             open_, self._open = self._open, None
-            self._refuse(reason, wanted, open_.topic)
+            self._refuse(reason, wanted, open_.topic, kind)
 
-    def _refuse(self, reason: str, wanted: bool = False, topic: str = TRAJECTORY) -> None:
+    def _refuse(
+        self, reason: str, wanted: bool = False, topic: str = TRAJECTORY, kind: str = 'invalid'
+    ) -> None:
         given: dict[str, Any] = {'remarks': (reason,)} if wanted else {'error': reason}
-        self._done(Plan(0, None, topic=topic, **given))
+        self._done(Plan(0, None, kind=kind, topic=topic, **given))
 
 
 def stop_within(limits: MotionLimits | None, state: Array, duration: float) -> MotionSpline:

@@ -15,14 +15,15 @@ from functools import partial
 from typing import Any
 
 from action_msgs.msg import GoalStatus
-from diagnostic_msgs.msg import DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from hodyn_msgs.srv import RetimeTrajectory
 from rclpy.action import ActionClient, ActionServer, CancelResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.task import Future
 
+from hodyn_ros.ros import qos
 from hodyn_ros.ros.base import RobotNode, main
-from hodyn_ros.ros.diagnostics import OK, WARN
+from hodyn_ros.ros.diagnostics import OK, SILENT, WARN
 from hodyn_ros.ros.parameters import entry
 
 try:
@@ -33,6 +34,11 @@ except ImportError:  # it is on no package registry
 ACTION = 'follow_joint_trajectory'
 
 _WATCH_PERIOD = 0.2  # s
+_GRACE = 2.0  # s, for what a goal needs and is not there: it may only not be listed yet
+_LONG_WAIT = 5.0  # s, for a new timing, after which that is said
+
+# States of a goal: it waits for what it needs, is being retimed, is with the controller.
+_WAITS, _RETIMED, _SENT = 'waits', 'retimed', 'sent'
 _TIMINGS = {'path': RetimeTrajectory.Request.PATH, 'uniform': RetimeTrajectory.Request.UNIFORM}
 
 
@@ -81,8 +87,11 @@ class _Goal:
     """A goal that has been accepted and is not at its end."""
 
     handle: Any
-    deadline: float  # for its new timing, of time.monotonic [s]
-    is_sent: bool = False
+    arrival: float  # of time.monotonic [s]
+    state: str = _WAITS
+    retiming: Future[Any] | None = None
+    planner: str = ''  # process that retimes it, as far as is known
+    is_long: bool = False  # which has been said
     executed: Any = None  # goal of the controller, once that has accepted it
 
 
@@ -105,6 +114,12 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         self._counts = dict.fromkeys(('succeed', 'abort', 'canceled'), 0)  # ends of goals
         self._last_error = ''
         self._retime = self.create_client(RetimeTrajectory, settings.retime_service)
+        # Part of the diagnostics of the node of the service, and what it says.
+        service = self.resolve_service_name(settings.retime_service)
+        self._part = service.rpartition('/')[0].lstrip('/') + ': planning'
+        self._planner, self._hangs = '', ''
+        take, profile = self._take_diagnostics, qos.INPUT
+        self.listen('/diagnostics', DiagnosticArray, take, profile, is_sample=False)
         self._name = f'{settings.controller}/{ACTION}'
         self._controller = ActionClient(self, FollowJointTrajectory, self._name)
         self._server = _Server(
@@ -125,20 +140,30 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
 
     def _on_goal(self, handle: Any) -> None:
         handle.execute()
-        settings = self.settings
-        goal = _Goal(handle, time.monotonic() + settings.retime_timeout)
-        self._goals.append(goal)
+        self._goals.append(_Goal(handle, time.monotonic()))
         self._watch.reset()
         self._on_watch()
-        if goal not in self._goals:
-            return
+
+    def _have_retimed(self, goal: _Goal) -> None:
+        settings, handle = self.settings, goal.handle
         request = RetimeTrajectory.Request(
             trajectory=handle.request.trajectory,
             timing=_TIMINGS[settings.timing],
             slower_only=settings.slower_only,
             drop_standstills=settings.drop_standstills and settings.timing == 'path',
         )
-        self._retime.call_async(request).add_done_callback(partial(self._on_retimed, goal))
+        goal.state, goal.planner = _RETIMED, self._planner
+        goal.retiming = self._retime.call_async(request)
+        goal.retiming.add_done_callback(partial(self._on_retimed, goal))
+
+    def _take_diagnostics(self, message: DiagnosticArray) -> None:
+        """Follow the process that retimes."""
+        for status in message.status:
+            if status.name == self._part:
+                found = {item.key: item.value for item in status.values}
+                self._planner = found.get('process id', '')
+                self._hangs = status.message if found.get('process') == SILENT else ''
+                self._on_watch()
 
     def _on_retimed(self, goal: _Goal, future: Future[Any]) -> None:
         if goal not in self._goals:
@@ -157,7 +182,7 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         request.trajectory = response.trajectory
         for point in () if self.settings.efforts else request.trajectory.points:
             point.effort = []
-        goal.is_sent = True
+        goal.state = _SENT
         sent = self._controller.send_goal_async(
             request, lambda message: goal.handle.publish_feedback(message.feedback)
         )
@@ -192,31 +217,44 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         for goal in [goal for goal in self._goals if goal.handle == handle]:
             if goal.executed is not None:
                 goal.executed.cancel_goal_async()
-            elif not goal.is_sent:
+            elif goal.state != _SENT:
                 text = 'Cancelled before it was sent to the controller.'
                 self._finish(goal, 'canceled', FollowJointTrajectory.Result(error_string=text))
 
     def _on_watch(self) -> None:
-        """Abort goals of which nothing more can be heard."""
+        """Send goals on their way, and abort those of which nothing more can be heard."""
         for goal in list(self._goals):
-            lacking = self._lacking(goal)
-            if lacking:
+            waited, lacking = time.monotonic() - goal.arrival, self._lacking(goal.state)
+            if goal.state == _RETIMED:
+                lacking = lacking or self._lost(goal, waited)
+            if lacking and (goal.state != _WAITS or waited > _GRACE):
                 self._abort(goal, lacking)
+            elif goal.state == _WAITS and not lacking:
+                self._have_retimed(goal)
         if not self._goals:
             self._watch.cancel()
 
-    def _lacking(self, goal: _Goal | None = None) -> str:
-        """Say what a goal needs that is not there, or the next one."""
-        settings = self.settings
+    def _lacking(self, state: str = _WAITS) -> str:
+        """Say what a goal in a state needs that is not there."""
         if not self._controller.server_is_ready():
             return f'The action {self._name} is not there: is the controller active?'
-        if goal is not None and goal.is_sent:
-            return ''
-        if not self._retime.service_is_ready():
-            return f'The service {settings.retime_service} is not there: is hodyn_node running?'
-        if goal is not None and time.monotonic() > goal.deadline:
-            waited = f'{settings.retime_timeout:g} s (retime_timeout)'
-            return f'{settings.retime_service} has not answered within {waited}.'
+        service = self.settings.retime_service
+        if state != _SENT and not self._retime.service_is_ready():
+            return f'The service {service} is not there: is hodyn_node running?'
+        return ''
+
+    def _lost(self, goal: _Goal, waited: float) -> str:
+        """Say why no new timing of a goal will come; empty if it may."""
+        service, timeout = self.settings.retime_service, self.settings.retime_timeout
+        goal.planner = goal.planner or self._planner
+        if self._planner != goal.planner:
+            return f'The process of {service} has ended while it retimed the goal; send it again.'
+        if waited > timeout:
+            return f'{service} has not answered within {timeout:g} s (retime_timeout).'
+        if waited > _LONG_WAIT and not goal.is_long:
+            goal.is_long = True
+            why = f': {self._hangs}' * bool(self._hangs)
+            self.get_logger().warning(f'A goal waits for {service} since {waited:.0f} s{why}.')
         return ''
 
     def _abort(self, goal: _Goal, why: str, code: int | None = None) -> None:
@@ -229,6 +267,8 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         if goal not in self._goals:
             return
         self._goals.remove(goal)
+        if goal.retiming is not None:  # rclpy would keep it for ever
+            self._retime.remove_pending_request(goal.retiming)
         self._counts[end] += 1
         if end == 'abort':
             self._last_error = result.error_string

@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import re
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +59,67 @@ def test_report_does_not_approve_a_motion_that_jumps(tmp_path):
     text = page.read_text(encoding='utf-8')
     assert 'The torques jump at waypoints' in text
     assert 'known limits are kept' not in text
+
+
+@pytest.mark.parametrize(
+    ('module', 'arguments'),
+    [
+        ('jinja2', ['report', URDF, 'motion.csv']),
+        ('plotly.offline', ['report', URDF, 'motion.csv']),
+        ('matplotlib.figure', ['plot', URDF, 'motion.csv']),
+        ('matplotlib.figure', ['compare', URDF, 'motion.csv', '-o', 'a.png']),
+        ('jinja2', ['compare', URDF, 'motion.csv', '-o', 'a.html']),
+        ('plotly.offline', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
+        ('clarabel', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
+        ('pyarrow', ['compute', URDF, 'motion.csv', '-o', 'a.parquet']),
+        ('rosbags', ['compute', URDF, 'motion.csv', '-o', 'a.db3']),
+        ('pyarrow', ['retime', URDF, 'motion.csv', '-o', 'a.parquet']),
+        ('pyarrow', ['excite', URDF, '-o', 'a.parquet']),
+    ],
+)
+def test_what_is_not_installed_is_missed_before_the_work(
+    tmp_path, monkeypatch, capsys, module, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    Path('motion.csv').write_text('no motion')  # what the work would begin with
+    assert run(arguments) == 2
+    assert 'pip install hodyn_ros[' in capsys.readouterr().err
+    assert [path.name for path in Path().iterdir()] == ['motion.csv']
+
+
+BOMB = 'a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n' + ''.join(
+    f'a{k}: &a{k} [{", ".join(10 * [f"*a{k - 1}"])}]\n' for k in range(1, 9)
+)
+MERGES = 'm0: &m0 {x: 1}\n' + ''.join(
+    f'm{k}: &m{k} {{<<: [{", ".join(9 * [f"*m{k - 1}"])}]}}\n' for k in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ('text', 'why'),
+    [
+        (BOMB, r'29 entries stand for 1.23e\+09'),
+        (MERGES, 'aliases repeat some of them'),
+        ('limits: &a {shoulder: {acceleration: 1.0}, b: *a}', 'line 1 an alias is part of what'),
+    ],
+)
+@pytest.mark.parametrize('place', ['limits', 'motion'])
+def test_aliases_cannot_make_a_small_file_large(tmp_path, capsys, text, why, place):
+    given = {'limits': tmp_path / 'limits.yaml', 'motion': tmp_path / 'motion.yaml'}
+    trajectory(given['motion'])
+    given['limits'].write_text('limits: {shoulder: {acceleration: 1.0}}')
+    given[place].write_text(text)
+    arguments = ['check', URDF, str(given['motion']), '--limits', str(given['limits'])]
+    assert run(arguments) == 2
+    assert re.search(why, capsys.readouterr().err)
+
+
+def test_aliases_save_writing(tmp_path):
+    path = tmp_path / 'limits.yaml'
+    path.write_text('limits: {shoulder: &same {acceleration: 1e3}, elbow: *same}')
+    limits = problem.read_limits(RobotModel.from_urdf(URDF), str(path), None)[0]
+    np.testing.assert_array_equal(limits.acceleration, [1000.0, 1000.0])
 
 
 def test_remarks_are_in_the_report_once(tmp_path):

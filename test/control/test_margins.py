@@ -8,6 +8,7 @@ from support.control_cases import HOME, MOTOR_INERTIA, PERIOD, STIFFNESS, Condit
 
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import tracking_controller
+from hodyn_ros.control.margins import loop_margins
 from hodyn_ros.errors import ControlError, HodynError
 
 
@@ -135,3 +136,11 @@ def test_margins_refuse_what_they_cannot_use(panda):
     for options in ({'position': [0.0]}, {'position': [np.nan] * 7}, {'frequencies': 1}):
         with pytest.raises(HodynError):
             controller.margins(**options)
+
+
+def test_samples_that_lie_on_an_axis_or_on_the_circle_count():
+    w = np.array([1.0, 2.0, 3.0, 4.0])
+    up, down, *_ = loop_margins(w, np.array([-4.0 + 1j, -2.0, -0.5, -0.2 - 0.1j]))
+    assert (up, down) == (2.0, 0.5)
+    _, _, phase, delay, crossover = loop_margins(w, np.array([-2.0 - 1j, -1j, -0.5j, -0.2j]))
+    np.testing.assert_allclose([phase, delay, crossover], [np.pi / 2, np.pi / 4, 2.0])

@@ -71,6 +71,19 @@ def test_without_a_place_for_a_cache_everything_is_compiled_again(tmp_path):
 
 
 @needs_compiler
+@pytest.mark.parametrize('name', ['', 'hodyn_ros'])
+def test_no_machine_code_is_taken_from_where_everyone_can_write(tmp_path, name):
+    (tmp_path / 'hodyn_ros').mkdir()
+    (tmp_path / name).chmod(0o1777)
+    script = SCRIPT.format(before='', after='', urdf=URDF)
+    out, messages = run_python(script, NUMBA_CACHE_DIR=str(tmp_path))
+    assert out.split() == ['compiled_robot', 'compiled_robot']
+    assert not cached(tmp_path)
+    assert messages.count('everyone can write there') == 1
+    assert bool(list(tmp_path.rglob('*.nbi'))) == bool(name)  # of Numba, in folders of its own
+
+
+@needs_compiler
 def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypatch):
     from hodyn_ros.engine import kernels
 

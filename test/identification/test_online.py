@@ -291,6 +291,8 @@ def test_late_measurements_are_dropped_and_a_reset_forgets():
     estimator.reset()
     assert estimator.samples == 0
     assert np.array_equal(estimator.estimate.values, np.zeros(4))
+    # The time of before, too: after a jump back measurements are used again.
+    assert estimator.update(10**9, path[0], np.zeros(3)) is not None
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,22 @@ def test_names_may_come_in_any_order_and_with_others(start):
     np.testing.assert_allclose(found.effort, expected, rtol=1e-12)
 
 
+def test_a_fault_of_the_law_is_an_error_and_never_an_old_command(start, monkeypatch):
+    harness = start(without_reference='hold')
+    harness.answer(10**9, STATE)
+
+    def fail(*_):
+        raise np.linalg.LinAlgError('Singular matrix')
+
+    monkeypatch.setattr(FlatnessController, 'evaluate', fail)
+    harness.measure(10**9 + STEP, STATE)
+    status = harness.status('motor_command', lambda s: s.level == DiagnosticStatus.ERROR)
+    assert 'Singular matrix' in status.message
+    monkeypatch.undo()
+    harness.answer(10**9 + 2 * STEP, STATE)
+    assert [stamp_of(message) for message in harness.commands] == [10**9, 10**9 + 2 * STEP]
+
+
 def test_without_a_reference_nothing_is_commanded(start):
     harness = start()
     harness.measure(10**9, STATE)

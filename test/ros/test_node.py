@@ -376,6 +376,17 @@ def test_joint_motion_without_stamp_is_stamped_now(harness):
     assert before <= message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
 
 
+def test_joint_motion_far_ahead_is_answered_with_a_warning(start, capfd):
+    harness = start()
+    harness.describe_and_wait(robots.TWO_LINK)
+    sent = joint_motion()
+    sent.header.stamp = stamp(now(harness) + 120 * 10**9)
+    assert answered(harness, sent).header.stamp == sent.header.stamp
+    status = harness.status('joint_motion', lambda s: dict_of(s)['stamps far ahead'] == '1')
+    assert 'more than a minute ahead' in status.message
+    assert 'lies 120 s in the future' in capfd.readouterr().err
+
+
 def long_motion():
     message = joint_motion()
     message.header.frame_id = 'x' * 300_000

@@ -35,7 +35,17 @@ from hodyn_ros.ros import answers, planning
 from hodyn_ros.ros.answers import effort_trajectory
 from hodyn_ros.ros.node import HodynNode
 from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.planning import ECHO, GRACE, STARTED, Identity, Planner
+from hodyn_ros.ros.planning import (
+    ECHO,
+    GRACE,
+    LOOK_PERIOD,
+    SILENT_KILLED,
+    SILENT_SAID,
+    STARTED,
+    Identity,
+    Planner,
+    ProcessWatch,
+)
 from hodyn_ros.ros.robot import Robot
 from hodyn_ros.trajectory.spline import fit_spline
 
@@ -208,6 +218,67 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
         assert call_again(harness).success
         status = harness.status('planning', lambda s: dict_of(s)['process'] == 'running')
         assert dict_of(status)['restarts'] == '2'
+    finally:
+        harness.close()
+
+
+def looked(watch, begin, end):
+    """State and reason to kill a process at the end of a time in which it was looked after."""
+    for now in np.arange(begin, end, LOOK_PERIOD):
+        watch.look(now)
+    watch.look(end)
+    return watch.state, bool(watch.overdue)
+
+
+def test_a_process_is_silent_after_a_while_and_then_overdue():
+    watch = ProcessWatch()
+    assert looked(watch, 0.0, 9.0) == ('ended', False)
+    watch.begin(10.0, 5.0)
+    assert looked(watch, 10.0, 14.9) == ('starting', False)
+    watch.hear(15.0)
+    assert looked(watch, 15.0, 15.0 + SILENT_SAID) == ('running', False)
+    assert looked(watch, 16.0, 15.1 + SILENT_SAID) == ('silent', False)
+    watch.hear(18.0)
+    assert looked(watch, 18.0, 18.9) == ('running', False)
+    assert looked(watch, 19.0, 18.1 + SILENT_KILLED) == ('silent', True)
+    watch.end()
+    assert (watch.state, watch.silence) == ('ended', 0.0)
+    watch.begin(30.0, 5.0)
+    assert looked(watch, 30.0, 35.1) == ('starting', True)
+    assert watch.overdue == 'it was not ready within 5 s'
+
+
+def test_a_process_does_not_pay_for_a_node_that_was_held_up():
+    watch = ProcessWatch()
+    watch.begin(0.0, 5.0)
+    watch.hear(0.1)
+    watch.look(0.2)
+    watch.look(60.0)
+    assert (watch.state, watch.overdue) != ('silent', True)
+    watch.hear(60.0)
+    watch.look(60.2)
+    assert watch.state == 'running'
+
+
+def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(capfd):
+    harness = Harness({'robot_description': robots.TWO_LINK, 'trajectory_timeout': 2.0})
+    try:
+        assert call_again(harness).success
+        harness.forget()
+        before = process_of(harness)
+        before.send_signal(signal.SIGSTOP)
+        harness.publishers['joint_trajectory'].publish(trajectory())
+        status = harness.status('planning', lambda s: 'does not answer' in s.message)
+        assert status.level == status.ERROR
+        assert dict_of(status)['process'] == 'silent'
+        assert dict_of(status)['waiting trajectories'] == '1'
+        assert 'has waited for 2' in harness.refusal('joint_trajectory')
+        harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
+        assert call_again(harness).success
+        assert not harness.messages['hodyn_node/joint_effort']
+        text = harness.log(capfd, lambda text: 'is running again' in text)
+        for words in ('Planning does not answer since', 'started again: it did not answer for'):
+            assert words in text
     finally:
         harness.close()
 

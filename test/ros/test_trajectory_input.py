@@ -44,6 +44,7 @@ class Planner:
 class Setup:
     def __init__(self, **parameters):
         self.now = 100 * SECOND
+        self.waited = 0.0
         self.settings = NodeSettings(**parameters)
         self.planner = Planner()
         self.sent = []
@@ -55,6 +56,7 @@ class Setup:
             lambda: self.settings,
             lambda now: self.measured,
             self.done.append,
+            lambda: self.waited,
         )
         self.follow(NAMES, False)
 
@@ -80,7 +82,7 @@ class Setup:
         self.input.take(serialize_message(message))
         self.sent.append((np.array(positions, dtype=float), np.array(times)))
 
-    def plan(self, takes=0.0, which=-1):
+    def plan(self, takes=0.0, which=-1, duration=0.0):
         """Plan the last task, for the last or another message, as the planning does."""
         task = self.planner.tasks[-1]
         positions, times = self.sent[which]
@@ -91,7 +93,7 @@ class Setup:
         plan = plan_motion(Waypoints(NAMES, times, positions), NAMES, start=start)
         self.now += round(takes * SECOND)
         planned = PlannedMotion(NAMES, plan.motion, task.start, plan.continuous_derivative)
-        self.input.on_plan(Plan(task.number, planned))
+        self.input.on_plan(Plan(task.number, planned, duration=duration))
 
     def run(self, positions, times, **options):
         self.take(positions, times, **options)
@@ -427,6 +429,53 @@ def test_trajectory_without_a_stamp_is_never_over_before_it_is_planned(setup):
     setup.plan(which=0)
     np.testing.assert_array_equal(setup.sample(setup.now)[0], [0, 0])
     assert setup.planner.tasks[-1].now == setup.now  # this one is over
+
+
+@pytest.mark.parametrize(
+    ('ahead', 'waits', 'duration', 'begins'),
+    [(0, 1.9, 0.0, True), (0, 2.1, 0.0, False), (0, 9.0, 8.0, True), (5, 6.9, 0.0, True),
+     (5, 7.1, 0.0, False)],
+)  # fmt: skip
+def test_trajectory_whose_plan_is_late_by_more_than_planning_never_begins(
+    setup, ahead, waits, duration, begins
+):
+    stamp = setup.now + ahead * SECOND if ahead else 0
+    setup.take([(0, 0), (1, 2)], [0, 20], stamp=stamp)
+    setup.waited += waits
+    setup.plan(takes=waits, duration=duration)
+    assert bool(setup.timeline) is begins
+    assert [plan.kind for plan in setup.done if plan.error] == ([] if begins else ['stale'])
+
+
+def test_what_waits_too_long_is_dropped_at_once_with_a_word(setup):
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    setup.waited += 1.0
+    setup.take([(1, 2), (2, 2)], [0, 1])
+    setup.waited += 1.5
+    assert setup.input.waiting == (2, 2.5)
+    setup.input.drop_overdue(is_planning=True)  # a long one is being planned
+    assert setup.done == []
+    setup.input.drop_overdue(is_planning=False)
+    assert 'has waited for 2.5 s' in setup.done[-1].error
+    assert len(setup.planner.tasks) == 2  # it is the turn of the next one
+    setup.waited += 0.6
+    setup.input.drop_overdue(is_planning=False)
+    assert [plan.kind for plan in setup.done if plan.error] == ['stale'] * 2
+    assert setup.input.waiting == (0, 0.0)
+
+
+def test_trajectories_behind_a_long_one_are_not_begun_late_but_a_stop_is(setup):
+    setup.run([(0, 0), (1, 2)], [0, 20])
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    setup.take([(5, 5)], [1.0])
+    setup.take([], [], stamp=setup.now + SECOND)
+    setup.waited += 3.0
+    setup.input.drop_overdue(is_planning=True)
+    assert setup.input.waiting[0] == 2
+    assert 'has waited for 3.0 s' in setup.done[-1].error
+    setup.input.drop_overdue(is_planning=False)
+    assert setup.input.waiting[0] == 0
+    assert len(setup.planner.published) == 1  # the motion to rest
 
 
 @pytest.mark.parametrize(

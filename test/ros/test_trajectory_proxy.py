@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
 from builtin_interfaces.msg import Duration
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from hodyn_msgs.srv import RetimeTrajectory
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -382,6 +383,55 @@ def test_service_that_is_not_there_or_does_not_answer_is_named(harness, controll
     wait_for_controller(harness, node)
     text = outcome(harness, send(goal()))[2]
     assert 'silent/retime has not answered within 0.5 s' in text
+    harness.client.destroy_service(silent)
+
+
+@needs_control_msgs
+def test_goal_waits_for_a_service_that_is_not_listed_yet(harness, controller, start):
+    controller.go_on.set()
+    node, send = start(retime_service='late/retime')
+    harness.wait(node._controller.server_is_ready, 'controller')
+    sent = send(goal())
+
+    def retime(request, response):
+        response.success, response.trajectory = True, request.trajectory
+        return response
+
+    late = harness.client.create_service(RetimeTrajectory, 'late/retime', retime)
+    assert outcome(harness, sent)[0] == SUCCEEDED
+    harness.client.destroy_service(late)
+
+
+@needs_control_msgs
+def test_goal_whose_planner_hangs_and_dies_is_aborted(
+    harness, controller, start, monkeypatch, capfd
+):
+    monkeypatch.setattr('hodyn_ros.ros.trajectory_proxy._LONG_WAIT', 0.5)
+    silent = harness.client.create_service(
+        RetimeTrajectory, 'silent/retime', lambda request, response: response
+    )
+    silent.send_response = lambda *_: None
+    node, send = start(retime_service='silent/retime')
+    wait_for_controller(harness, node)
+    health = harness.client.create_publisher(DiagnosticArray, '/diagnostics', 10)
+
+    def tell(**values):
+        status = DiagnosticStatus(
+            name=f'{harness.namespace}/silent: planning', message='planning does not answer'
+        )
+        status.values = [KeyValue(key=k.replace('_', ' '), value=v) for k, v in values.items()]
+        health.publish(DiagnosticArray(status=[status]))
+
+    harness.wait(health.get_subscription_count, 'match')
+    sent = send(goal())
+    harness.wait(
+        lambda: tell(process='silent', process_id='7')
+        or 'A goal waits for silent/retime since 1 s: planning' in capfd.readouterr().err,
+        'warning',
+    )
+    assert not sent.outcome.done()
+    tell(process='starting', process_id='8')
+    assert 'has ended while it retimed the goal' in outcome(harness, sent)[2]
     harness.client.destroy_service(silent)
 
 

@@ -114,6 +114,18 @@ def test_a_worker_ends_with_the_job_under_way():
         assert not thread.is_alive()
 
 
+def test_a_worker_that_is_closed_drops_what_waits_and_what_comes_in_silence(caplog):
+    log, begun, go_on = Outcomes(), threading.Event(), threading.Event()
+    worker = Worker('test', log)
+    worker.put(lambda: begun.set() or go_on.wait(TIMEOUT))
+    worker.put(lambda: None)
+    assert begun.wait(TIMEOUT)
+    worker.close(timeout=0.0)
+    worker.put(lambda: None)
+    go_on.set()
+    assert (caplog.text, log) == ('', [])
+
+
 def trajectory():
     message = JointTrajectory(joint_names=['shoulder', 'elbow'])
     for k in range(2):
@@ -152,6 +164,19 @@ def test_the_preparation_refuses_what_fails_and_goes_on(monkeypatch, error):
         assert model.joint_names == ('shoulder', 'elbow')
     finally:
         worker.close()
+
+
+@pytest.mark.parametrize('grace', [0.0, 1e9])
+def test_a_robot_is_awaited_for_some_seconds_from_the_start(monkeypatch, grace):
+    monkeypatch.setattr(robot, 'START_GRACE', grace)
+    node = SimpleNamespace(
+        diagnostics=SimpleNamespace(refused=lambda *_: None),
+        get_logger=lambda: SimpleNamespace(error=lambda _: None),
+    )
+    made = robot.RobotPreparation(node, None, None, None, None)
+    assert made.is_awaited is (grace > 0.0)
+    made.refuse('no robot')
+    assert not made.is_awaited
 
 
 @pytest.mark.parametrize('error', FAULTS)

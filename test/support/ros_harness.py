@@ -126,7 +126,8 @@ class Harness:
         )
         if description_first is not None:
             self.describe(description_first)
-        values = {'diagnostics_period': 0.1, **(parameters or {})}
+        # On a busy machine the planning process takes long to start.
+        values = {'diagnostics_period': 0.1, 'trajectory_timeout': TIMEOUT, **(parameters or {})}
         overrides = [
             Parameter(name.format(namespace=self.namespace), value=value)
             for name, value in values.items()
