@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any
@@ -19,11 +20,16 @@ from hodyn_ros.errors import HodynError, ResourceError
 _PACKAGE = 'hodyn_ros'
 
 
+@cache
 def package_version() -> str:
-    """Version of this package, as its manifest has it."""
+    """Version of this package, as its manifest has it; 'unknown' without one."""
     from xml.etree import ElementTree
 
-    return ElementTree.parse(share_file('package.xml')).findtext('version') or 'unknown'
+    try:
+        manifest = ElementTree.parse(share_file('package.xml'))
+    except ResourceError:
+        return 'unknown'
+    return manifest.findtext('version') or 'unknown'
 
 
 def share_file(relative_path: str | os.PathLike[str]) -> Path:

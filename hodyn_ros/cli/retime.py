@@ -240,7 +240,4 @@ def _results(
         fields['motors'] = motor_motion(actuators, motion, effort, order=None)
         fields['motor_names'] = actuators.motor_names
         fields['motor_joints'] = tuple(np.take(model.joint_names, actuators.joint_of_motor))
-    return Results(
-        model.joint_names, times, motion, effort, wrenches=tuple(wrenches),
-        base_link=model.base_link, **fields,
-    )  # fmt: skip
+    return Results.of_model(model, times, motion, effort, wrenches=tuple(wrenches), **fields)

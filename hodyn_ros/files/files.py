@@ -34,6 +34,7 @@ from hodyn_ros.files.tables import (
     ParquetTable,
     ParquetWriter,
     Table,
+    side_file,
 )
 from hodyn_ros.files.yaml_trajectory import YamlWriter, read_yaml
 from hodyn_ros.names import listed
@@ -351,8 +352,11 @@ class Replacement:
         """Where it is written meanwhile."""
 
     def finish(self) -> None:
-        """Put it in its place, replacing a file that is there."""
+        """Put it in its place, replacing a file that is there, and first what stands beside it."""
+        beside = side_file(self.path)
         with writing(self._target):
+            if beside.exists():
+                os.replace(beside, side_file(self._target))
             os.replace(self.path, self._target)
         self.discard()
 

@@ -139,13 +139,15 @@ class Comparison:
     def results(self, model: RobotModel) -> Results:
         """Motion with the computed efforts, as reports take it."""
         parts = self.stretches
-        return Results(
-            model.joint_names, np.concatenate(self.times),
+        return Results.of_model(
+            model,
+            np.concatenate(self.times),
             np.concatenate([item.motion for item in parts]),
             np.concatenate([item.computed for item in parts])[:, None],
-            name=self.name, source='measured', base_link=model.base_link,
+            name=self.name,
+            source='measured',
             remarks=self.remarks,
-        )  # fmt: skip
+        )
 
 
 def compare(

@@ -21,7 +21,7 @@ LAYERS = [
     {'engine'},
     {'model', 'trajectory'},
     {'lie'},
-    {'names', 'resources'},
+    {'display', 'names', 'resources'},
     {'checks', 'errors'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:

@@ -1,0 +1,49 @@
+"""How results show themselves: in one line in a console, as a small table in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from html import escape
+from typing import Any
+
+import numpy as np
+
+_MOST_NUMBERS = 8  # of an array or a list that is written out
+_LONGEST = 120  # characters of another value
+
+
+def brief(result: Any) -> str:
+    """Text of a dataclass or named tuple: its fields, long arrays by their shapes."""
+    parts = (f'{name}={value}' for name, value in _entries(result))
+    return f'{type(result).__name__}({", ".join(parts)})'
+
+
+def brief_table(result: Any) -> str:
+    """Table in HTML of what `brief` says."""
+    return table(type(result).__name__, ('field', 'value'), list(_entries(result)))
+
+
+def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Table in HTML; all texts are escaped."""
+    lines = (''.join(f'<td>{escape(cell)}</td>' for cell in row) for row in rows)
+    return (
+        f'<table><caption>{escape(caption)}</caption>'
+        f'<thead><tr>{"".join(f"<th>{escape(title)}</th>" for title in head)}</tr></thead>'
+        f'<tbody>{"".join(f"<tr>{line}</tr>" for line in lines)}</tbody></table>'
+    )
+
+
+def _entries(result: Any) -> Iterator[tuple[str, str]]:
+    names = getattr(result, '_fields', None) or [field.name for field in fields(result)]
+    for name in names:
+        yield name, _text(getattr(result, name))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.size > _MOST_NUMBERS:
+        return f'array of shape {value.shape}'
+    if type(value) in (tuple, list, dict) and len(value) > _MOST_NUMBERS:
+        return f'{type(value).__name__} of {len(value)}'
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f'{type(value).__name__} ...'
