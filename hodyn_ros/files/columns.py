@@ -170,7 +170,7 @@ class TableColumns:
                 f'{self.name}: column {self.titles[place[1]]!r} is infinite at sample '
                 f'{first + place[0]}; expected a number, or none.'
             )
-        units = tuple(metadata.units.get(f'{name}.position') for name in self.joint_names)
+        units = tuple(metadata.units.get(f'{name}.position', '') for name in self.joint_names)
         if self.motor_position.orders:
             position, deflection = self.motor_position.of(values), self.deflection.of(values)
             if not self.deflection.orders:
@@ -189,7 +189,7 @@ class TableColumns:
             source=metadata.source,
             base_link=metadata.base_link,
             wrenches=samples.wrenches,
-            joint_units=() if None in units else units,
+            joint_units=units if all(units) else (),
             provenance=metadata.provenance,
         )
 
@@ -306,15 +306,14 @@ def metadata_of(results: Results) -> dict[str, str]:
 
 
 def _units_of(results: Results) -> dict[str, str]:
-    """Units of the columns, as far as they are known."""
+    """Units of the columns, empty where they are not known."""
     joints = dict(zip(results.joint_names, results.joint_units))
     motors = {m: joints.get(j) for m, j in zip(results.motor_names, results.motor_joints)}
     units = {}
     for title in columns_of(results)[0]:
         entity, quantity = _split(title)
         owner = (motors if quantity.startswith('motor_') else joints).get(entity)
-        if unit := _unit(quantity, owner):
-            units[title] = unit
+        units[title] = _unit(quantity, owner)
     return units
 
 
@@ -339,16 +338,15 @@ def _unit(quantity: str, position: str | None) -> str:
 
 
 def text_titles(titles: Sequence[str], lines: Mapping[str, str]) -> list[str]:
-    """Columns for a table in text, whose titles say all that the numbers mean: their units, when
-    the time begins, how wrenches are expressed, and which joints the motors move.
+    """Titles of a table in text, which say all that its numbers mean.
+
+    Units, how wrenches are expressed, and which joints the motors move.
     """
     units, found = json.loads(lines['units']), []
     for title in titles:
         entity, quantity = _split(title)
-        unit, more = units.get(title, ''), ''
-        if quantity == TIME and 'start' in lines:
-            more = f' start {lines["start"]}'
-        elif quantity in WRENCH:
+        unit, more = units[title], ''
+        if quantity in WRENCH:
             more = f' {lines[f"wrench {entity}"]}'
         elif quantity == 'motor_position' and lines[f'motor {entity}'] != entity:
             more = f' motor of {lines[f"motor {entity}"]}'
@@ -368,6 +366,7 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
         known = {unit: None for position in ('rad', 'm') if (unit := _unit(quantity, position))}
         if match is None or not known:
             titles.append(text)
+            units[text] = ''
             continue
         title, unit, more = match.groups()
         if unit not in known and unit:
@@ -377,9 +376,7 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
             )
         titles.append(title)
         units[title] = unit
-        if more and quantity == TIME:
-            lines['start'] = more.removeprefix('start ')
-        elif more and quantity in WRENCH:
+        if more and quantity in WRENCH:
             lines[f'wrench {entity}'] = more
         elif more:
             lines[f'motor {entity}'] = more.removeprefix('motor of ')

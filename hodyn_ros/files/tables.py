@@ -66,8 +66,7 @@ class CsvTable:
         self._delimiter = max(_DELIMITERS, key=line.count)
         cells = next(csv.reader([line], delimiter=self._delimiter))
         self.titles, said = read_titles(cells, str(path))
-        # What stands beside the table of another size belongs to another table.
-        self.lines = {**_beside(path), **self.lines, **said}
+        self.lines = {**_beside(path, json.loads(said['units'])), **self.lines, **said}
 
     def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
         """Values of some columns."""
@@ -145,24 +144,28 @@ class CsvWriter:
     def close(self) -> None:
         """Finish the file, and write what belongs to it but not into a table beside it."""
         self._file.close()
-        content = {'bytes': self._path.stat().st_size, **self._lines}
-        content['units'] = json.loads(self._lines['units'])
+        content = {**self._lines, 'units': json.loads(self._lines['units'])}
         text = json.dumps(content, indent=2, ensure_ascii=False)
         side_file(self._path).write_text(f'{text}\n', encoding='utf-8')
 
 
 def side_file(path: Path) -> Path:
-    """File beside a table in text that says where it comes from."""
+    """File beside a table in text that says when it begins and where it comes from."""
     return path.with_name(f'{path.name}.json')
 
 
-def _beside(path: Path) -> dict[str, str]:
-    """Lines of the file beside a table in text, if there is one of this very table."""
+def _beside(path: Path, units: Mapping[str, str]) -> dict[str, str]:
+    """Lines of the file beside a table in text, if it is about columns with these units.
+
+    What is left of an old table says nothing of another one that has taken its place.
+    """
     try:
         content = json.loads(side_file(path).read_text(encoding='utf-8'))
     except (OSError, ValueError):
         return {}
-    if not isinstance(content, dict) or content.get('bytes') != path.stat().st_size:
+    known = content.get('units') if isinstance(content, dict) else None
+    same = units.items() & known.items() if isinstance(known, dict) else set()
+    if all(column == TIME for column, _ in same):
         return {}
     return {key: value for key, value in content.items() if isinstance(value, str)}
 

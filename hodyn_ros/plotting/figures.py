@@ -1,7 +1,8 @@
 """Figures of a motion and its efforts, made by Matplotlib, for papers, notebooks and files.
 
-Every function returns a `matplotlib.figure.Figure` that belongs to no window; save it with its
-method ``savefig``. Long motions are drawn by the extreme samples of short stretches.
+Every function returns a `matplotlib.figure.Figure` that belongs to no window: a notebook shows it,
+and its method ``savefig`` saves it. Long motions are drawn by the extreme samples of short
+stretches.
 """
 
 from __future__ import annotations
@@ -256,8 +257,10 @@ def _figure(
         columns = min(columns, len(row))
         rows = [row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))]
     n_columns = max(len(row) for row in rows)
-    matplotlib = optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot')
-    figure: Figure = matplotlib.Figure(
+    optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot')
+    from hodyn_ros.plotting.shown import ShownFigure
+
+    figure = ShownFigure(
         figsize=(width * n_columns, height * len(rows) + 0.5), layout='constrained'
     )
     figure.suptitle(_plain(title), fontsize='large')

@@ -9,7 +9,7 @@ SOURCE = Path(__file__).resolve().parents[2] / 'hodyn_ros'
 # hodyn_ros/__init__.py itself.
 FACADE = '__init__'
 LAYERS = [
-    {'commands'},
+    {'__main__', 'commands'},
     {'ros', 'cli'},
     {FACADE},
     {'datasets', 'plotting'},
