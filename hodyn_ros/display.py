@@ -45,5 +45,5 @@ def _text(value: Any) -> str:
         return f'array of shape {value.shape}'
     if type(value) in (tuple, list, dict) and len(value) > _MOST_NUMBERS:
         return f'{type(value).__name__} of {len(value)}'
-    text = repr(value)
+    text = ' '.join(repr(value).split())
     return text if len(text) <= _LONGEST else f'{type(value).__name__} ...'

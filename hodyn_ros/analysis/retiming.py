@@ -27,6 +27,7 @@ from hodyn_ros.analysis.scaling import (
     uniform_scaling,
 )
 from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.display import brief, brief_table
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError, WrenchError
 from hodyn_ros.lie.leibniz import compose
@@ -98,6 +99,9 @@ class Retimed(NamedTuple):
     """Largest distance of each joint from the path, which averaging causes, shape (n,)."""
     standstill: float
     """Time for which it stands still where the path does, with all parts [s]."""
+
+    __repr__ = brief
+    _repr_html_ = brief_table
 
 
 def retime(

@@ -42,6 +42,7 @@ def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[s
     has_jumps = results.continuous_order < 0
     return {
         'robot': problem.model.name,
+        'provenance': problem.model.provenance.lines(),
         'motion': results.name,
         'samples': len(results),
         'start': results.times[0],

@@ -115,6 +115,7 @@ def _data(problem: Problem, output: Path | None, peaks: _Peaks) -> dict[str, Any
     model, names = problem.model, EFFORT[: len(peaks.efforts)]
     return {
         'robot': model.name,
+        'provenance': model.provenance.lines(),
         'motion': problem.given.motion,
         'output': output,
         'samples': peaks.samples,

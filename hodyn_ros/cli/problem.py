@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,9 @@ def load_model(given: Given, quiet: bool = False) -> tuple[RobotModel, RobotSour
             joint_friction=given.joint_friction,
             allow_impossible_inertia=given.allow_impossible_inertia,
         )
+    # A xacro file is handed over as the text that it stands for.
+    known = model.provenance
+    model = replace(model, provenance=replace(known, file=known.file or str(source.path)))
     if given.friction is not None:
         path = _file(given.friction)
         try:

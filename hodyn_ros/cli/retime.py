@@ -105,7 +105,7 @@ def retime(
             'robot': problem.model.name, 'motion': results.name, 'output': output,
             'samples': len(results), 'limits_from': problem.limits_from,
             'duration_before': timing.duration_before, 'duration': timing.duration, **data,
-            'limiting': timing.limiting,
+            'limiting': timing.limiting, 'provenance': problem.model.provenance.lines(),
         })  # fmt: skip
         return
     click.echo(

@@ -69,6 +69,7 @@ def _data(problem: Problem) -> dict[str, Any]:
         'name': model.name,
         'path': problem.source.path,
         'origin': problem.source.origin,
+        'provenance': model.provenance.lines(),
         'base_link': model.base_link,
         'tip_link': model.tip_link,
         'gravity': model.gravity,
@@ -161,7 +162,7 @@ def bench(given: Given, batch: int, threads: int, seconds: float, as_json: bool)
         echo_json({
             'robot': model.name, 'joints': model.n_joints, 'bodies': model.n_bodies,
             'algorithm': algorithm, 'batch': batch, 'threads': threads,
-            'one_call': one, 'in_batch': many,
+            'one_call': one, 'in_batch': many, 'provenance': model.provenance.lines(),
         })  # fmt: skip
         return
     title = f'{batch}, {threads} threads' if threads > 1 else str(batch)

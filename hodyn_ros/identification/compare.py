@@ -11,6 +11,7 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
+from hodyn_ros.display import brief, brief_table
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files.samples import Results
 from hodyn_ros.identification.equations import Equations
@@ -96,6 +97,9 @@ class Comparison:
     remarks: tuple[str, ...]
     edges: tuple[float, ...] = BANDS
     """Frequencies between which `bands` are [Hz]."""
+
+    __repr__ = brief
+    _repr_html_ = brief_table
 
     @property
     def band_titles(self) -> tuple[str, ...]:

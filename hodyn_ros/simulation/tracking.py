@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.display import brief, brief_table
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
@@ -56,6 +57,9 @@ class Tracking(NamedTuple):
     theta: Array
     thetad: Array
     torque: Array
+
+    __repr__ = brief
+    _repr_html_ = brief_table
 
     @property
     def error(self) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, finite_array
+from hodyn_ros.display import brief, brief_table
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     Indices,
@@ -51,6 +52,9 @@ class JtcMotion(PiecewiseMotion):
 
     degrees: Indices
     """Degree of every segment: 1, 3 or 5, shape (N - 1,)."""
+
+    __repr__ = brief
+    _repr_html_ = brief_table
 
 
 def jtc_motion(

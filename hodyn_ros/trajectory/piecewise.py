@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array
+from hodyn_ros.display import brief, brief_table
 from hodyn_ros.errors import TrajectoryError
 
 Flags = NDArray[np.bool_]
@@ -81,6 +82,9 @@ class PiecewiseMotion(Immutable):
     """Highest time derivative of the positions, of the first four, up to which none jumps from the
     first waypoint to the last; 0 if the velocity does. Jumps that rounding of the waypoints would
     cause do not count."""
+
+    __repr__ = brief
+    _repr_html_ = brief_table
 
     @property
     def start_time(self) -> float:

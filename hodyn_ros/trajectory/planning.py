@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array, check_choice
+from hodyn_ros.display import brief, brief_table
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.trajectory.jtc import (
@@ -81,6 +82,9 @@ class Waypoints(Immutable):
     accelerations: Array = None  # type: ignore[assignment]
     """Shape (N, n) [rad/s^2] or [m/s^2]; likewise."""
 
+    __repr__ = brief
+    _repr_html_ = brief_table
+
     def __post_init__(self) -> None:
         names = tuple(self.joint_names)
         if not names:
@@ -138,6 +142,9 @@ class MotionPlan(Immutable):
     """What was given and what was supplied."""
     warnings: tuple[str, ...]
     """What one may not expect of the motion."""
+
+    __repr__ = brief
+    _repr_html_ = brief_table
 
 
 def plan_motion(

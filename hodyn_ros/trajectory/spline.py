@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.display import brief, brief_table
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     BLOCK,
@@ -98,6 +99,9 @@ class MotionSpline(PiecewiseMotion):
     given: Flags
     """Which of the states are given by the waypoints or by `start` and `end`, shape (N, 5). All
     others are supplied: by the smoothness, or by rest at the ends of the motion."""
+
+    __repr__ = brief
+    _repr_html_ = brief_table
 
 
 def fit_spline(
