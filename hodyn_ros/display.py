@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+Kind = TypeVar('Kind')
 
 _MOST_NUMBERS = 8  # of an array or a list that is written out
 _LONGEST = 120  # characters of another value
 
 
-def brief(result: Any) -> str:
-    """Text of a dataclass or named tuple: its fields, long arrays by their shapes."""
+def shown(kind: type[Kind]) -> type[Kind]:
+    """Let a dataclass or named tuple show its fields, but long arrays by their shapes alone."""
+    kind.__repr__ = _brief  # type: ignore[method-assign]
+    kind._repr_html_ = _brief_table  # type: ignore[attr-defined]
+    return kind
+
+
+def _brief(result: Any) -> str:
     parts = (f'{name}={value}' for name, value in _entries(result))
     return f'{type(result).__name__}({", ".join(parts)})'
 
 
-def brief_table(result: Any) -> str:
-    """Table in HTML of what `brief` says."""
+def _brief_table(result: Any) -> str:
     return table(type(result).__name__, ('field', 'value'), list(_entries(result)))
 
 

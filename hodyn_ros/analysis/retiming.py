@@ -27,7 +27,7 @@ from hodyn_ros.analysis.scaling import (
     uniform_scaling,
 )
 from hodyn_ros.checks import Array, checked_number
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError, WrenchError
 from hodyn_ros.lie.leibniz import compose
@@ -76,6 +76,7 @@ _ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
 _HALVINGS = 55
 
 
+@shown
 class Retimed(NamedTuple):
     """A motion along a path that keeps its limits, and how it compares."""
 
@@ -99,9 +100,6 @@ class Retimed(NamedTuple):
     """Largest distance of each joint from the path, which averaging causes, shape (n,)."""
     standstill: float
     """Time for which it stands still where the path does, with all parts [s]."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
 
 def retime(

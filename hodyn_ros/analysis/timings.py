@@ -20,7 +20,7 @@ from hodyn_ros.analysis.scaling import (
     uniform_scaling,
 )
 from hodyn_ros.checks import Array
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import RequestError, TrajectoryError, UnlimitedError
 from hodyn_ros.model.limits import MotionLimits
@@ -40,6 +40,7 @@ _RATE = 100.0
 _MOST_SAMPLES = 500_000
 
 
+@shown
 class NewTiming(NamedTuple):
     """A motion with another timing that keeps its limits, and how it compares."""
 
@@ -66,9 +67,6 @@ class NewTiming(NamedTuple):
     """Time for which it stands still where the path does, if it is not stretched [s]."""
     deviation: float = 0.0
     """Largest distance of a joint from the path [rad] or [m]."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
 
 def new_timing(

@@ -42,7 +42,6 @@ def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[s
     has_jumps = results.continuous_order < 0
     return {
         'robot': problem.model.name,
-        'provenance': problem.model.provenance.lines(),
         'motion': results.name,
         'samples': len(results),
         'start': results.times[0],
@@ -72,6 +71,7 @@ def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[s
             for check in checks
         ],
         'remarks': list(results.remarks),
+        'provenance': problem.model.provenance.lines(),
     }
 
 

@@ -69,7 +69,6 @@ def _data(problem: Problem) -> dict[str, Any]:
         'name': model.name,
         'path': problem.source.path,
         'origin': problem.source.origin,
-        'provenance': model.provenance.lines(),
         'base_link': model.base_link,
         'tip_link': model.tip_link,
         'gravity': model.gravity,
@@ -91,6 +90,7 @@ def _data(problem: Problem) -> dict[str, Any]:
         'fixed_links': links.get(BASE, []),
         'remarks': list(problem.remarks),
         'warnings': model.warnings,
+        'provenance': model.provenance.lines(),
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, first_true
-from hodyn_ros.display import brief, brief_table, table
+from hodyn_ros.display import shown, table
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
@@ -33,6 +33,7 @@ POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Samples of a motion as a file holds them; what it leaves out is not there either.
@@ -73,9 +74,6 @@ class Samples:
     """Instant at which the times are zero, in nanoseconds since 1970; 0: not placed in time."""
     first: int = 0
     """Number of samples that came before these from the same source."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
     def __post_init__(self) -> None:
         names = tuple(str(name) for name in self.joint_names)

@@ -11,7 +11,7 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files.samples import Results
 from hodyn_ros.identification.equations import Equations
@@ -74,6 +74,7 @@ class Explanation(NamedTuple):
     """The same of all joints together."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Measured and computed efforts; see `compare`."""
@@ -97,9 +98,6 @@ class Comparison:
     remarks: tuple[str, ...]
     edges: tuple[float, ...] = BANDS
     """Frequencies between which `bands` are [Hz]."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
     @property
     def band_titles(self) -> tuple[str, ...]:

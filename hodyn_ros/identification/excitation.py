@@ -19,7 +19,7 @@ from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.regressor import (
     BODY_PARAMETERS,
@@ -58,6 +58,7 @@ _PER_WAYPOINT, _DENSE = 8, 200.0  # Samples of the search; those in the end [Hz]
 _WORST = 1e6  # Condition number from which on parameters are not told apart.
 
 
+@shown
 class Excitation(NamedTuple):
     """A motion that shows parameters, see `excite`."""
 
@@ -67,9 +68,6 @@ class Excitation(NamedTuple):
     """Of the p parameters; those of the bodies that act only with others end in ' + ...'."""
     information: Array
     """The sum of Y^T Y / sigma^2 along the motion, shape (p, p); that of several motions adds."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
     @property
     def duration(self) -> float:

@@ -14,7 +14,7 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent
 from hodyn_ros.identification.equations import FRICTION, SPRING, Column, Equations
@@ -58,6 +58,7 @@ class Residual(NamedTuple):
     """RMS of what the identified one leaves."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Identification:
     """What recordings say about a robot; see `identify`."""
@@ -83,9 +84,6 @@ class Identification:
     validation: tuple[Residual, ...]
     """Of recordings that were not used."""
     remarks: tuple[str, ...]
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
     def __getitem__(self, name: str) -> IdentifiedParameter:
         """Base parameter of a name."""

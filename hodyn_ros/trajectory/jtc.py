@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, finite_array
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     Indices,
@@ -33,6 +33,7 @@ _DERIVATIVE = np.array(
 )
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class JtcMotion(PiecewiseMotion):
     """Motion of joint_trajectory_controller through waypoints; immutable. Made by `jtc_motion`.
@@ -52,9 +53,6 @@ class JtcMotion(PiecewiseMotion):
 
     degrees: Indices
     """Degree of every segment: 1, 3 or 5, shape (N - 1,)."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
 
 def jtc_motion(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 
 Flags = NDArray[np.bool_]
@@ -66,6 +66,7 @@ class Immutable:
         return type(self), tuple(getattr(self, name) for name in names)
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class PiecewiseMotion(Immutable):
     """Motion of n joints, a polynomial between any two of its N knots; immutable.
@@ -82,9 +83,6 @@ class PiecewiseMotion(Immutable):
     """Highest time derivative of the positions, of the first four, up to which none jumps from the
     first waypoint to the last; 0 if the velocity does. Jumps that rounding of the waypoints would
     cause do not count."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
     @property
     def start_time(self) -> float:

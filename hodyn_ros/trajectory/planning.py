@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array, check_choice
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.trajectory.jtc import (
@@ -60,6 +60,7 @@ _NOTICEABLE = 1e-3
 _LARGE_DEVIATION = 0.5
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Waypoints(Immutable):
     """Points of a joint trajectory; immutable.
@@ -81,9 +82,6 @@ class Waypoints(Immutable):
     """Shape (N, n) [rad/s] or [m/s]; rows of NaN where a point has none. None: all such rows."""
     accelerations: Array = None  # type: ignore[assignment]
     """Shape (N, n) [rad/s^2] or [m/s^2]; likewise."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
     def __post_init__(self) -> None:
         names = tuple(self.joint_names)
@@ -122,6 +120,7 @@ class StartState(NamedTuple):
     if the robot stands and free if it moves."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class MotionPlan(Immutable):
     """Motion through waypoints in the order of the model; immutable. Made by `plan_motion`."""
@@ -142,9 +141,6 @@ class MotionPlan(Immutable):
     """What was given and what was supplied."""
     warnings: tuple[str, ...]
     """What one may not expect of the motion."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
 
 def plan_motion(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, checked_number, finite_array
-from hodyn_ros.display import brief, brief_table
+from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     BLOCK,
@@ -81,6 +81,7 @@ _STOPPING = np.array([1.0 / 2.0, 3.0 / 28.0, 1.0 / 84.0, 1.0 / 1680.0])
 _LARGEST_GAP = 1e-6
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class MotionSpline(PiecewiseMotion):
     """Motion of class C4 through waypoints; immutable. Made by `fit_spline`.
@@ -99,9 +100,6 @@ class MotionSpline(PiecewiseMotion):
     given: Flags
     """Which of the states are given by the waypoints or by `start` and `end`, shape (N, 5). All
     others are supplied: by the smoothness, or by rest at the ends of the motion."""
-
-    __repr__ = brief
-    _repr_html_ = brief_table
 
 
 def fit_spline(
