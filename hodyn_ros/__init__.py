@@ -61,6 +61,8 @@ _PACKAGES = (
 
 
 def __getattr__(name: str) -> Any:
+    if name == '__version__':
+        return import_module(f'{__name__}.resources').package_version()
     if name in _PACKAGES:
         return import_module(f'{__name__}.{name}')
     if name in __all__:

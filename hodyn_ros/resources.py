@@ -23,11 +23,16 @@ _PACKAGE = 'hodyn_ros'
 _logger = logging.getLogger(__name__)
 
 
+@cache
 def package_version() -> str:
-    """Version of this package, as its manifest has it."""
+    """Version of this package, as its manifest has it; 'unknown' without one."""
     from xml.etree import ElementTree
 
-    return ElementTree.parse(share_file('package.xml')).findtext('version') or 'unknown'
+    try:
+        manifest = ElementTree.parse(share_file('package.xml'))
+    except ResourceError:
+        return 'unknown'
+    return manifest.findtext('version') or 'unknown'
 
 
 def share_file(relative_path: str | os.PathLike[str]) -> Path:

@@ -27,6 +27,7 @@ from hodyn_ros.analysis.scaling import (
     uniform_scaling,
 )
 from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.display import shown
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError, WrenchError
 from hodyn_ros.lie.leibniz import compose
@@ -82,6 +83,7 @@ _ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
 _HALVINGS = 55
 
 
+@shown
 class Retimed(NamedTuple):
     """A motion along a path that keeps its limits, and how it compares."""
 

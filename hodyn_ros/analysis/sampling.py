@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.display import shown
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import RequestError, TrajectoryError
 from hodyn_ros.model.robot import RobotModel
@@ -33,6 +34,7 @@ _SHORTEST = 1e-6
 _LARGEST = 1e12  # tolerance, with which nothing is left but waypoints
 
 
+@shown
 class ControllerTrajectory(NamedTuple):
     """Points of a motion for joint_trajectory_controller, with feed-forward efforts."""
 

@@ -20,6 +20,7 @@ from hodyn_ros.analysis.scaling import (
     uniform_scaling,
 )
 from hodyn_ros.checks import Array
+from hodyn_ros.display import shown
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import RequestError, TrajectoryError, UnlimitedError
 from hodyn_ros.model.limits import MotionLimits, motion_limits
@@ -39,6 +40,7 @@ _RATE = 100.0
 _MOST_SAMPLES = 500_000
 
 
+@shown
 class NewTiming(NamedTuple):
     """A motion with another timing that keeps its limits, and how it compares."""
 

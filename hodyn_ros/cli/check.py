@@ -73,6 +73,7 @@ def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[s
         ],
         'unlimited': unlimited_in(results, problem.model, **problem.limiting),
         'remarks': list(results.remarks),
+        'provenance': problem.model.provenance.lines(),
     }
 
 

@@ -135,6 +135,7 @@ def _data(problem: Problem, output: Path | None, peaks: _Peaks) -> dict[str, Any
             for name, column in zip(peaks.motor_names, peaks.motor_torques.T)
         ],
         'remarks': list(peaks.remarks),
+        'provenance': model.provenance.lines(),
     }  # fmt: skip
 
 

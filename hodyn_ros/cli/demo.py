@@ -71,10 +71,8 @@ def demo(folder: Path) -> None:
                 f'Derivative {order} differs from finite differences by {error.max():.1e} of its '
                 f'largest value, expected at most {tolerance:.0e}.'
             )
-    results = Results(
-        model.joint_names, times[::EVERY], motion[::EVERY], effort[::EVERY], name='Franka Panda',
-        source='given',
-    )  # fmt: skip
+    every = (array[::EVERY] for array in (times, motion, effort))
+    results = Results.of_model(model, *every, name='Franka Panda', source='given')
     for violation in all_violations(results, problem.model, **problem.limiting):
         raise HodynError(f'The {violation.quantity} limit of {violation.joint_name} is exceeded.')
     folder.mkdir(parents=True, exist_ok=True)

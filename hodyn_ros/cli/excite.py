@@ -52,7 +52,7 @@ def excite(
             'duration': found.duration, 'condition': found.condition,
             'std': dict(zip(found.names, found.std)), 'limits_from': problem.limits_from,
             'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
-            'unlimited': unlimited,
+            'unlimited': unlimited, 'provenance': model.provenance.lines(),
         })  # fmt: skip
         return
     click.echo(

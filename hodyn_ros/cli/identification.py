@@ -63,7 +63,8 @@ def compare(
                 target.write_text(_page(problem, found), encoding='utf-8')
     if as_json:
         echo_json({
-            'robot': problem.model.name, 'recordings': list(recordings),
+            'robot': problem.model.name, 'provenance': problem.model.provenance.lines(),
+            'recordings': list(recordings),
             'joints': [
                 dict(zip(('name', 'measured', 'residual', 'scale', 'correlation'), row))
                 for row in zip(found.joint_names, found.measured, found.residual, found.scale,
@@ -81,9 +82,8 @@ def compare(
 def _page(problem: Problem, found: Comparison, identified: Identification | None = None) -> str:
     model = problem.model if identified is None else identified.model
     return plotting.html_report(
-        found.results(model), model, problem.limits, comparison=found,
-        identification=identified, robot_file=f'{problem.source.path} ({problem.source.origin})',
-    )  # fmt: skip
+        found.results(model), model, problem.limits, comparison=found, identification=identified
+    )
 
 
 def _compared(found: Comparison) -> str:
@@ -159,7 +159,8 @@ def identify(
         target.write_text(_page(problem, compared, found), encoding='utf-8')
     if as_json:
         echo_json({
-            'robot': model.name, 'recordings': list(recordings), 'files': files,
+            'robot': model.name, 'provenance': model.provenance.lines(),
+            'recordings': list(recordings), 'files': files,
             'parameters': found.parameters, 'payload': found.payload,
             'residuals': found.residuals, 'validation': found.validation,
             'remarks': found.remarks,

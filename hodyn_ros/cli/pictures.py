@@ -76,7 +76,6 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
             violations=violations,
             remarks=(f'Limits: {problem.limits_from}.',),
             title=title,
-            robot_file=f'{problem.source.path} ({problem.source.origin})',
         )
         target.write_text(text, encoding='utf-8')
     count = len(violations) + (results.continuous_order < 0)

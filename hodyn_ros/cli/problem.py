@@ -6,7 +6,7 @@ import difflib
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -174,6 +174,9 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
             joint_friction=given.joint_friction,
             allow_impossible_inertia=given.allow_impossible_inertia,
         )
+    # A xacro file is handed over as the text that it stands for.
+    known = model.provenance
+    model = replace(model, provenance=replace(known, file=known.file or str(source.path)))
     if given.friction is None:
         return model, source, ()
     path = _file(given.friction)

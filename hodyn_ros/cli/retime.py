@@ -112,7 +112,7 @@ def retime(
             'samples': len(results), 'limits_from': problem.limits_from,
             'duration_before': timing.duration_before, 'duration': timing.duration, **data,
             'limiting': timing.limiting, 'unlimited': unlimited,
-            'effort_ddot_by_default': by_default,
+            'effort_ddot_by_default': by_default, 'provenance': problem.model.provenance.lines(),
         })  # fmt: skip
         return
     click.echo(
@@ -259,7 +259,4 @@ def _results(
         fields['motors'] = motor_motion(actuators, motion, effort, order=None)
         fields['motor_names'] = actuators.motor_names
         fields['motor_joints'] = tuple(np.take(model.joint_names, actuators.joint_of_motor))
-    return Results(
-        model.joint_names, times, motion, effort, wrenches=tuple(wrenches),
-        base_link=model.base_link, **fields,
-    )  # fmt: skip
+    return Results.of_model(model, times, motion, effort, wrenches=tuple(wrenches), **fields)

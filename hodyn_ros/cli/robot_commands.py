@@ -133,6 +133,7 @@ def _data(problem: Problem) -> dict[str, Any]:
         'fixed_links': links.get(BASE, []),
         'remarks': list(problem.remarks),
         'warnings': model.warnings,
+        'provenance': model.provenance.lines(),
     }
 
 
@@ -254,7 +255,7 @@ def bench(given: Given, batch: int, threads: int, seconds: float, as_json: bool)
         echo_json({
             'robot': model.name, 'joints': model.n_joints, 'bodies': model.n_bodies,
             'algorithm': algorithm, 'batch': batch, 'threads': threads,
-            'one_call': one, 'in_batch': many,
+            'one_call': one, 'in_batch': many, 'provenance': model.provenance.lines(),
         })  # fmt: skip
         return
     title = f'{batch}, {threads} threads' if threads > 1 else str(batch)

@@ -18,6 +18,7 @@ import numpy as np
 from hodyn_ros.errors import BatchError
 from hodyn_ros.files.files import SUFFIXES, PathLike
 from hodyn_ros.files.tables import ParquetTable
+from hodyn_ros.model.provenance import Provenance
 
 Inputs = Union[PathLike, Sequence[PathLike]]  # noqa: UP007
 
@@ -162,6 +163,8 @@ class _Plain(pickle.Pickler):
             name: item
             for name, item in reduced[2].items()
             if not isinstance(getattr(type(value), name, None), cached_property)
+            # The same robot from another file, or of another version, is the same robot.
+            and not isinstance(item, Provenance)
         }
         return (*reduced[:2], state, *reduced[3:])
 

@@ -30,7 +30,7 @@ from hodyn_ros.files.columns import (
 from hodyn_ros.files.compute import compute, compute_stream
 from hodyn_ros.files.files import ResultsWriter, guarded, iterate_motion
 from hodyn_ros.files.samples import Results
-from hodyn_ros.files.tables import ParquetTable, ParquetWriter
+from hodyn_ros.files.tables import ParquetTable, ParquetWriter, side_file
 from hodyn_ros.model.robot import RobotModel
 
 if TYPE_CHECKING:
@@ -152,6 +152,8 @@ def execute(job: BatchJob, task: BatchTask) -> TaskResult:
             with open(unfinished, 'rb') as file:
                 os.fsync(file.fileno())
                 size = os.fstat(file.fileno()).st_size
+            if side_file(unfinished).exists():
+                os.replace(side_file(unfinished), side_file(final))
             os.replace(unfinished, final)
             result.output_bytes = size
     except Exception as error:

@@ -175,7 +175,7 @@ def inverse_dynamics(
             except Exception:
                 if not refuses(motion, effort) and effort.ndim == 2:
                     raise
-    elif algorithm == 'auto' and type(motion) is ndarray:
+    elif type(algorithm) is str and algorithm == 'auto' and type(motion) is ndarray:
         loaded = _loaded_sample(model, motion, wrench, out)
         if loaded is not None:
             return loaded

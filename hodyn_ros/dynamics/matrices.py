@@ -26,6 +26,7 @@ from hodyn_ros.engine.program import (
     REGRESSOR,
     WEIGHT,
 )
+from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     checked_result,
@@ -33,6 +34,7 @@ from hodyn_ros.kinematics.joints import (
     overflow,
     refuse_not_finite,
     selection_of,
+    stacked,
 )
 from hodyn_ros.model.robot import RobotModel
 
@@ -104,6 +106,11 @@ def coriolis_matrix(model: RobotModel, motion: ArrayLike, skew_symmetric: bool =
     Source: Mueller and Kumar 2021, eqs. (20), (22), (54), by Leibniz's rule; equal to (31)
     and (45).
     """
+    if not isinstance(skew_symmetric, (bool, np.bool_)):
+        raise MotionError(
+            f'skew_symmetric is a {type(skew_symmetric).__name__}, expected True or False. '
+            f'Positions and velocities are one argument, the motion: {stacked(2)}.'
+        )
     name = CORIOLIS_MATRIX if skew_symmetric else CORIOLIS_MATRIX_OF_20
     return along(model, motion, name)
 

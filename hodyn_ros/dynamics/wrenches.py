@@ -16,7 +16,13 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice, finite_array
 from hodyn_ros.errors import ModelError, WrenchError
-from hodyn_ros.kinematics.joints import EXPRESSIONS, JointTransforms, body_poses, body_twists
+from hodyn_ros.kinematics.joints import (
+    EXPRESSIONS,
+    JointTransforms,
+    body_poses,
+    body_twists,
+    stacked,
+)
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -85,7 +91,8 @@ def checked_wrenches(
         if not isinstance(wrench, Wrench):
             raise WrenchError(
                 f'wrench holds a {type(wrench).__name__}, expected hodyn_ros.Wrench or a sequence '
-                'of them.'
+                'of them. Positions, velocities and accelerations are one argument, the motion: '
+                f'{stacked()}.'
             )
         try:
             model.link(wrench.link)

@@ -273,13 +273,15 @@ class BagWriter:
                 f'{results.times.max():g} s cannot be stamps of messages, which are seconds since '
                 '1970; shift them.'
             )
+        for key, value in results.provenance.lines().items():
+            self._writer.set_custom_data(key, value)  # of metadata.yaml
         lengths = np.zeros((len(stamps), len(_TOPICS)), dtype=np.int64)
         parts = []
         for place, rows, fields in _contents(results):
             if not self._channels[place]:
                 connection = self._writer.add_connection(*_TOPICS[place], typestore=typestore())
                 self._channels[place] = connection.id
-            frame, before = results.base_link if place else '', self._library.BEFORE
+            frame, before = results.base_link, self._library.BEFORE
             records = encode(_TOPICS[place][1], stamps[rows], frame, fields, before)
             self._library.put_record_heads(records, int(self._channels[place]), stamps[rows])
             lengths[rows, place] = records.shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ import numpy as np
 
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.samples import SOURCES, Results, Samples
+from hodyn_ros.files.samples import SOURCES, Results, Samples, unit_of
+from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 
 TIME = 'time'
@@ -39,6 +41,13 @@ WRENCH = tuple(f'{order}.{part}' for order in _named('wrench') for part in _COMP
 
 _SERIES = (MOTION, EFFORT, MOTOR_MOTION, MOTOR_TORQUE, DEFLECTION, STIFFNESS, WRENCH)
 _KNOWN = {name for names in _SERIES for name in names}
+_ANGULAR = (
+    *((names, 'rad') for names in (MOTION, MOTOR_MOTION, DEFLECTION)),
+    *((names, 'N m') for names in (EFFORT, MOTOR_TORQUE)),
+    (STIFFNESS, 'N m/rad'),
+)
+"""Unit of each quantity of a joint that turns."""
+_TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
 
 
 class Metadata(NamedTuple):
@@ -50,6 +59,8 @@ class Metadata(NamedTuple):
     wrenches: Mapping[str, tuple[str, str]] = {}  # of a link: expressed_in and acting
     motor_joints: Mapping[str, str] = {}  # of a motor: the joint that it moves
     unsaid: tuple[str, str] = ('body', 'on_environment')  # of other links
+    units: Mapping[str, str] = {}  # of columns
+    provenance: Provenance = Provenance()
 
 
 def parse_metadata(
@@ -80,6 +91,8 @@ def parse_metadata(
         wrenches,
         motors,
         (expressed_in or 'body', acting or 'on_environment'),
+        json.loads(lines.get('units', '{}')),
+        Provenance.from_lines(lines),
     )
 
 
@@ -157,6 +170,7 @@ class TableColumns:
                 f'{self.name}: column {self.titles[place[1]]!r} is infinite at sample '
                 f'{first + place[0]}; expected a number, or none.'
             )
+        units = tuple(metadata.units.get(f'{name}.position', '') for name in self.joint_names)
         if self.motor_position.orders:
             position, deflection = self.motor_position.of(values), self.deflection.of(values)
             if not self.deflection.orders:
@@ -175,6 +189,8 @@ class TableColumns:
             source=metadata.source,
             base_link=metadata.base_link,
             wrenches=samples.wrenches,
+            joint_units=units if all(units) else (),
+            provenance=metadata.provenance,
         )
 
 
@@ -284,7 +300,87 @@ def metadata_of(results: Results) -> dict[str, str]:
     lines = {name: str(getattr(results, name)) for name in ('start', 'source', 'base_link')}
     lines |= {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in results.wrenches}
     lines |= {f'motor {m}': joint for m, joint in zip(results.motor_names, results.motor_joints)}
+    lines |= results.provenance.lines()
+    lines['units'] = json.dumps(_units_of(results), ensure_ascii=False)
     return {key: value for key, value in lines.items() if value not in ('', '0')}
+
+
+def _units_of(results: Results) -> dict[str, str]:
+    """Units of the columns, empty where they are not known."""
+    joints = dict(zip(results.joint_names, results.joint_units))
+    motors = {m: joints.get(j) for m, j in zip(results.motor_names, results.motor_joints)}
+    units = {}
+    for title in columns_of(results)[0]:
+        entity, quantity = _split(title)
+        owner = (motors if quantity.startswith('motor_') else joints).get(entity)
+        units[title] = _unit(quantity, owner)
+    return units
+
+
+def _split(title: str) -> tuple[str, str]:
+    """Joint, motor or link, and quantity, of a column."""
+    entity, *words = title.rsplit('.', 3 if title.endswith(_COMPONENTS) else 1)
+    return (entity, '.'.join(words)) if words else ('', title)
+
+
+def _unit(quantity: str, position: str | None) -> str:
+    """Unit of a quantity of a joint whose position has a unit; empty if it is not known."""
+    if quantity == TIME:
+        return 's'
+    if quantity in WRENCH:
+        order, component = divmod(WRENCH.index(quantity), len(_COMPONENTS))
+        return unit_of('N m', 'rad' if component < 3 else 'm', order)
+    quantity = quantity.removesuffix('_std')
+    for names, angular in _ANGULAR:
+        if quantity in names and position:
+            return unit_of(angular, position, names.index(quantity))
+    return ''
+
+
+def text_titles(titles: Sequence[str], lines: Mapping[str, str]) -> list[str]:
+    """Titles of a table in text, which say all that its numbers mean.
+
+    Units, how wrenches are expressed, and which joints the motors move.
+    """
+    units, found = json.loads(lines['units']), []
+    for title in titles:
+        entity, quantity = _split(title)
+        unit, more = units[title], ''
+        if quantity in WRENCH:
+            more = f' {lines[f"wrench {entity}"]}'
+        elif quantity == 'motor_position' and lines[f'motor {entity}'] != entity:
+            more = f' motor of {lines[f"motor {entity}"]}'
+        found.append(f'{title} [{unit}]{more}' if unit or more else title)
+    return found
+
+
+def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, str]]:
+    """Columns and lines of metadata out of the titles that `text_titles` makes.
+
+    A unit that is not the one of its column is refused. Other titles stay as they are.
+    """
+    titles, units, lines = [], dict[str, str](), dict[str, str]()
+    for text in map(str.strip, texts):
+        match = _TITLE.fullmatch(text)
+        entity, quantity = _split(match[1]) if match else ('', '')
+        known = {unit: None for position in ('rad', 'm') if (unit := _unit(quantity, position))}
+        if match is None or not known:
+            titles.append(text)
+            units[text] = ''
+            continue
+        title, unit, more = match.groups()
+        if unit not in known and unit:
+            raise FileError(
+                f'{name}: column {title!r} is in [{unit}], expected [{"] or [".join(known)}]; '
+                'convert its values.'
+            )
+        titles.append(title)
+        units[title] = unit
+        if more and quantity in WRENCH:
+            lines[f'wrench {entity}'] = more
+        elif more:
+            lines[f'motor {entity}'] = more.removeprefix('motor of ')
+    return titles, {'units': json.dumps(units, ensure_ascii=False), **lines}
 
 
 def refuse_not_increasing(samples: Samples, before: float | None) -> None:

@@ -411,11 +411,9 @@ def _results(
     model: RobotModel, samples: Samples, times: Array, motion: Array, source: str,
     remarks: tuple[str, ...], **more: Any,
 ) -> Results:  # fmt: skip
-    return Results(
-        model.joint_names, times, motion, np.empty((len(times), 0, model.n_joints)),
-        name=samples.name, source=source, base_link=model.base_link, remarks=remarks,
-        **{'start': samples.start, **more},
-    )  # fmt: skip
+    effort = np.empty((len(times), 0, model.n_joints))
+    fields = {'name': samples.name, 'source': source, 'remarks': remarks, 'start': samples.start}
+    return Results.of_model(model, times, motion, effort, **{**fields, **more})
 
 
 def _through(

@@ -35,6 +35,7 @@ from hodyn_ros.files.tables import (
     ParquetWriter,
     Table,
     arrow,
+    side_file,
 )
 from hodyn_ros.files.yaml_trajectory import YamlWriter, read_yaml
 from hodyn_ros.names import listed
@@ -354,8 +355,11 @@ class Replacement:
         """Where it is written meanwhile."""
 
     def finish(self) -> None:
-        """Put it in its place, replacing a file that is there."""
+        """Put it in its place, replacing a file that is there, and first what stands beside it."""
+        beside = side_file(self.path)
         with writing(self._target):
+            if beside.exists():
+                os.replace(beside, side_file(self._target))
             os.replace(self.path, self._target)
         self.discard()
 

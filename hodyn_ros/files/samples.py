@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, first_true
+from hodyn_ros.display import shown, table
 from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion
     from hodyn_ros.dynamics.wrenches import Wrench
+    from hodyn_ros.model.robot import RobotModel
 
 SOURCES = {'unknown': 0, 'given': 1, 'waypoints': 2, 'measured': 3}
 """Where a motion comes from, with the constants SOURCE_* of hodyn_msgs/JointEffort."""
@@ -23,10 +26,14 @@ SOURCES = {'unknown': 0, 'given': 1, 'waypoints': 2, 'measured': 3}
 MEASURED = ('effort', 'motor_position', 'motor_torque')
 """What samples may hold beside the motion, by joint."""
 
+_EFFORTS = {0: 'effort', 1: 'effort rate'}
+_MOST_ROWS = 20  # of the table in a notebook
+
 POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Samples of a motion as a file holds them; what it leaves out is not there either.
@@ -211,13 +218,89 @@ class Results:
     """What was given, what was supplied, and what else one should know."""
     wrenches: tuple[Wrench, ...] = ()
     """What was applied, each with values of shape (N, S, 6)."""
+    joint_units: tuple[str, ...] = ()
+    """Unit of the position of each joint, 'rad' or 'm'; empty if it is not known."""
+    provenance: Provenance = Provenance()
+    """The robot that they were computed with."""
+
+    @classmethod
+    def of_model(
+        cls, model: RobotModel, times: Array, motion: Array, effort: Array, **fields: Any
+    ) -> Results:
+        """Results of a model, which says joints, units, base link and provenance."""
+        units = tuple('m' if kind == 'prismatic' else 'rad' for kind in model.joint_types)
+        return cls(
+            model.joint_names, times, motion, effort, base_link=model.base_link, joint_units=units,
+            provenance=model.provenance, **fields,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         """Return the number of samples."""
         return len(self.times)
 
+    @property
+    def units(self) -> dict[str, tuple[tuple[str, ...], ...]]:
+        """Units of the orders of each joint or motor, as the last two axes of the arrays.
+
+        ``units['effort'][1][0]`` is that of ``effort[:, 1, 0]``. Likewise 'motion' and, of motors,
+        'motor_position', 'motor_torque' and 'deflection'. Empty if they are not known.
+        """
+        if not self.joint_units:
+            return {}
+        joints = dict(zip(self.joint_names, self.joint_units))
+        arrays = [('motion', self.motion, 'rad'), ('effort', self.effort, 'N m')]
+        owners = {what: self.joint_names for what in ('motion', 'effort', 'deflection')}
+        if self.motors is not None:
+            position, torque, deflection = self.motors
+            arrays += [('motor_position', position, 'rad'), ('motor_torque', torque, 'N m')]
+            arrays.append(('deflection', deflection, 'rad'))
+            owners |= dict.fromkeys(('motor_position', 'motor_torque'), self.motor_joints)
+        return {
+            what: tuple(
+                tuple(unit_of(angular, joints[joint], order) for joint in owners[what])
+                for order in range(values.shape[1])
+            )
+            for what, values, angular in arrays
+        }
+
+    def __repr__(self) -> str:
+        """Return what they are, in one line."""
+        motors = '' if self.motors is None else f', {len(self.motor_names)} motors'
+        return f'<Results of {self._summary()}{motors}; {self.provenance}>'
+
+    def _summary(self) -> str:
+        span = f' from {self.times[0]:g} to {self.times[-1]:g} s' if len(self) else ''
+        return (
+            f'{self.name}: {len(self.joint_names)} joints, {len(self)} samples{span}, '
+            f'{self.motion.shape[1]} orders of the motion, {self.effort.shape[1]} of the efforts'
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a table of the largest efforts."""
+        units = self.units.get('effort', ())
+        head = ['largest']
+        for order in range(self.effort.shape[1]):
+            unit = ', '.join(dict.fromkeys(units[order])) if units else 'unit not known'
+            head.append(f'{_EFFORTS.get(order, f"derivative {order}")} [{unit}]')
+        peaks = np.fmax.reduce(np.abs(self.effort), axis=0, initial=np.nan).T
+        rows = [[name, *(f'{x:.4g}' for x in row)] for name, row in zip(self.joint_names, peaks)]
+        if len(rows) > _MOST_ROWS:
+            rows = [*rows[:_MOST_ROWS], [f'and {len(rows) - _MOST_ROWS} more']]
+        return table(f'{self._summary()}; {self.provenance}', head, rows)
+
 
 Part = TypeVar('Part', Samples, Results)
+
+_LINEAR = {'rad': 'm', 'N m': 'N', 'N m/rad': 'N/m'}
+
+
+def unit_of(angular: str, position: str, order: int = 0) -> str:
+    """Unit of a time derivative of what has the `angular` unit at a joint that turns.
+
+    `position` is 'rad' for such a joint, and 'm' for one that slides.
+    """
+    unit = _LINEAR[angular] if position == 'm' else angular
+    return unit if order == 0 else f'{unit}/s' + (f'^{order}' if order > 1 else '')
 
 
 def waypoint_samples(

@@ -7,6 +7,7 @@ are read and written block by block, so that a file may be larger than the memor
 from __future__ import annotations
 
 import csv
+import json
 import math
 import shutil
 import zipfile
@@ -32,6 +33,9 @@ from hodyn_ros.files.columns import (
     STIFFNESS,
     TIME,
     WRENCH,
+    metadata_of,
+    read_titles,
+    text_titles,
 )
 from hodyn_ros.files.samples import Results
 from hodyn_ros.names import listed
@@ -61,7 +65,8 @@ class CsvTable:
                 raise FileError(f'{path} is empty; expected a line with the names of the columns.')
         self._delimiter = max(_DELIMITERS, key=line.count)
         cells = next(csv.reader([line], delimiter=self._delimiter))
-        self.titles = [title.strip() for title in cells]
+        self.titles, said = read_titles(cells, str(path))
+        self.lines = {**_beside(path, json.loads(said['units'])), **self.lines, **said}
 
     def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
         """Values of some columns."""
@@ -121,9 +126,9 @@ class CsvWriter:
     """Writes a table of comma-separated values block by block."""
 
     def __init__(self, path: Path, titles: Sequence[str], lines: Mapping[str, str]) -> None:
+        self._path, self._lines = path, dict(lines)
         self._file, self._library = path.open('w', encoding='utf-8', newline=''), _arrow_csv()
-        self._file.writelines(f'# {key}: {value}\n' for key, value in lines.items())
-        csv.writer(self._file, lineterminator='\n').writerow(titles)
+        csv.writer(self._file, lineterminator='\n').writerow(text_titles(titles, lines))
         self._file.flush()
 
     def write(self, columns: Sequence[Array]) -> None:
@@ -137,8 +142,32 @@ class CsvWriter:
         library.write_csv(table, self._file.buffer, library.WriteOptions(include_header=False))
 
     def close(self) -> None:
-        """Finish the file."""
+        """Finish the file, and write what belongs to it but not into a table beside it."""
         self._file.close()
+        content = {**self._lines, 'units': json.loads(self._lines['units'])}
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        side_file(self._path).write_text(f'{text}\n', encoding='utf-8')
+
+
+def side_file(path: Path) -> Path:
+    """File beside a table in text that says when it begins and where it comes from."""
+    return path.with_name(f'{path.name}.json')
+
+
+def _beside(path: Path, units: Mapping[str, str]) -> dict[str, str]:
+    """Lines of the file beside a table in text, if it is about columns with these units.
+
+    What is left of an old table says nothing of another one that has taken its place.
+    """
+    try:
+        content = json.loads(side_file(path).read_text(encoding='utf-8'))
+    except (OSError, ValueError):
+        return {}
+    known = content.get('units') if isinstance(content, dict) else None
+    same = units.items() & known.items() if isinstance(known, dict) else set()
+    if all(column == TIME for column, _ in same):
+        return {}
+    return {key: value for key, value in content.items() if isinstance(value, str)}
 
 
 def _arrow_csv() -> Any:
@@ -262,6 +291,10 @@ _SERIES: dict[str, tuple[str, str, Sequence[str]]] = {
 
 _SECOND_AXIS = ('stiffness_joints', 'wrench_links')  # is named; otherwise it is the last one
 _MOTOR_NAMES = ('motor_names', 'motor_joints')
+_LINES = (
+    'start', 'source', 'base_link', 'units', 'robot', 'robot_file', 'robot_digest',
+    'robot_changes', 'hodyn_ros',
+)  # fmt: skip
 _WRENCH_NAMES = ('wrench_links', 'wrench_expressed_in', 'wrench_acting')
 _LAYOUT = (
     "expected 'time' (N,), 'joint_names' (n,) and 'motion' (N, K, n) or 'position' (N, n), or an "
@@ -284,7 +317,7 @@ class NpzTable:
             names = {name: self._names(archive, name) for name in every}
             self.lines = {
                 name: str(archive[name].reshape(()))
-                for name in ('start', 'source', 'base_link') if name in have
+                for name in _LINES if name in have
             }  # fmt: skip
         names['joint_names'] = names['joint_names'] or list(joint_names or ())
         if TIME not in have or not (is_table or {'motion', 'position'} & set(have)):
@@ -433,9 +466,11 @@ class NpzWriter:
         """Put the members together."""
         if (first := self._first) is None:
             return
-        every = ('joint_names', 'start', 'source', 'base_link')
-        names = every if first.motors is None else (*every, *_MOTOR_NAMES)
+        names = ('joint_names',) if first.motors is None else ('joint_names', *_MOTOR_NAMES)
         whole: dict[str, Any] = {name: getattr(first, name) for name in names}
+        lines = metadata_of(first)
+        whole |= {name: lines[name] for name in _LINES if name in lines}
+        whole['start'] = first.start
         chosen = [(w.link, w.expressed_in, w.acting) for w in first.wrenches]
         whole |= zip(_WRENCH_NAMES, zip(*chosen))
         with zipfile.ZipFile(self._path, 'w') as archive:

@@ -75,6 +75,8 @@ class YamlWriter:
         """Append results."""
         if self._is_empty:
             self._is_empty = False
+            for key, value in results.provenance.lines().items():
+                self._file.write(f'# {key}: {value}\n')
             sec, nanosec = divmod(results.start, 1_000_000_000)
             stamp = {'sec': sec, 'nanosec': nanosec}
             head = {

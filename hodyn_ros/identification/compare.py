@@ -11,6 +11,7 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import Array
+from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files.samples import Results
 from hodyn_ros.identification.equations import Equations
@@ -73,6 +74,7 @@ class Explanation(NamedTuple):
     """The same of all joints together."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Measured and computed efforts; see `compare`."""
@@ -139,13 +141,15 @@ class Comparison:
     def results(self, model: RobotModel) -> Results:
         """Motion with the computed efforts, as reports take it."""
         parts = self.stretches
-        return Results(
-            model.joint_names, np.concatenate(self.times),
+        return Results.of_model(
+            model,
+            np.concatenate(self.times),
             np.concatenate([item.motion for item in parts]),
             np.concatenate([item.computed for item in parts])[:, None],
-            name=self.name, source='measured', base_link=model.base_link,
+            name=self.name,
+            source='measured',
             remarks=self.remarks,
-        )  # fmt: skip
+        )
 
 
 def compare(

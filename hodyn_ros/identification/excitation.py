@@ -19,6 +19,7 @@ from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
+from hodyn_ros.display import shown
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.regressor import (
     BODY_PARAMETERS,
@@ -57,6 +58,7 @@ _PER_WAYPOINT, _DENSE = 8, 200.0  # Samples of the search; those in the end [Hz]
 _WORST = 1e6  # Condition number from which on parameters are not told apart.
 
 
+@shown
 class Excitation(NamedTuple):
     """A motion that shows parameters, see `excite`."""
 

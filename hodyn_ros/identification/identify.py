@@ -14,6 +14,7 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
 from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.equations import FRICTION, SPRING, Column, Equations
@@ -57,6 +58,7 @@ class Residual(NamedTuple):
     """RMS of what the identified one leaves."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Identification:
     """What recordings say about a robot; see `identify`."""

@@ -59,9 +59,15 @@ def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDA
         raise MotionError(
             f'The motion has shape {array.shape}, expected {expected}: positions, velocities, '
             f'accelerations and so on along the axis before the last, the {model.n_joints} joints '
-            f'{listed(model.joint_names)} along the last.'
+            f'{listed(model.joint_names)} along the last. Of arrays of shape ({model.n_joints},) '
+            f'or (N, {model.n_joints}) it is {stacked(lowest_K)}.'
         )
     return array
+
+
+def stacked(K: int = 3) -> str:
+    """Expression for a motion of K arrays, for messages."""
+    return f'np.stack([{", ".join("qva"[:K])}], axis=-2)'
 
 
 def link_or_tip(model: RobotModel, link: str | None) -> str:

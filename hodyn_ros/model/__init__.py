@@ -17,12 +17,13 @@ from hodyn_ros.model.limits import (
     find_violations,
     motion_limits,
 )
+from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.screws import DHRow
 from hodyn_ros.model.urdf import to_urdf
 
 __all__ = [
     'BASE', 'DHRow', 'Inertia', 'LimitCheck', 'Limits', 'LinkFrame', 'ModelWarning',
-    'MotionLimits', 'RobotModel', 'Violation', 'find_position_violations', 'find_violations',
-    'friction', 'friction_from_config', 'motion_limits', 'to_urdf',
+    'MotionLimits', 'Provenance', 'RobotModel', 'Violation', 'find_position_violations',
+    'find_violations', 'friction', 'friction_from_config', 'motion_limits', 'to_urdf',
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +18,9 @@ from hodyn_ros.checks import Array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
+from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
+from hodyn_ros.resources import package_version
 
 T = TypeVar('T', bound=np.generic)
 
@@ -88,6 +90,7 @@ class RobotDescription:
     joints: tuple[Joint, ...]
     warnings: tuple[str, ...] = ()
     sorted_outwards: bool = False
+    provenance: Provenance = Provenance()
 
 
 class LinkFrame(NamedTuple):
@@ -310,6 +313,9 @@ class Assembly:
             'M_base': frozen(self.M_base),
             'friction': {},
             'armature': frozen(np.zeros(len(names))),
+            'provenance': replace(
+                self.description.provenance, robot=self.description.name, version=package_version()
+            ),
         }
 
 

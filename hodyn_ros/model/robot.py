@@ -32,6 +32,7 @@ from hodyn_ros.model.inertia import (
     remarks_on_inertia,
 )
 from hodyn_ros.model.limits import Limits, MotionLimits
+from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.screws import (
     GivenRow,
     body_fixed_from_spatial,
@@ -114,6 +115,8 @@ class RobotModel:
         Friction laws by the name of the joint, see `with_friction`.
     armature : ndarray, shape (n_bodies,)
         Rotor inertia that each body's joint sees [kg m^2] or [kg], see `with_armature`.
+    provenance : Provenance
+        The description that the model was read from, and what was changed since.
     """
 
     name: str
@@ -136,6 +139,7 @@ class RobotModel:
     M_base: Array
     friction: Mapping[str, FrictionLaw]
     armature: Array
+    provenance: Provenance
 
     def __post_init__(self) -> None:
         self.__setstate__(self.__dict__)
@@ -272,6 +276,10 @@ class RobotModel:
         if vector.shape != (3,):
             raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
         fields = Assembly(description, base_link, tip_link).fields()
+        changes = [f'up to {tip_link}'] if tip_link and description.provenance.digest else []
+        if vector.tolist() != [0.0, 0.0, -9.81]:
+            changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
+        fields['provenance'] = fields['provenance'].changed(*changes)
         return cls(gravity=frozen(vector), **fields)
 
     @classmethod
@@ -454,7 +462,11 @@ class RobotModel:
         resolved = set(before) - set(now)
         kept = tuple(remark for remark in self.warnings if remark not in resolved)
         return replace(
-            self, M_body=frozen(M_body), M_base=frozen(M_base), warnings=(*kept, *remarks)
+            self,
+            M_body=frozen(M_body),
+            M_base=frozen(M_base),
+            warnings=(*kept, *remarks),
+            provenance=self.provenance.changed(f'payload of {mass:g} kg on {link}'),
         )
 
     @property
@@ -492,7 +504,8 @@ class RobotModel:
         for remark in now:
             python_warnings.warn(remark, ModelWarning, stacklevel=2)
         kept = (remark for remark in self.warnings if remark not in before)
-        return replace(self, M_body=M_body, warnings=(*kept, *now))
+        provenance = self.provenance.changed('other inertial parameters')
+        return replace(self, M_body=M_body, warnings=(*kept, *now), provenance=provenance)
 
     def _remarks(self, M_body: Array) -> list[str]:
         remarks = massless_joints(self.body_names, self.parent.tolist(), self.B, self.X, M_body)
@@ -534,7 +547,9 @@ class RobotModel:
                     f'The friction of joint {name!r} is {law!r}, expected a friction law such as '
                     'Viscous(0.1) + Coulomb(0.5), or None.'
                 )
-        return replace(self, friction=friction)
+        changes = (f'friction of {listed(laws)}',) if laws else ()
+        provenance = self.provenance.changed(*changes)
+        return replace(self, friction=friction, provenance=provenance)
 
     def with_armature(self, armature: Mapping[str, float]) -> RobotModel:
         """Return the same robot with the inertia of rotors in some of its joints.
@@ -563,7 +578,9 @@ class RobotModel:
             index = self._moving_joint(name)
             what = f'The armature of joint {name!r}'
             values[index] = checked_number(what, value, ModelError, least=0.0)
-        return replace(self, armature=frozen(values))
+        changes = (f'armature of {listed(armature)}',) if armature else ()
+        provenance = self.provenance.changed(*changes)
+        return replace(self, armature=frozen(values), provenance=provenance)
 
     def _moving_joint(self, name: str) -> int:
         if name not in self.body_names:

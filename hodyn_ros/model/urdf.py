@@ -15,8 +15,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -40,6 +41,7 @@ from hodyn_ros.model.assembly import (
 )
 from hodyn_ros.model.inertia import Inertia, check_inertia, inertia_parts, spatial_inertia
 from hodyn_ros.model.limits import Limits
+from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.sources import RobotSource, find_robot
 from hodyn_ros.model.urdf_dialects import VERSIONS, Remarks, remark_unread
 
@@ -62,15 +64,17 @@ def read_urdf(
     allow_impossible_inertia: bool = False,
 ) -> RobotDescription:
     """Read XML text, or the file of a path or a name; see `RobotModel.from_urdf`."""
-    text, source = xml_text(given, xacro_arguments)
+    text, path = xml_text(given, xacro_arguments)
     try:
-        return parse_urdf(text, allow_impossible_inertia)
+        found = parse_urdf(text, allow_impossible_inertia)
     except ModelError as error:
-        raise ModelError(f'{source}{error}') from error
+        raise ModelError(f'File {path!r}: {error}' if path else str(error)) from error
+    return replace(found, provenance=replace(found.provenance, file=path))
 
 
 def parse_urdf(xml: str | bytes, allow_impossible_inertia: bool = False) -> RobotDescription:
     """Links and joints of a URDF from its XML text; see `RobotModel.from_urdf`."""
+    raw = xml.encode('utf-8', errors='surrogatepass') if isinstance(xml, str) else xml
     if isinstance(xml, str):
         # The text is decoded already: an encoding declaration in it no longer holds.
         xml = re.sub(r'^[\ufeff \t\r\n]*(<\?xml.*?\?>\s*)?', '', xml, count=1, flags=re.DOTALL)
@@ -98,7 +102,9 @@ def parse_urdf(xml: str | bytes, allow_impossible_inertia: bool = False) -> Robo
     read_links = tuple(_read(_link, link, reading) for link in links)
     read_joints = tuple(_read(_joint, joint, reading) for joint in joints)
     warnings = *remarks.texts(), *reading.warnings
-    return RobotDescription(root.get('name', 'robot'), read_links, read_joints, warnings)
+    provenance = Provenance(digest=sha256(raw).hexdigest())
+    name = root.get('name', 'robot')
+    return RobotDescription(name, read_links, read_joints, warnings, provenance=provenance)
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ def _read(read: Callable[..., T], element: ElementTree.Element, *arguments: obje
 def xml_text(
     given: str | bytes | os.PathLike[str], xacro_arguments: Mapping[str, str] | None
 ) -> tuple[str | bytes, str]:
-    """XML text, and what a message says of where it comes from."""
+    """XML text, and the path of its file; empty if it is given as text."""
     if not isinstance(given, (str, bytes, os.PathLike)):
         raise ModelError(
             f'The robot description is of type {type(given).__name__}, expected XML text, the '
@@ -163,7 +169,7 @@ def xml_text(
     found = find_robot(given) if isinstance(given, str) else RobotSource(Path(given), 'file')
     text = found.description(xacro_arguments)
     try:
-        return text if isinstance(text, str) else text.read_bytes(), f'File {str(found.path)!r}: '
+        return text if isinstance(text, str) else text.read_bytes(), str(found.path)
     except (OSError, ValueError) as error:
         raise ModelError(
             f'The robot description {str(found.path)!r} is not a readable file: {error}'

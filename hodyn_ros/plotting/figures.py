@@ -1,11 +1,13 @@
 """Figures of a motion and its efforts, made by Matplotlib, for papers, notebooks and files.
 
-Every function returns a `matplotlib.figure.Figure` that belongs to no window; save it with its
-method ``savefig``. Long motions are drawn by the extreme samples of short stretches.
+Every function returns a `matplotlib.figure.Figure` that belongs to no window: a notebook shows it,
+and its method ``savefig`` saves it. Long motions are drawn by the extreme samples of short
+stretches.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from math import ceil
 from types import ModuleType
@@ -257,7 +259,7 @@ def _figure(
         columns = min(columns, len(row))
         rows = [row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))]
     n_columns = max(len(row) for row in rows)
-    figure: Figure = figure_library().Figure(
+    figure: Figure = figure_library().ShownFigure(
         figsize=(width * n_columns, height * len(rows) + 0.5), layout='constrained'
     )
     figure.suptitle(_plain(title), fontsize='large')
@@ -271,11 +273,12 @@ def _figure(
 
 
 def figure_library() -> ModuleType:
-    """`matplotlib.figure`; a `ResourceError` says what to install.
+    """Module of the class of figures; a `ResourceError` says what to install.
 
     Whoever draws at the end of long work asks before it.
     """
-    return optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot')
+    optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot')
+    return importlib.import_module('hodyn_ros.plotting.shown')
 
 
 def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:

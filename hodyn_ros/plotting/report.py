@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from importlib.resources import files
@@ -103,7 +104,7 @@ def html_report(
     title : str, optional
         By default the names of the robot and the motion.
     robot_file : str, optional
-        Where the model comes from.
+        Where the model comes from; by default what its `provenance` says.
     comparison : hodyn_ros.identification.Comparison, optional
         Of measured and computed efforts, with `comparison.results` as the results.
     identification : hodyn_ros.identification.Identification, optional
@@ -156,7 +157,7 @@ def html_report(
         title=title or f'{model.name}: {results.name}',
         results=results,
         model=model,
-        robot_file=robot_file,
+        robot_file=robot_file or str(replace(model.provenance, version='')),
         version=package_version(),
         now=datetime.now(timezone.utc),
         start=datetime.fromtimestamp(results.start / 1e9, timezone.utc),

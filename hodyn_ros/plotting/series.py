@@ -94,6 +94,7 @@ def checked_results(results: Results, model: RobotModel) -> Results:
     return replace(
         results,
         joint_names=model.joint_names,
+        joint_units=tuple(results.joint_units[j] for j in order if results.joint_units),
         times=times,
         motion=motion,
         effort=_orders('effort', results.effort, N, n)[..., order],

@@ -82,6 +82,7 @@ def planned_for_controller(
     except HodynError as error:
         return None, '', f'There is no trajectory for a controller. {error}'
     message = controller_message(planned.joint_names, points, planned.start)
+    message.header.frame_id = robot.model.base_link
     return message, _cancelling(robot, points), ''
 
 

@@ -229,6 +229,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if settings.tool_link:
             model.link(settings.tool_link)
         pairs, command = Pairs(self.diagnostics.dropped), JointState(name=list(names[MOTORS]))
+        command.header.frame_id = model.base_link
         return _Loop(robot, law, modes, stopping, guard, pairs, names, command)
 
     def check_settings(self, settings: ControlSettings) -> None:

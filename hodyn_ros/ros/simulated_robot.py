@@ -217,7 +217,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             message = JointState(name=names, position=flat(position), velocity=flat(velocity))
             if publisher is self._joint_publisher:
                 message.effort = flat(measured.spring_torque)
-            message.header.stamp = stamp
+            message.header.stamp, message.header.frame_id = stamp, robot.plant.model.base_link
             publisher.publish(message)
 
     def _advance(self, robot: SampledPlant) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.display import shown
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
@@ -32,6 +33,7 @@ class _Controller(Protocol):
         """Motor torques (m,) for a reference (5, n), q and its derivatives, and a state."""
 
 
+@shown
 class Tracking(NamedTuple):
     """Record of a robot that follows a motion; N samples, n joints, m motors.
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, finite_array
+from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     Indices,
@@ -32,6 +33,7 @@ _DERIVATIVE = np.array(
 )
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class JtcMotion(PiecewiseMotion):
     """Motion of joint_trajectory_controller through waypoints; immutable. Made by `jtc_motion`.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array
+from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 
 Flags = NDArray[np.bool_]
@@ -65,6 +66,7 @@ class Immutable:
         return type(self), tuple(getattr(self, name) for name in names)
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class PiecewiseMotion(Immutable):
     """Motion of n joints, a polynomial between any two of its N knots; immutable.

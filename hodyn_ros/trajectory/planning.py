@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array, check_choice
+from hodyn_ros.display import shown
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.trajectory.jtc import (
@@ -59,6 +60,7 @@ _NOTICEABLE = 1e-3
 _LARGE_DEVIATION = 0.5
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Waypoints(Immutable):
     """Points of a joint trajectory; immutable.
@@ -118,6 +120,7 @@ class StartState(NamedTuple):
     if the robot stands and free if it moves."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class MotionPlan(Immutable):
     """Motion through waypoints in the order of the model; immutable. Made by `plan_motion`."""

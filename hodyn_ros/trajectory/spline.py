@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     BLOCK,
@@ -80,6 +81,7 @@ _STOPPING = np.array([1.0 / 2.0, 3.0 / 28.0, 1.0 / 84.0, 1.0 / 1680.0])
 _LARGEST_GAP = 1e-6
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class MotionSpline(PiecewiseMotion):
     """Motion of class C4 through waypoints; immutable. Made by `fit_spline`.

@@ -25,8 +25,9 @@ def test_the_file_holds_positions_to_snap_and_torques(written):
     assert samples.motion.shape == (401, 5, 2) and samples.joint_names == NAMES
     assert samples.times[-1] == 8.0
     # The file says the same as other commands do.
-    title, *rows = [line for line in written.read_text().splitlines() if line[0] != '#']
-    columns = dict(zip(title.split(','), np.array([row.split(',') for row in rows], float).T))
+    head, *rows = written.read_text().splitlines()
+    titles = [title.partition(' [')[0] for title in head.split(',')]
+    columns = dict(zip(titles, np.array([row.split(',') for row in rows], float).T))
     expected = inverse_dynamics(RobotModel.from_urdf('two_link'), samples.motion)
     for j, name in enumerate(NAMES):
         for m, order in enumerate(('effort', 'effort_dot', 'effort_ddot')):

@@ -58,9 +58,9 @@ def write_table(path, times, motion, extra=()):
 
 
 def read_table(path):
-    """Columns of a table by their titles."""
-    lines = [line for line in Path(path).read_text().splitlines() if not line.startswith('#')]
-    titles = lines[0].split(',')
+    """Columns of a table by their titles, without units."""
+    lines = Path(path).read_text().splitlines()
+    titles = [title.partition(' [')[0] for title in lines[0].split(',')]
     values = np.array([[float(cell) for cell in line.split(',')] for line in lines[1:]])
     return dict(zip(titles, values.T))
 
@@ -613,7 +613,7 @@ def test_a_folder_of_motions_is_computed_and_gone_on_with(motion, fast, tmp_path
     expected = taylor_rnea(
         URDF.read_text(), NAMES, GRAVITY, swinging(np.linspace(0.0, 1.0, 81), 1.0, 6.0)
     )
-    (written,) = [path for path in out.iterdir() if path.name.startswith('fast')]
+    (written,) = out.glob('fast*.csv')
     np.testing.assert_allclose(efforts_in(written), expected, rtol=1e-9, atol=1e-6)
 
     code, _, err = command(capsys, *arguments)
@@ -643,8 +643,9 @@ def test_demo_writes_what_the_other_commands_read(tmp_path, capsys):
     folder = tmp_path / 'demo'
     code, out, _ = command(capsys, 'demo', '-o', folder)
     assert code == 0
-    names = ('efforts.csv', 'efforts.png', 'fast.csv', 'motion.csv')
-    assert tuple(sorted(path.name for path in folder.iterdir())) == names
+    names = {'efforts.csv', 'efforts.png', 'fast.csv', 'motion.csv'}
+    beside = {f'{name}.json' for name in names if name.endswith('.csv')}
+    assert {path.name for path in folder.iterdir()} == names | beside
     assert (folder / 'efforts.png').read_bytes()[:4] == b'\x89PNG'
     assert command(capsys, 'check', 'panda', folder / 'motion.csv')[0] == 0
     assert command(capsys, 'check', 'panda', folder / 'fast.csv')[0] == 1

@@ -20,6 +20,7 @@ from hodyn_ros.files import (
     read_results,
     write_results,
 )
+from hodyn_ros.model import Provenance
 
 TABLES = ('.csv', '.npz', '.parquet')
 
@@ -459,14 +460,73 @@ def test_an_interrupted_writer_leaves_the_old_file_and_nothing_else(table):
         writer.write(results(seed=1))
         raise RuntimeError('interrupted')
     assert table.read_bytes() == before
-    assert [path.name for path in table.parent.iterdir()] == [table.name]
+    assert {path.name for path in table.parent.iterdir()} <= {table.name, f'{table.name}.json'}
 
 
 def test_a_file_appears_only_when_it_is_complete(table):
     with ResultsWriter(table) as writer:
         writer.write(results())
         assert not table.exists()
-    assert [path.name for path in table.parent.iterdir()] == [table.name]
+    assert {path.name for path in table.parent.iterdir()} <= {table.name, f'{table.name}.json'}
+
+
+def test_units_and_provenance_come_back(table):
+    made = Provenance('arm', '/home/me/arm.urdf', 64 * 'a', ('gravity 0 0 0', 'up to tool'), '9')
+    written = replace(results(), joint_units=('rad', 'm'), provenance=made)
+    write_results(table, written)
+    found = read_results(table)
+    assert found.units == written.units
+    assert found.units['effort'][1] == ('N m/s', 'N/s')
+    assert found.units['motor_position'][2] == ('rad/s^2', 'm/s^2', 'm/s^2')
+    # Folders are private.
+    assert found.provenance == replace(made, file='arm.urdf')
+
+
+def test_text_begins_with_the_names_and_units_of_its_columns(tmp_path):
+    written = replace(results(), joint_units=('rad', 'm'))
+    write_results(tmp_path / 'x.csv', written)
+    with (tmp_path / 'x.csv').open(newline='') as file:
+        rows = list(csv.DictReader(file))
+    for title, values in {
+        'time [s]': written.times,
+        'shoulder.effort_dot [N m/s]': written.effort[:, 1, 0],
+        'elbow.effort_dot [N/s]': written.effort[:, 1, 1],
+        'elbow_motor2.motor_position [m] motor of elbow': written.motors.position[:, 0, 2],
+        'tool.wrench.force.x [N] hybrid on_robot': written.wrenches[0].values[:, 0, 3],
+    }.items():
+        assert [float(row[title]) for row in rows] == values.tolist()
+    # What the numbers mean does not depend on the file beside it.
+    (tmp_path / 'x.csv.json').unlink()
+    found = read_results(tmp_path / 'x.csv')
+    assert (found.wrenches[0].expressed_in, found.wrenches[0].acting) == ('hybrid', 'on_robot')
+    assert (found.motor_joints, found.joint_units) == (written.motor_joints, ('rad', 'm'))
+    assert (found.start, found.source, found.provenance) == (0, 'unknown', Provenance())
+
+
+def test_what_stands_beside_a_text_is_of_no_other_text(tmp_path):
+    write_results(tmp_path / 'x.csv', results())
+    path = write_csv(tmp_path / 'x.csv', ['time', 'a.position', 'a.effort'], [0, 1, 2])
+    assert (read_results(path).start, read_results(path).base_link) == (0, '')
+
+
+def test_a_text_of_earlier_versions_is_read_with_its_comments(tmp_path):
+    lines = [
+        '# start: 5', '# source: given', '# base_link: base', '# wrench tool: hybrid on_robot',
+        '# motor m: a', 'time,a.position,a.effort,m.motor_position,m.motor_torque,'
+        + ','.join(f'tool.wrench.{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz'),
+        '0,1,2,3,4,5,6,7,8,9,10',
+    ]  # fmt: skip
+    (tmp_path / 'x.csv').write_text('\n'.join(lines))
+    found = read_results(tmp_path / 'x.csv')
+    assert (found.start, found.source, found.base_link) == (5, 'given', 'base')
+    assert (found.wrenches[0].expressed_in, found.wrenches[0].acting) == ('hybrid', 'on_robot')
+    assert (found.motor_joints, found.units) == (('a',), {})
+
+
+def test_a_column_in_another_unit_is_refused(tmp_path):
+    path = write_csv(tmp_path / 'x.csv', ['time [s]', 'a.position [deg]'], [0, 1])
+    with pytest.raises(FileError, match=r"'a.position' is in \[deg\], expected \[rad\] or \[m\]"):
+        read_motion(path)
 
 
 def test_parts_that_do_not_fit_are_refused(table):

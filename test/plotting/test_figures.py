@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support import robots
 from support.plotting_tools import comparison_of, results_of
+from support.processes import run_python
 
 from hodyn_ros import RobotModel, friction
 from hodyn_ros.actuators import (
@@ -35,9 +36,17 @@ from hodyn_ros.plotting.series import Range, checked_results, peak_share
 
 pytest.importorskip('matplotlib', reason='matplotlib is not installed')
 
+PNG = b'\x89PNG\r\n\x1a\n'
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
 ACTUATORS = Actuators(MODEL, {'elbow': SeriesElastic(80.0, 0.2)})
 RESULTS = results_of(MODEL, ACTUATORS)
+
+
+def test_a_notebook_shows_a_figure_without_pyplot():
+    # What IPython asks an object for that it has no formatter of its own for.
+    assert plot_joint(RESULTS, MODEL, 'elbow')._repr_png_().startswith(PNG)
+    code = 'import hodyn_ros.plotting.shown, sys; print("matplotlib.pyplot" in sys.modules)'
+    assert run_python(code) == ('False\n', '')
 
 
 def curves(axes):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+from support.processes import run_python
 
 import hodyn_ros
 from hodyn_ros.resources import share_file
@@ -198,3 +199,13 @@ def test_files_of_tests_that_take_long_exist():
     names = runpy.run_path(str(ROOT / 'test' / 'conftest.py'))['LONG'].split()
     assert len(set(names)) == len(names)
     assert [name for name in names if not (ROOT / 'test' / name).is_file()] == []
+
+
+def test_the_package_says_its_version_and_runs_as_the_command():
+    version = ElementTree.parse(ROOT / 'package.xml').findtext('version')
+    assert hodyn_ros.__version__ == version
+    code = (
+        'import runpy, sys; sys.argv = ["hodyn", "--version"]; '
+        'runpy.run_module("hodyn_ros", run_name="__main__")'
+    )
+    assert run_python(code) == (f'hodyn_ros {version}\n', '')

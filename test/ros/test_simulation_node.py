@@ -224,6 +224,7 @@ def test_brakes_hold_the_robot_until_the_first_command(bench):
     assert {nanoseconds(m.header.stamp) for m in robot.received['joint_states']} == {START}
     links, motors = robot.sample(START)
     assert list(links.name) == list(motors.name) == list(MODEL.joint_names)
+    assert links.header.frame_id == motors.header.frame_id == MODEL.base_link
     assert list(links.position) == [0.0, -0.5]
     q = np.array(links.position)
     weight = inverse_dynamics(MODEL, np.stack([q, 0.0 * q, 0.0 * q]))[0]

@@ -9,7 +9,7 @@ SOURCE = Path(__file__).resolve().parents[2] / 'hodyn_ros'
 # hodyn_ros/__init__.py itself.
 FACADE = '__init__'
 LAYERS = [
-    {'commands'},
+    {'__main__', 'commands'},
     {'ros', 'cli'},
     {FACADE},
     {'datasets', 'plotting'},
@@ -21,7 +21,7 @@ LAYERS = [
     {'engine'},
     {'model', 'trajectory'},
     {'lie'},
-    {'names', 'resources'},
+    {'display', 'names', 'resources'},
     {'checks', 'errors'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:
