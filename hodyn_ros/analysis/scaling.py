@@ -20,7 +20,12 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError, ScalingError, WrenchError
 from hodyn_ros.kinematics.joints import checked_motion, independent_efforts
 from hodyn_ros.model.friction import joint_friction
-from hodyn_ros.model.limits import MotionLimits, find_position_violations, motion_limits
+from hodyn_ros.model.limits import (
+    LIMITED,
+    MotionLimits,
+    find_position_violations,
+    motion_limits,
+)
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.trajectory.piecewise import Indices, checked_times, position_extremes, real_numbers
@@ -38,20 +43,6 @@ FactorIntervals = tuple[tuple[float, float], ...]
 
 SAMPLES = 2001
 """Equal steps at which a function of time is examined, besides its segments between knots."""
-
-LIMITED = (
-    ('velocity', 'motion', 1),
-    ('acceleration', 'motion', 2),
-    ('jerk', 'motion', 3),
-    ('effort', 'effort', 0),
-    ('effort_dot', 'effort', 1),
-    ('effort_ddot', 'effort', 2),
-    ('motor_velocity', 'position', 1),
-    ('motor_torque', 'torque', 0),
-    ('motor_torque_rate', 'torque', 1),
-    ('deflection', 'deflection', 0),
-)
-"""Limited quantities of joints and motors with the series that they are a row of."""
 
 # Rate at which joints and motors count as held still.
 _SLOWEST = 1e-9

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.analysis.scaling import LIMITED
 from hodyn_ros.checks import Array
-from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.limits import LIMITED, MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed, name_of
 

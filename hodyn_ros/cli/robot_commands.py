@@ -13,6 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
+from hodyn_ros.analysis.unlimited import find_unlimited
 from hodyn_ros.cli.output import echo_json, name_of, number, progress, table
 from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem
 from hodyn_ros.codegen.generate import generate_code
@@ -20,13 +21,12 @@ from hodyn_ros.codegen.statements import identifier
 from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import RequestError
 from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.limits import MAGNITUDES
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
 from hodyn_ros.model.urdf import read_urdf
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.labels import label_of
-
-_LIMITED = ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
 
 # Of turning and sliding joints.
 _FRICTION_UNITS = {
@@ -93,10 +93,12 @@ def _data(problem: Problem) -> dict[str, Any]:
         entry = {
             'name': name,
             'type': kind,
-            'units': {what: label_of(what, linear).plain_unit for what in ('position', *_LIMITED)},
+            'units': {
+                what: label_of(what, linear).plain_unit for what in ('position', *MAGNITUDES)
+            },
             'lower': limits.lower[j],
             'upper': limits.upper[j],
-            **{what: getattr(limits, what)[j] for what in _LIMITED},
+            **{what: getattr(limits, what)[j] for what in MAGNITUDES},
             'mass': masses[body],
             'links': links.get(body, []),
         }
@@ -116,7 +118,9 @@ def _data(problem: Problem) -> dict[str, Any]:
         'moving_mass': masses.sum(),
         'limits_from': problem.limits_from,
         'joints': joints,
-        'without_limit': _without_limit(problem),
+        'unlimited': find_unlimited(
+            model, limits, actuators=actuators, motor_limits=problem.motor_limits
+        ),
         'friction': friction_config(model),
         'mimic_joints': [
             {
@@ -149,7 +153,7 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
         f'  links        from {data["base_link"]}, {tip}',
         f'  gravity      {" ".join(map(number, data["gravity"]))} m/s^2',
         f'  limits       {data["limits_from"]}',
-        f'  not limited  {_unlimited(data)}',
+        f'  not limited  {"; ".join(item.text for item in data["unlimited"]) or "nothing"}',
         f'  friction     {_friction_from(problem)}',
         '',
         _joint_table(joints),
@@ -169,25 +173,6 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
     for remark in (*data['remarks'], *data['warnings']):
         lines += ['', f'warning: {remark}']
     return '\n'.join(lines)
-
-
-def _without_limit(problem: Problem) -> dict[str, list[str]]:
-    """Joints without a limit, for each quantity that has any; of a position, without any end."""
-    limits, names = problem.limits, np.array(problem.model.joint_names)
-    ends = np.minimum(-limits.lower, limits.upper)
-    of_all = {'position': ends, **{what: getattr(limits, what) for what in _LIMITED}}
-    found = {what: names[~np.isfinite(limit)].tolist() for what, limit in of_all.items()}
-    return {what: joints for what, joints in found.items() if joints}
-
-
-def _unlimited(data: dict[str, Any]) -> str:
-    """Which quantities have no limit, of all joints or of which, for people."""
-    texts: dict[str, list[str]] = {}
-    for what, names in data['without_limit'].items():
-        joints = 'all joints' if len(names) == len(data['joints']) else listed(names, 5)
-        texts.setdefault(joints, []).append(name_of(what))
-    found = [f'{", ".join(names)} of {joints}' for joints, names in texts.items()]
-    return '; '.join(found) or 'nothing'
 
 
 def _friction_from(problem: Problem) -> str:
@@ -221,15 +206,18 @@ def _friction_table(model: RobotModel, laws: dict[str, dict[str, float]]) -> str
 def _joint_table(joints: list[dict[str, Any]]) -> str:
     """Joints and their limits."""
     linear = sorted({joint['type'] == 'prismatic' for joint in joints})
+    # Hardly any robot states this one.
+    is_stated = any(np.isfinite(joint['effort_ddot']) for joint in joints)
+    shown = [what for what in MAGNITUDES if is_stated or what != 'effort_ddot']
     titles = []
-    for what in ('position', *_LIMITED):
+    for what in ('position', *shown):
         units = dict.fromkeys(label_of(what, kind).plain_unit for kind in linear)
         titles.append(f'{name_of(what)}\n[{", ".join(units)}]')
     rows = []
     for joint in joints:
         ends = [joint['lower'], joint['upper']]
         reach = ' to '.join(map(number, ends)) if np.isfinite(ends).any() else '-'
-        values = (number(joint[what]) for what in (*_LIMITED, 'mass'))
+        values = (number(joint[what]) for what in (*shown, 'mass'))
         rows.append((joint['name'], joint['type'], reach, *values))
     return table(('joint', 'type', *titles, 'mass\n[kg]'), rows)
 

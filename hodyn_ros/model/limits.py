@@ -77,6 +77,24 @@ class MotionLimits(NamedTuple):
     """[N m/s^2] or [N/s^2]"""
 
 
+MAGNITUDES = MotionLimits._fields[2:]
+"""Quantities of joints with a largest magnitude."""
+
+LIMITED = (
+    ('velocity', 'motion', 1),
+    ('acceleration', 'motion', 2),
+    ('jerk', 'motion', 3),
+    ('effort', 'effort', 0),
+    ('effort_dot', 'effort', 1),
+    ('effort_ddot', 'effort', 2),
+    ('motor_velocity', 'position', 1),
+    ('motor_torque', 'torque', 0),
+    ('motor_torque_rate', 'torque', 1),
+    ('deflection', 'deflection', 0),
+)
+"""Limited quantities of joints and motors with the series that they are a row of."""
+
+
 class Violation(NamedTuple):
     """The worst sample of one joint quantity that exceeds its limit."""
 

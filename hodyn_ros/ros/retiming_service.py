@@ -12,7 +12,7 @@ from hodyn_ros.analysis.scaling import Limiting
 from hodyn_ros.analysis.timings import new_timing
 from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.errors import HodynError, JointNameError, RequestError
-from hodyn_ros.model.limits import MotionLimits, Violation
+from hodyn_ros.model.limits import MAGNITUDES, MotionLimits, Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros.answers import LEFT_OUT, error_code
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Response = RetimeTrajectory.Response
 
 _TIMINGS = {RetimeTrajectory.Request.PATH: 'path', RetimeTrajectory.Request.UNIFORM: 'uniform'}
-_LIMITED = ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot', 'effort_ddot')
 
 
 def retimed(
@@ -98,10 +97,10 @@ def requested_limits(
     model: RobotModel, limits: MotionLimits, requested: list[JointLimit]
 ) -> MotionLimits:
     """Limits with those of a request in their place; HodynError names one that cannot be used."""
-    changed = {quantity: getattr(limits, quantity).copy() for quantity in _LIMITED}
+    changed = {quantity: getattr(limits, quantity).copy() for quantity in MAGNITUDES}
     for number, item in enumerate(requested):
         what, name = f'limits[{number}]', item.joint_name
-        check_choice(f'{what}.quantity', item.quantity, _LIMITED, RequestError)
+        check_choice(f'{what}.quantity', item.quantity, MAGNITUDES, RequestError)
         limit = checked_number(f'{what}.limit', item.limit, RequestError, above=0.0, infinite=True)
         if name and name not in model.joint_names:
             raise JointNameError(

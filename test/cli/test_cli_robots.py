@@ -434,7 +434,8 @@ def test_info_names_what_has_no_limit_and_shows_friction(tmp_path, capsys):
     path.write_text(text.replace('<robot', '<robot version="1.2"'))
     assert run(['info', str(path)]) == 0
     output = capsys.readouterr().out
-    assert 'not limited  acceleration, torque rate of all joints; jerk of elbow\n' in output
+    open_ = 'acceleration of all joints; jerk of elbow; torque rate of all joints; '
+    assert f'not limited  {open_}second derivative of torque of all joints\n' in output
     assert 'friction     none; the description has some of shoulder (--joint-friction' in output
     assert run(['info', str(path), '--joint-friction']) == 0
     output = capsys.readouterr().out
@@ -442,10 +443,10 @@ def test_info_names_what_has_no_limit_and_shows_friction(tmp_path, capsys):
     assert '[N m s/rad]\n  shoulder            3' in output
     assert run(['info', str(path), '--joint-friction', '--json']) == 0
     data = json.loads(capsys.readouterr().out)
-    assert data['without_limit']['jerk'] == ['elbow']
+    assert {item['quantity']: item['names'] for item in data['unlimited']}['jerk'] == ['elbow']
     assert data['friction']['shoulder']['viscous'] == 3.0
     assert run(['info', 'panda']) == 0
-    assert 'not limited  nothing' in capsys.readouterr().out
+    assert 'not limited  second derivative of torque of all joints\n' in capsys.readouterr().out
 
 
 def test_info_without_a_robot_lists_robots(capsys):
