@@ -340,7 +340,7 @@ class RobotModel:
         joint_names, link_names : sequence of str, optional
             By default joint1, joint2, ... and link1, link2, ...
         limits : sequence of (Limits or None), optional
-            (lower, upper, velocity, effort) of each joint.
+            (lower, upper, velocity, effort) of each joint, also followed by (acceleration, jerk).
         tool : array-like, shape (4, 4), optional
             Pose of a link named tool in the last body.
         gravity : array-like, shape (3,)

@@ -113,7 +113,8 @@ def page() -> str:
                 outcome = compare(path, allow_impossible_inertia=True)
             lines.append(f'   * - ``{name}``')
             if outcome.reason:
-                reason = outcome.reason.partition('; the joints are')[0]
+                reason = outcome.reason.removeprefix(f'File {str(path)!r}: ')
+                reason = reason.partition('; the joints are')[0]
                 lines += ['     -'] * 4 + [f'     - refused: {reason}']
                 continue
             errors = [f'{error:.0e}' for error in outcome.errors]
