@@ -175,8 +175,8 @@ def inverse_dynamics(
             except Exception:
                 if not refuses(motion, effort) and effort.ndim == 2:
                     raise
-    elif type(algorithm) is str and algorithm == 'auto' and type(motion) is ndarray:
-        loaded = _loaded_sample(model, motion, wrench, out)
+    elif type(motion) is ndarray:
+        loaded = _loaded_sample(model, motion, wrench, algorithm, out)
         if loaded is not None:
             return loaded
     samples = _Samples(model, motion, wrench)
@@ -186,8 +186,12 @@ def inverse_dynamics(
     return samples.compute(compute, (samples.K - 2, model.n_joints), out, block)
 
 
-def _loaded_sample(model: RobotModel, motion: Array, wrench: Any, out: Any) -> Array | None:
+def _loaded_sample(
+    model: RobotModel, motion: Array, wrench: Any, algorithm: Any, out: Any
+) -> Array | None:
     """Efforts of one sample with wrenches, if there is a compiled call for what is given."""
+    if type(algorithm) is not str or algorithm != 'auto':
+        return None
     try:
         if type(wrench) is Wrench:
             values: Any = wrench.values

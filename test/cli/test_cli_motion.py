@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from support import robots
 from support.oracles import taylor_rnea
 from support.plotting_tools import Page
 
+import hodyn_ros
 from hodyn_ros import RobotModel, inverse_dynamics, plotting
 from hodyn_ros.cli import demo
 from hodyn_ros.cli.main import run
@@ -905,3 +907,11 @@ def test_tables_are_aligned():
 def test_plain_values_are_what_json_knows():
     value = {'a': np.float64(1.5), 'b': np.array([1.0, np.inf]), 'c': (Path('x'), None, True)}
     assert plain(value) == {'a': 1.5, 'b': [1.0, None], 'c': ['x', None, True]}
+
+
+@pytest.mark.parametrize('name', ['compute', 'check', 'retime'])
+def test_programs_are_told_which_robot_it_was(name, motion, capsys):
+    told = as_json(capsys, name, URDF, motion)['provenance']
+    assert told['robot_file'] == URDF.name
+    assert told['robot_digest'] == sha256(URDF.read_bytes()).hexdigest()
+    assert told['hodyn_ros'] == hodyn_ros.__version__

@@ -195,7 +195,7 @@ def powers(source):
 
 
 # For people with files of their own, who start it themselves.
-OUTSIDE_NODES = {'cli', 'datasets', 'files', 'identification', 'plotting'}
+OUTSIDE_NODES = {'__main__', 'cli', 'datasets', 'files', 'identification', 'plotting'}
 
 
 def test_files_processes_and_code_are_touched_in_known_modules_only():
