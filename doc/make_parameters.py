@@ -41,6 +41,7 @@ TAIL = """
     # Limits of joints in place of those of the robot description, which may have none.
     # limits:
     #   <joint>: {acceleration: 10.0, jerk: 1000.0, effort_dot: 500.0}  # per s^2, s^3; N m/s, N/s
+    #   <joint>: {effort_ddot: 25000.0}  # N m/s^2, N/s^2
 
     # Friction of joints (what a URDF says in <dynamics> is not used): what is proportional to the
     # velocity, what is constant against it, what is more at low velocities, the law identified on
