@@ -85,6 +85,15 @@ def resident_memory(pid: int | None = None) -> str:
         return ''
 
 
+def processor_time(pid: int) -> float:
+    """Time that all threads of a process have computed [s]; 0 if it is not known."""
+    try:
+        fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def _full_name(info: Any) -> str:
     return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
 

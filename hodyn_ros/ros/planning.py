@@ -44,7 +44,15 @@ from hodyn_ros.ros.answers import (
 from hodyn_ros.ros.base import RobotNode, Worker
 from hodyn_ros.ros.controllers import planned_for_controller
 from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.diagnostics import ENDED, RUNNING, SILENT, STARTING, ProcessHealth, reason
+from hodyn_ros.ros.diagnostics import (
+    ENDED,
+    RUNNING,
+    SILENT,
+    STARTING,
+    ProcessHealth,
+    processor_time,
+    reason,
+)
 from hodyn_ros.ros.retiming_service import retimed
 from hodyn_ros.ros.robot import Robot, robot_of
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, Task
@@ -59,6 +67,9 @@ GRACE = 0.3  # s, for an answer that is under way when the node ends
 # A process that is not ready within the first time is killed, up to four times that after
 # restarts; so is one that has been silent for the second, which is said after the third [s].
 _READY_TIME, SILENT_KILLED, SILENT_SAID = 30.0, 6.0, 1.0
+# To unpack a large trajectory, for one, holds the interpreter, and with it the thread that gives
+# signs: for so long it is enough that the process computes [s].
+LONGEST_WORK = 60.0
 # Between two signs of life, and between two looks for them [s].
 _BEAT_PERIOD = 0.2
 LOOK_PERIOD = 0.25
@@ -137,8 +148,8 @@ class Served(NamedTuple):
 class ProcessWatch:
     """State of a process that is to give signs of life; times are of a steady clock [s].
 
-    ENDED, `begin`: STARTING, `hear`: RUNNING, no sign for SILENT_SAID: SILENT, `hear`: RUNNING.
-    From all of them `end` leads to ENDED.
+    ENDED, `begin`: STARTING, `hear`: RUNNING, for SILENT_SAID neither a sign nor work: SILENT, a
+    sign or work: RUNNING. From all of them `end` leads to ENDED.
     """
 
     def __init__(self) -> None:
@@ -147,13 +158,13 @@ class ProcessWatch:
         """For how long there has been no sign, at the latest look [s]."""
         self.overdue = ''
         """Why the process is to be killed; empty if it is not."""
-        self._heard = self._looked = self._ready_time = 0.0
+        self._heard = self._worked = self._looked = self._ready_time = self._computed = 0.0
 
     def begin(self, now: float, ready_time: float) -> None:
         """A process has been started, and gives its first sign within a time."""
         self.state, self.silence, self.overdue = STARTING, 0.0, ''
-        self._heard = self._looked = now
-        self._ready_time = ready_time
+        self._heard = self._worked = self._looked = now
+        self._ready_time, self._computed = ready_time, 0.0
 
     def hear(self, now: float) -> None:
         """The process has given a sign of life."""
@@ -164,19 +175,26 @@ class ProcessWatch:
         """The process is no more."""
         self.state, self.silence = ENDED, 0.0
 
-    def look(self, now: float) -> None:
-        """Bring `state`, `silence` and `overdue` up to date; to be called every LOOK_PERIOD."""
+    def look(self, now: float, computed: float) -> None:
+        """Bring `state`, `silence` and `overdue` up to date; to be called every LOOK_PERIOD.
+
+        `computed` is how long the process has computed so far [s].
+        """
         # While who looks is held up, signs wait unread.
         held_up = max(now - self._looked - _LONGEST_LOOK, 0.0)
         self._heard, self._looked = min(self._heard + held_up, now), now
-        self.silence = 0.0 if self.state == ENDED else now - self._heard
+        self._worked = now if computed > self._computed else min(self._worked + held_up, now)
+        self._computed = max(computed, self._computed)
+        self.silence = silence = 0.0 if self.state == ENDED else now - self._heard
         if self.state == STARTING:
-            if self.silence > self._ready_time:
+            if silence > self._ready_time:
                 self.overdue = f'it was not ready within {self._ready_time:g} s'
-        elif self.silence > SILENT_SAID:
-            self.state = SILENT
-            if self.silence > SILENT_KILLED:
-                self.overdue = f'it did not answer for {self.silence:.1f} s'
+        elif self.state != ENDED:
+            idle = min(silence, now - self._worked)
+            is_silent = idle > SILENT_SAID or silence > LONGEST_WORK
+            self.state = SILENT if is_silent else RUNNING
+            if idle > SILENT_KILLED or silence > LONGEST_WORK:
+                self.overdue = f'it did not answer for {silence:.1f} s'
 
 
 class PlanningClient:
@@ -258,12 +276,14 @@ class PlanningClient:
     def look(self, now: float) -> bool:
         """Look after the process at a time [s]; whether it plans what it is told."""
         watch, before, process = self._watch, self._watch.state, self._watched
-        watch.look(now)
+        watch.look(now, 0.0 if process is None else processor_time(process.pid))
         if watch.state == SILENT != before:
             self._node.get_logger().error(
                 f'Planning does not answer since {watch.silence:.1f} s: its process hangs or was '
                 f'stopped. After {SILENT_KILLED:g} s it is started again; what is asked for waits.'
             )
+        elif before == SILENT:
+            self._tell_end_of_silence()
         if watch.overdue and process is not None:
             process.kill()
         self._note_process()
@@ -292,10 +312,10 @@ class PlanningClient:
         )
 
     def _on_event(self, event: Plan | Served | str) -> None:
-        node, before, silence = self._node, self._watch.state, self._watch.silence
+        node, before = self._node, self._watch.state
         self._watch.hear(time.monotonic())
         if before == SILENT:
-            node.get_logger().warning(f'Planning answers again, after {silence:.1f} s.')
+            self._tell_end_of_silence()
         elif before == STARTING and self._restarts:
             node.get_logger().info('The planning process is running again.')
         if before != self._watch.state:
@@ -304,6 +324,10 @@ class PlanningClient:
             self._report_plan(event)
         elif isinstance(event, Served):
             self._on_served(event)
+
+    def _tell_end_of_silence(self) -> None:
+        if self._watch.state == RUNNING:
+            self._node.get_logger().warning('Planning answers again.')
 
     def _on_served(self, event: Served) -> None:
         node = self._node

@@ -38,6 +38,7 @@ from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.planning import (
     ECHO,
     GRACE,
+    LONGEST_WORK,
     LOOK_PERIOD,
     SILENT_KILLED,
     SILENT_SAID,
@@ -222,11 +223,10 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
         harness.close()
 
 
-def looked(watch, begin, end):
+def looked(watch, begin, end, works=False):
     """State and reason to kill a process at the end of a time in which it was looked after."""
-    for now in np.arange(begin, end, LOOK_PERIOD):
-        watch.look(now)
-    watch.look(end)
+    for now in (*np.arange(begin, end, LOOK_PERIOD), end):
+        watch.look(now, 0.1 * now * works)
     return watch.state, bool(watch.overdue)
 
 
@@ -248,15 +248,23 @@ def test_a_process_is_silent_after_a_while_and_then_overdue():
     assert watch.overdue == 'it was not ready within 5 s'
 
 
+def test_a_process_that_computes_may_be_silent_for_long():
+    watch = ProcessWatch()
+    watch.begin(0.0, 5.0)
+    watch.hear(0.1)
+    assert looked(watch, 0.2, 0.1 + LONGEST_WORK, works=True) == ('running', False)
+    assert looked(watch, 0.2 + LONGEST_WORK, 0.3 + LONGEST_WORK, works=True) == ('silent', True)
+
+
 def test_a_process_does_not_pay_for_a_node_that_was_held_up():
     watch = ProcessWatch()
     watch.begin(0.0, 5.0)
     watch.hear(0.1)
-    watch.look(0.2)
-    watch.look(60.0)
-    assert (watch.state, watch.overdue) != ('silent', True)
+    watch.look(0.2, 0.0)
+    watch.look(60.0, 0.0)
+    assert not watch.overdue
     watch.hear(60.0)
-    watch.look(60.2)
+    watch.look(60.2, 0.0)
     assert watch.state == 'running'
 
 
