@@ -116,7 +116,7 @@ setup(
     entry_points={
         'console_scripts': [
             'flatness_controller = hodyn_ros.commands:flatness_controller',
-            'hodyn = hodyn_ros.cli.main:main',
+            'hodyn = hodyn_ros.commands:hodyn',
             'hodyn_node = hodyn_ros.commands:hodyn_node',
             'reference_publisher = hodyn_ros.commands:reference_publisher',
             'simulated_robot = hodyn_ros.commands:simulated_robot',
