@@ -155,7 +155,12 @@ def _write(directory: Path, files: dict[str, str], code: Code, overwrite: bool) 
                 f'{", ".join(foreign)} exists and was not generated for {code.name!r}. '
                 'Choose another directory, or overwrite it with overwrite=True.'
             )
-        with cleaned_up(lambda: [new.unlink(missing_ok=True) for new in staged.values()]):
+
+        def put_away() -> None:
+            for new in staged.values():
+                new.unlink(missing_ok=True)
+
+        with cleaned_up(put_away):
             for path, text in paths.items():
                 staged[path] = path.with_name(f'.{path.name}.{os.getpid()}')
                 staged[path].write_text(text, encoding='ascii', newline='\n')
