@@ -38,7 +38,7 @@ _SMALLEST_FORCE = 1.0  # of an oscillation whose derivatives are of interest [N]
 _WRENCH_DERIVATIVES = 2
 _TURN = 2.0 * np.pi
 # What is farther away, or slower than this share of its limit of velocity, is in other units.
-_FARTHEST_TURN = 4.0 * np.pi
+_FARTHEST_TURN = 6.0 * np.pi
 _SLOWEST, _USUAL_VELOCITY = 1.5e-3, 3.0  # rad/s or m/s, where there is no limit
 _LEAST_STEP, _LEAST_MOTION = 0.2, 0.1  # of times, and of any joint, from which on that is told
 _PART = 10_000  # samples of a part, where the motion comes in one piece
