@@ -99,7 +99,8 @@ def test_contradictions_are_refused_whichever_way_the_motion_is_taken(wrong, rat
             continue
         with pytest.raises(MotionError, match=r'given as .* but its .* changes by|looks like'):
             to_motion(MODEL, samples(times, motion), derivatives=derivatives)
-    to_motion(MODEL, samples(times, motion[:, :1]))  # nothing contradicts positions alone
+    if wrong != 'milliseconds':  # nothing else contradicts positions alone
+        to_motion(MODEL, samples(times, motion[:, :1]))
 
 
 def test_the_error_names_joint_time_and_both_values():
