@@ -81,9 +81,9 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     reference = panda_sinusoids().motion(times)
     kept = compute(model, Samples(model.joint_names, times, reference, name='Panda'))
-    with rc_context({'font.size': 13, 'axes.titlesize': 13, 'axes.labelsize': 13}):
+    with rc_context({'font.size': 11, 'axes.titlesize': 10, 'axes.labelsize': 11}):
         figure = plot_efforts(kept, model, limits, [f'panda_joint{j}' for j in (2, 4, 6)])
-        figure.savefig(FOLDER / 'panda_efforts.png', dpi=80, metadata={'Software': None})
+        figure.savefig(FOLDER / 'panda_efforts.png', dpi=95, metadata={'Software': None})
     for name, figure in figures.items():
         path = FOLDER / f'plot_{name}.png'
         figure.savefig(path, dpi=80, metadata={'Software': None})
