@@ -74,7 +74,8 @@ setup(
         'simulation': ['mujoco>=3.3'],
         # Data sets of many motions by several processes, on this machine or others.
         'cluster': ['cryptography>=3.4', 'dask[distributed]>=2022.1'],
-        'doc': ['sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
+        # Formulas as MathML need this docutils, and with it Python 3.11.
+        'doc': ['docutils>=0.22', 'sphinx>=5.0', 'sphinx-rtd-theme>=1.2'],
         # What hodyn_ros is timed against. Not skidy: it brings another package of the name
         # urdf_parser_py, which replaces the one of ROS.
         'bench': [
@@ -116,7 +117,7 @@ setup(
     entry_points={
         'console_scripts': [
             'flatness_controller = hodyn_ros.commands:flatness_controller',
-            'hodyn = hodyn_ros.cli.main:main',
+            'hodyn = hodyn_ros.commands:hodyn',
             'hodyn_node = hodyn_ros.commands:hodyn_node',
             'reference_publisher = hodyn_ros.commands:reference_publisher',
             'simulated_robot = hodyn_ros.commands:simulated_robot',

@@ -4,6 +4,9 @@ import os
 import sys
 from importlib.util import find_spec
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
 # The sources beside these pages come before an installed copy. rosdoc2 copies the pages to another
 # place; there the installed package is documented.
 _SOURCES = os.path.abspath('..')
@@ -15,7 +18,6 @@ author = 'hodyn_ros maintainers'
 copyright = author  # noqa: A001
 extensions = [
     'sphinx.ext.autodoc',
-    'sphinx.ext.mathjax',
     'sphinx.ext.napoleon',
     'sphinx_rtd_theme',
 ]
@@ -61,6 +63,8 @@ napoleon_google_docstring = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 
+# Formulas as MathML, which browsers draw by themselves: nothing is loaded from elsewhere.
+html_math_renderer = 'mathml'
 html_theme = 'sphinx_rtd_theme'
 html_theme_options = {'navigation_depth': 3}
 html_static_path = ['_static']
@@ -68,8 +72,20 @@ html_css_files = ['pages.css']
 html_show_sphinx = False
 
 
+def formula(translator, node):
+    """Write a formula as MathML."""
+    is_block = isinstance(node, nodes.math_block)
+    text = tex2mathml(node.astext(), as_block=is_block)
+    translator.body.append(f'<div class="math">{text}</div>\n' if is_block else text)
+    raise nodes.SkipNode
+
+
 def setup(app):
-    """Keep the docstrings of fields: napoleon takes what stands before a colon for a type."""
+    """Add formulas, and keep the docstrings of fields.
+
+    Napoleon takes what stands before a colon for a type.
+    """
+    app.add_html_math_renderer('mathml', (formula, None), (formula, None))
     fields = {}
 
     def keep(app, what, name, obj, options, lines):

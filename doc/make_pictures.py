@@ -1,4 +1,4 @@
-"""Draw the pictures of doc/pictures.rst into doc/images: a motion of the Panda with its motors."""
+"""Draw the pictures of doc/pictures.rst and README.md into doc/images: motions of the Panda."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from matplotlib import rc_context
 
 from hodyn_ros import ModelWarning, RobotModel, friction, inverse_dynamics
 from hodyn_ros.actuators import actuators_from_config, find_motor_violations, motor_limits
@@ -15,6 +16,7 @@ from hodyn_ros.identification import Comparison, compare, excite
 from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.plotting import (
     plot_comparison,
+    plot_efforts,
     plot_energy,
     plot_joint,
     plot_motors,
@@ -77,6 +79,11 @@ def main() -> None:
         'comparison': plot_comparison(comparison(model), ['panda_joint2', 'panda_joint7']),
     }
     FOLDER.mkdir(exist_ok=True)
+    reference = panda_sinusoids().motion(times)
+    kept = compute(model, Samples(model.joint_names, times, reference, name='Panda'))
+    with rc_context({'font.size': 11, 'axes.titlesize': 10, 'axes.labelsize': 11}):
+        figure = plot_efforts(kept, model, limits, [f'panda_joint{j}' for j in (2, 4, 6)])
+        figure.savefig(FOLDER / 'panda_efforts.png', dpi=95, metadata={'Software': None})
     for name, figure in figures.items():
         path = FOLDER / f'plot_{name}.png'
         figure.savefig(path, dpi=80, metadata={'Software': None})

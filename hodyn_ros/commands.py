@@ -1,7 +1,7 @@
-"""The commands that run the nodes.
+"""The commands: the command line, and the nodes.
 
-What a node needs takes a second or more to import, and an interrupt may come meanwhile: signals
-are met before. So nothing but the standard library is imported here.
+What they need takes a second or more to import, and an interrupt may come meanwhile: signals
+are met before. So little but the standard library is imported here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import os
 import signal
 from collections.abc import Callable
 from importlib import import_module
+
+from hodyn_ros.interrupts import end_at_interrupts
 
 
 def _command(module: str, node: str) -> Callable[[], int]:
@@ -21,6 +23,12 @@ def _command(module: str, node: str) -> Callable[[], int]:
         return code
 
     return main
+
+
+def hodyn() -> None:
+    """Run the command line and exit."""
+    end_at_interrupts()
+    import_module('hodyn_ros.cli.main').main()
 
 
 flatness_controller = _command('flatness_controller', 'FlatnessControllerNode')

@@ -4,13 +4,14 @@ The robot description comes from a URDF file, from a xacro command, or from the 
 robot_description of a running robot_state_publisher (the default).
 """
 
-from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import Command, LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
+
+from hodyn_ros.launching import refuse_missing, switch
 
 ARGUMENTS = (
     (
@@ -60,6 +61,11 @@ REMAPPED = (
 OUTPUTS = ('controller_trajectory', 'commands')
 
 
+def ended(event, context):
+    """End the launch when a node ends."""
+    return Shutdown(reason=f'{event.process_name} has ended with exit code {event.returncode}')
+
+
 def start_node(context):
     """Start the node once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
@@ -67,15 +73,9 @@ def start_node(context):
         raise RuntimeError(
             'description_file and description_command are both given; give one of them.'
         )
-    for name in ('description_file', 'params_file'):
-        # ROS would only warn of a parameter file that does not exist, and limit nothing.
-        if value[name] and not Path(value[name]).is_file():
-            raise RuntimeError(
-                f'{name} is {value[name]!r}, which is no file. Give an existing one; a relative '
-                f'path begins at {Path.cwd()}.'
-            )
+    refuse_missing(value, *filter(value.get, ('description_file', 'params_file')))
     # The arguments win over the parameter file, but only where they are given.
-    parameters = {'use_sim_time': value['use_sim_time'].lower() in ('true', '1')}
+    parameters = {'use_sim_time': switch('use_sim_time', value['use_sim_time'])}
     for name in ('base_link', 'tip_link'):
         if value[name]:
             parameters[name] = value[name]
@@ -98,6 +98,7 @@ def start_node(context):
             parameters=([value['params_file']] if value['params_file'] else []) + [parameters],
             remappings=remappings,
             output='screen',
+            on_exit=ended,
         )
     ]
 

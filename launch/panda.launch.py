@@ -6,28 +6,41 @@ All arguments of hodyn.launch.py hold; demo:=true sends a reference trajectory a
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
+from launch.actions import (
+    DeclareLaunchArgument,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    Shutdown,
+)
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from hodyn_ros.launching import switch
+
 SHARE = Path(__file__).resolve().parent.parent
+
+
+def ended(event, context):
+    """End the launch when a node ends."""
+    return Shutdown(reason=f'{event.process_name} has ended with exit code {event.returncode}')
 
 
 def start_demo(context):
     """Start the publisher of a reference trajectory if it is wanted."""
     names = ('demo', 'namespace', 'use_sim_time', 'joint_trajectory')
     value = {name: LaunchConfiguration(name).perform(context) for name in names}
-    if value['demo'].lower() not in ('true', '1'):
+    if not switch('demo', value['demo']):
         return []
     return [
         Node(
             package='hodyn_ros',
             executable='reference_publisher',
             namespace=value['namespace'],
-            parameters=[{'use_sim_time': value['use_sim_time'].lower() in ('true', '1')}],
+            parameters=[{'use_sim_time': switch('use_sim_time', value['use_sim_time'])}],
             remappings=[('joint_trajectory', value['joint_trajectory'])],
             output='screen',
+            on_exit=ended,
         )
     ]
 

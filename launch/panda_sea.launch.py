@@ -9,10 +9,12 @@ and a robot with the topics joint_states, motor_states and motor_command takes i
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
+
+from hodyn_ros.launching import refuse_missing, switch
 
 SHARE = Path(__file__).resolve().parent.parent
 
@@ -56,18 +58,17 @@ ARGUMENTS = (
 MEASURED = ('joint_states', 'motor_states')
 
 
+def ended(event, context):
+    """End the launch when a node ends."""
+    return Shutdown(reason=f'{event.process_name} has ended with exit code {event.returncode}')
+
+
 def start_nodes(context):
     """Start the nodes once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
-    for name in ('description_file', 'params_file', 'limits_file'):
-        # ROS would only warn of a parameter file that does not exist, and limit nothing.
-        if not Path(value[name]).is_file():
-            raise RuntimeError(
-                f'{name} is {value[name]!r}, which is no file. Give an existing one; a relative '
-                f'path begins at {Path.cwd()}.'
-            )
+    refuse_missing(value, 'description_file', 'params_file', 'limits_file')
     wanted = {
-        name: value[name].lower() in ('true', '1')
+        name: switch(name, value[name])
         for name in ('simulation', 'demo', 'robot_state_publisher')
     }
     namespace = value['namespace'].strip('/')
@@ -93,6 +94,7 @@ def start_nodes(context):
             parameters=parameters,
             remappings=[*remappings, *([('/clock', clock)] if clock != '/clock' else ())],
             output='screen',
+            on_exit=ended,
         )
 
     nodes = [

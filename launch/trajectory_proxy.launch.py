@@ -3,12 +3,13 @@
 It needs a running hodyn_node (hodyn.launch.py) and the package control_msgs.
 """
 
-from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
+
+from hodyn_ros.launching import refuse_missing, switch
 
 ARGUMENTS = (
     ('params_file', '', 'Parameter file of the node.'),
@@ -26,20 +27,21 @@ TEXTS = ('controller', 'retime_service', 'timing')
 SWITCHES = ('slower_only', 'drop_standstills', 'efforts')
 
 
+def ended(event, context):
+    """End the launch when a node ends."""
+    return Shutdown(reason=f'{event.process_name} has ended with exit code {event.returncode}')
+
+
 def start_node(context):
     """Start the node once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
     # ROS would only warn of a parameter file that does not exist.
-    if value['params_file'] and not Path(value['params_file']).is_file():
-        raise RuntimeError(
-            f'params_file is {value["params_file"]!r}, which is no file. Give an existing one; a '
-            f'relative path begins at {Path.cwd()}.'
-        )
+    refuse_missing(value, *filter(value.get, ('params_file',)))
     # The arguments win over the parameter file, but only where they are given.
     parameters = {name: value[name] for name in TEXTS if value[name]}
     for name in ('use_sim_time', *SWITCHES):
         if value[name]:
-            parameters[name] = value[name].lower() in ('true', '1')
+            parameters[name] = switch(name, value[name])
     return [
         Node(
             package='hodyn_ros',
@@ -47,6 +49,7 @@ def start_node(context):
             namespace=value['namespace'],
             parameters=([value['params_file']] if value['params_file'] else []) + [parameters],
             output='screen',
+            on_exit=ended,
         )
     ]
 

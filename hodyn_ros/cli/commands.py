@@ -216,7 +216,7 @@ def compute() -> None:
 
     For example
       hodyn compute panda motion.csv -o efforts.csv
-      hodyn compute panda waypoints.yaml -o efforts.mcap --actuators panda_sea.yaml
+      hodyn compute panda waypoints.yaml -o efforts.mcap --actuators panda_sea
       hodyn compute robot.urdf recording/ --topic /joint_states -o efforts.parquet
       hodyn compute panda recordings/ -o results/ --workers 8 --resume
       hodyn compute panda 'recordings/*.csv' -o results/
@@ -432,7 +432,7 @@ def plot() -> None:
     For example
       hodyn plot panda motion.csv
       hodyn plot panda motion.csv --kind portraits -o portraits.pdf
-      hodyn plot panda motion.csv --kind motors --actuators panda_sea.yaml
+      hodyn plot panda motion.csv --kind motors --actuators panda_sea
       hodyn plot panda motion.csv --kind motion --joint panda_joint4
     """
 
@@ -452,7 +452,7 @@ def report() -> None:
 
     For example
       hodyn report panda motion.csv -o report.html
-      hodyn report panda motion.csv --actuators panda_sea.yaml --open
+      hodyn report panda motion.csv --actuators panda_sea --open
     """
 
 

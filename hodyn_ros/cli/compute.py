@@ -17,6 +17,7 @@ from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, ResultsWriter
 from hodyn_ros.files.columns import EFFORT
+from hodyn_ros.interrupts import raised
 from hodyn_ros.plotting.labels import effort_label
 
 Array = NDArray[np.float64]
@@ -169,7 +170,7 @@ def _compute_files(
         )
     problem = load_problem(given)
     try:
-        with progress('Computing') as update:
+        with raised(), progress('Computing') as update:
             summary = datasets.process_files(
                 given.motion,
                 problem.model,

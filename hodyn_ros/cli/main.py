@@ -17,12 +17,12 @@ import click
 
 from hodyn_ros.cli.commands import COMMANDS, debug_option, verbatim_blocks
 from hodyn_ros.errors import HodynError
+from hodyn_ros.interrupts import INTERRUPTED, end_at_interrupts, ignore_interrupts
 
 # Exit codes; `hodyn check` has one more, 1.
 OK = 0
 ERROR = 2
-# As shells report processes that a signal ended: 128 and its number.
-INTERRUPTED = 130
+# As shells report processes that a signal ended, as is INTERRUPTED.
 BROKEN_PIPE = 141
 
 
@@ -89,7 +89,12 @@ hodyn.params.append(debug_option)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command with these arguments, by default those of the process, and exit."""
-    sys.exit(run(arguments))
+    end_at_interrupts()
+    code = run(arguments)
+    ignore_interrupts()
+    if code == INTERRUPTED:  # Python would turn some exits into the end by a signal
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

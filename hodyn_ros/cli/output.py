@@ -16,6 +16,7 @@ import numpy as np
 
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files.files import Replacement
+from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import name_of as name_of
 
 _WIDE = 100_000  # Columns of what is no terminal.
@@ -110,7 +111,8 @@ def progress(label: str) -> Iterator[Callable[..., None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True, markup=False)
-    with Progress(console=console, transient=True) as bar:
+    bar = Progress(console=console, transient=True)
+    with cleaned_up(bar.stop), bar:
         task = bar.add_task(label, start=False, total=1.0)
 
         def update(part: float | None = None, label: str = label) -> None:

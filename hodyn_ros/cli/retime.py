@@ -25,7 +25,9 @@ from hodyn_ros.errors import HodynError, MotionError, RequestError
 from hodyn_ros.files import Results, ResultsWriter, Samples
 from hodyn_ros.files.columns import MOTION
 from hodyn_ros.files.derivatives import (
+    as_waypoints,
     even_times,
+    in_model_order,
     is_measurement,
     noise_remarks,
     refuse_contradictions,
@@ -191,7 +193,7 @@ def _samples_of_path(problem: Problem) -> Samples:
 
 def _path_through(model: RobotModel, samples: Samples) -> tuple[TimedMotion, tuple[str, ...]]:
     """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it."""
-    ordered = samples.in_order(model.joint_names)[0]
+    ordered = as_waypoints(in_model_order(model, samples)[0])
     motion = ordered.motion
     if ordered.is_waypoints:
         rows = [motion[:, k] if k < motion.shape[1] else None for k in range(3)]

@@ -15,6 +15,7 @@ from hodyn_ros.codegen.statements import LONGEST_NAME, PRECISIONS, identifier, i
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
 from hodyn_ros.engine.robot_program import friction_laws
 from hodyn_ros.errors import RequestError, WrenchError
+from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
@@ -154,15 +155,17 @@ def _write(directory: Path, files: dict[str, str], code: Code, overwrite: bool) 
                 f'{", ".join(foreign)} exists and was not generated for {code.name!r}. '
                 'Choose another directory, or overwrite it with overwrite=True.'
             )
-        try:
+
+        def put_away() -> None:
+            for new in staged.values():
+                new.unlink(missing_ok=True)
+
+        with cleaned_up(put_away):
             for path, text in paths.items():
                 staged[path] = path.with_name(f'.{path.name}.{os.getpid()}')
                 staged[path].write_text(text, encoding='ascii', newline='\n')
             for path, new in staged.items():
                 os.replace(new, path)
-        finally:
-            for new in staged.values():
-                new.unlink(missing_ok=True)
     except OSError as error:
         raise RequestError(f'The code cannot be written to {directory}: {error}') from error
     return list(paths)

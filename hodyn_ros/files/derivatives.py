@@ -22,7 +22,7 @@ from hodyn_ros.names import listed
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 from hodyn_ros.trajectory.piecewise import divided_times
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
-from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
 
 if TYPE_CHECKING:
     from hodyn_ros.dynamics.wrenches import Wrench
@@ -31,11 +31,16 @@ DERIVATIVES = ('auto', 'given', 'spline', 'estimate')
 """Where the derivatives of a motion come from."""
 
 _RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
+_RATE_OF_SAMPLES = 10.0  # of positions alone; fewer of them are waypoints [Hz]
 _SPLINE_ORDERS = 5  # of the motion of a spline: position to snap
 _MOST_SAMPLES = 20_000_000  # between waypoints; more is a mistake in their times
 _SMALLEST_FORCE = 1.0  # of an oscillation whose derivatives are of interest [N] or [N m]
 _WRENCH_DERIVATIVES = 2
 _TURN = 2.0 * np.pi
+# What is farther away, or slower than this share of its limit of velocity, is in other units.
+_FARTHEST_TURN = 6.0 * np.pi
+_SLOWEST, _USUAL_VELOCITY = 1.5e-3, 3.0  # rad/s or m/s, where there is no limit
+_LEAST_STEP, _LEAST_MOTION = 0.2, 0.1  # of times, and of any joint, from which on that is told
 _PART = 10_000  # samples of a part, where the motion comes in one piece
 _FREE = 4  # derivatives that are left open at the ends of a spline
 
@@ -189,7 +194,7 @@ class How:
             yield from self._estimated(model, chain([first], stream), first.name)
             return
         if choice == 'spline' and not first.is_waypoints:
-            first, stream = join_results([first, *stream]), iter(())
+            first, stream = as_waypoints(join_results([first, *stream])), iter(())
         begins = True
         for samples in chain([first], stream):
             if choice == 'spline':
@@ -199,7 +204,7 @@ class How:
                 begins = samples.is_waypoints
 
     def _given(self, model: RobotModel, samples: Samples, begins: bool) -> Completed:
-        samples, remarks = _in_model_order(model, samples)
+        samples, remarks = in_model_order(model, samples)
         refuse_contradictions(model, samples)
         motion = samples.motion[:, : self.orders]
         if lacking := MOTION[motion.shape[1] : self.orders]:
@@ -209,7 +214,7 @@ class How:
         return Completed(found, wrenches, samples.stiffness, begins=begins)
 
     def _spline(self, model: RobotModel, samples: Samples) -> Completed:
-        samples, remarks = _in_model_order(model, samples)
+        samples, remarks = in_model_order(model, samples)
         if self.orders > _SPLINE_ORDERS:
             raise MotionError(
                 f'orders is {self.orders}, but the motion of a spline has {_SPLINE_ORDERS}: '
@@ -231,13 +236,18 @@ class How:
                 waypoints = Waypoints(samples.joint_names, samples.times, positions, *rows)  # type: ignore[arg-type]
                 plan = plan_motion(waypoints, model.joint_names, interpolation=self.interpolation)
                 curve: Any = plan.motion
-                remarks += (*plan.remarks, *plan.warnings)
+                is_still = np.all(np.abs(curve(curve.end_time)[1:3]) <= STANDSTILL)
+                remarks += (
+                    *plan.remarks,
+                    f'The motion ends {"at rest" if is_still else "moving"}.',
+                    *plan.warnings,
+                )
             else:
                 curve = _through(samples.times, positions, *rows)
                 names = ', '.join(MOTION[: min(given, 3)])
                 remarks += (
                     f'The motion is the spline of class C4 through all {len(samples)} samples '
-                    f'({names}).',
+                    f'({names}); it need not begin and end at rest.',
                 )
         except TrajectoryError as error:
             raise TrajectoryError(f'{samples.name}: {error}') from error
@@ -301,7 +311,7 @@ class How:
         known, given, taken, origin = np.zeros(self.orders, dtype=np.int64), 0, 0, 0
         held: Completed | None = None  # The last one says how it went.
         for samples in parts:
-            samples, remarks = _in_model_order(model, samples)
+            samples, remarks = in_model_order(model, samples)
             if samples.stiffness:
                 raise MotionError(
                     f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
@@ -399,12 +409,49 @@ class _Turns:
         return result
 
 
-def _in_model_order(model: RobotModel, samples: Samples) -> tuple[Samples, tuple[str, ...]]:
-    """Choose the joints of a model, with a remark on others if there are any."""
+def in_model_order(model: RobotModel, samples: Samples) -> tuple[Samples, tuple[str, ...]]:
+    """Choose the joints of a model, with a remark on others; refuse what is in other units."""
     ordered, unused = samples.in_order(model.joint_names)
+    _refuse_degrees(model, ordered)
+    _refuse_milliseconds(model, ordered)
     if not unused:
         return ordered, ()
     return ordered, (f'Left out, since the model does not have them: {listed(unused)}.',)
+
+
+def _refuse_degrees(model: RobotModel, samples: Samples) -> None:
+    turning = np.flatnonzero([kind == 'revolute' for kind in model.joint_types])
+    if not turning.size:
+        return
+    farthest = np.abs(samples.motion[:, 0, turning]).max(axis=0, initial=0.0)
+    bound = np.maximum(np.abs(model.limits.lower), np.abs(model.limits.upper))[turning]
+    bound = np.maximum(np.where(np.isfinite(bound), 3.0 * bound, 0.0), _FARTHEST_TURN)
+    if (far := farthest > bound).any():
+        raise MotionError(
+            f'{samples.name}: {model.joint_names[int(turning[far.argmax()])]} is at '
+            f'{farthest[far.argmax()]:.4g}, expected radians; this looks like degrees. Multiply '
+            'positions and their derivatives by pi / 180. If these are positions of a motor '
+            'before its gear, divide them by its ratio.'
+        )
+
+
+def _refuse_milliseconds(model: RobotModel, samples: Samples) -> None:
+    if samples.is_measured or len(samples) < 2:
+        return
+    times, positions = samples.times, samples.motion[:, 0]
+    step = float(np.median(np.diff(times)))
+    if step < _LEAST_STEP or np.ptp(positions, axis=0).max() < _LEAST_MOTION:
+        return
+    fastest = (np.abs(np.diff(positions, axis=0)) / np.diff(times)[:, None]).max(axis=0)
+    known = np.isfinite(model.limits.velocity)
+    if (fastest < _SLOWEST * np.where(known, model.limits.velocity, _USUAL_VELOCITY)).all():
+        powers = (('milliseconds', 3), ('microseconds', 6), ('nanoseconds', 9))
+        unit, power = powers[min(2, max(0, int(np.log10(step / _LEAST_STEP)) // 3))]
+        raise MotionError(
+            f'{samples.name}: the times are {step:.4g} apart, and no joint moves by more than '
+            f'{fastest.max():.2g} a second, expected seconds; this looks like {unit}. Divide the '
+            f'times by 1e{power}.'
+        )
 
 
 def _results(
@@ -507,6 +554,14 @@ def _error_of(values: Array) -> Array:
     fourth = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
     noise = np.median(fourth, axis=0) / (0.6745 * np.sqrt(70.0))
     return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise)
+
+
+def as_waypoints(samples: Samples) -> Samples:
+    """Samples of positions that are too far apart to show a motion are waypoints."""
+    if samples.is_measured or samples.motion.shape[1] > 1 or samples.wrenches or samples.stiffness:
+        return samples
+    duration = samples.times[-1] - samples.times[0]
+    return replace(samples, is_waypoints=bool(duration * _RATE_OF_SAMPLES > len(samples) - 1))
 
 
 def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,6 +38,7 @@ from hodyn_ros.files.tables import (
     side_file,
 )
 from hodyn_ros.files.yaml_trajectory import YamlWriter, read_yaml
+from hodyn_ros.interrupts import CLEANUPS
 from hodyn_ros.names import listed
 
 PathLike = Union[str, 'os.PathLike[str]']
@@ -350,7 +351,9 @@ class Replacement:
         with writing(path):
             if not path.parent.is_dir():
                 raise FileError(f'{path} cannot be written: there is no folder {path.parent}.')
-            self.folder = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
+            self.folder = path.with_name(f'.{path.name}.{secrets.token_hex(4)}')
+            CLEANUPS.add(self.discard)
+            self.folder.mkdir(0o700)
         self.path = self.folder / path.name
         """Where it is written meanwhile."""
 
@@ -366,6 +369,7 @@ class Replacement:
     def discard(self) -> None:
         """Leave nothing behind."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        CLEANUPS.discard(self.discard)
 
 
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:

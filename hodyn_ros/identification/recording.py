@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
+from hodyn_ros.files.derivatives import in_model_order
 from hodyn_ros.files.files import iterate_motion, read_motion
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
@@ -65,7 +66,6 @@ _KERNELS = (
     np.array([2.0, -27.0, 270.0, -490.0, 270.0, -27.0, 2.0]) / 180.0,
 )
 _FEW = 1e-4  # share of samples that is worth a remark
-_FARTHEST_TURN = 4.0 * np.pi  # beyond which positions are hardly in radians
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +117,8 @@ class Preparation:
         found: list[Stretch] = []
         name = str(getattr(recording, 'name', recording))
         for samples in _parts(recording):
-            samples = samples.in_order(self.model.joint_names)[0]
+            samples = in_model_order(self.model, samples)[0]
             name = samples.name
-            refuse_units(self.model, samples)
             self.samples += len(samples)
             is_given = samples.motion.shape[1] >= 3 and not np.isnan(samples.motion[:, 2]).any()
             if is_given and not samples.is_measured:
@@ -341,22 +340,6 @@ def with_motors(samples: Samples, motors: Samples) -> Samples:
     return replace(
         samples, motor_position=at(motors.motion[:, 0]), motor_torque=at(motors.effort)
     )
-
-
-def refuse_units(model: RobotModel, samples: Samples) -> None:
-    """Refuse positions that look like degrees."""
-    turning = np.array([kind == 'revolute' for kind in model.joint_types])
-    if not turning.any():
-        return
-    farthest = np.abs(samples.motion[:, 0, turning]).max(axis=0, initial=0.0)
-    bound = np.maximum(np.abs(model.limits.lower), np.abs(model.limits.upper))[turning]
-    bound = np.maximum(np.where(np.isfinite(bound), 3.0 * bound, 0.0), _FARTHEST_TURN)
-    if (far := farthest > bound).any():
-        j = int(np.flatnonzero(turning)[far.argmax()])
-        raise IdentificationError(
-            f'{samples.name}: {model.joint_names[j]} is at {farthest[far.argmax()]:.4g}, expected '
-            'radians. Are these degrees, or positions of the motor before the gear?'
-        )
 
 
 def _parts(recording: Recording) -> Iterator[Samples]:

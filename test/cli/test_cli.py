@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -108,7 +107,7 @@ def test_help_and_completion_import_click_and_the_names_alone(words, completed):
     found = {name for name in modules.split() if name.startswith('hodyn_ros')}
     assert found == {
         'hodyn_ros', 'hodyn_ros.cli', 'hodyn_ros.cli.commands', 'hodyn_ros.cli.main',
-        'hodyn_ros.errors',
+        'hodyn_ros.errors', 'hodyn_ros.interrupts',
     }  # fmt: skip
     tops = {name.partition('.')[0] for name in modules.split()}
     assert 'click' in tops
@@ -183,15 +182,55 @@ def test_a_reader_that_goes_away_ends_the_command_quietly():
     assert complaints == ''
 
 
-def test_ctrl_c_ends_long_work_with_exit_code_130(tmp_path):
-    # A robot description that never comes to its end stands for long work. The pipe can be opened
-    # here only once the command has opened it, when everything is imported.
-    os.mkfifo(tmp_path / 'robot')
-    with start('info', str(tmp_path / 'robot')) as process, open(tmp_path / 'robot', 'w'):
-        process.send_signal(signal.SIGINT)
+# Interrupts the command when it first does something, by the names of audit events of Python.
+INTERRUPTED_AT = """
+import gc, signal, sys
+
+event, word = sys.argv.pop(1), sys.argv.pop(1)
+
+def interrupt(*_):
+    signal.raise_signal(signal.SIGINT)
+
+def hook(name, arguments):
+    global event
+    if name == event and word in str(arguments[0]):
+        event = None
+        if word == 'llvmlite':
+            # Where Python ignores exceptions, as it does in C code that imports and compiles.
+            gc.callbacks.append(interrupt)
+            gc.collect()
+        interrupt()
+
+from hodyn_ros.commands import hodyn
+sys.addaudithook(hook)
+hodyn()
+"""
+
+
+@pytest.mark.parametrize(
+    ('event', 'word'),
+    [
+        ('import', 'click'),
+        ('import', 'numpy'),
+        ('import', 'llvmlite'),
+        ('os.mkdir', 'efforts.csv'),
+        ('open', 'efforts.csv'),
+        ('os.rename', 'efforts.csv'),
+        ('os.rmdir', 'efforts.csv'),
+    ],
+)
+def test_ctrl_c_at_any_moment_ends_the_command_and_leaves_whole_files_alone(event, word, tmp_path):
+    path = tmp_path / 'motion.csv'
+    path.write_text('time,shoulder.position,elbow.position\n0,0,0\n1,0.1,0.2\n2,0.1,0.3\n3,0,0\n')
+    arguments = [event, word, 'compute', 'two_link', 'motion.csv', '-o', 'efforts.csv']
+    with start(*arguments, program=INTERRUPTED_AT, cwd=tmp_path) as process:
         _, complaints = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert complaints.strip() == 'Interrupted.'
+    files = {file.name for file in tmp_path.iterdir()}
+    assert process.returncode == 130, complaints
+    assert complaints.splitlines()[-1] == 'Interrupted.'
+    assert 'Traceback' not in complaints
+    assert files - {'efforts.csv'} == {'motion.csv'}
+    assert ('efforts.csv' in files) == (event == 'os.rmdir')  # when it is in its place already
 
 
 def test_bundled_robots_are_those_that_are_completed():
@@ -228,7 +267,7 @@ def test_json_has_no_infinite_numbers(capsys):
 def test_group_is_the_one_that_the_console_script_runs():
     assert isinstance(hodyn, click.Group)
     setup = (ROOT / 'setup.py').read_text()
-    assert "'hodyn = hodyn_ros.cli.main:main'" in setup
+    assert "'hodyn = hodyn_ros.commands:hodyn'" in setup
 
 
 MOTION = 'time,shoulder.position,elbow.position\n0,0,0\n1,0.1,0.2\n2,0.2,0.3\n3,0.2,0.3\n'

@@ -109,7 +109,7 @@ def test_waypoints_are_gone_through_as_the_planner_goes():
     found_times, motion, remarks = to_motion(MODEL, waypoints)
     plan = plan_motion(Waypoints(MODEL.joint_names, times, points[:, 0]), MODEL.joint_names)
     np.testing.assert_allclose(motion, plan.motion(found_times), rtol=1e-12, atol=1e-12)
-    assert remarks == (*plan.remarks, *plan.warnings)
+    assert remarks == (*plan.remarks, 'The motion ends at rest.', *plan.warnings)
     assert np.isin(times, found_times).all()
     assert np.diff(found_times).max() <= 0.01 + 1e-12
 

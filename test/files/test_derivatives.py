@@ -97,9 +97,10 @@ def test_contradictions_are_refused_whichever_way_the_motion_is_taken(wrong, rat
     for derivatives in ('given', 'spline'):
         if derivatives == 'spline' and motion.shape[1] > 3:
             continue
-        with pytest.raises(MotionError, match=r'given as .* but its .* changes by'):
+        with pytest.raises(MotionError, match=r'given as .* but its .* changes by|looks like'):
             to_motion(MODEL, samples(times, motion), derivatives=derivatives)
-    to_motion(MODEL, samples(times, motion[:, :1]))  # nothing contradicts positions alone
+    if wrong != 'milliseconds':  # nothing else contradicts positions alone
+        to_motion(MODEL, samples(times, motion[:, :1]))
 
 
 def test_the_error_names_joint_time_and_both_values():
@@ -224,3 +225,33 @@ def test_what_is_exact_is_not_taken_for_measured(rate):
     for seed in range(4):
         curve, duration = planned(seed, 'spline', 0)
         assert not noise_of(*at(max(rate, 100), lambda t, f=curve: f(t)[:, :1], duration))
+
+
+def test_positions_in_a_table_that_are_far_apart_are_waypoints_as_in_a_trajectory():
+    times, angles = np.arange(4.0), np.array([0.0, 0.1, 0.3, 0.2])[:, None] * np.ones(7)
+    found = [
+        to_motion(MODEL, Samples(MODEL.joint_names, times, angles[:, None], is_waypoints=known))
+        for known in (False, True)
+    ]
+    for ours, theirs in zip(*found):
+        np.testing.assert_array_equal(ours, theirs)
+    assert not found[0][1][[0, -1], 1:3].any()
+    assert 'The motion ends at rest.' in found[0][2]
+    dense = Samples(MODEL.joint_names, 0.05 * times, angles[:, None])
+    _, motion, remarks = to_motion(MODEL, dense)
+    assert motion[0, 1].any()
+    assert 'need not begin and end at rest' in remarks[-1]
+
+
+@pytest.mark.parametrize('derivatives', ['given', 'spline', 'estimate'])
+@pytest.mark.parametrize(
+    ('time', 'angle', 'words'),
+    [(1e3, 1.0, 'milliseconds.*1e3'), (1e6, 1.0, 'microseconds.*1e6'),
+     (1.0, 180.0 / np.pi, 'degrees')],
+)  # fmt: skip
+def test_other_units_are_refused_by_name(time, angle, words, derivatives):
+    times = np.arange(0.0, 3.0, 0.01)
+    motion = 0.5 * np.sin(2.0 * times)[:, None, None] * np.ones(7)
+    recording = Samples(MODEL.joint_names, time * times, angle * motion)
+    with pytest.raises(MotionError, match=f'looks like {words}'):
+        to_motion(MODEL, recording, derivatives=derivatives)

@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import rclpy
@@ -162,7 +162,8 @@ class Configuration(Kept):
 CLASSES = {
     'launch': {'LaunchDescription': Kept},
     'launch.actions': {
-        'DeclareLaunchArgument': Kept, 'IncludeLaunchDescription': Kept, 'OpaqueFunction': Kept
+        'DeclareLaunchArgument': Kept, 'IncludeLaunchDescription': Kept, 'OpaqueFunction': Kept,
+        'Shutdown': Kept,
     },
     'launch.launch_description_sources': {'PythonLaunchDescriptionSource': Kept},
     'launch.substitutions': {'Command': Kept, 'LaunchConfiguration': Configuration},
@@ -270,6 +271,31 @@ def test_arguments_win_over_the_parameter_file_where_they_are_given(started, tmp
         for name in ('base_link', 'tip_link', 'publish_rate', 'use_sim_time')
     ]
     assert values == ['a', 'c', 20.0, True]
+
+
+def test_switches_are_on_or_off_and_other_words_refused(load, started):
+    for word, value in (('YES', True), ('on', True), ('1', True), ('False', False), ('0', False)):
+        (options,) = started(use_sim_time=word)
+        assert options['parameters'][-1]['use_sim_time'] is value
+    proxy = load('trajectory_proxy.launch.py')
+    given = {name: default for name, default, _ in proxy['ARGUMENTS']}
+    (node,) = proxy['start_node']({**given, 'slower_only': 'yes', 'efforts': 'no'})
+    assert [node.options['parameters'][-1][name] for name in ('slower_only', 'efforts')] == [
+        True, False,
+    ]  # fmt: skip
+    with pytest.raises(RuntimeError, match="use_sim_time is 'banana', expected true, 1, yes"):
+        started(use_sim_time='banana')
+    with pytest.raises(RuntimeError, match="demo is 'maybe', expected"):
+        load('panda.launch.py')['start_demo']({
+            'demo': 'maybe', 'namespace': '', 'use_sim_time': '0', 'joint_trajectory': 'x'
+        })  # fmt: skip
+
+
+def test_a_node_that_ends_ends_the_launch_and_says_how(started):
+    (options,) = started()
+    event = SimpleNamespace(process_name='hodyn_node-1', returncode=3)
+    reason = options['on_exit'](event, None).options['reason']
+    assert reason == 'hodyn_node-1 has ended with exit code 3'
 
 
 def test_two_sources_of_the_description_are_an_error(started):

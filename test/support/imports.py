@@ -22,7 +22,7 @@ LAYERS = [
     {'model', 'trajectory'},
     {'lie'},
     {'display', 'names', 'resources'},
-    {'checks', 'errors'},
+    {'checks', 'errors', 'interrupts', 'launching'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:
 # RobotModel.warm_up.
