@@ -11,6 +11,14 @@ from hodyn_ros.analysis.scaling import (
     uniform_scaling,
 )
 from hodyn_ros.analysis.splicing import splice
+from hodyn_ros.analysis.stops import (
+    Excess,
+    Recorded,
+    Signal,
+    StopAnalysis,
+    StopCause,
+    find_stop_causes,
+)
 from hodyn_ros.analysis.timings import NewTiming, new_timing
 from hodyn_ros.model.limits import (
     LimitCheck,
@@ -22,8 +30,9 @@ from hodyn_ros.model.limits import (
 )
 
 __all__ = [
-    'ControllerTrajectory', 'LimitCheck', 'Limiting', 'MotionLimits', 'NewTiming', 'Retimed',
-    'StretchedMotion', 'UniformScaling', 'Violation', 'controller_trajectory',
-    'find_position_violations', 'find_violations', 'kinetic_energy', 'motion_limits',
-    'new_timing', 'potential_energy', 'retime', 'splice', 'stretched', 'uniform_scaling',
+    'ControllerTrajectory', 'Excess', 'LimitCheck', 'Limiting', 'MotionLimits', 'NewTiming',
+    'Recorded', 'Retimed', 'Signal', 'StopAnalysis', 'StopCause', 'StretchedMotion',
+    'UniformScaling', 'Violation', 'controller_trajectory', 'find_position_violations',
+    'find_stop_causes', 'find_violations', 'kinetic_energy', 'motion_limits', 'new_timing',
+    'potential_energy', 'retime', 'splice', 'stretched', 'uniform_scaling',
 ]  # fmt: skip
