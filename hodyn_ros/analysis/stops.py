@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hodyn_ros.analysis.streams import (
     Clock,
@@ -201,32 +202,32 @@ def find_stop_causes(
     for name, recording in (('commands', commanded), ('measurements', measured)):
         if recording is not None:
             _check(model, name, recording)
-    causes, signals, remarks = [], [], []
-    period = 0.0
+    causes: list[StopCause] = []
+    signals: list[Signal] = []
+    analysed, period, remarks = None, 0.0, list(_unlimited(limits))
     if commanded is not None:
         commanded = commanded._replace(velocity=None)  # that of the robot follows from positions
-        stream, held = _without_holds(commanded, limits, model)
-        causes += held
+        stream, causes = _without_holds(commanded, limits, model)
         analysed = _Commands(model, limits, stream, measured)
         signals += analysed.signals
-        period, remarks = analysed.clock.period, analysed.remarks()
-    else:
-        analysed = None
+        period = analysed.clock.period
+        remarks += analysed.remarks()
     if measured is not None:
-        of_measured = _signals(limits, measured, 'measured')
-        signals += of_measured
+        signals += _signals(limits, measured, 'measured')
         period = period or float(np.median(np.diff(measured.times)))
     events = sorted(
         (event for signal in signals for event in _events(model, signal)),
         key=lambda event: event.first,
     )
-    causes += _Causes(period, events, analysed).found()
+    causes += _causes(events, analysed, period)
     deviation = None
     if commanded is not None and measured is not None:
         deviation = _deviation(model, commanded, measured)
-    return StopAnalysis(
-        _ranked(causes), tuple(signals), period, (*_unlimited(limits), *remarks), deviation
-    )
+        if deviation is None:
+            remarks.append(
+                'Commands and measurements have no time in common: each is looked at by itself.'
+            )
+    return StopAnalysis(_ranked(causes), tuple(signals), period, tuple(remarks), deviation)
 
 
 def _check(model: RobotModel, name: str, recording: Recorded) -> None:
@@ -253,6 +254,12 @@ def _unlimited(limits: MotionLimits) -> tuple[str, ...]:
     return (f'No limit of {listed(names)} is known for some joints: no excess is found there.',)
 
 
+def _rows(recording: Recorded, rows: NDArray[np.intp]) -> Recorded:
+    """Some of the samples."""
+    kept: Any = (None if values is None else values[rows] for values in recording)
+    return Recorded(*kept)
+
+
 def _range(limits: MotionLimits, quantity: str) -> tuple[Array, Array]:
     if quantity == 'position':
         return limits.lower, limits.upper
@@ -273,27 +280,30 @@ def _signals(
         order = np.argsort(times, kind='stable')
         order = order[np.append(True, np.diff(times[order]) > 0.0)]
         times = times[order]
-        recording = Recorded(*(None if x is None else x[order] for x in recording))
+        recording = _rows(recording, order)
         clock = clock_of(times, recording.position)
-    flaws = flaws or _flaws(recording)
-    series = [(quantity, 'position', k) for k, quantity in enumerate(_MOTION)]
+    is_measured = source == 'measured'
+    flaws = flaws or _flaws(recording, is_measured)
+    # Differences of higher order of measurements are noise.
+    orders = _MOTION[:2] if is_measured else _MOTION
+    series = [(quantity, 'position', k) for k, quantity in enumerate(orders)]
     if 'velocity' in flaws:
         series[1] = ('velocity', 'velocity', 0)
     if 'effort' in flaws:
         series += [(quantity, 'effort', k) for k, quantity in enumerate(_EFFORT)]
     found = []
-    for quantity, base, order in series:
-        rates = differences(getattr(recording, base), clock.ticks, order, clock.is_cut)
-        error = flaws[base].error(order, clock.period)
-        error += order * clock.error * np.abs(np.nan_to_num(rates))
+    for quantity, base, k in series:
+        rates = differences(getattr(recording, base), clock.ticks, k, clock.is_cut)
+        error = flaws[base].error(k, clock.period)
+        error += k * clock.error * np.abs(np.nan_to_num(rates))
         found.append(Signal(quantity, source, times, rates, error, *_range(limits, quantity)))
     return found
 
 
-def _flaws(recording: Recorded) -> dict[str, Flaws]:
+def _flaws(recording: Recorded, is_measured: bool) -> dict[str, Flaws]:
     """Flaws of what is known in a recording."""
     return {
-        what: flaws_of(values)
+        what: flaws_of(values, is_measured)
         for what in ('position', 'velocity', 'effort')
         if (values := getattr(recording, what)) is not None and np.isfinite(values).any()
     }
@@ -336,7 +346,7 @@ def _without_holds(
 ) -> tuple[Recorded, list[StopCause]]:
     """Commands without the samples that only repeat, if most do, and that as a cause."""
     c = commanded.position
-    flaws = _flaws(commanded)
+    flaws = _flaws(commanded, False)
     rows = np.flatnonzero(moves(c, flaws['position'].resolution))
     if len(rows) < 2 * _FEWEST:
         return commanded, []
@@ -346,7 +356,7 @@ def _without_holds(
     if stride < 2 or is_still.mean() < 0.4 or np.mean(apart == stride) < 0.6:
         return commanded, []
     kept = np.unique(np.append(0, rows + 1))
-    thinned = Recorded(*(None if x is None else x[kept] for x in commanded))
+    thinned = _rows(commanded, kept)
     clock = clock_of(commanded.times, c)
     flaws = {  # the steps are no noise
         what: found._replace(noise=0.0 * found.noise) for what, found in flaws.items()
@@ -365,6 +375,10 @@ def _without_holds(
     return thinned, [
         StopCause('held commands', first, float(commanded.times[-1]), worst, False, advice)
     ]
+
+
+def _instant(time: float) -> str:
+    return f'{time:.4f}'.rstrip('0').rstrip('.') + ' s'
 
 
 def _worst(events: Sequence[_Event]) -> tuple[Excess, ...]:
@@ -427,7 +441,7 @@ class _Commands:
         self.model, self.limits, self.stream, self.measured = model, limits, stream, measured
         self.times = stream.times
         self.clock = clock_of(stream.times, stream.position)
-        self.flaws = _flaws(stream)
+        self.flaws = _flaws(stream, False)
         self.signals = _signals(limits, stream, 'commanded', self.clock, self.flaws)
         self.motion = [signal.values for signal in self.signals[:4]]
         self.signals += self._computed()
@@ -492,12 +506,12 @@ class _Commands:
         then = (
             f'and the next one makes up for it: {missed} missed'
             if makes_up
-            else f'and the motion goes on behind it: it stood still meanwhile'
+            else 'and the motion goes on behind it: it stood still meanwhile'
         )
         return _Trace(
             'missed cycle' if makes_up else 'repeated command', float(time),
             float(self.times[min(row + count + 3, len(self.times) - 1)]),
-            f'The command at {time:.4g} s repeats {how}, {then}: {self._each_cycle()}',
+            f'The command at {_instant(time)} repeats {how}, {then}: {self._each_cycle()}',
         )  # fmt: skip
 
     def _each_cycle(self) -> str:
@@ -509,10 +523,10 @@ class _Commands:
     def edges(self) -> Iterator[StopCause]:
         """Commands that begin away from the robot, or begin or end in motion."""
         h, q = self.clock.period, self.stream.position
-        if not len(self.moving):
+        changes = np.flatnonzero((np.diff(q, axis=0) != 0.0).any(axis=1))
+        if not len(changes):
             return
-        limit = self.limits.acceleration
-        first, last = int(self.moving[0]), int(self.moving[-1])
+        first, last = int(changes[0]), int(changes[-1])
         if (jump := self._jump_at_start()) is not None:
             yield jump
         elif first == 0 and (excess := self._from_rest('start', (q[1] - q[0]) / h)):
@@ -523,11 +537,9 @@ class _Commands:
                 f'The first commands move at {abs(excess.value) * h:.3g} rad/s or m/s, {reason}: '
                 'begin with the position of the robot and at rest.',
             )  # fmt: skip
-        moved = (q[last + 1] - q[last]) / h
-        if np.isfinite(limit).any() and (excess := self._from_rest('end', moved, last + 1)):
+        if excess := self._from_rest('end', (q[last + 1] - q[last]) / h, last + 1):
             yield StopCause(
-                'end in motion', excess.time, float(self.times[min(last + 4, len(q) - 1)]),
-                (excess,), False,
+                'end in motion', excess.time, excess.time + _SHORT * h, (excess,), False,
                 f'The commands end at {abs(excess.value) * h:.3g} rad/s or m/s: bring them to '
                 'rest before the last one, unless they end because the robot had stopped.',
             )  # fmt: skip
@@ -536,8 +548,7 @@ class _Commands:
         """Acceleration between rest and a velocity (n,) within a cycle, if it is too much."""
         change = velocity / self.clock.period * (1.0 if edge == 'start' else -1.0)
         limit = self.limits.acceleration
-        slack = np.median(self.signals[2].error, axis=0)
-        share = (np.abs(change) - slack) / limit
+        share = (np.abs(change) - self.signals[2].error[row]) / limit
         j = int(share.argmax())
         if share[j] <= 1.0:
             return None
@@ -568,7 +579,8 @@ class _Commands:
         if abs(times[near] - self.times[0]) > 2.0 * max(self.clock.period, 0.001):
             return None
         apart = np.abs(_at(self.times, self.stream.position, times) - q)
-        usual = np.minimum(np.nanmedian(apart, axis=0), _USUAL)
+        apart = apart[~np.isnan(apart).any(axis=1)]
+        usual = np.minimum(np.median(apart, axis=0), _USUAL) if len(apart) else 0.0
         h, limit = self.clock.period, self.limits.velocity
         away = self.stream.position[0] - q[near]
         speed = np.maximum(np.abs(away) - 5.0 * usual, 0.0) / h
@@ -596,27 +608,22 @@ class _Commands:
             yield StopCause(
                 'missing commands', float(times[worst - 1]), float(times[worst]), (), False,
                 f'{int(clock.missing.sum())} commands are missing in motion, at {len(rows)} '
-                f'places, at most {int(clock.missing[worst])}, before {times[worst]:.4g} s: they '
-                'were not recorded, or not sent in time.',
+                f'places, at most {int(clock.missing[worst])} before {_instant(times[worst])}: '
+                'they were not recorded, or not sent in time.',
             )  # fmt: skip
         for row in np.flatnonzero(clock.leaps).tolist():
             leap = clock.leaps[row]
-            if 0.0 < leap < _STALL:
-                kind, advice = (
-                    'late command',
-                    (
-                        f'The command at {times[row]:.4g} s comes {1e3 * leap:.3g} ms late, and goes '
-                        f'on as if it had not: {self._each_cycle()}'
-                    ),
+            kind = 'late command' if 0.0 < leap < _STALL else 'step of the stamps'
+            if kind == 'late command':
+                advice = (
+                    f'The command at {_instant(times[row])} comes {1e3 * leap:.3g} ms late, and '
+                    f'goes on as if it had not: {self._each_cycle()}'
                 )
             else:
-                kind, advice = (
-                    'step of the stamps',
-                    (
-                        f'The stamps step by {leap:.3g} s before {times[row]:.4g} s, but the commands '
-                        'go on as usual: who computes them from the time must use a clock that is '
-                        'never set, such as CLOCK_MONOTONIC.'
-                    ),
+                advice = (
+                    f'The stamps step by {leap:.3g} s before {_instant(times[row])}, but the '
+                    'commands go on as usual: who computes them from the time must use a clock '
+                    'that is never set, such as CLOCK_MONOTONIC.'
                 )
             yield StopCause(kind, float(times[row - 1]), float(times[row]), (), False, advice)
 
@@ -652,19 +659,19 @@ class _Commands:
             )  # fmt: skip
 
     def told(self, events: Sequence[_Event]) -> tuple[str, str]:
-        """Kind of what makes commands exceed limits for a short or a long time, and advice."""
+        """Kind of what makes commands exceed limits, and what to do."""
         mine = [event for event in events if event.excess.source == 'commanded']
         worst = max(mine, key=lambda event: event.excess.factor).excess
         j = self.model.joint_names.index(worst.joint_name)
         quantities = {event.excess.quantity for event in mine}
         first = int(np.searchsorted(self.times, min(event.first for event in mine)))
         last = int(np.searchsorted(self.times, max(event.last for event in mine)))
-        is_short = last - first < _SHORT
+        is_step = self._is_step(worst, j, first, last)
         if not quantities & set(_MOTION):
-            return self._told_efforts(worst, j, first, is_short)
+            return self._told_efforts(worst, is_step)
         if quantities & set(_MOTION) == {'position'}:
             return 'out of range', 'The commands leave the range of the joint: plan another path.'
-        if not is_short:
+        if not is_step:
             return 'motion too fast', (
                 'The commanded motion is too fast for its limits: hodyn retime finds a timing '
                 'that keeps them.'
@@ -673,8 +680,8 @@ class _Commands:
         v = self.motion[1][a : b + 1, j]
         between = v - np.linspace(v[0], v[-1], len(v))
         name = self.model.joint_names[j]
-        if np.nanmax(np.abs(between)) > 2.0 * abs(v[-1] - v[0]):
-            size = float(np.nansum(between)) * self.clock.period
+        if np.abs(between).max() > 2.0 * abs(v[-1] - v[0]):
+            size = float(between.sum()) * self.clock.period
             return 'jump', (
                 f'The command of {name} jumps by {abs(size):.3g} rad or m: begin each motion '
                 'where the one before ends, and let no inverse kinematics change its solution.'
@@ -688,16 +695,28 @@ class _Commands:
             f'The acceleration of {name} steps: plan within a limit of jerk.'
         )
 
-    def _told_efforts(self, worst: Excess, j: int, row: int, is_short: bool) -> tuple[str, str]:
+    def _is_step(self, worst: Excess, j: int, first: int, last: int) -> bool:
+        """Whether a quantity is large between two samples, and not around them."""
+        if last - first >= _SHORT:
+            return False
+        (signal,) = (
+            signal
+            for signal in self.signals
+            if (signal.source, signal.quantity) == (worst.source, worst.quantity)
+        )
+        rows = [*range(max(0, first - _SHORT), first), *range(last + 1, last + 1 + _SHORT)]
+        rows = [row for row in rows if row < len(self.times)]
+        return not bool((np.abs(signal.values[rows, j]) > 0.5 * abs(worst.value)).any())
+
+    def _told_efforts(self, worst: Excess, is_step: bool) -> tuple[str, str]:
         if worst.quantity == 'effort':
             return 'torque too large', (
                 f'The commanded torque of {worst.joint_name} is larger than its limit: lower '
                 'gains or speed, or clamp it.'
             )
         most = abs(worst.limit) * self.clock.period
-        if is_short:
-            effort = np.asarray(self.stream.effort)
-            step = float(abs(effort[row, j] - effort[max(row - 1, 0), j]))
+        if is_step:
+            step = abs(worst.value) * self.clock.period
             return 'torque step', (
                 f'The commanded torque of {worst.joint_name} steps by {step:.3g} N m or N, at '
                 f'most {most:.3g} are allowed in a cycle: ramp it, or limit its rate.'
@@ -708,82 +727,78 @@ class _Commands:
         )
 
 
-class _Causes:
-    """Events and traces put together."""
+def _causes(
+    events: list[_Event], commands: _Commands | None, period: float
+) -> Iterator[StopCause]:
+    """Events explained: by what is seen in the commands, and those that remain by themselves."""
+    if commands is not None:
+        for cause in commands.edges():
+            if cause.kind == 'end in motion':  # differences behind it follow from it
+                _take(events, cause.time + period, cause.end, period)
+            yield cause
+        yield from commands.stamps()
+        yield from commands.noise()
+        for trace in commands.traces():
+            if taken := _take(events, trace.first, trace.last, period):
+                worst = _worst(taken)
+                yield StopCause(trace.kind, trace.first, trace.last, worst, True, trace.advice)
+    for cluster in _clusters(events, period):
+        yield _explained(cluster, commands)
 
-    def __init__(
-        self, period: float, events: Sequence[_Event], commands: _Commands | None
-    ) -> None:
-        self._period, self._events, self._commands = period, list(events), commands
 
-    def found(self) -> list[StopCause]:
-        """All causes, in the order in which they are found."""
-        causes = []
-        commands = self._commands
-        if commands is not None:
-            for cause in commands.edges():
-                if cause.kind == 'end in motion':  # differences behind it follow from it
-                    self._taken(cause.time, cause.end)
-                causes.append(cause)
-            causes += commands.stamps()
-            causes += commands.noise()
-            for trace in commands.traces():
-                if taken := self._taken(trace.first, trace.last):
-                    causes.append(
-                        StopCause(trace.kind, trace.first, trace.last, taken, True, trace.advice)
-                    )
-        return causes + [self._cause(cluster) for cluster in self._clusters()]
+def _take(events: list[_Event], first: float, last: float, period: float) -> list[_Event]:
+    """Take out the events that follow from something in a short time."""
+    slack = 0.5 * period
+    taken: list[_Event] = []
+    others: list[_Event] = []
+    for event in events:
+        end = last if event.excess.source != 'measured' else first + _RESPONSE
+        is_of_it = first - slack <= event.first and event.last <= end + slack
+        (taken if is_of_it else others).append(event)
+    if all(event.excess.source == 'measured' for event in taken):
+        return []
+    events[:] = others
+    return taken
 
-    def _taken(self, first: float, last: float) -> tuple[Excess, ...]:
-        """Worst of the events that follow from something in a short time, which are then gone."""
-        slack = 0.5 * self._period
 
-        def belongs(event: _Event) -> bool:
-            end = last if event.excess.source != 'measured' else first + _RESPONSE
-            return first - slack <= event.first and event.last <= end + slack
-
-        mine = [event for event in self._events if belongs(event)]
-        if all(event.excess.source == 'measured' for event in mine):
-            return ()
-        self._events = [event for event in self._events if event not in mine]
-        return _worst(mine)
-
-    def _clusters(self) -> Iterator[list[_Event]]:
-        """Events that overlap, or nearly."""
+def _clusters(events: Sequence[_Event], period: float) -> Iterator[list[_Event]]:
+    """Events that overlap, or nearly; short ones apart from long ones, which hide them."""
+    is_long = [event.last - event.first > _SHORT * period for event in events]
+    for wanted in (False, True):
         cluster: list[_Event] = []
         end = -np.inf
-        for event in self._events:
-            if cluster and event.first > end + _TOGETHER * self._period:
+        for event in (event for event, long in zip(events, is_long) if long == wanted):
+            if cluster and event.first > end + _TOGETHER * period:
                 yield cluster
-                cluster = []
+                cluster, end = [], -np.inf
             cluster.append(event)
-            end = max(end, event.last) if len(cluster) > 1 else event.last
+            end = max(end, event.last)
         if cluster:
             yield cluster
 
-    def _cause(self, events: list[_Event]) -> StopCause:
-        sources = {event.excess.source for event in events}
-        worst = _worst(events)
-        if 'commanded' in sources and self._commands is not None:
-            kind, advice = self._commands.told(events)
-        elif 'computed' in sources:
-            kind, advice = (
-                'motion needs too much torque',
-                (
-                    'By the model the commanded motion needs more than the limit: hodyn retime finds '
-                    'a timing that keeps it; a payload belongs into the model.'
-                ),
-            )
-        else:
-            kind, advice = (
-                'measured excess',
-                (
-                    f'The measured {_WORDS.get(worst[0].quantity, worst[0].quantity)} of '
-                    f'{worst[0].joint_name} exceeds its limit, but no command does: look for contact, '
-                    'a payload that the robot does not know of, or gains that are too high.'
-                    if self._commands is not None
-                    else 'Record the commands, too: they tell whether these asked for it.'
-                ),
-            )
-        first, last = min(e.first for e in events), max(e.last for e in events)
-        return StopCause(kind, first, last, worst, True, advice)
+
+def _explained(events: list[_Event], commands: _Commands | None) -> StopCause:
+    """Cause of events by the signals that they are seen in."""
+    sources = {event.excess.source for event in events}
+    worst = _worst(events)
+    what = f'The measured {_WORDS.get(worst[0].quantity, worst[0].quantity)} of'
+    kind, advice = 'measured excess', f'{what} {worst[0].joint_name} exceeds its limit'
+    if commands is not None and 'commanded' in sources:
+        kind, advice = commands.told(events)
+    elif 'computed' in sources and 'measured' not in sources:
+        kind, advice = (
+            'torque of the model',
+            (
+                'By the model the commanded motion needs more than the limit: hodyn retime finds '
+                'a timing that keeps it; a payload belongs into the model.'
+            ),
+        )
+    elif commands is not None:
+        advice += (
+            ', but no command does: look for contact, a payload that the robot does not know of, '
+            'or gains that are too high.'
+        )
+    else:
+        advice += '. Record the commands, too: they tell whether these asked for it.'
+    first, last = min(e.first for e in events), max(e.last for e in events)
+    return StopCause(kind, first, last, worst, True, advice)

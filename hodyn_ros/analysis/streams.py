@@ -1,8 +1,8 @@
 """Recorded samples of a stream, differenced as the controller of a robot does it.
 
-A robot that takes a command each period T forms its rates from consecutive ones, (c_i - c_{i-1}) / T
-and so on. A divided difference of order k is the k-th derivative somewhere between its samples (mean
-value theorem), so what exceeds a limit does so however coarse the recording is. Beside every
+A robot that takes a command each period T forms rates from consecutive ones, (c_i - c_{i-1}) / T
+and so on. A divided difference of order k is the k-th derivative somewhere between its samples
+(mean value theorem), so what exceeds a limit does so however coarse the recording is. Beside every
 difference stands what rounding and noise of the samples may have added to it.
 """
 
@@ -128,25 +128,30 @@ class Flaws(NamedTuple):
 
     def rounding(self, order: int, period: float) -> Array:
         """Largest error of differences of an order by rounding, shape (n,)."""
-        return 0.5 * 2.0**order * self.resolution / period**order
+        return float(0.5 * 2.0**order / period**order) * self.resolution
 
     def error(self, order: int, period: float) -> Array:
         """Error of differences of an order that rounding and noise hardly ever exceed, (N, n)."""
-        gain = _SIGMAS * np.sqrt(comb(2 * order, order)) / period**order
+        gain = float(_SIGMAS * np.sqrt(comb(2 * order, order)) / period**order)
         return self.rounding(order, period) + gain * self.noise
 
 
-def flaws_of(values: Array) -> Flaws:
-    """What samples (N, n) may be off by, as they show it themselves."""
+def flaws_of(values: Array, is_measured: bool) -> Flaws:
+    """What samples (N, n) may be off by, as they show it themselves.
+
+    The noise of a sensor is there besides its rounding, and may move it by a step more; commands
+    are what was sent, but for the rounding.
+    """
     resolution, noise = resolution_of(values), noise_of(values)
-    # What is smaller than the steps of rounding is rounding.
-    return Flaws(resolution, np.where(noise > resolution, noise, 0.0))
+    if is_measured:
+        return Flaws(2.0 * resolution, noise)
+    return Flaws(resolution, np.where(noise > 0.5 * resolution, noise, 0.0))
 
 
 def noise_of(values: Array) -> Array:
-    """Standard deviations of white noise around each sample, shape (N, n), from fourth differences.
+    """Standard deviations of white noise around each sample, shape (N, n).
 
-    Of medians, which a few samples that are out of line do not move.
+    From medians of fourth differences, which a few samples that are out of line do not move.
     """
     N, n = values.shape
     if N < _WINDOW:
@@ -155,12 +160,10 @@ def noise_of(values: Array) -> Array:
     blocks = -(-len(fourth) // _BLOCK)
     padded = np.full((blocks * _BLOCK, n), np.nan)
     padded[: len(fourth)] = fourth
-    padded = padded.reshape(blocks, _BLOCK, n)
-    is_known = ~np.isnan(padded).all(axis=1)
+    each = padded.reshape(blocks, _BLOCK, n)
+    each[:, 0][np.isnan(each).all(axis=1)] = 0.0
     medians = np.zeros((blocks + 2, n))
-    medians[1:-1][is_known] = np.nanmedian(
-        np.where(is_known[:, None], padded, 0.0), axis=1
-    )[is_known]  # fmt: skip
+    medians[1:-1] = np.nanmedian(each, axis=1)
     around = np.maximum(np.maximum(medians[:-2], medians[1:-1]), medians[2:])
     rows = np.minimum(np.maximum(np.arange(N) - 2, 0) // _BLOCK, blocks - 1)
     return np.asarray(around[rows] / (0.6745 * np.sqrt(70.0)))
