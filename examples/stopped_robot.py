@@ -20,8 +20,8 @@ from hodyn_ros.trajectory import Waypoints, plan_motion
 
 FAULTS = ('none', 'missed_cycle', 'torque_step', 'jump_at_start')
 PERIOD = 1e-3  # s
-DURATION = 4.0  # s
-FAULT = 1204  # sample
+FAULT = 8204  # sample
+SEGMENT = 1.2  # s, between waypoints
 STEP = 1.6  # N m
 JUMP = 0.05  # rad
 DELAY = 0.012  # s, of the measured motion
@@ -32,18 +32,22 @@ WAYPOINTS = (
     (0.0, -0.3, 0.0, -1.7, 0.0, 1.7, 0.0),
     (0.7, 0.2, -0.4, -1.2, 0.3, 1.3, 0.6),
     (0.1, -0.5, 0.2, -1.9, -0.2, 1.9, -0.4),
+    (-0.5, 0.1, 0.3, -1.5, 0.4, 1.5, 0.2),
 )
+ROUNDS = 2
 
 
 def recordings(fault: str) -> tuple[RobotModel, list[np.ndarray], list[np.ndarray]]:
     """Return the robot, and times, positions and torques as they were sent and measured."""
     model = RobotModel.from_urdf('panda')
-    waypoints = Waypoints(model.joint_names, [0.0, 0.5 * DURATION, DURATION], WAYPOINTS)
+    way = [*ROUNDS * WAYPOINTS, WAYPOINTS[0]]
+    duration = SEGMENT * (len(way) - 1)
+    waypoints = Waypoints(model.joint_names, SEGMENT * np.arange(len(way)), way)
     plan = plan_motion(waypoints, model.joint_names).motion
-    times = PERIOD * np.arange(round(DURATION / PERIOD) + 1)
+    times = PERIOD * np.arange(round(duration / PERIOD) + 1)
 
     def motion(at: np.ndarray) -> np.ndarray:
-        return plan(np.clip(at, 0.0, DURATION))
+        return plan(np.clip(at, 0.0, duration))
 
     sent = motion(times)[:, 0]
     effort = inverse_dynamics(model, motion(times)[:, :3])[:, 0]

@@ -96,9 +96,11 @@ def _torques(problem: Problem, measured: Samples) -> str:
     if measured.effort is None or not np.isfinite(measured.effort).any():
         return ''
     try:
-        return compare(problem.model, measured).summary
-    except IdentificationError:  # too short, or too slow
+        found = compare(problem.model, measured)
+    except IdentificationError:  # too short
         return ''
+    is_told = any(np.isfinite(item.shares).any() for item in found.explanations)
+    return found.summary if is_told else ''  # or too slow
 
 
 def _data(

@@ -51,6 +51,7 @@ _DASHES = ('-', '--', '-.', ':')
 
 # Stretches of a curve, more than the columns of pixels of a panel on paper.
 _STRETCHES = 1000
+_SOURCES = ('commanded', 'measured', 'computed')
 _MOST_DOTS = 150  # samples that can be told from each other
 
 
@@ -249,9 +250,14 @@ def plot_stop(analysis: StopAnalysis, model: RobotModel, cause: StopCause | None
     half = 0.5 * analysis.period
     for axes, panel in zip(figure.axes, panels):
         axes.axvspan(cause.time - half, cause.end + half, color=LIMIT_COLOUR, alpha=0.12, lw=0)
+        axes.yaxis.set_major_formatter('{x:g}')
         for line, curve in zip(axes.lines, panel.curves):
-            if curve.name == 'commanded' and len(curve.x) <= _MOST_DOTS:
+            place = _SOURCES.index(curve.name)
+            line.set(color=CURVE_COLOURS[place], linestyle=_DASHES[place])
+            if place == 0 and len(curve.x) <= _MOST_DOTS:
                 line.set(marker='o', markersize=2.5)
+        if len(panel.curves) > 1:
+            axes.legend(fontsize='x-small')
     return figure
 
 

@@ -10,8 +10,9 @@ from hodyn_ros.plotting.labels import label_of, number
 from hodyn_ros.plotting.panels import TIME_LABEL, Curve, Panel
 from hodyn_ros.plotting.series import Range
 
-_AROUND = 20  # periods that are shown before and behind
-_MOST = 4  # panels
+_AROUND = 15  # periods that are shown before and behind
+_MOTION = ('position', 'velocity', 'acceleration', 'jerk')
+_EFFORTS = ('effort', 'effort_dot', 'position', 'velocity')
 _ALWAYS = ('position', 'velocity', 'effort')  # of a measured signal, whatever its noise
 
 
@@ -21,12 +22,9 @@ def stop_panels(analysis: StopAnalysis, model: RobotModel, cause: StopCause) -> 
     name, margin = model.joint_names[j], _AROUND * analysis.period
     margin += 0.2 * (cause.end - cause.time)
     window = cause.time - margin, cause.end + margin
-    exceeded = [excess.quantity for excess in cause.excesses if excess.joint_name == name]
-    wanted = dict.fromkeys((*exceeded, *_ALWAYS))
-    there = dict.fromkeys(signal.quantity for signal in analysis.signals)
-    chosen = [quantity for quantity in wanted if quantity in there][:_MOST]
+    of_efforts = bool(cause.excesses) and cause.excesses[0].quantity in _EFFORTS[:2]
     panels = []
-    for quantity in (quantity for quantity in there if quantity in chosen):
+    for quantity in _EFFORTS if of_efforts else _MOTION:
         label = label_of(quantity, model.joint_types[j] == 'prismatic')
         same = [signal for signal in analysis.signals if signal.quantity == quantity]
         curves = []
