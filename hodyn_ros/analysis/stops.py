@@ -511,12 +511,12 @@ class _Commands:
         return _Trace(
             'missed cycle' if makes_up else 'repeated command', float(time),
             float(self.times[min(row + count + 3, len(self.times) - 1)]),
-            f'The command at {_instant(time)} repeats {how}, {then}: {self._each_cycle()}',
+            f'The command at {_instant(time)} repeats {how}, {then}. {self._each_cycle()}',
         )  # fmt: skip
 
     def _each_cycle(self) -> str:
         return (
-            f'commands must be sent each {1e3 * self.clock.period:.3g} ms, from a real-time '
+            f'Commands must be sent each {1e3 * self.clock.period:.3g} ms, from a real-time '
             'process and without delays of the network.'
         )
 
@@ -617,7 +617,7 @@ class _Commands:
             if kind == 'late command':
                 advice = (
                     f'The command at {_instant(times[row])} comes {1e3 * leap:.3g} ms late, and '
-                    f'goes on as if it had not: {self._each_cycle()}'
+                    f'goes on as if it had not. {self._each_cycle()}'
                 )
             else:
                 advice = (
