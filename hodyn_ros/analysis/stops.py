@@ -327,11 +327,15 @@ def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
                 float(signal.times[run[0]]),
                 float(signal.times[run[-1]]),
                 Excess(
-                    signal.quantity, model.joint_names[j], signal.source,
-                    float(signal.times[worst]), value, limit,
+                    signal.quantity,
+                    model.joint_names[j],
+                    signal.source,
+                    float(signal.times[worst]),
+                    value,
+                    limit,
                     _factor(value, float(lower[j]), float(upper[j])),
                 ),
-            )  # fmt: skip
+            )
 
 
 def _factor(value: float, lower: float, upper: float) -> float:
@@ -406,12 +410,15 @@ def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
         sorted(
             causes,
             key=lambda cause: (
-                not cause.is_certain, not ended(cause), cause.kind in at_edge,
-                [_SOURCES.index(excess.source) for excess in cause.excesses[:1]], -cause.factor,
+                not cause.is_certain,
+                not ended(cause),
+                cause.kind in at_edge,
+                [_SOURCES.index(excess.source) for excess in cause.excesses[:1]],
+                -cause.factor,
                 cause.time,
             ),
         )
-    )  # fmt: skip
+    )
 
 
 def _deviation(model: RobotModel, commanded: Recorded, measured: Recorded) -> Excess | None:
@@ -509,10 +516,11 @@ class _Commands:
             else 'and the motion goes on behind it: it stood still meanwhile'
         )
         return _Trace(
-            'missed cycle' if makes_up else 'repeated command', float(time),
+            'missed cycle' if makes_up else 'repeated command',
+            float(time),
             float(self.times[min(row + count + 3, len(self.times) - 1)]),
             f'The command at {_instant(time)} repeats {how}, {then}. {self._each_cycle()}',
-        )  # fmt: skip
+        )
 
     def _each_cycle(self) -> str:
         return (
@@ -533,16 +541,24 @@ class _Commands:
             at_rest = self._measured_rest()
             reason = 'the robot was at rest' if at_rest else 'if the recording did not begin later'
             yield StopCause(
-                'start in motion', excess.time, float(self.times[1]), (excess,), at_rest,
+                'start in motion',
+                excess.time,
+                float(self.times[1]),
+                (excess,),
+                at_rest,
                 f'The first commands move at {abs(excess.value) * h:.3g} rad/s or m/s, {reason}: '
                 'begin with the position of the robot and at rest.',
-            )  # fmt: skip
+            )
         if excess := self._from_rest('end', (q[last + 1] - q[last]) / h, last + 1):
             yield StopCause(
-                'end in motion', excess.time, excess.time + _SHORT * h, (excess,), False,
+                'end in motion',
+                excess.time,
+                excess.time + _SHORT * h,
+                (excess,),
+                False,
                 f'The commands end at {abs(excess.value) * h:.3g} rad/s or m/s: bring them to '
                 'rest before the last one, unless they end because the robot had stopped.',
-            )  # fmt: skip
+            )
 
     def _from_rest(self, edge: str, velocity: Array, row: int = 0) -> Excess | None:
         """Acceleration between rest and a velocity (n,) within a cycle, if it is too much."""
@@ -553,10 +569,14 @@ class _Commands:
         if share[j] <= 1.0:
             return None
         return Excess(
-            'acceleration', self.model.joint_names[j], 'commanded', float(self.times[row]),
-            float(change[j]), float(np.copysign(limit[j], change[j])),
+            'acceleration',
+            self.model.joint_names[j],
+            'commanded',
+            float(self.times[row]),
+            float(change[j]),
+            float(np.copysign(limit[j], change[j])),
             float(np.abs(change[j]) / limit[j]),
-        )  # fmt: skip
+        )
 
     def _measured_rest(self) -> bool:
         """Whether the robot is known to have been at rest before the first command."""
@@ -590,15 +610,24 @@ class _Commands:
         value = float(away[j] / h)
         time = float(self.times[0])
         excess = Excess(
-            'velocity', self.model.joint_names[j], 'commanded', time, value,
-            float(np.copysign(limit[j], value)), abs(value) / float(limit[j]),
-        )  # fmt: skip
+            'velocity',
+            self.model.joint_names[j],
+            'commanded',
+            time,
+            value,
+            float(np.copysign(limit[j], value)),
+            abs(value) / float(limit[j]),
+        )
         return StopCause(
-            'jump at the start', time, time, (excess,), True,
+            'jump at the start',
+            time,
+            time,
+            (excess,),
+            True,
             f'The first command is {abs(away[j]):.3g} rad or m away from where '
             f'{self.model.joint_names[j]} is measured: read the position of the robot, and begin '
             'there.',
-        )  # fmt: skip
+        )
 
     def stamps(self) -> Iterator[StopCause]:
         """Commands that are missing, and steps of the stamps."""
@@ -606,11 +635,15 @@ class _Commands:
         if (rows := np.flatnonzero(clock.missing)).size:
             worst = int(clock.missing.argmax())
             yield StopCause(
-                'missing commands', float(times[worst - 1]), float(times[worst]), (), False,
+                'missing commands',
+                float(times[worst - 1]),
+                float(times[worst]),
+                (),
+                False,
                 f'{int(clock.missing.sum())} commands are missing in motion, at {len(rows)} '
                 f'places, at most {int(clock.missing[worst])} before {_instant(times[worst])}: '
                 'they were not recorded, or not sent in time.',
-            )  # fmt: skip
+            )
         for row in np.flatnonzero(clock.leaps).tolist():
             leap = clock.leaps[row]
             kind = 'late command' if 0.0 < leap < _STALL else 'step of the stamps'
@@ -647,16 +680,24 @@ class _Commands:
                 value, limit = float(signal.values[row, j]), float(signal.upper[j])
                 if worst is None or abs(value) / limit > worst.factor:
                     worst = Excess(
-                        signal.quantity, self.model.joint_names[j], 'commanded',
-                        float(self.times[row]), value, float(np.copysign(limit, value)),
+                        signal.quantity,
+                        self.model.joint_names[j],
+                        'commanded',
+                        float(self.times[row]),
+                        value,
+                        float(np.copysign(limit, value)),
                         abs(value) / limit,
-                    )  # fmt: skip
+                    )
         if worst is not None:
             yield StopCause(
-                'noisy commands', worst.time, worst.time, (worst,), False,
+                'noisy commands',
+                worst.time,
+                worst.time,
+                (worst,),
+                False,
                 'The commands change like noise from one to the next. If they were sent like '
                 'that, filter them; if they are measurements, give them as these.',
-            )  # fmt: skip
+            )
 
     def told(self, events: Sequence[_Event]) -> tuple[str, str]:
         """Kind of what makes commands exceed limits, and what to do."""

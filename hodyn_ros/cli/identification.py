@@ -13,7 +13,15 @@ import numpy as np
 from hodyn_ros import plotting
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.cli.output import echo_json, number, progress, show_remarks, table, written
+from hodyn_ros.cli.output import (
+    PICTURES,
+    echo_json,
+    number,
+    progress,
+    show_remarks,
+    table,
+    written,
+)
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.identification import outputs
@@ -28,7 +36,6 @@ from hodyn_ros.plotting.labels import RESIDUAL_KINDS
 _MOST_SHOWN, _MOST_COLUMNS = 12, 4
 _LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
 _BODIES = ('bodies', 'payload')
-_PICTURES = ('.png', '.pdf', '.svg')
 _PAGES = ('.html', '.htm')
 
 
@@ -41,7 +48,7 @@ def compare(
     bandwidth: float | None, output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Compare measured with computed torques."""
-    if output is not None and output.suffix.lower() not in (*_PICTURES, *_PAGES):
+    if output is not None and output.suffix.lower() not in (*PICTURES, *_PAGES):
         raise RequestError(f'{output}: expected a name that ends with .html, .png, .pdf or .svg.')
     problem = load_problem(given)
     with progress('Comparing'):
@@ -51,7 +58,7 @@ def compare(
         )  # fmt: skip
     if output is not None:
         with written(output) as target:
-            if output.suffix.lower() in _PICTURES:
+            if output.suffix.lower() in PICTURES:
                 plotting.plot_comparison(found).savefig(target, dpi=120)
             else:
                 target.write_text(_page(problem, found), encoding='utf-8')

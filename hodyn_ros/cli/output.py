@@ -18,6 +18,9 @@ from hodyn_ros.errors import RequestError
 from hodyn_ros.files.files import Replacement
 
 _NAMES = {'effort': 'torque', 'effort_dot': 'torque rate'}
+PICTURES = ('.png', '.pdf', '.svg')
+"""Suffixes of pictures."""
+
 _WIDE = 100_000  # Columns of what is no terminal.
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from hodyn_ros import plotting
 from hodyn_ros.analysis.stops import Recorded, StopAnalysis, StopCause, find_stop_causes
-from hodyn_ros.cli.output import echo_json, name_of, number, show_remarks, table, written
-from hodyn_ros.cli.pictures import SUFFIXES
+from hodyn_ros.cli.output import PICTURES, echo_json, name_of, number, show_remarks, table, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import IdentificationError, RequestError
 from hodyn_ros.files.files import read_motion
@@ -40,8 +39,8 @@ def stopped(
             '--measured is what was measured beside the commands in MOTION, but --recorded '
             'measured says that MOTION is measured; leave one of them out.'
         )
-    if output is not None and output.suffix.lower() not in SUFFIXES:
-        raise RequestError(f'{output}: expected a name that ends with {" or ".join(SUFFIXES)}.')
+    if output is not None and output.suffix.lower() not in PICTURES:
+        raise RequestError(f'{output}: expected a name that ends with {" or ".join(PICTURES)}.')
     for name, value in (('rate', given.rate), ('actuators', given.actuators)):
         if value is not None:
             raise RequestError(f'--{name} is not for a recording (--recorded); leave it out.')
@@ -170,19 +169,22 @@ def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
     doubt = '' if cause.is_certain else ', not certain'
     indent = ' ' * 3
     lines = [f'{place}. {cause.kind} at {_moment(cause.time)} s{doubt}']
-    lines += textwrap.wrap(
-        cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent
-    )  # fmt: skip
+    lines += textwrap.wrap(cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent)
     lines.append('')
     if cause.excesses:
         rows = [
             (
-                name_of(excess.quantity), excess.source, excess.joint_name, _moment(excess.time),
-                number(excess.value), number(excess.limit), number(excess.factor, 3),
+                name_of(excess.quantity),
+                excess.source,
+                excess.joint_name,
+                _moment(excess.time),
+                number(excess.value),
+                number(excess.limit),
+                number(excess.factor, 3),
                 f'[{_unit(problem, excess.joint_name, excess.quantity)}]',
             )
             for excess in cause.excesses
-        ]  # fmt: skip
+        ]
         head = ('exceeded', 'signal', 'joint', 'worst at\n[s]', 'value', 'limit', 'factor', 'unit')
         lines += [textwrap.indent(table(head, rows), '  '), '']
     return lines

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from hodyn_ros.analysis.stops import Signal, StopAnalysis, StopCause
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.plotting.labels import label_of, number
 from hodyn_ros.plotting.panels import TIME_LABEL, Curve, Panel
 from hodyn_ros.plotting.series import Range
+
+if TYPE_CHECKING:
+    from hodyn_ros.analysis.stops import Signal, StopAnalysis, StopCause
 
 _AROUND = 15  # periods that are shown before and behind
 _MOTION = ('position', 'velocity', 'acceleration', 'jerk')

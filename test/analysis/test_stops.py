@@ -105,8 +105,11 @@ def test_torques_are_differenced_by_themselves():
     assert found.value == pytest.approx(1700.0 + 20.0 * np.cos(TIMES[AT]), rel=1e-3)
     effort[AT:, 1] -= 1.7
     effort[300:340, 0] = 50.0 * 1.25  # a step, and for 40 ms too large
-    found = [(c.kind, worst(c, 'effort').factor) for c in causes(TIMES, way(TIMES), effort)
-             if any(e.quantity == 'effort' for e in c.excesses)]  # fmt: skip
+    found = [
+        (c.kind, worst(c, 'effort').factor)
+        for c in causes(TIMES, way(TIMES), effort)
+        if any(e.quantity == 'effort' for e in c.excesses)
+    ]
     assert found == [('torque too large', pytest.approx(1.25))]
 
 
@@ -136,8 +139,11 @@ def test_stamps_and_missing_commands():
     (missing,) = causes(TIMES[keep], q[keep])
     assert missing.kind == 'missing commands' and not missing.is_certain
     assert missing.advice.startswith('3 commands are missing in motion, at 2 places, at most 2')
-    for step, kind in ((0.004, 'late command'), (0.5, 'step of the stamps'),
-                       (-0.3, 'step of the stamps')):  # fmt: skip
+    for step, kind in (
+        (0.004, 'late command'),
+        (0.5, 'step of the stamps'),
+        (-0.3, 'step of the stamps'),
+    ):
         (cause,) = causes(TIMES + step * (TIMES >= TIMES[AT]), q)
         assert (cause.kind, cause.excesses, cause.is_certain) == (kind, (), False)
 
@@ -228,9 +234,21 @@ def latched(times, rng):
         lambda t, rng: decimated(t, rng, 3),
         latched,
     ],
-    ids=['exact', '6 decimals', '5 decimals', '4 decimals', '6 digits', 'single', 'jitter',
-         'late stamps', 'since 1970', '100 Hz', '100 Hz uneven', '100 Hz latched'],
-)  # fmt: skip
+    ids=[
+        'exact',
+        '6 decimals',
+        '5 decimals',
+        '4 decimals',
+        '6 digits',
+        'single',
+        'jitter',
+        'late stamps',
+        'since 1970',
+        '100 Hz',
+        '100 Hz uneven',
+        '100 Hz latched',
+    ],
+)
 @pytest.mark.parametrize('seed', range(3))
 def test_clean_commands_have_no_cause(record, seed):
     times = H * np.arange(2501)
