@@ -106,7 +106,7 @@ class StopCause:
     end: float
     """When the excess ends [s]."""
     excesses: tuple[Excess, ...]
-    """The worst of each quantity and source, largest factor first."""
+    """The worst of each quantity and source: commanded first, then measured and computed."""
     is_certain: bool
     """Whether a limit is exceeded, whatever rounding and noise did to the recording."""
     advice: str

@@ -81,14 +81,18 @@ def clock_of(times: Array, positions: Array) -> Clock:
         period = total / float(cycles[is_usual].sum())
     jitter = float(np.median(np.abs(steps - cycles * period)))
     ticks = period * np.append(0.0, np.cumsum(cycles))
-    stamps = times - times[0]
     if jitter > 1e-3 * period and (steps > 0.0).all():
-        rough, of_stamps = (
-            float(np.nanmedian(np.abs(differences(positions, t, 3, is_cut)).max(axis=1)))
-            for t in (ticks, stamps)
-        )
-        ticks = stamps if of_stamps < 0.5 * rough else ticks
+        ticks = _smoother(positions, ticks, times - times[0], is_cut)
     return Clock(ticks, period, 4.0 * jitter / max(total, period), is_cut, missing, leaps)
+
+
+def _smoother(positions: Array, ticks: Array, stamps: Array, is_cut: Flags) -> Array:
+    """Ticks, or the stamps if positions are clearly smoother over them."""
+    rough, of_stamps = (
+        float(np.nanmedian(np.abs(differences(positions, t, 3, is_cut)).max(axis=1)))
+        for t in (ticks, stamps)
+    )
+    return stamps if of_stamps < 0.5 * rough else ticks
 
 
 def _steps_over(positions: Array, i: int) -> tuple[bool, float]:

@@ -34,16 +34,7 @@ def stopped(
 ) -> bool:
     """Say why a robot stopped, and return whether no limit was exceeded."""
     beside = measured is not None or measured_topic is not None
-    if beside and recorded == 'measured':
-        raise RequestError(
-            '--measured is what was measured beside the commands in MOTION, but --recorded '
-            'measured says that MOTION is measured; leave one of them out.'
-        )
-    if output is not None and output.suffix.lower() not in PICTURES:
-        raise RequestError(f'{output}: expected a name that ends with {" or ".join(PICTURES)}.')
-    for name, value in (('rate', given.rate), ('actuators', given.actuators)):
-        if value is not None:
-            raise RequestError(f'--{name} is not for a recording (--recorded); leave it out.')
+    _refuse(given, recorded, beside, output)
     problem = load_problem(given)
     first = _samples(problem, given.motion, given.topic)
     sources = [first]
@@ -70,6 +61,20 @@ def stopped(
         made = f'Written: {output}' if analysis.causes else f'Not written: {output}'
         click.echo(f'\n{made}')
     return analysis.is_kept
+
+
+def _refuse(given: Given, recorded: str | None, beside: bool, output: Path | None) -> None:
+    """Refuse options that contradict each other."""
+    if beside and recorded == 'measured':
+        raise RequestError(
+            '--measured is what was measured beside the commands in MOTION, but --recorded '
+            'measured says that MOTION is measured; leave one of them out.'
+        )
+    if output is not None and output.suffix.lower() not in PICTURES:
+        raise RequestError(f'{output}: expected a name that ends with {" or ".join(PICTURES)}.')
+    for name, value in (('rate', given.rate), ('actuators', given.actuators)):
+        if value is not None:
+            raise RequestError(f'--{name} is not for a recording (--recorded); leave it out.')
 
 
 def _samples(problem: Problem, path: Path, topic: str | None) -> Samples:
