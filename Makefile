@@ -101,7 +101,7 @@ soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: t
 	$(VENV)/bin/python test/soak.py --seconds $(SOAK)
 
 .PHONY: pictures
-pictures: venv ## Set up and draw the pictures of doc/pictures.rst into doc/images
+pictures: venv ## Set up and draw pictures of pages into doc/images
 	$(VENV)/bin/python doc/make_pictures.py
 
 .PHONY: doc

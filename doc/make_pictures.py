@@ -1,7 +1,8 @@
-"""Draw the pictures of doc/pictures.rst and README.md into doc/images: motions of the Panda."""
+"""Draw the pictures of pages and README.md into doc/images: motions of the Panda, and a stop."""
 
 from __future__ import annotations
 
+import runpy
 import warnings
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from matplotlib import rc_context
 
 from hodyn_ros import ModelWarning, RobotModel, friction, inverse_dynamics
 from hodyn_ros.actuators import actuators_from_config, find_motor_violations, motor_limits
+from hodyn_ros.analysis import Recorded, StopAnalysis, find_stop_causes
 from hodyn_ros.files import Samples, compute
 from hodyn_ros.identification import Comparison, compare, excite
-from hodyn_ros.model.limits import find_violations, motion_limits
+from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
 from hodyn_ros.plotting import (
     plot_comparison,
     plot_efforts,
@@ -21,6 +23,7 @@ from hodyn_ros.plotting import (
     plot_joint,
     plot_motors,
     plot_portraits,
+    plot_stop,
 )
 from hodyn_ros.resources import share_file
 from hodyn_ros.trajectory.references import panda_sinusoids
@@ -53,6 +56,16 @@ def comparison(model: RobotModel) -> Comparison:
     return compare(model, recording)
 
 
+def stop(model: RobotModel, limits: MotionLimits) -> StopAnalysis:
+    """Find out why the robot of the example stopped."""
+    example = runpy.run_path(str(FOLDER.parent.parent / 'examples' / 'stopped_robot.py'))
+    _, *recordings = example['recordings']('missed_cycle')
+    sent, measured = (
+        Recorded(times, position, effort=effort) for times, position, effort in recordings
+    )
+    return find_stop_causes(model, limits, sent, measured)
+
+
 def main() -> None:
     """Write the pictures."""
     with warnings.catch_warnings():
@@ -76,6 +89,7 @@ def main() -> None:
         'portraits': plot_portraits(results, model, limits, violations=violations),
         'motors': plot_motors(results, model, of_motors, violations, joints=['panda_joint2']),
         'energy': plot_energy(results, model),
+        'stop': plot_stop(stop(model, limits), model),
         'comparison': plot_comparison(comparison(model), ['panda_joint2', 'panda_joint7']),
     }
     FOLDER.mkdir(exist_ok=True)

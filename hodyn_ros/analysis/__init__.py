@@ -11,6 +11,14 @@ from hodyn_ros.analysis.scaling import (
     uniform_scaling,
 )
 from hodyn_ros.analysis.splicing import splice
+from hodyn_ros.analysis.stops import (
+    Excess,
+    Recorded,
+    Signal,
+    StopAnalysis,
+    StopCause,
+    find_stop_causes,
+)
 from hodyn_ros.analysis.timings import NewTiming, new_timing
 from hodyn_ros.analysis.unlimited import Unlimited, find_unlimited
 from hodyn_ros.model.limits import (
@@ -23,9 +31,10 @@ from hodyn_ros.model.limits import (
 )
 
 __all__ = [
-    'ControllerTrajectory', 'LimitCheck', 'Limiting', 'MotionLimits', 'NewTiming', 'Retimed',
-    'StretchedMotion', 'UniformScaling', 'Unlimited', 'Violation', 'controller_trajectory',
-    'find_position_violations', 'find_unlimited', 'find_violations', 'kinetic_energy',
-    'motion_limits', 'new_timing', 'potential_energy', 'retime', 'splice', 'stretched',
-    'uniform_scaling',
+    'ControllerTrajectory', 'Excess', 'LimitCheck', 'Limiting', 'MotionLimits', 'NewTiming',
+    'Recorded', 'Retimed', 'Signal', 'StopAnalysis', 'StopCause', 'StretchedMotion',
+    'UniformScaling', 'Unlimited', 'Violation', 'controller_trajectory',
+    'find_position_violations', 'find_stop_causes', 'find_unlimited', 'find_violations',
+    'kinetic_energy', 'motion_limits', 'new_timing', 'potential_energy', 'retime', 'splice',
+    'stretched', 'uniform_scaling',
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,8 @@ import numpy as np
 from hodyn_ros.analysis.unlimited import Unlimited, no_limit
 from hodyn_ros.cli.output import echo_json, instant, number, show_remarks, table
 from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.cli.stops import stopped
+from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results
 from hodyn_ros.names import listed, name_of
 from hodyn_ros.plotting.checks import Check, all_checks, all_violations, unlimited_in
@@ -21,8 +24,20 @@ VIOLATION = 1
 """Exit code if a limit is exceeded."""
 
 
-def check(given: Given, as_json: bool) -> int:
+def check(
+    given: Given,
+    as_json: bool,
+    recorded: str | None = None,
+    measured: Path | None = None,
+    measured_topic: str | None = None,
+    output: Path | None = None,
+) -> int:
     """Compare a motion with the limits, and return the exit code."""
+    if recorded or measured or measured_topic:
+        is_kept = stopped(given, recorded, measured, measured_topic, output, as_json)
+        return 0 if is_kept else VIOLATION
+    if output is not None:
+        raise RequestError('--output is for recordings (--recorded); of a motion: hodyn plot.')
     problem = load_problem(given)
     results = problem.results()
     checked = checked_results(results, problem.model)

@@ -224,8 +224,17 @@ def compute() -> None:
 
 
 @_command(
-    'check', 'Compare a motion with the limits of a robot.', *_ROBOT, *_MOTION, _LIMITS, _JSON
-)
+    'check', 'Compare a motion with the limits of a robot.', *_ROBOT, *_MOTION, _LIMITS,
+    _option('--recorded', type=click.Choice(['commanded', 'measured']),
+            help='MOTION is a recording of a robot that stopped: what it was sent, sample by '
+            'sample, or what was measured. Tells why it stopped.'),
+    _file('--measured', metavar='FILE', help='What was measured beside the commands in MOTION.'),
+    _option('--measured-topic', metavar='NAME',
+            help='Of a bag, by default MOTION: what was measured beside the commands.'),
+    _file('-o', '--output', metavar='FILE',
+          help='Picture of where the robot stopped: .png, .pdf or .svg.'),
+    _JSON,
+)  # fmt: skip
 def check() -> None:
     """Compare MOTION with the limits of ROBOT: where is which exceeded, and by how much.
 
@@ -237,10 +246,17 @@ def check() -> None:
     A motion whose velocity or acceleration jumps at waypoints, as with --interpolation jtc, has
     no bound for what follows from it, and counts as one that exceeds a limit.
 
+    Why did my robot stop? With --recorded, MOTION is what it was sent or what was measured: a
+    table with <joint>.position and maybe <joint>.effort, or a bag. Commands are differenced from
+    one to the next, as the robot does it. What exceeds a limit is told with what made it so:
+    cycles that were missed, jumps, steps of velocity or torque, and so on.
+
     The exit code is 0 if all limits are kept, 1 if one is exceeded, 2 if something is wrong.
 
     For example
       hodyn check panda motion.csv
+      hodyn check panda sent.csv --recorded commanded -o stop.png
+      hodyn check panda bag/ --topic /desired_joint_states --measured-topic /joint_states
       hodyn check robot.urdf waypoints.yaml --limits limits.yaml --json
       hodyn check panda motion.csv && echo "may be executed"
     """

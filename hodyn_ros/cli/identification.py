@@ -13,7 +13,15 @@ import numpy as np
 from hodyn_ros import plotting
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.cli.output import echo_json, number, progress, show_remarks, table, written
+from hodyn_ros.cli.output import (
+    PICTURES,
+    echo_json,
+    number,
+    progress,
+    show_remarks,
+    table,
+    written,
+)
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.identification import outputs
@@ -31,7 +39,6 @@ from hodyn_ros.plotting.report import report_libraries
 _MOST_SHOWN, _MOST_COLUMNS = 12, 4
 _LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
 _BODIES = ('bodies', 'payload')
-_PICTURES = ('.png', '.pdf', '.svg')
 _PAGES = ('.html', '.htm')
 
 
@@ -45,10 +52,10 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare measured with computed torques."""
     suffix = '' if output is None else output.suffix.lower()
-    if output is not None and suffix not in (*_PICTURES, *_PAGES):
+    if output is not None and suffix not in (*PICTURES, *_PAGES):
         raise RequestError(f'{output}: expected a name that ends with .html, .png, .pdf or .svg.')
     if output is not None:  # or the work would be done for nothing
-        figure_library() if suffix in _PICTURES else report_libraries()
+        figure_library() if suffix in PICTURES else report_libraries()
     problem = load_problem(given)
     with progress('Comparing'):
         found = compared_with(
@@ -57,7 +64,7 @@ def compare(
         )  # fmt: skip
     if output is not None:
         with written(output) as target:
-            if suffix in _PICTURES:
+            if suffix in PICTURES:
                 plotting.plot_comparison(found).savefig(target, dpi=120)
             else:
                 target.write_text(_page(problem, found), encoding='utf-8')

@@ -19,6 +19,9 @@ from hodyn_ros.files.files import Replacement
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import name_of as name_of
 
+PICTURES = ('.png', '.pdf', '.svg')
+"""Suffixes of pictures."""
+
 _WIDE = 100_000  # Columns of what is no terminal.
 
 

@@ -8,7 +8,7 @@ import click
 
 from hodyn_ros import plotting
 from hodyn_ros.analysis.unlimited import no_limit
-from hodyn_ros.cli.output import show_remarks, written
+from hodyn_ros.cli.output import PICTURES, show_remarks, written
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
@@ -17,7 +17,6 @@ from hodyn_ros.plotting.report import report_libraries
 from hodyn_ros.plotting.series import checked_results
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
-_SUFFIXES = ('.png', '.pdf', '.svg')
 
 _MOST_JOINTS = 12  # More of them on a picture cannot be read.
 
@@ -25,8 +24,8 @@ _MOST_JOINTS = 12  # More of them on a picture cannot be read.
 def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None, dpi: int) -> None:
     """Draw a picture of one kind."""
     path = output or Path(f'{given.motion.stem or "motion"}_{kind}.png')
-    if path.suffix.lower() not in _SUFFIXES:
-        raise RequestError(f'{path}: expected a name that ends with {" or ".join(_SUFFIXES)}.')
+    if path.suffix.lower() not in PICTURES:
+        raise RequestError(f'{path}: expected a name that ends with {" or ".join(PICTURES)}.')
     if joints and kind not in _BY_JOINT:
         raise RequestError(f'--joint chooses joints, which a picture of the kind {kind} has not.')
     if kind == 'motors' and given.actuators is None:

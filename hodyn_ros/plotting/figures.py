@@ -36,12 +36,14 @@ from hodyn_ros.plotting.series import (
     motion_series,
     motor_series,
 )
+from hodyn_ros.plotting.stops import stop_panels
 from hodyn_ros.resources import optional_import_module
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hodyn_ros.actuators.limits import MotorLimits
+    from hodyn_ros.analysis.stops import StopAnalysis, StopCause
     from hodyn_ros.files import Results
     from hodyn_ros.identification import Comparison
 
@@ -52,6 +54,8 @@ _DASHES = ('-', '--', '-.', ':')
 
 # Stretches of a curve, more than the columns of pixels of a panel on paper.
 _STRETCHES = 1000
+_SOURCES = ('commanded', 'measured', 'computed')
+_MOST_DOTS = 150  # samples that can be told from each other
 
 
 def plot_joint(
@@ -218,6 +222,45 @@ def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None)
         axes.autoscale(axis='y')
         axes.set_xticks(comparison.edges[1:-1], [f'{f:g}' for f in comparison.edges[1:-1]])
         axes.tick_params(which='minor', labelbottom=False, labelleft=False)
+    return figure
+
+
+def plot_stop(analysis: StopAnalysis, model: RobotModel, cause: StopCause | None = None) -> Figure:
+    """Draw what was commanded and measured around the place where a robot stopped.
+
+    Dots are single samples; what exceeds a limit is shaded, its worst samples have crosses.
+
+    Parameters
+    ----------
+    analysis : hodyn_ros.analysis.StopAnalysis
+    model : RobotModel
+    cause : hodyn_ros.analysis.StopCause, optional
+        By default the most probable one.
+
+    Raises
+    ------
+    MotionError
+        If there is no cause.
+    ResourceError
+        If Matplotlib is not installed.
+    """
+    if cause is None:
+        if not analysis.causes:
+            raise MotionError('There is no place to draw: no cause was found.')
+        cause = analysis.causes[0]
+    panels = stop_panels(analysis, model, cause)
+    figure = _figure([panels], f'{panels[0].subject}: {cause.kind}', columns=2, with_subject=False)
+    half = 0.5 * analysis.period
+    for axes, panel in zip(figure.axes, panels):
+        axes.axvspan(cause.time - half, cause.end + half, color=LIMIT_COLOUR, alpha=0.12, lw=0)
+        axes.yaxis.set_major_formatter('{x:g}')
+        for line, curve in zip(axes.lines, panel.curves):
+            place = _SOURCES.index(curve.name)
+            line.set(color=CURVE_COLOURS[place], linestyle=_DASHES[place])
+            if place == 0 and len(curve.x) <= _MOST_DOTS:
+                line.set(marker='o', markersize=2.5)
+        if len(panel.curves) > 1:
+            axes.legend(fontsize='x-small')
     return figure
 
 

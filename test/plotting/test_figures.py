@@ -19,6 +19,7 @@ from hodyn_ros.actuators import (
     motor_motion,
     vsa_model,
 )
+from hodyn_ros.analysis import Recorded, find_stop_causes
 from hodyn_ros.errors import JointNameError, MotionError, ResourceError
 from hodyn_ros.model.limits import Violation, find_violations, motion_limits
 from hodyn_ros.plotting import (
@@ -29,6 +30,7 @@ from hodyn_ros.plotting import (
     plot_motion,
     plot_motors,
     plot_portraits,
+    plot_stop,
 )
 from hodyn_ros.plotting.labels import effort_label, motion_label, number, percent
 from hodyn_ros.plotting.panels import energy_balance, shown_range
@@ -351,3 +353,23 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
     with pytest.raises(ResourceError, match=r'pip install hodyn_ros\[plot\]'):
         plot_energy(RESULTS, MODEL)
+
+
+def test_picture_of_a_stop_shows_commands_measurements_limits_and_the_excess():
+    times = 0.001 * np.arange(1000)
+    q = 0.3 * np.sin(2.0 * times)[:, None] ** 2 * np.ones(2)
+    q[500] = q[499]
+    limits = motion_limits(MODEL, {'shoulder': {'acceleration': 15.0}})
+    measured = Recorded(times[::2] - 0.0003, q[::2])
+    analysis = find_stop_causes(MODEL, limits, Recorded(times, q), measured)
+    figure = plot_stop(analysis, MODEL)
+    position, velocity, acceleration, jerk = drawn(figure)
+    assert [len(curves(axes)) for axes in (position, velocity, acceleration, jerk)] == [2, 2, 1, 1]
+    x, y = curves(acceleration)[0]
+    expected = np.diff(q[:, 0], 2) / 1e-6
+    np.testing.assert_allclose(y, expected[np.rint(1000.0 * x).astype(int) - 2], rtol=1e-6)
+    assert limits_drawn(acceleration) == [-15.0, 15.0] and limits_drawn(jerk) == []
+    (cross,) = crosses(acceleration)
+    assert cross == pytest.approx((0.501, expected[499]))
+    with pytest.raises(MotionError, match='no cause'):
+        plot_stop(find_stop_causes(MODEL, limits, None, measured), MODEL)

@@ -1,0 +1,305 @@
+"""Causes of stops are where they were put, as large as they were made, and none elsewhere.
+
+Faults are made by hand in samples whose differences are known from plain arithmetic.
+"""
+
+import numpy as np
+import pytest
+from support import robots
+
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.analysis import Recorded, find_stop_causes, motion_limits
+from hodyn_ros.errors import MotionError
+from hodyn_ros.resources import share_file
+
+MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
+LIMITS = motion_limits(
+    MODEL,
+    dict.fromkeys(MODEL.joint_names, {'acceleration': 15.0, 'jerk': 7500.0, 'effort_dot': 1000.0}),
+)
+H = 1e-3
+TIMES = H * np.arange(2001)
+AT = 1204  # sample of the fault
+ENCODER = 2.0 * np.pi / 2**14
+
+
+def rise(u):
+    """From 0 to 1, with four continuous derivatives, while u does."""
+    u = np.clip(u, 0.0, 1.0)
+    return u**5 * (126.0 - 420.0 * u + 540.0 * u**2 - 315.0 * u**3 + 70.0 * u**4)
+
+
+def way(times):
+    """Positions from rest at 0.2 s to rest at 1.8 s, shape (N, 2)."""
+    return rise((times - 0.2) / 1.6)[:, None] * [0.7, -0.4] + [-0.3, 0.5]
+
+
+def causes(times, position, effort=None, measured=None):
+    commanded = Recorded(times, position, effort=effort)
+    return find_stop_causes(MODEL, LIMITS, commanded, measured).causes
+
+
+def worst(cause, quantity, source='commanded'):
+    (found,) = (e for e in cause.excesses if (e.quantity, e.source) == (quantity, source))
+    return found
+
+
+def held(q, count):
+    q[AT : AT + count] = q[AT - 1]
+    return q
+
+
+def delayed(q, count):
+    return np.insert(q, [AT] * count, q[AT - 1], axis=0)[: len(q)]
+
+
+def jumped(q, by):
+    q[AT:, 0] += by
+    return q
+
+
+def faster(q, by):
+    since = np.maximum(TIMES - TIMES[AT - 1], 0.0)
+    q[:, 0] += by * np.minimum(since, 0.4)
+    return q[: AT + 300]
+
+
+def pushed(q, by):
+    q[:, 0] += by * H**2 * np.cumsum(np.cumsum(np.arange(len(q)) >= AT))
+    return q[: AT + 20]
+
+
+@pytest.mark.parametrize(
+    ('make', 'kind', 'quantity', 'order', 'row'),
+    [
+        (lambda q: held(q, 1), 'missed cycle', 'acceleration', 2, AT + 1),
+        (lambda q: held(q, 3), 'missed cycle', 'jerk', 3, AT + 4),
+        (lambda q: delayed(q, 1), 'repeated command', 'jerk', 3, AT + 1),
+        (lambda q: jumped(q, 1e-3), 'jump', 'acceleration', 2, AT + 1),
+        (lambda q: faster(q, 0.1), 'velocity step', 'acceleration', 2, AT),
+        (lambda q: pushed(q, 9.0), 'acceleration step', 'jerk', 3, AT),
+    ],
+)
+def test_faults_of_commands_are_found_where_they_are(make, kind, quantity, order, row):
+    q = make(way(TIMES))
+    (cause, *others) = causes(TIMES[: len(q)], q)
+    assert cause.kind == kind and cause.is_certain
+    assert not any(other.is_certain for other in others)
+    assert abs(cause.time - TIMES[AT]) <= 1.5 * H
+    found = worst(cause, quantity)
+    expected = np.diff(q[row - order : row + 1, 0], order)[0] / H**order
+    limit = {'acceleration': 15.0, 'jerk': 7500.0}[quantity]
+    assert found.value == pytest.approx(expected, rel=1e-6)
+    assert found.time == pytest.approx(TIMES[row])
+    assert (found.joint_name, found.limit) == ('shoulder', np.copysign(limit, expected))
+    assert found.factor == pytest.approx(abs(expected) / limit, rel=1e-6)
+
+
+def test_torques_are_differenced_by_themselves():
+    effort = 20.0 * np.sin(TIMES)[:, None] * np.ones(2)
+    effort[AT:, 1] += 1.7
+    (cause,) = causes(TIMES, way(TIMES), effort)
+    found = worst(cause, 'effort_dot')
+    assert cause.kind == 'torque step'
+    assert (found.joint_name, found.time) == ('elbow', pytest.approx(TIMES[AT]))
+    assert found.value == pytest.approx(1700.0 + 20.0 * np.cos(TIMES[AT]), rel=1e-3)
+    effort[AT:, 1] -= 1.7
+    effort[300:340, 0] = 50.0 * 1.25  # a step, and for 40 ms too large
+    found = [
+        (c.kind, worst(c, 'effort').factor)
+        for c in causes(TIMES, way(TIMES), effort)
+        if any(e.quantity == 'effort' for e in c.excesses)
+    ]
+    assert found == [('torque too large', pytest.approx(1.25))]
+
+
+def test_a_motion_that_is_too_fast_is_no_step():
+    q = 1.2 * np.sin(4.0 * TIMES)[:, None] ** 2 * [1.0, 0.1]
+    (first, *_) = causes(TIMES, q)
+    assert first.kind == 'motion too fast'
+    assert abs(worst(first, 'velocity').value) == pytest.approx(4.8, rel=1e-4)
+    assert worst(first, 'acceleration').factor == pytest.approx(38.4 / 15.0, rel=1e-3)
+
+
+def test_torques_that_the_model_needs_are_compared_too():
+    t = TIMES[:, None, None]
+    k = np.arange(3)[:, None]  # derivatives of 0.6 (1 - cos 2 t)
+    exact = -0.6 * 2.0**k * np.cos(2.0 * t + 0.5 * np.pi * k) * np.array([1.0, 0.2])
+    exact[:, 0] += 0.6 * np.array([1.0, 0.2])
+    Q = np.abs(inverse_dynamics(MODEL, exact)[:, 0]).max(axis=0)
+    limits = LIMITS._replace(effort=np.array([Q[0] / 1.25, np.inf]))
+    (cause,) = find_stop_causes(MODEL, limits, Recorded(TIMES, exact[:, 0])).causes[:1]
+    assert cause.kind == 'torque of the model'
+    assert worst(cause, 'effort', 'computed').factor == pytest.approx(1.25, rel=1e-2)
+
+
+def test_stamps_and_missing_commands():
+    q, keep = way(TIMES), np.ones(len(TIMES), dtype=bool)
+    keep[[800, AT, AT + 1]] = False
+    (missing,) = causes(TIMES[keep], q[keep])
+    assert missing.kind == 'missing commands' and not missing.is_certain
+    assert missing.advice.startswith('3 commands are missing in motion, at 2 places, at most 2')
+    for step, kind in (
+        (0.004, 'late command'),
+        (0.5, 'step of the stamps'),
+        (-0.3, 'step of the stamps'),
+    ):
+        (cause,) = causes(TIMES + step * (TIMES >= TIMES[AT]), q)
+        assert (cause.kind, cause.excesses, cause.is_certain) == (kind, (), False)
+
+
+def test_commands_at_a_lower_rate_than_the_recording():
+    (cause,) = causes(TIMES, way(TIMES[(np.arange(len(TIMES)) // 8) * 8]))
+    assert cause.kind == 'held commands' and not cause.is_certain
+    assert '8 ms' in cause.advice
+
+
+def test_edges_in_motion_are_doubtful_unless_the_robot_was_at_rest():
+    q = way(TIMES)
+    found = causes(TIMES[600:1400], q[600:1400])
+    assert {cause.kind for cause in found} == {'start in motion', 'end in motion'}
+    assert not any(cause.is_certain for cause in found)
+    still = Recorded(TIMES[500:900], np.tile(q[600], (400, 1)))
+    start = causes(TIMES[600:1400], q[600:1400], measured=still)[0]
+    assert start.kind == 'start in motion' and start.is_certain
+    assert start.factor == pytest.approx((q[601, 0] - q[600, 0]) / H**2 / 15.0)
+
+
+def test_first_command_away_from_the_robot():
+    measured = Recorded(TIMES, np.tile(way(TIMES[:1]), (len(TIMES), 1)))
+    q = way(TIMES) + [0.0, 0.08]
+    (cause, *_) = causes(TIMES[100:250], q[100:250], measured=measured)
+    assert cause.kind == 'jump at the start' and cause.is_certain
+    assert worst(cause, 'velocity').factor == pytest.approx(0.08 / H / 3.0)
+
+
+def test_what_came_right_before_the_end_is_most_probable():
+    q = held(way(TIMES), 1)[: AT + 40]
+    q[700:, 1] += 0.01  # larger, but the robot went on behind it
+    kinds = [cause.kind for cause in causes(TIMES[: len(q)], q)]
+    assert kinds == ['missed cycle', 'jump']  # and no end in motion, which follows
+
+
+PANDA = RobotModel.from_urdf(share_file('urdf/panda.urdf'), joint_friction=False)
+TIGHT = motion_limits(
+    PANDA,
+    {
+        name: {'acceleration': a, 'jerk': 500.0 * a, 'effort_dot': 1000.0}
+        for name, a in zip(PANDA.joint_names, (15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0))
+    },
+)
+
+
+def nearly(times):
+    """Motion of the Panda that uses 97 % of a limit of velocity or acceleration at most."""
+    reach = np.array([1.2, 0.5, -0.9, 0.6, 1.3, -0.4, 1.2])
+    u = np.linspace(0.0, 1.0, 20001)
+    v = np.gradient(rise(u), u)
+    slowest = max(
+        (np.abs(reach) * v.max() / TIGHT.velocity).max() / 0.97,
+        np.sqrt((np.abs(reach) * np.gradient(v, u).max() / TIGHT.acceleration).max() / 0.97),
+    )
+    start = [0.0, -0.3, 0.0, -1.9, 0.0, 1.8, 0.0]
+    return start + rise((times - 0.1) / slowest)[:, None] * reach
+
+
+def six_digits(values):
+    return np.vectorize(lambda x: float(f'{x:.6g}'))(values)
+
+
+def decimated(times, rng, spread):
+    rows = np.arange(0, len(times) - 20, 10) + rng.integers(0, spread + 1, len(times) // 10 - 1)
+    return times[rows], nearly(times)[rows]
+
+
+def latched(times, rng):
+    """At 100 Hz, by a clock that knows nothing of that of the commands."""
+    seen = times[20:-20:10] + rng.uniform(-1.0, 1.0, len(times[20:-20:10])) * H
+    return times[20:-20:10], nearly(H * np.floor(seen / H))
+
+
+@pytest.mark.parametrize(
+    'record',
+    [
+        lambda t, rng: (t, nearly(t)),
+        lambda t, rng: (t, nearly(t).round(6)),
+        lambda t, rng: (t, nearly(t).round(5)),
+        lambda t, rng: (t, nearly(t).round(4)),
+        lambda t, rng: (t, six_digits(nearly(t))),
+        lambda t, rng: (t, nearly(t).astype(np.float32).astype(float)),
+        lambda t, rng: (t + rng.uniform(-1e-4, 1e-4, len(t)), nearly(t)),
+        lambda t, rng: (t + rng.exponential(5e-4, len(t)), nearly(t)),
+        lambda t, rng: (1.7e9 + t, nearly(t)),
+        lambda t, rng: decimated(t, rng, 0),
+        lambda t, rng: decimated(t, rng, 3),
+        latched,
+    ],
+    ids=[
+        'exact',
+        '6 decimals',
+        '5 decimals',
+        '4 decimals',
+        '6 digits',
+        'single',
+        'jitter',
+        'late stamps',
+        'since 1970',
+        '100 Hz',
+        '100 Hz uneven',
+        '100 Hz latched',
+    ],
+)
+@pytest.mark.parametrize('seed', range(3))
+def test_clean_commands_have_no_cause(record, seed):
+    times = H * np.arange(2501)
+    t, q = record(times, np.random.default_rng(seed))
+    assert find_stop_causes(PANDA, TIGHT, Recorded(t, q)).causes == ()
+
+
+@pytest.mark.parametrize('stride', [1, 4, 33])
+@pytest.mark.parametrize('noise', [1e-6, 1e-4])
+def test_clean_measurements_have_no_cause(stride, noise):
+    rng, times = np.random.default_rng(stride), H * np.arange(0, 2501, stride)
+    q = nearly(times) + noise * rng.standard_normal((len(times), 7))
+    measured = Recorded(
+        times + rng.uniform(-2e-4, 2e-4, len(times)),
+        ENCODER * np.round(q / ENCODER),
+        np.gradient(nearly(times), times, axis=0) + 1e-3 * rng.standard_normal(q.shape),
+        0.1 * np.round(10.0 * (10.0 + rng.standard_normal(q.shape) * 0.1)),
+    )
+    assert find_stop_causes(PANDA, TIGHT, None, measured).causes == ()
+    both = find_stop_causes(PANDA, TIGHT, Recorded(times, nearly(times)), measured)
+    assert both.causes == ()
+    assert abs(both.deviation.value) < 5e-3
+
+
+def test_noise_of_commands_is_told_but_not_certain():
+    rng = np.random.default_rng(0)
+    analysis = find_stop_causes(
+        MODEL, LIMITS, Recorded(TIMES, way(TIMES) + 2e-5 * rng.standard_normal((2001, 2)))
+    )
+    assert [cause.kind for cause in analysis.causes] == ['noisy commands']
+    assert analysis.is_kept and 'jerk' in analysis.remarks[0]
+
+
+def test_measured_values_beyond_limits():
+    q, effort = way(TIMES), np.zeros((2001, 2))
+    effort[AT : AT + 300, 0] = 50.0 * 1.1
+    effort += 0.02 * np.random.default_rng(0).standard_normal(effort.shape)
+    measured = Recorded(TIMES, q, effort=effort)
+    found = causes(TIMES, q, measured=measured)
+    assert {cause.kind for cause in found} == {'measured excess'}
+    assert all('no command does' in cause.advice for cause in found)
+    beyond = [e for cause in found for e in cause.excesses if e.quantity == 'effort']
+    assert [e.factor for e in beyond] == [pytest.approx(1.1, abs=0.01)]
+
+
+def test_refusals_say_what_is_wrong():
+    with pytest.raises(MotionError, match='There is no recording'):
+        find_stop_causes(MODEL, LIMITS)
+    with pytest.raises(MotionError, match='3 samples, expected at least 5'):
+        causes(TIMES[:3], way(TIMES[:3]))
+    with pytest.raises(MotionError, match=r'shape \(10, 3\), expected \(10, 2\)'):
+        causes(TIMES[:10], np.zeros((10, 3)))
+    unlimited = find_stop_causes(MODEL, motion_limits(MODEL), Recorded(TIMES, way(TIMES)))
+    assert 'acceleration, jerk, torque rate is known' in unlimited.remarks[0]
