@@ -342,6 +342,7 @@ def test_controller_that_rejects_is_named(harness, controller, start, efforts):
 
 @needs_control_msgs
 def test_controller_that_is_not_there_or_goes_is_named(harness, controller, start):
+    harness.forget()  # what others of this name have said
     node, send = start(controller='other_controller')
     status, code, text = outcome(harness, send(goal()))
     assert (status, code) == (ABORTED, FollowJointTrajectory.Result.INVALID_GOAL)
