@@ -9,7 +9,7 @@ over a step is identified from the recording, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.estimator import CUTOFFS
 from hodyn_ros.trajectory.kalman import StepMatrices
+from hodyn_ros.trajectory.smoother_kernels import WIDTH, kernels
 
 BLOCK = 10_000
 """Samples that are smoothed together."""
@@ -46,7 +47,7 @@ _AROUND = 25
 _NEIGHBOURS = np.array([-1.0, 4.0, 0.0, 4.0, -1.0]) / 6.0
 _NEGLIGIBLE = 1e-6  # weight of a model
 _UNKNOWN_STEP = 0.01  # of values that never move, over the smallest motion of interest
-_LEAST_VARIANCE = 1e-200
+_LEAST_NUMBER, _LEAST_VARIANCE = 1e-9, 1e-200
 _EPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
@@ -149,91 +150,75 @@ class Smoother:
         self._forget = float(np.exp(-width / memory))
         self._counts = np.bincount(self._bins).astype(np.float64)
         self._changes = np.stack([np.bincount(self._bins, m) for m in moved.T], axis=1)
+        self._kernels = kernels(self._K + 1, self._K)
         self.correlation = self._period * self._correlations()
+        self._groups = [
+            _Group(np.flatnonzero(self.correlation == value), float(value))
+            for value in np.unique(self.correlation)
+        ]
         self._weigh()
 
     def blocks(self) -> Iterator[Smoothed]:
         """Yield the estimates of consecutive samples; memory does not grow with their number."""
-        N, n, M, K = self._K + 1, self._values.shape[1], len(self._cutoffs), self._K
-        states = np.zeros((M, N, n)), np.zeros((len(self._groups), M, N, N))
-        for b, first in enumerate(range(0, len(self._bins), BLOCK)):
+        n, K = self._values.shape[1], self._K
+        states = [_State.fresh(group, len(self._cutoffs), K + 1) for group in self._groups]
+        for block, first in enumerate(range(0, len(self._bins), BLOCK)):
             rows = slice(first, min(first + BLOCK, len(self._bins)))
             B = rows.stop - rows.start
-            mean, spread = np.zeros((B, K, n)), np.zeros((B, n, K, K))
-            reference, offset = np.zeros((B, K, n)), self._at(rows, self._offset)
-            for g, (columns, correlation) in enumerate(self._groups):
-                found = [np.ascontiguousarray(a[..., columns]) for a in (mean, reference)]
-                part = np.ascontiguousarray(spread[:, columns])
-                self._unite(
-                    rows, columns, correlation, states[0], states[1][g], b, g, found[1],
-                    found[0], part,
-                )  # fmt: skip
-                mean[..., columns], reference[..., columns] = found
-                spread[:, columns] = part
-            from hodyn_ros.trajectory.smoother_kernels import finish
+            found = Smoothed(np.empty((B, K, n)), np.empty((B, n, K, K)))
+            offset = self._at(rows, self._offset)
+            for group, ends, state in zip(self._groups, self._ends, states):
+                sums = self._mixture(rows, group, state, ends, block)
+                self._kernels.finish(*sums, group.columns, offset, *found)
+            found.motion[:, 0] += self._origin
+            yield found
 
-            finish(reference, offset, mean, spread)
-            mean[:, 0] += self._origin
-            yield Smoothed(mean, spread)
-
-    def _unite(
-        self, rows: slice, columns: NDArray[np.intp], correlation: float, X: Array, P: Array,
-        block: int, group: int, reference: Array, mean: Array, spread: Array,
-    ) -> None:  # fmt: skip
+    def _mixture(
+        self, rows: slice, group: _Group, state: _State, ends: Sequence[_State], block: int
+    ) -> tuple[Array, Array, Array]:
         """Filter a block in both directions and mix the models that have a weight in it."""
-        from hodyn_ros.trajectory.smoother_kernels import unite
-
-        B, N, n = rows.stop - rows.start, self._K + 1, len(columns)
-        is_last = rows.stop == len(self._bins)
-        is_first_model = True
-        values = np.ascontiguousarray(self._values[rows.start + 1 : rows.stop + 1, columns])
+        B, N, width, K = rows.stop - rows.start, self._K + 1, group.width, self._K
+        reference, mean = np.empty((B, K * width)), np.zeros((B, K * width))
+        spread = np.zeros((B, K * (K + 1) // 2, width))
+        values = group.padded(self._values[rows.start + 1 : rows.stop + 1])
+        is_last, is_first_model = rows.stop == len(self._bins), True
         for m, cutoff in enumerate(self._cutoffs):
-            shares = self._at(rows, self._shares[:, columns, m])
-            is_used = bool(shares.any())
-            size = B if is_used else 0
-            stores = [
-                (np.empty((size, N, n)), np.empty((size, N, N)), np.empty(size, dtype=np.int64))
-                for _ in range(2)
-            ]
-            state = np.ascontiguousarray(X[m][:, columns])
-            self._filter(
-                rows, columns, correlation, m, state, P[m], False, rows.start == 0,
-                store=stores[0],
-            )  # fmt: skip
-            X[m][:, columns] = state
-            if not is_used:
+            shares = group.padded(self._at(rows, self._shares[:, group.columns, m]), chosen=True)
+            if not shares.any():
+                self._filter(rows, group, m, state, False, rows.start == 0)
                 continue
-            later = [a.copy() for a in self._ends[group][m][block + 1]] if not is_last else [
-                np.zeros((N, n)), np.zeros((N, N))
-            ]  # fmt: skip
-            self._filter(
-                rows, columns, correlation, m, *later, True, is_last, store=stores[1]
-            )  # fmt: skip
-            unite(
-                values, *stores[0], *stores[1], cutoff ** np.arange(float(N)), shares,
-                self._at(rows, self._variances[:, columns, m]), reference, is_first_model, mean,
-                spread,
+            sides = []
+            later = state if is_last else ends[block + 1]
+            for side, backward, fresh in (
+                (state, False, rows.start == 0), (later.copy(), True, is_last),
+            ):  # fmt: skip
+                store = np.empty((B, N * width)), np.empty((B, N, N)), np.empty(B, dtype=np.int64)
+                self._filter(rows, group, m, side, backward, fresh, store=store)
+                sides += store
+            variances = self._at(rows, self._variances[:, group.columns, m])
+            self._kernels.unite(
+                values, *sides, cutoff ** np.arange(float(N)), shares,
+                group.padded(variances, chosen=True), is_first_model, reference, mean, spread,
             )  # fmt: skip
             is_first_model = False
+        return reference, mean, spread
 
     def _filter(
-        self, rows: slice, columns: NDArray[np.intp], correlation: float, model: int, X: Array,
-        P: Array, backward: bool, fresh: bool, sums: tuple[Array, Array] | None = None,
+        self, rows: slice, group: _Group, model: int, state: _State, backward: bool, fresh: bool,
+        sums: tuple[Array, Array] | None = None,
         store: tuple[Array, Array, NDArray[np.int64]] | None = None,
     ) -> None:  # fmt: skip
-        """Run a model over some samples."""
-        from hodyn_ros.trajectory.smoother_kernels import filter_samples
-
-        N, n, cutoff = self._K + 1, len(columns), float(self._cutoffs[model])
+        """Run a model over some samples, from a state that becomes that at the last one."""
+        N, cutoff = self._K + 1, float(self._cutoffs[model])
         if sums is None:
-            sums = np.zeros((0, n)), np.zeros(0)
+            sums = np.empty((0, group.width)), np.empty(0)
         if store is None:
-            store = np.zeros((0, N, n)), np.zeros((0, N, N)), np.zeros(0, dtype=np.int64)
-        filter_samples(
-            np.ascontiguousarray(self._values[rows.start : rows.stop + 2, columns]),
-            self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff, correlation,
-            cutoff * self._period, self._taylor, self._driven, X, P, self._bins[rows], *sums,
-            *store,
+            store = np.empty((0, 0)), np.empty((0, N, N)), np.empty(0, dtype=np.int64)
+        self._kernels.filter_samples(
+            group.padded(self._values[rows.start : rows.stop + 2]),
+            self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff, group.correlation,
+            cutoff * self._period, self._taylor, self._driven, state.means[model],
+            state.covariances[model], self._bins[rows], *sums, *store,
         )  # fmt: skip
 
     def _at(self, rows: slice, of_bins: Array) -> Array:
@@ -253,40 +238,31 @@ class Smoother:
 
     def _correlations(self) -> Array:
         """Time constants of the noise of each component, in steps."""
-        n, N = self._values.shape[1], len(self._bins)
-        every = np.arange(n)
+        n, N, M = self._values.shape[1], len(self._bins), len(self._cutoffs)
         starts = np.unique(np.linspace(0, max(N - _STRETCH, 0), _STRETCHES).astype(np.int64))
+        parts, end = [], 0
+        for start in starts.tolist():
+            parts.append(slice(max(start, end), min(start + _STRETCH, N)))
+            end = parts[-1].stop
+        used = np.zeros(len(self._counts))
+        for rows in parts:
+            used += np.bincount(self._bins[rows], minlength=len(used))
+        number = self._around(used)[:, None, None] + _LEAST_NUMBER
+        moving = np.minimum(self._changes, used[:, None])
         found = np.zeros((len(_CORRELATIONS), n))
         for r, steps in enumerate(_CORRELATIONS):
-            squares = np.zeros((len(self._counts), n, len(self._cutoffs)))
-            logarithms = np.zeros((len(self._counts), len(self._cutoffs)))
-            used = np.zeros(len(self._counts))
-            end = 0
-            for start in np.maximum(starts, 0).tolist():
-                rows = slice(max(start, end), min(start + _STRETCH, N))
-                end = rows.stop
-                if rows.stop - rows.start < 2:
-                    continue
-                used += np.bincount(self._bins[rows], minlength=len(used))
-                for m in range(len(self._cutoffs)):
-                    sums = np.zeros((len(used), n)), np.zeros(len(used))
-                    state = np.zeros((self._K + 1, n)), np.zeros((self._K + 1,) * 2)
-                    self._filter(
-                        rows, every, steps * self._period, m, *state, True, True, sums
-                    )
-                    squares[:, :, m] += sums[0]
-                    logarithms[:, m] += sums[1]
-            counted = self._around(used)
-            near, logs = self._around(squares), self._around(logarithms)
-            rate = np.zeros((len(used), n))
-            is_used = used > 0.0
-            number = counted[is_used, None, None] + 1e-9
-            variance = np.maximum(near[is_used] / number, self._least[:, None])
-            variance = np.maximum(variance, _LEAST_VARIANCE)
-            score = np.log(variance) + logs[is_used][:, None] / number
-            rate[is_used] = score.min(axis=2)
-            moving = np.minimum(self._changes, used[:, None])
-            found[r] = -0.5 * (rate * moving).sum(axis=0)
+            group = _Group(np.arange(n), steps * self._period)
+            squares = np.zeros((len(used), n, M))
+            logarithms = np.zeros((len(used), 1, M))
+            for m in range(M):
+                sums = np.zeros((len(used), group.width)), np.zeros(len(used))
+                for rows in parts:
+                    self._filter(rows, group, m, _State.fresh(group, M, self._K + 1), True, True, sums)
+                squares[:, :, m], logarithms[:, 0, m] = sums[0][:, :n], sums[1]
+            variance = np.maximum(self._around(squares) / number, self._least[:, None])
+            score = np.log(np.maximum(variance, _LEAST_VARIANCE))
+            score += self._around(logarithms) / number
+            found[r] = -0.5 * (score.min(axis=2) * moving).sum(axis=0)
         best = found.argmax(axis=0)
         best[found.max(axis=0) < found[0] + _CLEARLY] = 0
         return np.asarray(_CORRELATIONS)[best]
@@ -294,32 +270,22 @@ class Smoother:
     def _weigh(self) -> None:
         """Find out which models are right where, and the noise."""
         n, M, N = self._values.shape[1], len(self._cutoffs), self._K + 1
-        squares = np.zeros((len(self._counts), n, M))
-        logarithms = np.zeros((len(self._counts), n, M))
-        self._groups = [
-            (np.flatnonzero(self.correlation == value), float(value))
-            for value in np.unique(self.correlation)
-        ]
-        starts = range(0, len(self._bins), BLOCK)
-        # States behind each block, of groups, models and blocks.
-        self._ends: list[list[list[tuple[Array, Array]]]] = []
-        for columns, correlation in self._groups:
-            of_group = []
-            for m in range(M):
-                sums = np.zeros((len(self._counts), len(columns))), np.zeros(len(self._counts))
-                X, P = np.zeros((N, len(columns))), np.zeros((N, N))
-                ends = []
-                for first in reversed(starts):
-                    rows = slice(first, min(first + BLOCK, len(self._bins)))
-                    self._filter(
-                        rows, columns, correlation, m, X, P, True,
-                        rows.stop == len(self._bins), sums,
-                    )  # fmt: skip
-                    ends.append((X.copy(), P.copy()))
-                of_group.append(ends[::-1])
-                squares[:, columns, m] = sums[0]
-                logarithms[:, columns, m] = sums[1][:, None]
-            self._ends.append(of_group)
+        squares, logarithms = np.zeros((2, len(self._counts), n, M))
+        # States behind each block, of each group.
+        self._ends: list[list[_State]] = []
+        for group in self._groups:
+            state, ends = _State.fresh(group, M, N), []
+            sums = [np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())]
+            for first in reversed(range(0, len(self._bins), BLOCK)):
+                rows = slice(first, min(first + BLOCK, len(self._bins)))
+                for m in range(M):
+                    of_model = sums[0][m], sums[1][m]
+                    is_last = rows.stop == len(self._bins)
+                    self._filter(rows, group, m, state, True, is_last, of_model)
+                ends.append(state.copy())
+            self._ends.append(ends[::-1])
+            squares[:, group.columns] = np.moveaxis(sums[0][:, :, : len(group.columns)], 0, -1)
+            logarithms[:, group.columns] = sums[1].T[:, None]
         number = self._around(self._counts)[:, None, None]
         squares, logarithms = self._around(squares), self._around(logarithms)
         changes = self._around(self._changes)
@@ -347,6 +313,40 @@ class Smoother:
         # What stays between two steps of its rounding is off by the same all the time.
         self._offset = np.where(noise < 3.0 * rounding, rounding, 0.0)
         self.noise = np.sqrt((noise * self._counts[:, None]).sum(axis=0) / self._counts.sum())
+
+
+class _Group(NamedTuple):
+    """Components whose noise has the same correlation, so that they share covariances."""
+
+    columns: NDArray[np.intp]
+    correlation: float  # time constant [s]
+
+    @property
+    def width(self) -> int:
+        """Number of components with those that fill up the last register."""
+        return -(-len(self.columns) // WIDTH) * WIDTH
+
+    def padded(self, values: Array, chosen: bool = False) -> Array:
+        """Columns of the group, unless they are `chosen` already, and zeros that fill up."""
+        result = np.zeros((len(values), self.width))
+        result[:, : len(self.columns)] = values if chosen else values[:, self.columns]
+        return result
+
+
+class _State(NamedTuple):
+    """What the filters of all models know at one sample."""
+
+    means: Array  # (M, N width)
+    covariances: Array  # (M, N, N)
+
+    @classmethod
+    def fresh(cls, group: _Group, M: int, N: int) -> _State:
+        """Nothing yet."""
+        return cls(np.zeros((M, N * group.width)), np.zeros((M, N, N)))
+
+    def copy(self) -> _State:
+        """Return what stays when the filters go on."""
+        return _State(self.means.copy(), self.covariances.copy())
 
 
 def smooth(times: ArrayLike, values: ArrayLike, **options: object) -> Smoothed:
