@@ -9,8 +9,10 @@ over a step is identified from the recording, too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +24,7 @@ from hodyn_ros.trajectory.estimator import CUTOFFS
 from hodyn_ros.trajectory.kalman import StepMatrices
 from hodyn_ros.trajectory.smoother_kernels import WIDTH, kernels
 
-BLOCK = 10_000
+BLOCK = 5_000
 """Samples that are smoothed together."""
 
 # Share of the logarithm of a likelihood that counts. Coverage has decided, benchmarks/smoothing.py.
@@ -45,9 +47,10 @@ _OUTLIER, _OUTLIER_STEPS, _UNEXPLAINED = 7.0, 3.0, 0.3
 _AROUND = 25
 # Interpolation from the two values before and behind.
 _NEIGHBOURS = np.array([-1.0, 4.0, 0.0, 4.0, -1.0]) / 6.0
-_NEGLIGIBLE = 1e-6  # weight of a model
+_NEGLIGIBLE = 1e-3  # weight of a model
 _UNKNOWN_STEP = 0.01  # of values that never move, over the smallest motion of interest
-_LEAST_NUMBER, _LEAST_VARIANCE = 1e-9, 1e-200
+_LEAST_VARIANCE = 1e-200
+_MOST_THREADS = 4
 _EPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
@@ -150,6 +153,7 @@ class Smoother:
         self._forget = float(np.exp(-width / memory))
         self._counts = np.bincount(self._bins).astype(np.float64)
         self._changes = np.stack([np.bincount(self._bins, m) for m in moved.T], axis=1)
+        self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
         self._kernels = kernels(self._K + 1, self._K)
         self.correlation = self._period * self._correlations()
         self._groups = [
@@ -180,46 +184,72 @@ class Smoother:
         B, N, width, K = rows.stop - rows.start, self._K + 1, group.width, self._K
         reference, mean = np.empty((B, K * width)), np.zeros((B, K * width))
         spread = np.zeros((B, K * (K + 1) // 2, width))
-        values = group.padded(self._values[rows.start + 1 : rows.stop + 1])
+        values = self._rows(rows, group)
         is_last, is_first_model = rows.stop == len(self._bins), True
-        for m, cutoff in enumerate(self._cutoffs):
-            shares = group.padded(self._at(rows, self._shares[:, group.columns, m]), chosen=True)
-            if not shares.any():
-                self._filter(rows, group, m, state, False, rows.start == 0)
-                continue
-            sides = []
-            later = state if is_last else ends[block + 1]
-            for side, backward, fresh in (
-                (state, False, rows.start == 0), (later.copy(), True, is_last),
-            ):  # fmt: skip
-                store = np.empty((B, N * width)), np.empty((B, N, N)), np.empty(B, dtype=np.int64)
-                self._filter(rows, group, m, side, backward, fresh, store=store)
+        near = slice(max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2)
+        used = self._shares[near, group.columns].any(axis=(0, 1))
+        later = _State.fresh(group, len(used), N) if is_last else ends[block + 1].copy()
+
+        def filtered(m: int) -> list[Any]:
+            """Run a model in both directions, or forward alone."""
+            sides: list[Any] = []
+            sizes = [(B, N * width), (B, N, N)] if used[m] else [(0, 0), (0, N, N)]
+            for side, backward, fresh in ((state, False, rows.start == 0), (later, True, is_last)):
+                store = *map(np.empty, sizes), np.empty(sizes[0][0], dtype=np.int64)
+                if used[m] or not backward:
+                    self._filter(values, rows, group, m, side, backward, fresh, store=store)
                 sides += store
-            variances = self._at(rows, self._variances[:, group.columns, m])
+            return sides
+
+        for m, sides in enumerate(self._pool.map(filtered, range(len(used)))):
+            if not used[m]:
+                continue
+            weights = (a[:, group.columns, m] for a in (self._shares, self._variances))
+            shares, variances = (group.padded(self._at(rows, a)) for a in weights)
+            units = self._cutoffs[m] ** np.arange(float(N))
             self._kernels.unite(
-                values, *sides, cutoff ** np.arange(float(N)), shares,
-                group.padded(variances, chosen=True), is_first_model, reference, mean, spread,
+                values[1:-1], *sides, units, shares, variances, is_first_model, reference, mean,
+                spread,
             )  # fmt: skip
             is_first_model = False
         return reference, mean, spread
 
     def _filter(
-        self, rows: slice, group: _Group, model: int, state: _State, backward: bool, fresh: bool,
+        self, values: Array, rows: slice, group: _Group, model: int, state: _State,
+        backward: bool, fresh: bool,
         sums: tuple[Array, Array] | None = None,
         store: tuple[Array, Array, NDArray[np.int64]] | None = None,
     ) -> None:  # fmt: skip
-        """Run a model over some samples, from a state that becomes that at the last one."""
+        """Run a model over some samples, from a state that becomes that at the last one.
+
+        The values have a row before the first and one behind the last.
+        """
         N, cutoff = self._K + 1, float(self._cutoffs[model])
         if sums is None:
             sums = np.empty((0, group.width)), np.empty(0)
         if store is None:
             store = np.empty((0, 0)), np.empty((0, N, N)), np.empty(0, dtype=np.int64)
         self._kernels.filter_samples(
-            group.padded(self._values[rows.start : rows.stop + 2]),
-            self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff, group.correlation,
+            values, self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff, group.correlation,
             cutoff * self._period, self._taylor, self._driven, state.means[model],
             state.covariances[model], self._bins[rows], *sums, *store,
         )  # fmt: skip
+
+    def _judge(
+        self, rows: slice, group: _Group, state: _State, fresh: bool, sums: Sequence[Array]
+    ) -> None:
+        """Run all models backward and add up how well they predict, (M, b, width) and (M, b)."""
+        values = self._rows(rows, group)
+
+        def judge(m: int) -> None:
+            of_model = sums[0][m], sums[1][m]
+            self._filter(values, rows, group, m, state, True, fresh, of_model)
+
+        list(self._pool.map(judge, range(len(self._cutoffs))))
+
+    def _rows(self, rows: slice, group: _Group) -> Array:
+        """Values of some samples, with the one before and the one behind, (B + 2, width)."""
+        return group.padded(self._values[rows.start : rows.stop + 2, group.columns])
 
     def _at(self, rows: slice, of_bins: Array) -> Array:
         """Interpolate a quantity of the bins (b, n) at samples, (B, n)."""
@@ -247,21 +277,19 @@ class Smoother:
         used = np.zeros(len(self._counts))
         for rows in parts:
             used += np.bincount(self._bins[rows], minlength=len(used))
-        number = self._around(used)[:, None, None] + _LEAST_NUMBER
-        moving = np.minimum(self._changes, used[:, None])
+        kept = np.flatnonzero(used)
+        used, moving = used[kept], np.minimum(self._changes[kept], used[kept, None])
+        number = self._around(used)[:, None, None]
         found = np.zeros((len(_CORRELATIONS), n))
         for r, steps in enumerate(_CORRELATIONS):
             group = _Group(np.arange(n), steps * self._period)
-            squares = np.zeros((len(used), n, M))
-            logarithms = np.zeros((len(used), 1, M))
-            for m in range(M):
-                sums = np.zeros((len(used), group.width)), np.zeros(len(used))
-                for rows in parts:
-                    self._filter(rows, group, m, _State.fresh(group, M, self._K + 1), True, True, sums)
-                squares[:, :, m], logarithms[:, 0, m] = sums[0][:, :n], sums[1]
-            variance = np.maximum(self._around(squares) / number, self._least[:, None])
-            score = np.log(np.maximum(variance, _LEAST_VARIANCE))
-            score += self._around(logarithms) / number
+            sums = [np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())]
+            for rows in parts:
+                self._judge(rows, group, _State.fresh(group, M, self._K + 1), True, sums)
+            squares = self._around(np.moveaxis(sums[0][:, kept, :n], 0, -1))
+            logarithms = self._around(sums[1][:, kept].T[:, None])
+            variance = np.maximum(squares / number, self._least[:, None])
+            score = np.log(np.maximum(variance, _LEAST_VARIANCE)) + logarithms / number
             found[r] = -0.5 * (score.min(axis=2) * moving).sum(axis=0)
         best = found.argmax(axis=0)
         best[found.max(axis=0) < found[0] + _CLEARLY] = 0
@@ -278,10 +306,7 @@ class Smoother:
             sums = [np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())]
             for first in reversed(range(0, len(self._bins), BLOCK)):
                 rows = slice(first, min(first + BLOCK, len(self._bins)))
-                for m in range(M):
-                    of_model = sums[0][m], sums[1][m]
-                    is_last = rows.stop == len(self._bins)
-                    self._filter(rows, group, m, state, True, is_last, of_model)
+                self._judge(rows, group, state, rows.stop == len(self._bins), sums)
                 ends.append(state.copy())
             self._ends.append(ends[::-1])
             squares[:, group.columns] = np.moveaxis(sums[0][:, :, : len(group.columns)], 0, -1)
@@ -326,10 +351,10 @@ class _Group(NamedTuple):
         """Number of components with those that fill up the last register."""
         return -(-len(self.columns) // WIDTH) * WIDTH
 
-    def padded(self, values: Array, chosen: bool = False) -> Array:
-        """Columns of the group, unless they are `chosen` already, and zeros that fill up."""
+    def padded(self, values: Array) -> Array:
+        """Values of the group with zeros that fill up."""
         result = np.zeros((len(values), self.width))
-        result[:, : len(self.columns)] = values if chosen else values[:, self.columns]
+        result[:, : len(self.columns)] = values
         return result
 
 
