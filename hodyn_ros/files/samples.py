@@ -23,6 +23,9 @@ SOURCES = {'unknown': 0, 'given': 1, 'waypoints': 2, 'measured': 3}
 MEASURED = ('effort', 'motor_position', 'motor_torque')
 """What samples may hold beside the motion, by joint."""
 
+DEVIATIONS = ('motion_std', 'effort_std')
+"""Standard deviations that results may hold."""
+
 POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
 
@@ -211,6 +214,11 @@ class Results:
     """What was given, what was supplied, and what else one should know."""
     wrenches: tuple[Wrench, ...] = ()
     """What was applied, each with values of shape (N, S, 6)."""
+    motion_std: Array | None = None
+    """Standard deviations of an estimated motion, shape (N, K, n); NaN where one is not known.
+    None: it is not estimated."""
+    effort_std: Array | None = None
+    """Those of the efforts that follow from them, shape (N, E, n)."""
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -274,7 +282,9 @@ def join_results(parts: Sequence[Part]) -> Part:
             if getattr(head, what) is not None:
                 changes[what] = np.concatenate([getattr(part, what) for part in every])
     else:
-        changes['effort'] = _with_gaps([part.effort for part in every])
+        for what in ('effort', *DEVIATIONS):
+            if getattr(head, what) is not None:
+                changes[what] = _with_gaps([getattr(part, what) for part in every])
         remarks = dict.fromkeys(remark for part in every for remark in part.remarks)
         changes['remarks'] = tuple(remarks)
         if head.motors is not None:

@@ -374,10 +374,39 @@ class _State(NamedTuple):
         return _State(self.means.copy(), self.covariances.copy())
 
 
-def smooth(times: ArrayLike, values: ArrayLike, **options: object) -> Smoothed:
-    """Values and time derivatives along a recording without gaps; see `Smoother`."""
-    parts = list(Smoother(times, values, **options).blocks())  # type: ignore[arg-type]
+def smooth(times: ArrayLike, values: ArrayLike, **options: Any) -> Smoothed:
+    """Values and time derivatives along a recording without gaps; options of `Smoother`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hodyn_ros.trajectory import smooth
+    >>> times = 4_000_000 * np.arange(500)
+    >>> noise = 1e-5 * np.random.default_rng(0).standard_normal((500, 1))
+    >>> found = smooth(times, np.sin(3e-9 * times)[:, None] + noise, highest_derivative=2)
+    >>> found.motion.shape
+    (500, 3, 1)
+    """
+    parts = list(Smoother(times, values, **options).blocks())
     return Smoothed(*(np.concatenate(arrays) for arrays in zip(*parts)))
+
+
+def runs(times: NDArray[np.int64], max_gap: float) -> list[NDArray[np.intp]]:
+    """Rows of measurements that belong together, in the order in which they came.
+
+    Stamps (N,) [ns] that jump by more than `max_gap` [s], ahead or back, begin a new run. What
+    comes late or twice in one, and a single stamp that no other one confirms, is left out.
+    """
+    jumps = np.flatnonzero(np.abs(np.diff(times)) > 1e9 * max_gap) + 1
+    pieces = [piece for piece in np.split(np.arange(len(times)), jumps) if len(piece) > 1]
+    found: list[NDArray[np.intp]] = []
+    for piece in pieces:
+        if found and 0 < times[piece[0]] - times[found[-1][-1]] <= 1e9 * max_gap:
+            piece = np.concatenate([found.pop(), piece])  # around a single absurd stamp
+        highest = np.maximum.accumulate(times[piece])
+        is_later = np.concatenate([[True], highest[1:] > highest[:-1]])
+        found.append(piece[is_later])
+    return found
 
 
 def _weights(score: Array) -> Array:
