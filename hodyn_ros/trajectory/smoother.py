@@ -7,6 +7,8 @@ weight (Magill 1965, see `estimator`), and the noise. Noise may be correlated: w
 over a step is identified from the recording, too.
 """
 
+# The code of the kernels needs Numba, whose import takes long: where it runs, not here.
+
 from __future__ import annotations
 
 import os
@@ -22,7 +24,6 @@ from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.estimator import CUTOFFS
 from hodyn_ros.trajectory.kalman import StepMatrices
-from hodyn_ros.trajectory.smoother_kernels import WIDTH, kernels
 
 BLOCK = 5_000
 """Samples that are smoothed together."""
@@ -154,7 +155,6 @@ class Smoother:
         self._counts = np.bincount(self._bins).astype(np.float64)
         self._changes = np.stack([np.bincount(self._bins, m) for m in moved.T], axis=1)
         self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
-        self._kernels = kernels(self._K + 1, self._K)
         self.correlation = self._period * self._correlations()
         self._groups = [
             _Group(np.flatnonzero(self.correlation == value), float(value))
@@ -164,6 +164,8 @@ class Smoother:
 
     def blocks(self) -> Iterator[Smoothed]:
         """Yield the estimates of consecutive samples; memory does not grow with their number."""
+        from hodyn_ros.trajectory.smoother_kernels import finish
+
         n, K = self._values.shape[1], self._K
         states = [_State.fresh(group, len(self._cutoffs), K + 1) for group in self._groups]
         for block, first in enumerate(range(0, len(self._bins), BLOCK)):
@@ -173,7 +175,7 @@ class Smoother:
             offset = self._at(rows, self._offset)
             for group, ends, state in zip(self._groups, self._ends, states):
                 sums = self._mixture(rows, group, state, ends, block)
-                self._kernels.finish(*sums, group.columns, offset, *found)
+                finish((0,) * K, *sums, group.columns, offset, *found)
             found.motion[:, 0] += self._origin
             yield found
 
@@ -181,6 +183,8 @@ class Smoother:
         self, rows: slice, group: _Group, state: _State, ends: Sequence[_State], block: int
     ) -> tuple[Array, Array, Array]:
         """Filter a block in both directions and mix the models that have a weight in it."""
+        from hodyn_ros.trajectory.smoother_kernels import unite
+
         B, N, width, K = rows.stop - rows.start, self._K + 1, group.width, self._K
         reference, mean = np.empty((B, K * width)), np.zeros((B, K * width))
         spread = np.zeros((B, K * (K + 1) // 2, width))
@@ -207,8 +211,8 @@ class Smoother:
             weights = (a[:, group.columns, m] for a in (self._shares, self._variances))
             shares, variances = (group.padded(self._at(rows, a)) for a in weights)
             units = self._cutoffs[m] ** np.arange(float(N))
-            self._kernels.unite(
-                values[1:-1], *sides, units, shares, variances, is_first_model, reference, mean,
+            unite(
+                (0,) * N, (0,) * K, values[1:-1], *sides, units, shares, variances, is_first_model, reference, mean,
                 spread,
             )  # fmt: skip
             is_first_model = False
@@ -224,13 +228,15 @@ class Smoother:
 
         The values have a row before the first and one behind the last.
         """
+        from hodyn_ros.trajectory.smoother_kernels import filter_samples
+
         N, cutoff = self._K + 1, float(self._cutoffs[model])
         if sums is None:
             sums = np.empty((0, group.width)), np.empty(0)
         if store is None:
             store = np.empty((0, 0)), np.empty((0, N, N)), np.empty(0, dtype=np.int64)
-        self._kernels.filter_samples(
-            values, self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff, group.correlation,
+        filter_samples(
+            (0,) * N, values, self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff, group.correlation,
             cutoff * self._period, self._taylor, self._driven, state.means[model],
             state.covariances[model], self._bins[rows], *sums, *store,
         )  # fmt: skip
@@ -349,6 +355,8 @@ class _Group(NamedTuple):
     @property
     def width(self) -> int:
         """Number of components with those that fill up the last register."""
+        from hodyn_ros.trajectory.smoother_kernels import WIDTH
+
         return -(-len(self.columns) // WIDTH) * WIDTH
 
     def padded(self, values: Array) -> Array:
