@@ -31,7 +31,7 @@ WIDTH = 4
 """Components that are computed together; there is a whole multiple of them."""
 
 # Variance of everything before the first measurement, and from which on a model starts anew.
-_UNKNOWN, _LOST = 1e10, 1e14
+_UNKNOWN, _LOST = 1e8, 1e14
 # Share of a variance that a measurement leaves; less is rounding.
 _LEAST_REST = 1e-12
 # Steps are equal up to this share; a covariance has settled when no step changes it by more.

@@ -25,12 +25,14 @@ def posterior(t, values, N, intensity, correlation):
     right[::N] = np.linalg.solve(noise, values)
     for i in range(len(t)):
         if i:
-            F, Q = discretised(N, t[i] - t[i - 1])
-            scale = 1.0 / np.sqrt(np.diag(Q * intensity))
+            # Matrices of the step one, in the unit of this step: exact, whatever its length.
+            h = t[i] - t[i - 1]
+            unit = h ** np.arange(float(N))
+            F, Q = discretised(N, 1.0)
             rows = np.zeros((N, states))
-            rows[:, (i - 1) * N : i * N], rows[:, i * N : (i + 1) * N] = -F, np.eye(N)
-            rows *= scale[:, None]
-            precision += rows.T @ np.linalg.solve(Q * intensity * np.outer(scale, scale), rows)
+            rows[:, (i - 1) * N : i * N] = -F * unit
+            rows[:, i * N : (i + 1) * N] = np.diag(unit)
+            precision += rows.T @ np.linalg.solve(Q * intensity * h ** (2 * N - 1), rows)
     covariance = np.linalg.inv(precision)
     blocks = [slice(i * N, (i + 1) * N) for i in range(len(t))]
     mean = (covariance @ right).reshape(len(t), N)
@@ -54,10 +56,13 @@ def test_estimates_are_the_exact_posterior_at_every_sample(jitter, kind):
     assert correlation[0] == 0.0 and (correlation[1] > 0.0) == (kind == 'correlated')
     period = np.median(np.diff(1e-9 * stamps))
     for c in range(2):
+        # Time in units of the cut-off, for the sake of rounding.
         mean, covariance = posterior(
-            1e-9 * (stamps - stamps[0]), values[:, c] - values[0, c], 4, cutoff**8 * period,
-            correlation[c],
+            cutoff * 1e-9 * (stamps - stamps[0]), values[:, c] - values[0, c], 4, cutoff * period,
+            cutoff * correlation[c],
         )
+        units = cutoff ** np.arange(4.0)
+        mean, covariance = mean * units, covariance * np.outer(units, units)
         scale = np.sqrt(np.einsum('ikk->ik', covariance))[:, :3]
         mean[:, 0] += values[0, c]
         np.testing.assert_allclose((found.motion[:, :, c] - mean[:, :3]) / scale, 0.0, atol=1e-6)
