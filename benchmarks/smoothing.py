@@ -154,7 +154,9 @@ def measure(size: Size) -> tuple[list[list[str]], list[list[str]]]:
         for name, rows in shares.items():
             covered.append([*head, name, *(f'{100.0 * x:.1f} %' for x in np.mean(rows, axis=0))])
         for name, rows in found.items():
-            errors.append([*head, name, *('-' if np.isnan(x) else f'{x:.1e}' for x in np.mean(rows, axis=0))])
+            errors.append(
+                [*head, name, *('-' if np.isnan(x) else f'{x:.1e}' for x in np.mean(rows, axis=0))]
+            )
         print(' '.join(head), flush=True)
     return covered, errors
 

@@ -43,6 +43,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         function, None, nogil=True, error_model='numpy', fastmath={'contract', 'reassoc'}
     )
 
+
 @_compiled
 def predict(
     states: States, F: Matrix, Q: Matrix, memory: float, P: Matrix, G: Matrix, column: Vector
@@ -205,7 +206,9 @@ def factorise(states: States, A: Matrix, scales: Vector) -> None:
 
 
 @_compiled
-def gains(states: States, wanted: States, P: Matrix, A: Matrix, scales: Vector, gain: Matrix, C: Matrix) -> None:
+def gains(
+    states: States, wanted: States, P: Matrix, A: Matrix, scales: Vector, gain: Matrix, C: Matrix
+) -> None:
     """Rows (K, N) of P A^-1 and P - P A^-1 P (K, K), of a factorised A."""
     N, K = len(states), len(wanted)
     for k in range(K):
