@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, JointNameError, MessageError
-from hodyn_ros.files.columns import EFFORT, MOTION, MOTOR_TORQUE
+from hodyn_ros.files.columns import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
 from hodyn_ros.files.messages import decode, deserializer, encode, rosbags, typestore
 from hodyn_ros.files.samples import (
     POINT_FIELDS,
@@ -308,8 +308,13 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
     source = SOURCES[results.source]
     for orders, rows in _groups(results.effort, most=3, least=1):
         efforts = {name: results.effort[rows, m] for m, name in enumerate(EFFORT[:orders])}
+        std = results.effort_std
+        deviations = {} if std is None else {
+            name: std[rows, m] for m, name in enumerate(EFFORT_STD[:orders])
+        }  # fmt: skip
         yield 1, rows, {
             'joint_names': results.joint_names,
+            **deviations,
             'valid_order': orders - 1,
             'continuous_order': min(results.continuous_order, orders - 1),
             'delay': results.delay,

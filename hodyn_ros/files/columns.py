@@ -31,6 +31,7 @@ def _named(stem: str, *first: str) -> tuple[str, ...]:
 _ORDERS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 MOTION = _named('position', *_ORDERS)
 EFFORT = _named('effort')
+MOTION_STD, EFFORT_STD = (tuple(f'{name}_std' for name in names) for names in (MOTION, EFFORT))
 MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in _ORDERS))
 MOTOR_TORQUE = _named('motor_torque')
 DEFLECTION = _named('deflection')
@@ -39,7 +40,7 @@ STIFFNESS = _named('stiffness')
 _COMPONENTS = tuple(f'{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz')
 WRENCH = tuple(f'{order}.{part}' for order in _named('wrench') for part in _COMPONENTS)
 
-_SERIES = (MOTION, EFFORT, MOTOR_MOTION, MOTOR_TORQUE, DEFLECTION, STIFFNESS, WRENCH)
+_SERIES = (MOTION, EFFORT, MOTION_STD, EFFORT_STD, MOTOR_MOTION, MOTOR_TORQUE, DEFLECTION, STIFFNESS, WRENCH)
 _KNOWN = {name for names in _SERIES for name in names}
 _ANGULAR = (
     *((names, 'rad') for names in (MOTION, MOTOR_MOTION, DEFLECTION)),
@@ -120,6 +121,8 @@ class TableColumns:
     motor_names: tuple[str, ...]
     motion: ColumnBlock
     effort: ColumnBlock
+    motion_std: ColumnBlock
+    effort_std: ColumnBlock
     motor_position: ColumnBlock
     motor_torque: ColumnBlock
     deflection: ColumnBlock
@@ -181,6 +184,8 @@ class TableColumns:
             times=samples.times,
             motion=samples.motion,
             effort=self.effort.of(values),
+            motion_std=self.motion_std.of(values) if self.motion_std.orders else None,
+            effort_std=self.effort_std.of(values) if self.effort_std.orders else None,
             motors=motors,
             motor_names=self.motor_names,
             motor_joints=tuple(metadata.motor_joints.get(name, name) for name in self.motor_names),
@@ -247,14 +252,15 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
             columns.extend(f'{who}.{quantity}' for who in names)
         return ColumnBlock(first, orders, len(names))
 
-    motion = block(joints, MOTION)
+    motion, motion_std = block(joints, MOTION), block(joints, MOTION_STD)
     stray = [who for what in MOTION for who in entities.get(what, ()) if who not in joints]
     if stray:
         raise FileError(
             f'{name}: {listed(dict.fromkeys(stray))} have derivatives, but no position; expected '
             f"columns such as '{stray[0]}.position'."
         )
-    effort, deflection = block(joints, EFFORT), block(joints, DEFLECTION)
+    effort, effort_std = block(joints, EFFORT), block(joints, EFFORT_STD)
+    deflection = block(joints, DEFLECTION)
     position, torque = block(motors, MOTOR_MOTION), block(motors, MOTOR_TORQUE)
     stiffness = {who: block([who], STIFFNESS) for who in entities.get('stiffness', ())}
     wrenches = {}
@@ -269,7 +275,7 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     place = {title: index for index, title in enumerate(titles)}
     return TableColumns(
         name, tuple(place[title] for title in columns), tuple(columns), joints, motors,
-        motion, effort, position, torque, deflection, wrenches, stiffness,
+        motion, effort, motion_std, effort_std, position, torque, deflection, wrenches, stiffness,
     )  # fmt: skip
 
 
@@ -284,6 +290,9 @@ def columns_of(results: Results) -> tuple[list[str], list[Array]]:
 
     add(results.motion, results.joint_names, MOTION)
     add(results.effort, results.joint_names, EFFORT)
+    for std, quantities in ((results.motion_std, MOTION_STD), (results.effort_std, EFFORT_STD)):
+        if std is not None:
+            add(std, results.joint_names, quantities)
     for wrench in results.wrenches:
         values = np.asarray(wrench.values)
         add(values.reshape(len(values), -1, 1), [wrench.link], WRENCH)

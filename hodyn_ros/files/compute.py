@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ActuatorError, MotionError
-from hodyn_ros.files.columns import MOTION
-from hodyn_ros.files.derivatives import Completed, How
+from hodyn_ros.files.columns import EFFORT, MOTION
+from hodyn_ros.files.derivatives import Completed, How, RelativeErrors
 from hodyn_ros.files.samples import Results, Samples, join_results, known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion
 
 _KEPT = 31 << 20  # bytes
+# Between instants for which deviations of efforts are computed [s], which are computed together;
+# rounding of correlations.
+_STD_STEP, _TOGETHER, _ROUNDING = 0.005, 500, 1e-12
 
 _Groups = Sequence[tuple[int, NDArray[np.intp]]]
 """Rows with as many known orders of the efforts, at least one."""
@@ -52,8 +55,8 @@ def compute_stream(
     """Efforts along a motion that comes in consecutive parts, as of `iterate_motion`.
 
     The result does not depend on where the parts begin and end, and memory does not grow with
-    their number. There is one exception: the spline through the samples of a table depends on all
-    of them, so they are gathered first. Each trajectory is a motion of its own.
+    their number. There are two exceptions: the spline through the samples of a table and estimates
+    depend on all of them, so they are gathered first. Each trajectory is a motion of its own.
 
     Parameters
     ----------
@@ -90,11 +93,20 @@ def compute_stream(
     np.empty(_KEPT, dtype=np.uint8)
     how = How(derivatives, orders + 3, interpolation, rate, dict(estimator or {}))
     motors = None if actuators is None else _MotorStream(model, actuators)
+    sizes, held = RelativeErrors(), None
     for completed in how.complete(model, parts):
         results, groups = _with_efforts(model, completed, orders + 1, num_threads)
         if motors is not None:
             results = motors.added(completed, results, groups)
-        yield results
+        if results.effort_std is None:
+            yield results
+            continue
+        if held is not None:
+            yield held
+        sizes.add(results.effort, results.effort_std)
+        held = results  # The last one says how certain they are.
+    if held is not None:
+        yield replace(held, remarks=(*held.remarks, *sizes.remarks(EFFORT, model.joint_names)))
 
 
 def _with_efforts(
@@ -136,10 +148,69 @@ def _with_efforts(
             effort = found
         else:
             effort[rows, :e] = found
-    # Estimates of wrenches have gaps, which no wrench may have.
-    applied = () if is_measured else completed.wrenches
-    wrenches = [replace(wrench, values=values) for wrench, values in applied]
-    return replace(results, effort=effort, wrenches=tuple(wrenches)), groups
+    applied = tuple(replace(wrench, values=values) for wrench, values in completed.wrenches)
+    results = replace(results, effort=effort, wrenches=applied)
+    if completed.covariance is not None:
+        std = _effort_std(model, completed, results, num_threads)
+        results = replace(results, effort_std=std)
+    return results, groups
+
+
+def _effort_std(
+    model: RobotModel, completed: Completed, results: Results, num_threads: int
+) -> Array:
+    """Standard deviations of estimated efforts, to first order.
+
+    They change slowly, so that they are computed every few milliseconds and interpolated.
+    """
+    assert completed.covariance is not None
+    times, effort = results.times, results.effort
+    E, n = effort.shape[1:]
+    slots = np.floor((times - times[0]) / _STD_STEP)
+    nodes = np.flatnonzero(np.diff(slots, prepend=-1.0, append=np.inf)[:-1] > 0.0)
+    nodes = np.union1d(nodes, [len(times) - 1])
+    variance = np.zeros((len(nodes), E, n))
+    for first in range(0, len(nodes), _TOGETHER):
+        rows = nodes[first : first + _TOGETHER]
+        motion = results.motion[rows, : E + 2]
+        wrenches = [replace(w, values=np.asarray(w.values)[rows, :E]) for w in results.wrenches]
+        found = variance[first : first + _TOGETHER]
+        factor = _factors(completed.covariance[rows, :, : E + 2, : E + 2])
+        for j in range(n):
+            disturbed = np.tile(motion, (E + 2, 1, 1, 1))
+            disturbed[..., j] += np.moveaxis(factor[:, j], -1, 0)
+            off = inverse_dynamics(model, disturbed, wrenches or None, num_threads=num_threads)
+            found += ((off - effort[rows]) ** 2).sum(axis=0)
+        for w, covariance in enumerate(completed.wrench_covariances):
+            factor = _factors(covariance[rows, :, :E, :E])
+            for c in range(6):
+                values = np.tile(np.asarray(wrenches[w].values), (E, 1, 1, 1))
+                values[..., c] += np.moveaxis(factor[:, c], -1, 0)
+                others = [*wrenches]
+                others[w] = replace(wrenches[w], values=values)
+                repeated = np.broadcast_to(motion, (E, *motion.shape))
+                off = inverse_dynamics(model, repeated, others, num_threads=num_threads)
+                found += ((off - effort[rows]) ** 2).sum(axis=0)
+    known = np.sqrt(variance)
+    if len(nodes) == len(times):
+        return known
+    flat = known.reshape(len(nodes), -1)
+    columns = [np.interp(times, times[nodes], column) for column in flat.T]
+    return np.stack(columns, axis=1).reshape(effort.shape)
+
+
+def _factors(covariance: Array) -> Array:
+    """Lower factors of covariances (..., K, K), also where rounding leaves them indefinite."""
+    scale = np.sqrt(np.einsum('...kk->...k', covariance))
+    scale = np.maximum(scale, np.finfo(np.float64).tiny)
+    correlation = covariance / (scale[..., :, None] * scale[..., None, :])
+    correlation += _ROUNDING * np.eye(scale.shape[-1])
+    try:
+        factor = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(correlation)
+        factor = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    return np.asarray(factor * scale[..., :, None])
 
 
 def refuse_other_robot(actuators: Actuators, model: RobotModel) -> None:

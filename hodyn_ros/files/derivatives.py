@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array, check_choice, checked_number
 from hodyn_ros.errors import MotionError, TrajectoryError
 from hodyn_ros.files.columns import MOTION
-from hodyn_ros.files.samples import Results, Samples, join_results
+from hodyn_ros.files.samples import MEASURED, Results, Samples, join_results
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.trajectory.estimator import DerivativeEstimator
 from hodyn_ros.trajectory.piecewise import divided_times
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
+from hodyn_ros.trajectory.smoother import Smoother, runs
 from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
 
 if TYPE_CHECKING:
@@ -34,13 +34,17 @@ _RATE = 100.0  # samples per second between waypoints, if nothing else is asked 
 _RATE_OF_SAMPLES = 10.0  # of positions alone; fewer of them are waypoints [Hz]
 _SPLINE_ORDERS = 5  # of the motion of a spline: position to snap
 _MOST_SAMPLES = 20_000_000  # between waypoints; more is a mistake in their times
-_SMALLEST_FORCE = 1.0  # of an oscillation whose derivatives are of interest [N] or [N m]
+# Amplitudes of the smallest oscillation whose derivatives are of interest [rad, m; N, N m] and its
+# angular frequency; share of what is largest that is, too.
+_SMALLEST_MOTION, _SMALLEST_FORCE, _SMALLEST_FREQUENCY = 0.01, 1.0, 10.0
+_SHARE_OF_LARGEST = 0.01
 _WRENCH_DERIVATIVES = 2
-_TURN = 2.0 * np.pi
 # What is farther away, or slower than this share of its limit of velocity, is in other units.
 _FARTHEST_TURN = 6.0 * np.pi
 _SLOWEST, _USUAL_VELOCITY = 1.5e-3, 3.0  # rad/s or m/s, where there is no limit
 _LEAST_STEP, _LEAST_MOTION = 0.2, 0.1  # of times, and of any joint, from which on that is told
+_MAX_GAP = 0.1  # [s]
+_FEWEST_MEASURED = 30
 _PART = 10_000  # samples of a part, where the motion comes in one piece
 _FREE = 4  # derivatives that are left open at the ends of a spline
 
@@ -79,6 +83,10 @@ class Completed:
     """With values (N, S, 6) at the same times; of estimates some are NaN."""
     stiffness: Mapping[str, Array]
     """By the joint, shape (N, S)."""
+    covariance: Array | None = None
+    """Of position, velocity, ... of each joint where they are estimated, shape (N, n, K, K)."""
+    wrench_covariances: tuple[Array, ...] = ()
+    """Of the components of wrenches that are estimated, shapes (N, 6, S, S)."""
     max_gap: float = np.inf
     """Time between samples beyond which they do not belong to one motion [s]."""
     begins: bool = False
@@ -118,7 +126,7 @@ def to_motion(
     samples : Samples
     derivatives : {'auto', 'given', 'spline', 'estimate'}
         'given': what there is, no more. 'spline': motion of class C4 through all samples.
-        'estimate': from measured positions, see `DerivativeEstimator`. 'auto': the spline for
+        'estimate': from measured positions, see `Smoother`. 'auto': the spline for
         waypoints, and for samples with positions, velocities and accelerations at most;
         estimates for measurements; otherwise what is given.
     orders : int
@@ -129,7 +137,8 @@ def to_motion(
         At how many samples per second a spline is evaluated [Hz]. By default at the times of the
         samples; between waypoints at 100 Hz at least, and at the waypoints.
     estimator : mapping of str to object, optional
-        Parameters of `DerivativeEstimator`.
+        For estimates: `noise`, `bandwidth` and `smallest_motion` of `Smoother`; `max_gap`, time
+        between measurements beyond which a motion begins anew, by default 0.1 s.
 
     Returns
     -------
@@ -295,118 +304,148 @@ class How:
     def _estimated(
         self, model: RobotModel, parts: Iterable[Samples], name: str
     ) -> Iterator[Completed]:
-        """Estimate a motion, and wrenches measured at the same times.
-
-        Where one part ends and the next begins makes no difference.
-        """
-        options: dict[str, Any] = {'highest_derivative': max(1, self.orders - 1), **self.estimator}
-        try:
-            joints = DerivativeEstimator(model.n_joints, **options)
-        except TypeError as error:
-            raise MotionError(f'estimator is {dict(self.estimator)!r}: {error}.') from error
-        shared = {key: options[key] for key in ('delay', 'max_gap') if key in options}
-        delay, max_gap = float(options.get('delay', 0.1)), float(options.get('max_gap', 0.1))
-        estimators: list[DerivativeEstimator] = []
-        turns = _Turns(model)
-        known, given, taken, origin = np.zeros(self.orders, dtype=np.int64), 0, 0, 0
-        held: Completed | None = None  # The last one says how it went.
-        for samples in parts:
-            samples, remarks = in_model_order(model, samples)
-            if samples.stiffness:
-                raise MotionError(
-                    f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
-                    "cannot be combined with an estimated motion; use derivatives='spline'."
-                )
-            if not estimators:
-                origin = samples.start
-                estimators = [joints] + [
-                    DerivativeEstimator(
-                        6, highest_derivative=_WRENCH_DERIVATIVES, smallest_motion=_SMALLEST_FORCE,
-                        **shared,
-                    )
-                    for _ in samples.wrenches
-                ]  # fmt: skip
-            loads = [np.asarray(wrench.values)[:, 0] for wrench in samples.wrenches]
-            stamps = np.rint(1e9 * samples.times).astype(np.int64) + (samples.start - origin)
-            times, (motion, *series) = _estimates(
-                estimators, stamps, [turns.unwound(samples.motion[:, 0]), *loads],
-                [self.orders, *[max(self.orders - 2, 1)] * len(loads)],
-            )  # fmt: skip
-            taken += len(samples)
-            given += len(times)
-            known += np.isfinite(motion[:, :, 0]).sum(axis=0)
-            if not len(times):
-                continue
-            if held is not None:
-                yield held
-            remarks += (
-                'The derivatives are estimated from the measured positions, '
-                f'{delay:g} s behind the measurements; where one is not certain enough it is '
-                'left out (NaN).',
-            )
-            found = _results(
-                model, samples, times, motion, 'measured', remarks, start=origin, delay=delay
-            )
-            held = Completed(found, tuple(zip(samples.wrenches, series)), {}, max_gap)
-        if held is None:
+        """Estimate a motion, and wrenches measured at the same times, from all of them."""
+        options = {'smallest_motion': _SMALLEST_MOTION, 'max_gap': _MAX_GAP, **self.estimator}
+        known = ('noise', 'bandwidth', 'smallest_motion', 'max_gap')
+        if unknown := [key for key in options if key not in known]:
             raise MotionError(
-                f'{name}: nothing could be estimated; expected at least half a second of '
-                f'measurements, at intervals of less than {max_gap:g} s (max_gap).'
+                f'estimator has {listed(unknown)}, but a recording is smoothed as a whole, with '
+                f'the options {listed(known)}; leave the others out.'
             )
-        percents = zip(MOTION, (100.0 * known / given).tolist())
-        shares = listed(f'{order} at {percent:.3g} %' for order, percent in percents)
-        text = f'Of {taken} measurements: {shares} of {given} estimates.'
-        if joints.dropped:
-            text += f' {joints.dropped} came late, twice or with a stamp out of order, and were '
-            text += 'not used.'
-        if joints.gaps:
-            text += f' {joints.gaps} times it started anew behind a gap.'
-        last = replace(held.results, remarks=(*held.results.remarks, text))
-        yield replace(held, results=last)
+        max_gap = checked_number('max_gap', options.pop('max_gap'), MotionError, above=0.0)
+        whole, remarks, stamps = _gathered(model, parts)
+        loads = [np.asarray(wrench.values)[:, 0] for wrench in whole.wrenches]
+        kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
+        if not kept:
+            raise MotionError(
+                f'{name}: nothing could be estimated; expected at least {_FEWEST_MEASURED} '
+                f'measurements at intervals of less than {max_gap:g} s (max_gap).'
+            )
+        highest, sizes, noises = max(1, self.orders - 1), RelativeErrors(), []
+        held: Completed | None = None  # The last one says how it went.
+        for rows in kept:
+            joints = Smoother(
+                stamps[rows], whole.motion[rows, 0], highest_derivative=highest, **options
+            )
+            noises.append(joints.noise)
+            wrenches = [
+                Smoother(
+                    stamps[rows], load[rows], highest_derivative=_WRENCH_DERIVATIVES,
+                    smallest_motion=_SMALLEST_FORCE,
+                )
+                for load in loads
+            ]  # fmt: skip
+            first = 0
+            for found, *others in zip(joints.blocks(), *(one.blocks() for one in wrenches)):
+                if held is not None:
+                    yield held
+                motion, std = found.motion[:, : self.orders], found.std[:, : self.orders]
+                sizes.add(motion, std)
+                results = _results(
+                    model, whole, 1e-9 * stamps[rows[first : first + len(motion)]], motion,
+                    'measured', remarks, motion_std=std,
+                )  # fmt: skip
+                S = max(self.orders - 2, 1)
+                held = Completed(
+                    results, tuple(zip(whole.wrenches, (one.motion[:, :S] for one in others))), {},
+                    found.covariance[:, :, : self.orders, : self.orders],
+                    tuple(one.covariance[:, :, :S, :S] for one in others), max_gap, first == 0,
+                )  # fmt: skip
+                first += len(motion)
+        assert held is not None
+        remarks += (
+            _told(len(whole), kept, np.mean(noises, axis=0)),
+            *sizes.remarks(
+                MOTION, model.joint_names, _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(12.0)
+            ),
+        )
+        yield replace(held, results=replace(held.results, remarks=remarks))
 
 
-def _estimates(
-    estimators: Sequence[DerivativeEstimator], stamps: NDArray[np.int64],
-    measured: Sequence[Array], orders: Sequence[int],
-) -> tuple[Array, list[Array]]:  # fmt: skip
-    """Times [s] at which the first one estimates something, and (N, orders, n) of each of them."""
-    times: list[int] = []
-    found: list[list[Array]] = [[] for _ in estimators]
-    for i, stamp in enumerate(stamps.tolist()):
-        estimates = [one.update(stamp, values[i]) for one, values in zip(estimators, measured)]
-        if estimates[0] is None:
-            continue
-        times.append(estimates[0].time)
-        for rows, values, K, estimate in zip(found, measured, orders, estimates):
-            padded = np.full((K, values.shape[1]), np.nan)
-            if estimate is not None:
-                padded[: len(estimate.motion)] = estimate.motion[:K]
-            rows.append(padded)
-    shapes = [(len(times), K, values.shape[1]) for K, values in zip(orders, measured)]
-    return 1e-9 * np.array(times, dtype=np.float64), [
-        np.array(rows).reshape(shape) for rows, shape in zip(found, shapes)
-    ]
+class RelativeErrors:
+    """Sizes of quantities and of their standard deviations, along all parts of a motion."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._squares: Array = np.zeros(0)
+        self._variances: Array = np.zeros(0)
+
+    def add(self, values: Array, std: Array) -> None:
+        """Take values and standard deviations of some samples, shape (N, K, n)."""
+        squares, variances = (np.nansum(a**2, axis=0) for a in (values, std))
+        if self._count:
+            squares, variances = self._squares + squares, self._variances + variances
+        self._squares, self._variances = squares, variances
+        self._count += len(values)
+
+    def remarks(
+        self, names: Sequence[str], joint_names: Sequence[str], smallest: Array | float = 0.0
+    ) -> tuple[str, ...]:
+        """Say how large the deviations are, and of what they are larger than the values.
+
+        A quantity counts as no smaller than `smallest` (K,), and than a hundredth of that of the
+        joint where it is largest.
+        """
+        if not self._count:
+            return ()
+        size, std = (np.sqrt(a / self._count) for a in (self._squares, self._variances))
+        size = np.maximum(size, _SHARE_OF_LARGEST * size.max(axis=1, keepdims=True))
+        size = np.maximum(size, np.broadcast_to(smallest, 12)[: len(size), None])
+        ratio = std / np.maximum(size, np.finfo(np.float64).tiny)
+        worst = listed(
+            f'{name} {100.0 * row.max():.2g} % ({joint_names[int(row.argmax())]})'
+            for name, row in zip(names, ratio)
+        )
+        found = [f'Standard deviations, of the size and where they are largest (RMS): {worst}.']
+        useless = [
+            f'{name} of {listed(np.take(joint_names, np.flatnonzero(row > 1.0)).tolist())}'
+            for name, row in zip(names, ratio) if (row > 1.0).any()
+        ]  # fmt: skip
+        if useless:
+            found.append(f'Less certain than they are large: {"; ".join(useless)}.')
+        return tuple(found)
 
 
-class _Turns:
-    """Turns after which encoders of continuous joints start anew, from part to part."""
+def _gathered(
+    model: RobotModel, parts: Iterable[Samples]
+) -> tuple[Samples, tuple[str, ...], NDArray[np.int64]]:
+    """Measurements of all parts without turns of encoders, remarks, and their stamps [ns]."""
+    remarks: tuple[str, ...] = ()
+    every, stamps, origin = [], [], None
+    for samples in parts:
+        samples, remarks = in_model_order(model, samples)
+        if samples.stiffness:
+            raise MotionError(
+                f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
+                "cannot be combined with an estimated motion; use derivatives='spline'."
+            )
+        origin = samples.start if origin is None else origin
+        stamps.append(np.rint(1e9 * samples.times).astype(np.int64) + (samples.start - origin))
+        bare = {what: None for what in MEASURED}
+        every.append(replace(samples, motion=samples.motion[:, :1], **bare))  # type: ignore[arg-type]
+    whole = join_results(every)
+    turns = [kind == 'continuous' for kind in model.joint_types]
+    if any(turns):  # encoders start anew after one
+        positions = whole.motion[:, 0]
+        unwound = np.where(turns, np.unwrap(positions, axis=0), positions)
+        whole = replace(whole, motion=unwound[:, None])
+    return whole, remarks, np.concatenate(stamps)
 
-    def __init__(self, model: RobotModel) -> None:
-        self._which = np.array([kind == 'continuous' for kind in model.joint_types])
-        self._last: Array | None = None
-        self._offset = np.zeros(int(self._which.sum()))
 
-    def unwound(self, positions: Array) -> Array:
-        """Positions (N, n) without them."""
-        if not self._which.any() or not len(positions):
-            return positions
-        before = positions[:1] if self._last is None else self._last
-        raw = np.concatenate([before, positions])[:, self._which]
-        turns = np.cumsum(np.round(np.diff(raw, axis=0) / _TURN), axis=0)
-        result = positions.copy()
-        result[:, self._which] += _TURN * (self._offset - turns)
-        self._last, self._offset = positions[-1:].copy(), self._offset - turns[-1]
-        return result
+def _told(taken: int, kept: Sequence[NDArray[np.intp]], noise: Array) -> str:
+    """Say what was estimated from what."""
+    text = (
+        'The derivatives are estimated from all measured positions, with standard deviations. '
+        f'Noise of the positions: {noise.min():.2g} to {noise.max():.2g} rad or m.'
+    )
+    if dropped := taken - sum(map(len, kept)):
+        text += (
+            f' {dropped} of {taken} measurements came late, twice, with a stamp out of order or '
+            'alone between gaps, and were not used.'
+        )
+    if len(kept) > 1:
+        text += f' {len(kept) - 1} times it started anew behind a gap.'
+    return text
 
 
 def in_model_order(model: RobotModel, samples: Samples) -> tuple[Samples, tuple[str, ...]]:

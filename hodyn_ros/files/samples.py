@@ -28,6 +28,8 @@ MEASURED = ('effort', 'motor_position', 'motor_torque')
 
 _EFFORTS = {0: 'effort', 1: 'effort rate'}
 _MOST_ROWS = 20  # of the table in a notebook
+DEVIATIONS = ('motion_std', 'effort_std')
+"""Standard deviations that results may hold."""
 
 POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
@@ -218,6 +220,11 @@ class Results:
     """What was given, what was supplied, and what else one should know."""
     wrenches: tuple[Wrench, ...] = ()
     """What was applied, each with values of shape (N, S, 6)."""
+    motion_std: Array | None = None
+    """Standard deviations of an estimated motion, shape (N, K, n); NaN where one is not known.
+    None: it is not estimated."""
+    effort_std: Array | None = None
+    """Those of the efforts that follow from them, shape (N, E, n)."""
     joint_units: tuple[str, ...] = ()
     """Unit of the position of each joint, 'rad' or 'm'; empty if it is not known."""
     provenance: Provenance = Provenance()
@@ -357,7 +364,9 @@ def join_results(parts: Sequence[Part]) -> Part:
             if getattr(head, what) is not None:
                 changes[what] = np.concatenate([getattr(part, what) for part in every])
     else:
-        changes['effort'] = _with_gaps([part.effort for part in every])
+        for what in ('effort', *DEVIATIONS):
+            if getattr(head, what) is not None:
+                changes[what] = _with_gaps([getattr(part, what) for part in every])
         remarks = dict.fromkeys(remark for part in every for remark in part.remarks)
         changes['remarks'] = tuple(remarks)
         if head.motors is not None:

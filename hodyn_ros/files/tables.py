@@ -27,7 +27,9 @@ from hodyn_ros.errors import FileError
 from hodyn_ros.files.columns import (
     DEFLECTION,
     EFFORT,
+    EFFORT_STD,
     MOTION,
+    MOTION_STD,
     MOTOR_MOTION,
     MOTOR_TORQUE,
     STIFFNESS,
@@ -37,7 +39,7 @@ from hodyn_ros.files.columns import (
     read_titles,
     text_titles,
 )
-from hodyn_ros.files.samples import Results
+from hodyn_ros.files.samples import DEVIATIONS, Results
 from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module
 
@@ -281,6 +283,8 @@ _SERIES: dict[str, tuple[str, str, Sequence[str]]] = {
     'motion': ('N, K, n', 'joint_names', MOTION),
     **{quantity: ('N, n', 'joint_names', [quantity]) for quantity in MOTION[:5]},
     'effort': ('N, E, n', 'joint_names', EFFORT),
+    'motion_std': ('N, K, n', 'joint_names', MOTION_STD),
+    'effort_std': ('N, E, n', 'joint_names', EFFORT_STD),
     'motor_position': ('N, R, m', 'motor_names', MOTOR_MOTION),
     'motor_torque': ('N, T, m', 'motor_names', MOTOR_TORQUE),
     'deflection': ('N, R, n', 'joint_names', DEFLECTION),
@@ -445,6 +449,8 @@ class NpzWriter:
         """Append results."""
         self._first = first = self._first or results
         series = {TIME: results.times, 'motion': results.motion, 'effort': results.effort}
+        stds = ((name, getattr(results, name)) for name in DEVIATIONS)
+        series |= {name: std for name, std in stds if std is not None}
         if results.motors is not None:
             series |= zip(('motor_position', 'motor_torque', 'deflection'), results.motors)
         if results.wrenches:

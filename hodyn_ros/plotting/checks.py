@@ -80,7 +80,7 @@ def all_checks(
 ) -> tuple[Check, ...]:
     """Check every quantity that may have a limit; see `checked_results`."""
     found = []
-    for quantity, names, labels, values, lower, upper in (
+    for quantity, names, labels, values, lower, upper, _ in (
         *motion_series(results, model, limits),
         *effort_series(results, model, limits),
         *motor_series(results, model, motor_limits),

@@ -2,7 +2,7 @@
 
 Every function returns a `matplotlib.figure.Figure` that belongs to no window: a notebook shows it,
 and its method ``savefig`` saves it. Long motions are drawn by the extreme samples of short
-stretches.
+stretches. Around what is estimated is a band of two standard deviations to either side.
 """
 
 from __future__ import annotations
@@ -328,6 +328,9 @@ def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
     for (name, x, y), colour, dashes in zip(panel.thinned(_STRETCHES), CURVE_COLOURS, _DASHES):
         marker = 'o' if len(x) == 1 else None
         axes.plot(x, y, dashes, color=colour, lw=1.1, marker=marker, label=name)
+    if (band := panel.band(_STRETCHES)) is not None:
+        lower, upper = band
+        axes.fill_between(lower.x, lower.y, upper.y, color=CURVE_COLOURS[0], alpha=0.25, lw=0.0)
     for limits, line in ((panel.y_limits, axes.axhline), (panel.x_limits, axes.axvline)):
         for limit in limits:
             if np.isfinite(limit):

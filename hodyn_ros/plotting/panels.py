@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 TIME_LABEL = 'time [s]'
 
+BAND = 2.0
+"""Standard deviations to either side of a curve that are shown."""
+
 # A limit farther from zero than this many times the curve is left out of the range that is shown:
 # the curve would be a flat line.
 _FARTHEST_LIMIT = 2.5
@@ -47,6 +50,7 @@ class Panel(NamedTuple):
     marks: tuple[tuple[float, float], ...] = ()  # points (x, y) where a limit is exceeded most
     notes: tuple[str, ...] = ()  # lines on the extremes, and the share of the limits that they use
     is_portrait: bool = False  # whether one quantity is drawn over another instead of time
+    std: Array | None = None  # standard deviations of the only curve, shown as a band
 
     @property
     def x_range(self) -> tuple[float, float]:
@@ -61,6 +65,16 @@ class Panel(NamedTuple):
     def y_range(self) -> tuple[float, float]:
         """Range of the vertical axis."""
         return shown_range([curve.y for curve in self.curves], self.y_limits)
+
+    def band(self, n_stretches: int) -> tuple[Curve, Curve] | None:
+        """Lower and upper edge of two standard deviations around the curve, if there are any."""
+        if self.std is None:
+            return None
+        x, y = self.curves[0].x, self.curves[0].y
+        edges = np.stack([y - BAND * self.std, y + BAND * self.std], axis=-1)
+        shown = extreme_samples(edges, n_stretches, x)
+        low, high = edges[shown].T
+        return Curve('', x[shown], low), Curve('', x[shown], high)
 
     def thinned(self, n_stretches: int) -> list[Curve]:
         """Curves with the extreme samples of so many stretches alone."""
@@ -129,7 +143,7 @@ def panels_over_time(
 ) -> list[Panel]:
     """Quantities of one joint or motor over time [s], without those of which nothing is known."""
     found = []
-    for quantity, names, labels, values, lower, upper in series:
+    for quantity, names, labels, values, lower, upper, std in series:
         if name not in names or np.isnan(values[:, names.index(name)]).all():
             continue
         i = names.index(name)
@@ -144,6 +158,7 @@ def panels_over_time(
             Panel(
                 label.title, name, TIME_LABEL, y_label, (Curve('', times, values[:, i]),),
                 y_limits=limits, marks=marks, notes=(_note(values[:, i], limits, label.unit),),
+                std=None if std is None else std[:, i],
             )
         )  # fmt: skip
     return found

@@ -231,6 +231,7 @@ def _pictures(
 
 def _data(panel: Panel, n_stretches: int) -> dict[str, object]:
     """Everything that the script draws; no names are in it."""
+    band = panel.band(n_stretches)
     return {
         'portrait': panel.is_portrait,
         'xTitle': panel.x_label,
@@ -242,6 +243,7 @@ def _data(panel: Panel, n_stretches: int) -> dict[str, object]:
         'xLimits': [limit if np.isfinite(limit) else None for limit in panel.x_limits],
         'yLimits': [limit if np.isfinite(limit) else None for limit in panel.y_limits],
         'marks': panel.marks,
+        'band': band and [{'x': _packed(edge.x), 'y': _packed(edge.y)} for edge in band],
         'curves': [
             {'name': name, 'x': _packed(x), 'y': _packed(y)}
             for name, x, y in panel.thinned(n_stretches)

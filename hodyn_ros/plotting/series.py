@@ -40,6 +40,7 @@ class Series(NamedTuple):
     values: Array  # shape (N, m); NaN where it is not known
     lower: Array  # shape (m,); infinite where there is no limit
     upper: Array
+    std: Array | None = None  # standard deviations (N, m), if they are known
 
 
 def peak_share(values: Array, limits: Range) -> float:
@@ -91,8 +92,14 @@ def checked_results(results: Results, model: RobotModel) -> Results:
                 f'The motors {listed(names)} are said to move {listed(owners)}, expected one '
                 f'joint of the model for each: {listed(model.joint_names)}.'
             )
+    stds = {
+        name: _orders(name, std, N, n)[..., order]
+        for name in ('motion_std', 'effort_std')
+        if (std := getattr(results, name)) is not None
+    }
     return replace(
         results,
+        **stds,
         joint_names=model.joint_names,
         joint_units=tuple(results.joint_units[j] for j in order if results.joint_units),
         times=times,
@@ -141,18 +148,20 @@ def motion_series(
 
     The results are those of `checked_results`; by default the limits are those of the model.
     """
-    return _joint_series(results.motion, _MOTION_LIMITS, motion_label, model, limits)
+    known = results.motion, results.motion_std
+    return _joint_series(*known, _MOTION_LIMITS, motion_label, model, limits)
 
 
 def effort_series(
     results: Results, model: RobotModel, limits: MotionLimits | None
 ) -> list[Series]:
     """Efforts and their derivatives, at least all that may have limits; see `motion_series`."""
-    return _joint_series(results.effort, _EFFORT_LIMITS, effort_label, model, limits)
+    known = results.effort, results.effort_std
+    return _joint_series(*known, _EFFORT_LIMITS, effort_label, model, limits)
 
 
 def _joint_series(
-    values: Array, limited: tuple[str, ...], label: Callable[[int, bool], Label],
+    values: Array, std: Array | None, limited: tuple[str, ...], label: Callable[[int, bool], Label],
     model: RobotModel, limits: MotionLimits | None,
 ) -> list[Series]:  # fmt: skip
     limits = motion_limits(model) if limits is None else limits
@@ -165,7 +174,10 @@ def _joint_series(
             upper = getattr(limits, quantity, np.full(model.n_joints, np.inf))
             lower = -upper
         labels = tuple(label(k, kind == 'prismatic') for kind in model.joint_types)
-        found.append(Series(quantity, model.joint_names, labels, _order(values, k), lower, upper))
+        found.append(Series(
+            quantity, model.joint_names, labels, _order(values, k), lower, upper,
+            None if std is None else _order(std, k),
+        ))  # fmt: skip
     return found
 
 

@@ -11,11 +11,12 @@ from hodyn_ros.trajectory.planning import (
     plan_motion,
 )
 from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
+from hodyn_ros.trajectory.smoother import Smoothed, Smoother, smooth
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline, stop_motion
 
 __all__ = [
     'DerivativeEstimator', 'Estimate', 'Extremes', 'JtcMotion', 'MotionPlan', 'MotionSpline',
-    'PiecewiseMotion', 'Sinusoids', 'StartState', 'Waypoints', 'deviation_from_jtc', 'fit_spline',
-    'jtc_motion', 'panda_sinusoids', 'plan_motion', 'position_extremes', 'spline_of_degree_5',
-    'stop_motion',
+    'PiecewiseMotion', 'Sinusoids', 'Smoothed', 'Smoother', 'StartState', 'Waypoints',
+    'deviation_from_jtc', 'fit_spline', 'jtc_motion', 'panda_sinusoids', 'plan_motion',
+    'position_extremes', 'smooth', 'spline_of_degree_5', 'stop_motion',
 ]  # fmt: skip

@@ -359,7 +359,8 @@ def test_a_recording_becomes_a_bag_of_efforts_part_by_part(tmp_path):
     write_results(tmp_path / 'out.mcap', stream)
     efforts = contents(tmp_path / 'out.mcap')['/hodyn_node/joint_effort']
     assert len(efforts) == len(whole)
-    assert (efforts[-1][1].source, efforts[-1][1].delay) == (3, 0.1)
+    assert (efforts[-1][1].source, efforts[-1][1].delay) == (3, 0.0)
+    np.testing.assert_array_equal(efforts[-1][1].effort_std, stream.effort_std[-1, 0])
     # Times are those of the recording, to the nanosecond.
     assert efforts[-1][0] == START + round(1e9 * whole.times[-1])
     assert (efforts[-1][0] - START) % 2_000_000 == 0

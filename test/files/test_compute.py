@@ -24,8 +24,8 @@ from hodyn_ros.errors import (
     WrenchError,
 )
 from hodyn_ros.files import Samples, compute, compute_stream, join_results, to_motion
-from hodyn_ros.trajectory.estimator import DerivativeEstimator
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
+from hodyn_ros.trajectory.smoother import smooth
 
 MODEL = model()
 
@@ -128,34 +128,43 @@ def test_jtc_interpolation_is_that_of_the_controller():
     assert np.abs(motion[3:8, 3]).min() > 0.0
 
 
-def test_estimates_are_those_of_the_estimator():
+def test_estimates_are_those_of_the_smoother_at_every_measurement():
     whole = measured()
-    times, motion, remarks = to_motion(MODEL, whole, estimator={'delay': 0.05})
-    estimator = DerivativeEstimator(2, delay=0.05)
-    expected = [
-        estimate
-        for time, row in zip(whole.times, whole.motion[:, 0])
-        if (estimate := estimator.update(round(1e9 * time), row)) is not None
-    ]
-    np.testing.assert_array_equal(np.rint(1e9 * times), [item.time for item in expected])
-    for row, item in zip(motion, expected):
-        np.testing.assert_array_equal(row[: item.valid_order + 1], item.motion)
-        assert np.isnan(row[item.valid_order + 1 :]).all()
-    assert 'Of 1500 measurements' in remarks[-1]
+    times, motion, remarks = to_motion(MODEL, whole, estimator={'bandwidth': 3.0})
+    stamps = np.rint(1e9 * whole.times).astype(np.int64)
+    expected = smooth(stamps, whole.motion[:, 0], bandwidth=3.0)
+    np.testing.assert_allclose(times, whole.times, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(motion, expected.motion)
+    assert 'estimated from all measured positions' in remarks[0]
+    with pytest.raises(MotionError, match='estimator has delay, but .* options noise, bandwidth'):
+        to_motion(MODEL, whole, estimator={'delay': 0.1})
 
 
-def test_efforts_of_estimates_reach_as_far_as_the_estimator_vouches():
-    found = compute(MODEL, measured(noise=1e-2))
-    known = np.isfinite(found.effort).all(axis=2)
-    vouched = np.isfinite(found.motion).all(axis=2)
-    np.testing.assert_array_equal(known, vouched[:, 2:])
-    assert 0 < known[:, 0].sum()
-    assert not known[:, 2].all()
-    rows = known[:, 0] & ~known[:, 1]
-    expected = inverse_dynamics(MODEL, found.motion[rows, :3])
-    np.testing.assert_allclose(found.effort[rows, :1], expected, rtol=1e-9, atol=1e-9)
-    assert found.delay == 0.1
-    assert found.source == 'measured'
+def test_deviations_of_efforts_are_those_that_drawn_motions_have():
+    found = compute(MODEL, measured(400, noise=1e-4))
+    assert found.source == 'measured' and found.delay == 0.0
+    assert np.isfinite(found.effort).all()
+    stamps = np.rint(1e9 * found.times).astype(np.int64)
+    covariance = smooth(stamps, measured(400, noise=1e-4).motion[:, 0]).covariance
+    rng = np.random.default_rng(0)
+    for row in (0, 200, 399):
+        drawn = np.stack(
+            [rng.multivariate_normal(np.zeros(5), 1e-4 * c, 4000) for c in covariance[row]], axis=2
+        )
+        efforts = inverse_dynamics(MODEL, found.motion[row] + drawn)
+        np.testing.assert_allclose(100.0 * efforts.std(axis=0), found.effort_std[row], rtol=0.06)
+    truth = inverse_dynamics(MODEL, swing(found.times))
+    assert (np.abs(found.effort - truth) < 1.96 * found.effort_std).mean() > 0.9
+
+
+def test_what_is_less_certain_than_it_is_large_is_given_and_said():
+    whole = measured(600, noise=0.05)
+    found = compute(MODEL, whole)
+    assert np.isfinite(found.effort).all() and np.isfinite(found.effort_std).all()
+    told = [remark for remark in found.remarks if remark.startswith('Less certain')]
+    assert len(told) == 2 and 'snap of' in told[0] and 'effort_ddot of' in told[1]
+    quiet = compute(MODEL, measured(600, noise=1e-8)).remarks
+    assert not [remark for remark in quiet if remark.startswith('Less certain')]
 
 
 @pytest.mark.parametrize('cuts', [(700,), (1, 2, 3, 50, 51, 900), tuple(range(10, 1500, 10))])

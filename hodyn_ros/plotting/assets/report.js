@@ -68,6 +68,21 @@
           `%{x:.6g} ${panel.xUnit}<extra></extra>`,
       };
     });
+    // Two standard deviations to either side, behind the curve.
+    const edges = (panel.band || []).map((edge, i) => {
+      edge.values = edge.values || { x: decoded(edge.x), y: decoded(edge.y) };
+      return {
+        ...edge.values,
+        type: 'scatter',
+        mode: 'lines',
+        line: { color: look.curves[0], width: 0 },
+        opacity: 0.25,
+        fill: i ? 'tonexty' : 'none',
+        hoverinfo: 'skip',
+        showlegend: false,
+      };
+    });
+    traces.unshift(...edges);
     const points = (list, name, marker) => ({
       x: list.map((point) => point[0]),
       y: list.map((point) => point[1]),
