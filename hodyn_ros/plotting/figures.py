@@ -1,8 +1,8 @@
 """Figures of a motion and its efforts, made by Matplotlib, for papers, notebooks and files.
 
 Every function returns a `matplotlib.figure.Figure` that belongs to no window; save it with its
-method ``savefig``. Long motions are drawn by the extreme samples of short stretches. Around what is
-estimated is a band of two standard deviations to either side.
+method ``savefig``. Long motions are drawn by the extreme samples of short stretches. Around what
+is estimated is a band of two standard deviations to either side.
 """
 
 from __future__ import annotations
