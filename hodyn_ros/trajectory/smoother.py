@@ -301,7 +301,8 @@ class Smoother:
             found[r] = -0.5 * (score.min(axis=2) * moving).sum(axis=0)
         best = found.argmax(axis=0)
         best[found.max(axis=0) < found[0] + _CLEARLY] = 0
-        return np.take(np.asarray(_CORRELATIONS, dtype=np.float64), best)
+        steps: Array = np.array(_CORRELATIONS)
+        return np.asarray(steps[best])
 
     def _weigh(self) -> None:
         """Find out which models are right where, and the noise."""
