@@ -40,7 +40,10 @@ STIFFNESS = _named('stiffness')
 _COMPONENTS = tuple(f'{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz')
 WRENCH = tuple(f'{order}.{part}' for order in _named('wrench') for part in _COMPONENTS)
 
-_SERIES = (MOTION, EFFORT, MOTION_STD, EFFORT_STD, MOTOR_MOTION, MOTOR_TORQUE, DEFLECTION, STIFFNESS, WRENCH)
+_SERIES = (
+    MOTION, EFFORT, MOTION_STD, EFFORT_STD, MOTOR_MOTION, MOTOR_TORQUE, DEFLECTION, STIFFNESS,
+    WRENCH,
+)  # fmt: skip
 _KNOWN = {name for names in _SERIES for name in names}
 _ANGULAR = (
     *((names, 'rad') for names in (MOTION, MOTOR_MOTION, DEFLECTION)),

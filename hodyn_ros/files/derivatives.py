@@ -321,6 +321,7 @@ class How:
                 f'{name}: nothing could be estimated; expected at least {_FEWEST_MEASURED} '
                 f'measurements at intervals of less than {max_gap:g} s (max_gap).'
             )
+        seconds: Array = 1e-9 * stamps.astype(np.float64)
         highest, sizes, noises = max(1, self.orders - 1), RelativeErrors(), []
         held: Completed | None = None  # The last one says how it went.
         for rows in kept:
@@ -342,7 +343,7 @@ class How:
                 motion, std = found.motion[:, : self.orders], found.std[:, : self.orders]
                 sizes.add(motion, std)
                 results = _results(
-                    model, whole, 1e-9 * stamps[rows[first : first + len(motion)]], motion,
+                    model, whole, seconds[rows[first : first + len(motion)]], motion,
                     'measured', remarks, motion_std=std,
                 )  # fmt: skip
                 S = max(self.orders - 2, 1)
@@ -353,11 +354,10 @@ class How:
                 )  # fmt: skip
                 first += len(motion)
         assert held is not None
+        smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(float(len(MOTION)))
         remarks += (
             _told(len(whole), kept, np.mean(noises, axis=0)),
-            *sizes.remarks(
-                MOTION, model.joint_names, _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(12.0)
-            ),
+            *sizes.remarks(MOTION, model.joint_names, smallest),
         )
         yield replace(held, results=replace(held.results, remarks=remarks))
 
@@ -390,7 +390,7 @@ class RelativeErrors:
             return ()
         size, std = (np.sqrt(a / self._count) for a in (self._squares, self._variances))
         size = np.maximum(size, _SHARE_OF_LARGEST * size.max(axis=1, keepdims=True))
-        size = np.maximum(size, np.broadcast_to(smallest, 12)[: len(size), None])
+        size = np.maximum(size, np.broadcast_to(smallest, len(MOTION))[: len(size), None])
         ratio = std / np.maximum(size, np.finfo(np.float64).tiny)
         worst = listed(
             f'{name} {100.0 * row.max():.2g} % ({joint_names[int(row.argmax())]})'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +92,7 @@ def checked_results(results: Results, model: RobotModel) -> Results:
                 f'The motors {listed(names)} are said to move {listed(owners)}, expected one '
                 f'joint of the model for each: {listed(model.joint_names)}.'
             )
-    stds = {
+    stds: dict[str, Any] = {
         name: _orders(name, std, N, n)[..., order]
         for name in ('motion_std', 'effort_std')
         if (std := getattr(results, name)) is not None
@@ -161,8 +161,8 @@ def effort_series(
 
 
 def _joint_series(
-    values: Array, std: Array | None, limited: tuple[str, ...], label: Callable[[int, bool], Label],
-    model: RobotModel, limits: MotionLimits | None,
+    values: Array, std: Array | None, limited: tuple[str, ...],
+    label: Callable[[int, bool], Label], model: RobotModel, limits: MotionLimits | None,
 ) -> list[Series]:  # fmt: skip
     limits = motion_limits(model) if limits is None else limits
     found = []

@@ -28,7 +28,7 @@ from hodyn_ros.trajectory.kalman import StepMatrices
 BLOCK = 5_000
 """Samples that are smoothed together."""
 
-# Share of the logarithm of a likelihood that counts. Coverage has decided, benchmarks/smoothing.py.
+# Share of the logarithm of a likelihood that counts; coverage has decided (benchmarks.smoothing).
 _COUNTED = 0.3
 # Time over which predictions are judged, to either side, and the fewest steps; length of the
 # stretches that are judged as one [s].
@@ -66,7 +66,7 @@ class Smoothed(NamedTuple):
     @property
     def std(self) -> Array:
         """Standard deviations of `motion`, shape (N, K, n) [unit/s^k]."""
-        return np.sqrt(np.einsum('inkk->ikn', self.covariance))
+        return np.asarray(np.sqrt(np.einsum('inkk->ikn', self.covariance)))
 
 
 class Smoother:
@@ -152,8 +152,9 @@ class Smoother:
         self._bins = np.minimum((since / width).astype(np.int64), len(stamps) - 1)
         self._places = since / width - 0.5
         self._forget = float(np.exp(-width / memory))
-        self._counts = np.bincount(self._bins).astype(np.float64)
-        self._changes = np.stack([np.bincount(self._bins, m) for m in moved.T], axis=1)
+        self._counts: Array = np.bincount(self._bins).astype(np.float64)
+        self._changes = np.zeros((len(self._counts), n))
+        np.add.at(self._changes, self._bins, moved)
         self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
         self.correlation = self._period * self._correlations()
         self._groups = [
@@ -191,7 +192,7 @@ class Smoother:
         values = self._rows(rows, group)
         is_last, is_first_model = rows.stop == len(self._bins), True
         near = slice(max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2)
-        used = self._shares[near, group.columns].any(axis=(0, 1))
+        used: NDArray[np.bool_] = np.asarray(self._shares[near, group.columns].any(axis=(0, 1)))
         later = _State.fresh(group, len(used), N) if is_last else ends[block + 1].copy()
 
         def filtered(m: int) -> list[Any]:
@@ -199,7 +200,7 @@ class Smoother:
             sides: list[Any] = []
             sizes = [(B, N * width), (B, N, N)] if used[m] else [(0, 0), (0, N, N)]
             for side, backward, fresh in ((state, False, rows.start == 0), (later, True, is_last)):
-                store = *map(np.empty, sizes), np.empty(sizes[0][0], dtype=np.int64)
+                store: Any = *map(np.empty, sizes), np.empty(sizes[0][0], dtype=np.int64)
                 if used[m] or not backward:
                     self._filter(values, rows, group, m, side, backward, fresh, store=store)
                 sides += store
@@ -212,8 +213,8 @@ class Smoother:
             shares, variances = (group.padded(self._at(rows, a)) for a in weights)
             units = self._cutoffs[m] ** np.arange(float(N))
             unite(
-                (0,) * N, (0,) * K, values[1:-1], *sides, units, shares, variances, is_first_model, reference, mean,
-                spread,
+                (0,) * N, (0,) * K, values[1:-1], *sides, units, shares, variances,
+                is_first_model, reference, mean, spread,
             )  # fmt: skip
             is_first_model = False
         return reference, mean, spread
@@ -236,7 +237,8 @@ class Smoother:
         if store is None:
             store = np.empty((0, 0)), np.empty((0, N, N)), np.empty(0, dtype=np.int64)
         filter_samples(
-            (0,) * N, values, self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff, group.correlation,
+            (0,) * N, values, self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff,
+            group.correlation,
             cutoff * self._period, self._taylor, self._driven, state.means[model],
             state.covariances[model], self._bins[rows], *sums, *store,
         )  # fmt: skip
@@ -299,7 +301,8 @@ class Smoother:
             found[r] = -0.5 * (score.min(axis=2) * moving).sum(axis=0)
         best = found.argmax(axis=0)
         best[found.max(axis=0) < found[0] + _CLEARLY] = 0
-        return np.asarray(_CORRELATIONS)[best]
+        steps: Array = np.array(_CORRELATIONS)
+        return np.asarray(steps[best])
 
     def _weigh(self) -> None:
         """Find out which models are right where, and the noise."""
@@ -319,7 +322,7 @@ class Smoother:
             logarithms[:, group.columns] = sums[1].T[:, None]
         number = self._around(self._counts)[:, None, None]
         squares, logarithms = self._around(squares), self._around(logarithms)
-        changes = self._around(self._changes)
+        changes: Array = self._around(self._changes)
         new = changes / number[:, :, 0]
         rounding = np.where((self._rounding == 0.0) & (new < 0.5), self._unmoved, self._rounding)
         least = np.maximum(np.maximum(rounding, self._least), _LEAST_VARIANCE)[:, :, None]

@@ -71,7 +71,8 @@ def predict(
     for a in range(N):
         column[a] = P[a, 0] - memory * G[a, 0]
     left: float = 1.0 - memory * memory
-    return column[0] - memory * G[0, 0] + memory * memory * first + left
+    result: float = column[0] - memory * G[0, 0] + memory * memory * first + left
+    return result
 
 
 @_compiled
@@ -235,9 +236,9 @@ def gains(
 
 @_compiled
 def unite(
-    states: States, wanted: States, values: Matrix, means: Matrix, covariances: Block, versions: Vector, later_means: Matrix,
-    later_covariances: Block, later_versions: Vector, units: Vector, shares: Matrix,
-    variances: Matrix, is_first: bool, reference: Matrix, mean: Matrix, spread: Block,
+    states: States, wanted: States, values: Matrix, means: Matrix, covariances: Block,
+    versions: Vector, later_means: Matrix, later_covariances: Block, later_versions: Vector,
+    units: Vector, shares: Matrix, variances: Matrix, is_first: bool, reference: Matrix, mean: Matrix, spread: Block,
 ) -> None:  # fmt: skip
     """Add what filters of both directions know together to the mixture of models.
 
