@@ -599,6 +599,8 @@ def as_waypoints(samples: Samples) -> Samples:
     """Samples of positions that are too far apart to show a motion are waypoints."""
     if samples.is_measured or samples.motion.shape[1] > 1 or samples.wrenches or samples.stiffness:
         return samples
+    if not len(samples):
+        return samples
     duration = samples.times[-1] - samples.times[0]
     return replace(samples, is_waypoints=bool(duration * _RATE_OF_SAMPLES > len(samples) - 1))
 

@@ -418,7 +418,7 @@ def test_yaml_as_ros2_topic_echo_prints_it_is_read(tmp_path):
             'joint_names: [a, a]\npoints: [{time_from_start: 0, positions: [1, 2]}]',
             'more than once',
         ),
-        ('a: &a [*a, *a]\njoint_names: *a\npoints: *a', "'joint_names' is"),
+        ('a: &a [*a, *a]\njoint_names: *a\npoints: *a', 'part of what it stands for'),
         ('a: [[[[', 'cannot be read as YAML'),
         ('!!python/object/apply:os.system [ls]', 'cannot be read as YAML'),
     ],
