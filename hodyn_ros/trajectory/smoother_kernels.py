@@ -238,7 +238,8 @@ def gains(
 def unite(
     states: States, wanted: States, values: Matrix, means: Matrix, covariances: Block,
     versions: Vector, later_means: Matrix, later_covariances: Block, later_versions: Vector,
-    units: Vector, shares: Matrix, variances: Matrix, is_first: bool, reference: Matrix, mean: Matrix, spread: Block,
+    units: Vector, shares: Matrix, variances: Matrix, is_first: bool, reference: Matrix,
+    mean: Matrix, spread: Block,
 ) -> None:  # fmt: skip
     """Add what filters of both directions know together to the mixture of models.
 
