@@ -6,8 +6,8 @@ Eight motions as robots make them (`estimation.motions`, and two that move and p
 recorded with white, quantised and correlated noise. The first table says how many errors are
 within 1.96 of the standard deviations that are stated, over all samples and over the first and
 last 0.1 s. The second one compares RMS errors, relative to the RMS of the true derivative, in the
-geometric mean over the motions. The Savitzky-Golay filters have the window and the degree with the least
-error of each motion and order, chosen by the truth; the smoothing spline (scipy's
+geometric mean over the motions. The Savitzky-Golay filters have the window and the degree with the
+least error of each motion and order, chosen by the truth; the smoothing spline (scipy's
 `make_smoothing_spline`) its own rule, generalised cross-validation.
 """
 

@@ -154,7 +154,8 @@ class Smoother:
         self._forget = float(np.exp(-width / memory))
         self._counts: Array = np.bincount(self._bins).astype(np.float64)
         self._changes = np.zeros((len(self._counts), n))
-        np.add.at(self._changes, self._bins, moved)
+        for c in range(n):
+            self._changes[:, c] = np.bincount(self._bins, moved[:, c])
         self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
         self.correlation = self._period * self._correlations()
         self._groups = [
@@ -169,19 +170,26 @@ class Smoother:
 
         n, K = self._values.shape[1], self._K
         states = [_State.fresh(group, len(self._cutoffs), K + 1) for group in self._groups]
+        stores: dict[Any, Any] = {}
         for block, first in enumerate(range(0, len(self._bins), BLOCK)):
             rows = slice(first, min(first + BLOCK, len(self._bins)))
             B = rows.stop - rows.start
             found = Smoothed(np.empty((B, K, n)), np.empty((B, n, K, K)))
             offset = self._at(rows, self._offset)
             for group, ends, state in zip(self._groups, self._ends, states):
-                sums = self._mixture(rows, group, state, ends, block)
+                sums = self._mixture(rows, group, state, ends, block, stores)
                 finish((0,) * K, *sums, group.columns, offset, *found)
             found.motion[:, 0] += self._origin
             yield found
 
     def _mixture(
-        self, rows: slice, group: _Group, state: _State, ends: Sequence[_State], block: int
+        self,
+        rows: slice,
+        group: _Group,
+        state: _State,
+        ends: Sequence[_State],
+        block: int,
+        stores: dict[Any, Any],
     ) -> tuple[Array, Array, Array]:
         """Filter a block in both directions and mix the models that have a weight in it."""
         from hodyn_ros.trajectory.smoother_kernels import unite
@@ -198,12 +206,15 @@ class Smoother:
         def filtered(m: int) -> list[Any]:
             """Run a model in both directions, or forward alone."""
             sides: list[Any] = []
-            sizes = [(B, N * width), (B, N, N)] if used[m] else [(0, 0), (0, N, N)]
             for side, backward, fresh in ((state, False, rows.start == 0), (later, True, is_last)):
-                store: Any = *map(np.empty, sizes), np.empty(sizes[0][0], dtype=np.int64)
+                key = m, width, backward
+                if used[m] and key not in stores:  # New memory for each block would take longer.
+                    arrays = np.empty((BLOCK, N * width)), np.empty((BLOCK, N, N))
+                    stores[key] = *arrays, np.empty(BLOCK, dtype=np.int64)
+                store: Any = [a[:B] for a in stores[key]] if used[m] else None
                 if used[m] or not backward:
                     self._filter(values, rows, group, m, side, backward, fresh, store=store)
-                sides += store
+                sides += store or ()
             return sides
 
         for m, sides in enumerate(self._pool.map(filtered, range(len(used)))):
@@ -301,8 +312,7 @@ class Smoother:
             found[r] = -0.5 * (score.min(axis=2) * moving).sum(axis=0)
         best = found.argmax(axis=0)
         best[found.max(axis=0) < found[0] + _CLEARLY] = 0
-        steps: Array = np.array(_CORRELATIONS)
-        return np.asarray(steps[best])
+        return np.asarray(np.array(_CORRELATIONS)[best], dtype=np.float64)
 
     def _weigh(self) -> None:
         """Find out which models are right where, and the noise."""

@@ -117,8 +117,8 @@ def filter_samples(
         Squared innovations over their variances, and the logarithms of these, are added to
         the bin of their sample; nothing if `logarithms` is empty.
     means, covariances, versions : ndarray, shapes (B, n N), (B, N, N) and (B,)
-        What is known with each sample, and a number that equal covariances have in common;
-        nothing if `versions` is empty.
+        What is known with each sample; the row of its covariance, which is written once where
+        some are equal. Nothing if `versions` is empty.
     """
     N = len(states)
     B, groups = len(bins), values.shape[1] // WIDTH
@@ -126,7 +126,7 @@ def filter_samples(
     column, gain, missed = np.zeros(N), np.zeros(N), np.zeros(WIDTH)
     powers = np.ones(2 * N)
     latest, settled, variance, memory, inverse = -1.0, False, 1.0, 0.0, 1.0
-    version, seen = 0, 0 if fresh else N + 2
+    version, stored, row, seen = 0, -1, 0, 0 if fresh else N + 2
     counts, stores = len(logarithms) > 0, len(versions) > 0
     for s in range(B):
         i = B - 1 - s if backward else s
@@ -184,9 +184,14 @@ def filter_samples(
                         squares[bins[i], v + c] += missed[c] * missed[c] * inverse
         seen += 1
         if stores:
-            means[i] = X
-            covariances[i] = P
-            versions[i] = version
+            for p in range(groups * N * WIDTH):
+                means[i, p] = X[p]
+            if version != stored:
+                stored, row = version, i
+                for a in range(N):
+                    for b in range(N):
+                        covariances[i, a, b] = P[a, b]
+            versions[i] = row
 
 
 @_compiled
@@ -238,7 +243,8 @@ def gains(
 def unite(
     states: States, wanted: States, values: Matrix, means: Matrix, covariances: Block,
     versions: Vector, later_means: Matrix, later_covariances: Block, later_versions: Vector,
-    units: Vector, shares: Matrix, variances: Matrix, is_first: bool, reference: Matrix, mean: Matrix, spread: Block,
+    units: Vector, shares: Matrix, variances: Matrix, is_first: bool, reference: Matrix,
+    mean: Matrix, spread: Block,
 ) -> None:  # fmt: skip
     """Add what filters of both directions know together to the mixture of models.
 
@@ -267,18 +273,22 @@ def unite(
     missed = np.zeros(WIDTH)
     own, other, found = np.zeros(N * WIDTH), np.zeros(N * WIDTH), np.zeros(K * WIDTH)
     version = later_version = -1
-    ahead = True
+    ahead, rest = True, 1.0
     for i in range(B):
-        rest = 1.0 / max(1.0 - later_covariances[i, 0, 0], _LEAST_REST)
         if versions[i] != version or later_versions[i] != later_version:
             version, later_version = versions[i], later_versions[i]
+            rest = 1.0 / max(1.0 - later_covariances[later_version, 0, 0], _LEAST_REST)
             for a in range(N):
                 for b in range(N):
                     # In the direction of time, and without the measurement itself.
-                    total = later_covariances[i, a, b]
-                    total += later_covariances[i, a, 0] * later_covariances[i, b, 0] * rest
+                    total = later_covariances[later_version, a, b]
+                    total += (
+                        later_covariances[later_version, a, 0]
+                        * later_covariances[later_version, b, 0]
+                        * rest
+                    )
                     R[a, b] = -total if (a + b) % 2 else total
-                    P[a, b] = covariances[i, a, b]
+                    P[a, b] = covariances[version, a, b]
                     A[a, b] = P[a, b] + R[a, b]
             factorise(states, A, scales)
             # From the side that knows more.
@@ -294,7 +304,7 @@ def unite(
             for c in range(WIDTH):
                 missed[c] = (values[i, v + c] - later_means[i, o + c]) * rest
             for a in range(N):
-                weight = later_covariances[i, a, 0]
+                weight = later_covariances[later_version, a, 0]
                 sign = -1.0 if a % 2 else 1.0
                 for c in range(WIDTH):
                     late = later_means[i, o + a * WIDTH + c] - weight * missed[c]
