@@ -125,8 +125,8 @@ def run_once(arguments: dict[str, Any]) -> None:
     """Process a data set in this process and print the progress and what it has come to."""
     before = sum(os.times()[:4])
     summary = process_files(
-        arguments['inputs'],
         share_file('urdf/panda.urdf'),
+        arguments['inputs'],
         arguments['output'],
         workers=arguments['workers'],
         motion_column=arguments['column'],

@@ -116,7 +116,7 @@ def of_kind(kind: str) -> Callable[[Robot, float], Any]:
         lead = 0.5 * PERIOD + (robot.delay if kind != 'flatness' else 0.0)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', ControlWarning)  # the table shows it
-            return make_controller(kind, *robot[:2], w, TORQUE_LIMITS, lead)
+            return make_controller(robot[0], kind, robot[1], w, TORQUE_LIMITS, lead)
 
     return make
 

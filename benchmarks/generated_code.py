@@ -36,7 +36,7 @@ def contestants(case: Case) -> list[Contestant]:
         raise NotInstalled(f'the code for more than {LARGEST} joints takes too long to compile')
     n = case.n
     with tempfile.TemporaryDirectory() as folder:
-        generate_code(case.model, folder, language='c', orders=(2,), name='robot')
+        generate_code(case.model, folder, language='c', order=(2,), name='robot')
         header, source = (
             (Path(folder) / f'robot_dynamics.{suffix}').read_text() for suffix in ('h', 'c')
         )

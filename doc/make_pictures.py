@@ -85,10 +85,10 @@ def main() -> None:
     violations = find_violations(model, limits, results.motion, results.effort)
     violations += find_motor_violations(actuators, of_motors, results.motors)
     figures = {
-        'joint': plot_joint(results, model, 'panda_joint2', limits, violations),
-        'portraits': plot_portraits(results, model, limits, violations=violations),
-        'motors': plot_motors(results, model, of_motors, violations, joints=['panda_joint2']),
-        'energy': plot_energy(results, model),
+        'joint': plot_joint(model, results, 'panda_joint2', limits, violations),
+        'portraits': plot_portraits(model, results, limits, violations=violations),
+        'motors': plot_motors(model, results, of_motors, violations, joints=['panda_joint2']),
+        'energy': plot_energy(model, results),
         'stop': plot_stop(stop(model, limits), model),
         'comparison': plot_comparison(comparison(model), ['panda_joint2', 'panda_joint7']),
     }
@@ -96,7 +96,7 @@ def main() -> None:
     reference = panda_sinusoids().motion(times)
     kept = compute(model, Samples(model.joint_names, times, reference, name='Panda'))
     with rc_context({'font.size': 11, 'axes.titlesize': 10, 'axes.labelsize': 11}):
-        figure = plot_efforts(kept, model, limits, [f'panda_joint{j}' for j in (2, 4, 6)])
+        figure = plot_efforts(model, kept, limits, [f'panda_joint{j}' for j in (2, 4, 6)])
         figure.savefig(FOLDER / 'panda_efforts.png', dpi=95, metadata={'Software': None})
     for name, figure in figures.items():
         path = FOLDER / f'plot_{name}.png'

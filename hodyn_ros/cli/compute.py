@@ -172,8 +172,8 @@ def _compute_files(
     try:
         with raised(), progress('Computing') as update:
             summary = datasets.process_files(
-                given.motion,
                 problem.model,
+                given.motion,
                 output,
                 actuators=problem.actuators,
                 suffix=suffix,

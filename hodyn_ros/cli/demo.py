@@ -91,7 +91,7 @@ def demo(folder: Path) -> None:
     else:
         files.append(folder / 'efforts.png')
         with written(files[-1]) as path:
-            plot_efforts(results, model, limits).savefig(path, dpi=100)
+            plot_efforts(model, results, limits).savefig(path, dpi=100)
     click.echo(f'\nWritten: {", ".join(map(str, files))}')
     click.echo(
         '\nTry next:\n'

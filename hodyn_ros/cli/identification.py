@@ -60,7 +60,7 @@ def compare(
     with progress('Comparing'):
         found = compared_with(
             problem.model, _files(given, recordings, motor_topic), actuators=problem.actuators,
-            payload_link=link, bandwidth=bandwidth,
+            link=link, bandwidth=bandwidth,
         )  # fmt: skip
     if output is not None:
         with written(output) as target:
@@ -89,7 +89,7 @@ def compare(
 def _page(problem: Problem, found: Comparison, identified: Identification | None = None) -> str:
     model = problem.model if identified is None else identified.model
     return plotting.html_report(
-        found.results(model), model, problem.limits, comparison=found, identification=identified
+        model, found.results(model), problem.limits, comparison=found, identification=identified
     )
 
 
@@ -139,17 +139,17 @@ def identify(
     with progress('Identifying'):
         found = identified_from(
             model, _files(given, recordings, motor_topic), groups or None,
-            actuators=problem.actuators, payload_link=link, smoothing=smoothing,
+            actuators=problem.actuators, link=link, smoothing=smoothing,
             validation=_files(given, validation, motor_topic), bandwidth=bandwidth,
-            fixed=outputs.fixed_parameters(description, model),
+            fixed=outputs.fixed_parameters(model, description),
         )  # fmt: skip
         compared = compared_with(
             found.model, _files(given, validation or recordings, motor_topic),
-            actuators=found.actuators, payload_link=link, bandwidth=bandwidth,
+            actuators=found.actuators, link=link, bandwidth=bandwidth,
         )  # fmt: skip
     files = {'': output}
     with written(output) as target:
-        target.write_text(outputs.described(description, found.model), encoding='utf-8')
+        target.write_text(outputs.described(found.model, description), encoding='utf-8')
     comments = [f'Identified from {", ".join(map(str, recordings))}.', *found.remarks]
     tables: dict[str, Any] = {
         'limits': outputs.limit_config(model, problem.limits),

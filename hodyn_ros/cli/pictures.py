@@ -46,11 +46,11 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None, 
             ))  # fmt: skip
         if kind in _BY_JOINT:
             draw = getattr(plotting, f'plot_{kind}')
-            figure = draw(results, model, limits, chosen, violations)
+            figure = draw(model, results, limits, chosen, violations)
         elif kind == 'motors':
-            figure = plotting.plot_motors(results, model, problem.motor_limits, violations)
+            figure = plotting.plot_motors(model, results, problem.motor_limits, violations)
         else:
-            figure = plotting.plot_energy(results, model)
+            figure = plotting.plot_energy(model, results)
         figure.savefig(target, dpi=dpi)
     click.echo(f'Written: {path}')
 
@@ -69,8 +69,8 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
         results = problem.results()
         violations = all_violations(results, problem.model, **problem.limiting)
         text = plotting.html_report(
-            results,
             problem.model,
+            results,
             **problem.limiting,
             violations=violations,
             remarks=(f'Limits: {problem.limits_from}.',),

@@ -70,7 +70,7 @@ class Given:
     def computing(self) -> dict[str, Any]:
         """Options of `compute`, `compute_stream` and `process_files`."""
         names = ('derivatives', 'rate', 'interpolation')
-        return {'orders': self.order, **{name: getattr(self, name) for name in names}}
+        return {'order': self.order, **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def generate_code(
     model: RobotModel,
     directory: str | os.PathLike[str],
     language: str = 'c',
-    orders: int | Sequence[int] = HIGHEST_ORDER,
+    order: int | Sequence[int] = HIGHEST_ORDER,
     precision: str = 'double',
     name: str | None = None,
     wrench_links: Sequence[str] = (),
@@ -49,8 +49,8 @@ def generate_code(
     language : {'c', 'cpp'}
         C99, which is C++11 as well; for C++ there is one more header, whose functions, in a
         namespace, take and return std::array.
-    orders : int or sequence of int
-        The orders, out of 0, 1 and 2, for which there is a function; a number means all up to it.
+    order : int or sequence of int
+        Highest derivative, 0, 1 or 2: there is a function for each up to it; or a choice of them.
         The function of order r computes the efforts and their derivatives up to the r-th.
     precision : {'double', 'float'}
         Type of the numbers.
@@ -114,7 +114,7 @@ def generate_code(
         )
     friction_laws(model)  # refuses those that cannot be generated
     code = Code(
-        model, name, _checked_orders(orders), PRECISIONS[precision], links,
+        model, name, _checked_orders(order), PRECISIONS[precision], links,
         forward=bool(forward_dynamics),
     )  # fmt: skip
     if hasattr(controller, 'added_to'):
@@ -132,7 +132,7 @@ def _checked_orders(orders: int | Iterable[int]) -> tuple[int, ...]:
     possible = range(HIGHEST_ORDER + 1)
     if not given or any(isinstance(order, bool) or order not in possible for order in given):
         raise RequestError(
-            f'orders is {orders!r}, expected a number from 0 to {HIGHEST_ORDER} or a sequence of '
+            f'order is {orders!r}, expected a number from 0 to {HIGHEST_ORDER} or a sequence of '
             'such numbers.'
         )
     chosen = given if isinstance(orders, Iterable) else range(given[0] + 1)

@@ -106,7 +106,7 @@ class FeedForwardController(Controller):
     """Feed-forward of the motors' motion and torque, with proportional and derivative control.
 
     tau = B theta_d'' + Q + friction(theta_d') + P (theta_d - theta) + D (theta_d' - theta'), where
-    Q and its derivatives are those of the reference. With `orders` = 2, theta_d, theta_d' and
+    Q and its derivatives are those of the reference. With `order` = 2, theta_d, theta_d' and
     theta_d'' are the exact ones: q_d + delta, q_d' + delta' and q_d'' + delta'' with
     Q = f(delta). With 1, delta'' = 0 in their place, as if the second derivative of Q were not
     known; with 0, also delta' = 0, so that only the static deflection is compensated.
@@ -115,7 +115,7 @@ class FeedForwardController(Controller):
     ----------
     gains : MotorGains
         Or a pair of proportional and derivative ones, each one for all joints or one for each.
-    orders : int
+    order : int
         0, 1 or 2: highest derivative of Q that is used.
     model, actuators, torque_limits, lead
         See `Controller`. What is fed forward is that of the later time.
@@ -123,7 +123,7 @@ class FeedForwardController(Controller):
     Raises
     ------
     ControlError
-        If the actuators, gains or `orders` cannot be used.
+        If the actuators, gains or `order` cannot be used.
     """
 
     def __init__(
@@ -131,14 +131,14 @@ class FeedForwardController(Controller):
         model: RobotModel,
         actuators: Actuators,
         gains: MotorGains | tuple[ArrayLike, ArrayLike],
-        orders: int = 2,
+        order: int = 2,
         torque_limits: ArrayLike | None = None,
         lead: float = 0.0,
     ) -> None:
         super().__init__(model, actuators, torque_limits, lead)
-        checked_number('orders', orders, ControlError, least=0, most=2, whole=True)
+        checked_number('order', order, ControlError, least=0, most=2, whole=True)
         self.gains = _checked(gains, model.n_joints)
-        self.orders = int(orders) + 3
+        self.orders = int(order) + 3
 
     def _demand(self, reference: Array, state: Array) -> Array:
         effort = inverse_dynamics(self.model, reference[: self.orders])
@@ -466,8 +466,8 @@ class FlatnessController(Controller):
 
 
 def make_controller(
-    kind: str,
     model: RobotModel,
+    kind: str,
     actuators: Actuators,
     bandwidth: ArrayLike,
     torque_limits: ArrayLike | None = None,
@@ -477,11 +477,11 @@ def make_controller(
 
     Parameters
     ----------
-    kind : str
-        feed_forward_0 to 2, where the number is the argument `orders`; flatness,
-        rigid_computed_torque or pd_gravity.
     model, actuators, torque_limits, lead
         See `Controller`.
+    kind : str
+        feed_forward_0 to 2, where the number is the argument `order`; flatness,
+        rigid_computed_torque or pd_gravity.
     bandwidth : float or array-like, shape (n,)
         [rad/s]
 

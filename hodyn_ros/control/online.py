@@ -76,7 +76,7 @@ class OnlineEstimator:
     ----------
     model : RobotModel
         Deviations from it are found.
-    payload_link : str, optional
+    link : str, optional
         Link that carries what is not part of the model.
     friction : bool or sequence of str
         Joints whose friction may differ from that of the model; True: all.
@@ -98,7 +98,7 @@ class OnlineEstimator:
     """
 
     def __init__(
-        self, model: RobotModel, *, payload_link: str | None = None,
+        self, model: RobotModel, *, link: str | None = None,
         friction: bool | Sequence[str] = False, memory: float = 10.0, effort_noise: float = 0.1,
     ) -> None:  # fmt: skip
         n, everyone = model.n_joints, model.joint_names if friction else ()
@@ -107,11 +107,11 @@ class OnlineEstimator:
             raise JointNameError(
                 f'friction is {friction!r}, expected a sequence of {listed(model.joint_names)}.'
             )
-        if payload_link is None and not joints:
-            raise IdentificationError('There is nothing to find: give payload_link or friction.')
+        if link is None and not joints:
+            raise IdentificationError('There is nothing to find: give link or friction.')
         self._memory = checked_number('memory', memory, IdentificationError, above=0.0)
         noise = checked_number('effort_noise', effort_noise, IdentificationError, above=0.0)
-        self._carrier = payload_link and payload_in_body(model, payload_link)
+        self._carrier = link and payload_in_body(model, link)
         self._friction = [model.joint_names.index(name) for name in joints]
         # Inertia of the payload and errors would falsify the rest; they are not reported.
         found = list(zip(_PAYLOAD, ('kg', *3 * ('kg m',)))) if self._carrier else []

@@ -127,12 +127,12 @@ class BatchSummary:
 
 
 def process_files(
+    model: RobotModel | str | os.PathLike[str],
     inputs: Inputs,
-    robot: RobotModel | str | os.PathLike[str],
     output_folder: str | os.PathLike[str],
     *,
     actuators: Actuators | None = None,
-    orders: int = 2,
+    order: int = 2,
     derivatives: str = 'auto',
     interpolation: str = 'spline',
     rate: float | None = None,
@@ -160,14 +160,14 @@ def process_files(
 
     Parameters
     ----------
+    model : RobotModel or path-like or str
+        Of the robot, or what `RobotModel.from_urdf` takes.
     inputs : path-like or sequence of path-like
         Folders, files, bags or patterns; see `find_inputs`.
-    robot : RobotModel or path-like or str
-        The robot, or what `RobotModel.from_urdf` takes.
     output_folder : path-like
         Made if needed. It also holds the folder `_hodyn` with records and errors.
     actuators : Actuators, optional
-    orders : int
+    order : int
         Highest derivative of the efforts.
     derivatives, interpolation, rate, estimator
         See `hodyn_ros.files.to_motion`.
@@ -211,12 +211,13 @@ def process_files(
     ModelError
         If the robot cannot be used.
     MotionError
-        If derivatives, orders, interpolation, rate or estimator cannot be used.
+        If derivatives, order, interpolation, rate or estimator cannot be used.
     """
     began = time.monotonic()
-    model = robot if isinstance(robot, RobotModel) else RobotModel.from_urdf(robot)
+    if not isinstance(model, RobotModel):
+        model = RobotModel.from_urdf(model)
     for name, value, least in (
-        ('orders', orders, 0),
+        ('order', order, 0),
         ('chunk', chunk, 1),
         ('part_rows', part_rows, 1),
         ('workers', 1 if workers is None else workers, 0),
@@ -234,7 +235,7 @@ def process_files(
             'which are .parquet.'
         )
     # Refuses what no file could be computed with.
-    How(derivatives, orders + 3, interpolation, rate, dict(estimator or {}))
+    How(derivatives, order + 3, interpolation, rate, dict(estimator or {}))
     if actuators is not None:
         refuse_other_robot(actuators, model)
     output = Path(output_folder).absolute()
@@ -247,7 +248,7 @@ def process_files(
         'topic': topic, 'expressed_in': expressed_in, 'acting': acting,
     }  # fmt: skip
     computing = {
-        'orders': orders, 'derivatives': derivatives, 'interpolation': interpolation,
+        'order': order, 'derivatives': derivatives, 'interpolation': interpolation,
         'rate': rate, 'estimator': dict(sorted((estimator or {}).items())),
     }  # fmt: skip
     told = {**computing, **reading, 'motion_column': motion_column, 'suffix': suffix}
@@ -497,7 +498,7 @@ def _results(job: BatchJob, tasks: Sequence[BatchTask], workers: int, scheduler:
     """Run tasks and yield what they come to, in any order and each exactly once."""
     if not tasks or (scheduler is None and workers <= 1):
         if tasks:
-            job.model.warm_up(job.computing['orders'])
+            job.model.warm_up(job.computing['order'])
         for task in tasks:
             yield task, execute(job, task)
         return

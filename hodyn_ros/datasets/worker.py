@@ -119,7 +119,7 @@ class TaskResult:
 def _prepared(packed: bytes) -> BatchJob:
     """Unpack a job and compile its kernels, once in a process."""
     job: BatchJob = pickle.loads(packed)
-    job.model.warm_up(job.computing['orders'])
+    job.model.warm_up(job.computing['order'])
     return job
 
 

@@ -45,7 +45,7 @@ def compute_stream(
     parts: Iterable[Samples],
     *,
     actuators: Actuators | None = None,
-    orders: int = 2,
+    order: int = 2,
     derivatives: str = 'auto',
     interpolation: str = 'spline',
     rate: float | None = None,
@@ -65,7 +65,7 @@ def compute_stream(
         Of all joints of the model, in any order.
     actuators : Actuators, optional
         Of the same model.
-    orders : int
+    order : int
         Highest derivative of the efforts that is wanted.
     derivatives, interpolation, rate, estimator
         Where the derivatives of the motion come from, see `to_motion`.
@@ -87,15 +87,15 @@ def compute_stream(
         If a wrench, the waypoints or a torque of a spring cannot be used.
     """
     most = len(MOTION) - 3
-    orders = int(checked_number('orders', orders, MotionError, least=0, most=most, whole=True))
+    order = int(checked_number('order', order, MotionError, least=0, most=most, whole=True))
     # Once something as large was freed, glibc keeps the memory of a part for the next one; else
     # the system has to give it, page by page, for each of them.
     np.empty(_KEPT, dtype=np.uint8)
-    how = How(derivatives, orders + 3, interpolation, rate, dict(estimator or {}))
+    how = How(derivatives, order + 3, interpolation, rate, dict(estimator or {}))
     motors = None if actuators is None else _MotorStream(model, actuators)
     sizes, held = RelativeErrors(), None
     for completed in how.complete(model, parts):
-        results, groups = _with_efforts(model, completed, orders + 1, num_threads)
+        results, groups = _with_efforts(model, completed, order + 1, num_threads)
         if motors is not None:
             results = motors.added(completed, results, groups)
         if results.effort_std is None:
@@ -127,7 +127,7 @@ def _with_efforts(
             raise MotionError(
                 f'{name}: the wrench on {wrench.link!r} has {values.shape[1]} orders, but {E} are '
                 f'needed for derivative {E - 1} of the efforts; give its derivatives, ask for '
-                f"orders={values.shape[1] - 1}, or use derivatives='spline'."
+                f"order={values.shape[1] - 1}, or use derivatives='spline'."
             )
         known = np.minimum(known, known_orders(values))
     is_measured = results.source == 'measured'

@@ -112,7 +112,7 @@ def to_motion(
     samples: Samples,
     *,
     derivatives: str = 'auto',
-    orders: int = 5,
+    order: int = 4,
     interpolation: str = 'spline',
     rate: float | None = None,
     estimator: Mapping[str, Any] | None = None,
@@ -129,8 +129,8 @@ def to_motion(
         'estimate': from measured positions, see `Smoother`. 'auto': the spline for
         waypoints, and for samples with positions, velocities and accelerations at most;
         estimates for measurements; otherwise what is given.
-    orders : int
-        Number of orders wanted, K: position to snap is 5.
+    order : int
+        Highest derivative of the positions that is wanted, K - 1: the snap is 4.
     interpolation : {'spline', 'jtc', 'jtc_upsampled'}
         Between waypoints, see `plan_motion`.
     rate : float, optional
@@ -159,7 +159,7 @@ def to_motion(
     TrajectoryError
         If there is no spline through the samples.
     """
-    how = How(derivatives, orders, interpolation, rate, dict(estimator or {}))
+    how = How(derivatives, order + 1, interpolation, rate, dict(estimator or {}))
     found = join_results([part.results for part in how.complete(model, [samples])])
     return found.times, found.motion, found.remarks
 
@@ -177,7 +177,7 @@ class How:
     def __post_init__(self) -> None:
         check_choice('derivatives', self.derivatives, DERIVATIVES, MotionError)
         most = len(MOTION)
-        checked_number('orders', self.orders, MotionError, least=1, most=most, whole=True)
+        checked_number('order', self.orders - 1, MotionError, least=0, most=most - 1, whole=True)
         if self.rate is not None:
             checked_number('rate', self.rate, MotionError, above=0.0, unit='Hz')
 
@@ -226,8 +226,8 @@ class How:
         samples, remarks = in_model_order(model, samples)
         if self.orders > _SPLINE_ORDERS:
             raise MotionError(
-                f'orders is {self.orders}, but the motion of a spline has {_SPLINE_ORDERS}: '
-                'position to snap.'
+                f'Derivative {self.orders - 1} of the motion is asked for, but a spline has '
+                f'derivatives up to {_SPLINE_ORDERS - 1}: the snap.'
             )
         given = samples.motion.shape[1]
         if given > 3:

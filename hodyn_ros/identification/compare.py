@@ -157,7 +157,7 @@ def compare(
     recordings: Recording | Sequence[Recording],
     *,
     actuators: Actuators | None = None,
-    payload_link: str | None = None,
+    link: str | None = None,
     bandwidth: float | None = None,
 ) -> Comparison:
     """Compare measured efforts with those of a model.
@@ -169,7 +169,7 @@ def compare(
     ----------
     model, recordings, actuators, bandwidth
         See `identify`.
-    payload_link : str, optional
+    link : str, optional
         Where a payload may be; by default the tip, or the last link of a chain.
 
     Returns
@@ -207,7 +207,7 @@ def compare(
         'delay': ('delay',), 'gravity': ('gravity',), 'payload': ('payload',),
         'friction': ('viscous', 'coulomb', 'offset'), 'bodies': ('bodies',), 'all': _EVERY,
     }  # fmt: skip
-    link = payload_link or _last_link(model)
+    link = link or _last_link(model)
     if link is None:
         candidates.pop('payload')
     explanations = [

@@ -99,7 +99,7 @@ def identify(
     parameters: Sequence[str] | None = None,
     *,
     actuators: Actuators | None = None,
-    payload_link: str | None = None,
+    link: str | None = None,
     validation: Recording | Sequence[Recording] = (),
     smoothing: float = 0.01,
     bandwidth: float | None = None,
@@ -116,11 +116,11 @@ def identify(
         for gaps and jitter. Derivatives are estimated from the positions, unless samples that are
         no measurements have accelerations.
     parameters : sequence of str, optional
-        Groups of `GROUPS`. By default 'bodies' (or 'payload' with `payload_link`), 'armature',
+        Groups of `GROUPS`. By default 'bodies' (or 'payload' with `link`), 'armature',
         'viscous', 'coulomb', 'offset' and 'delay', with elastic joints 'stiffness' and 'damping'.
     actuators : Actuators, optional
         Says which joints are elastic; the values are a first guess.
-    payload_link : str, optional
+    link : str, optional
         Link that carries what 'payload' stands for.
     validation : Samples, path, or sequence of them
         Recordings that are not used but compared with.
@@ -145,18 +145,18 @@ def identify(
         If a recording lacks joints or cannot be read.
     """
     if parameters is None:
-        parameters = DEFAULT if payload_link is None else ('payload', *DEFAULT[2:])
+        parameters = DEFAULT if link is None else ('payload', *DEFAULT[2:])
         if actuators is not None and any(
             isinstance(drive, SeriesElastic) for drive in actuators.by_joint.values()
         ):
             parameters = (*parameters, *DEFAULT_OF_SPRINGS)
-    if 'payload' in parameters and payload_link is None:
+    if 'payload' in parameters and link is None:
         raise IdentificationError('A payload is asked for: name the link that carries it.')
     if {'bodies', 'payload'} <= set(parameters):
         raise IdentificationError('A payload is part of its body: ask for one of the two.')
     checked_number('smoothing', smoothing, IdentificationError, least=0.0)
     solver_library()
-    equations = Equations(model, parameters, actuators, payload_link)
+    equations = Equations(model, parameters, actuators, link)
     given = several(recordings)
     if not given:
         raise IdentificationError('There are no recordings.')
@@ -169,7 +169,7 @@ def identify(
     scales = scale_remarks(known, every)
     found = Estimation(equations, structure, every)
     full, remarks = _physical(found, fixed)
-    result, drives, payload = _updated(found.equations, full, smoothing, payload_link)
+    result, drives, payload = _updated(found.equations, full, smoothing, link)
     residuals = _residuals(found.equations, full, known, stretches)
     held = prepared(preparation, several(validation))
     if held:

@@ -36,17 +36,17 @@ from hodyn_ros.names import listed
 Description = str | bytes | os.PathLike[str]
 
 
-def described(description: Description, model: RobotModel) -> str:
+def described(model: RobotModel, description: Description) -> str:
     """Text of a URDF with the inertial parameters of a model; nothing else in it changes.
 
     Written are the elements <inertial> of the main links of those bodies whose parameters differ.
 
     Parameters
     ----------
-    description : str, bytes or path-like
-        As `RobotModel.from_urdf` takes it; of a xacro file the URDF is written.
     model : RobotModel
         Of this description, with the same base and tip link and other inertial parameters.
+    description : str, bytes or path-like
+        As `RobotModel.from_urdf` takes it; of a xacro file the URDF is written.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def main_link(model: RobotModel, body: int) -> str:
     return next(name for name, frame in model.links.items() if frame.body == body)
 
 
-def fixed_parameters(description: Description, model: RobotModel) -> Array:
+def fixed_parameters(model: RobotModel, description: Description) -> Array:
     """Inertial parameters of what is fixed to the main link of each body, shape (n_bodies, 10).
 
     In the frames of the bodies and in the order of `RobotModel.inertial_parameters`. `described`

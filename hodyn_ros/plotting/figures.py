@@ -59,8 +59,8 @@ _MOST_DOTS = 150  # samples that can be told from each other
 
 
 def plot_joint(
-    results: Results,
     model: RobotModel,
+    results: Results,
     joint: str,
     limits: MotionLimits | None = None,
     violations: Sequence[Violation] = (),
@@ -69,8 +69,8 @@ def plot_joint(
 
     Parameters
     ----------
-    results : hodyn_ros.files.Results
     model : RobotModel
+    results : hodyn_ros.files.Results
     joint : str
     limits : MotionLimits, optional
         By default those of the model.
@@ -94,8 +94,8 @@ def plot_joint(
 
 
 def plot_motion(
-    results: Results,
     model: RobotModel,
+    results: Results,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
     violations: Sequence[Violation] = (),
@@ -110,8 +110,8 @@ def plot_motion(
 
 
 def plot_efforts(
-    results: Results,
     model: RobotModel,
+    results: Results,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
     violations: Sequence[Violation] = (),
@@ -128,8 +128,8 @@ def plot_efforts(
 
 
 def plot_portraits(
-    results: Results,
     model: RobotModel,
+    results: Results,
     limits: MotionLimits | None = None,
     joints: Sequence[str] | None = None,
     violations: Sequence[Violation] = (),
@@ -151,8 +151,8 @@ def plot_portraits(
 
 
 def plot_motors(
-    results: Results,
     model: RobotModel,
+    results: Results,
     motor_limits: MotorLimits | None = None,
     violations: Sequence[Violation] = (),
     joints: Sequence[str] | None = None,
@@ -174,7 +174,7 @@ def plot_motors(
     return _figure(rows, f'{results.name}: motors')
 
 
-def plot_energy(results: Results, model: RobotModel) -> Figure:
+def plot_energy(model: RobotModel, results: Results) -> Figure:
     """Draw kinetic and potential energy, and the power of the joints beside the rate of both.
 
     Parameters and errors are those of `plot_joint`; a `MotionError` too without accelerations.

@@ -72,8 +72,8 @@ def report_libraries() -> tuple[ModuleType, ModuleType]:
 
 
 def html_report(
-    results: Results,
     model: RobotModel,
+    results: Results,
     limits: MotionLimits | None = None,
     *,
     actuators: Actuators | None = None,
@@ -89,8 +89,8 @@ def html_report(
 
     Parameters
     ----------
-    results : hodyn_ros.files.Results
     model : RobotModel
+    results : hodyn_ros.files.Results
         Joints in any order.
     limits : MotionLimits, optional
         By default those of the model.

@@ -62,8 +62,9 @@ def checked_results(results: Results, model: RobotModel) -> Results:
     A `JointNameError` is raised if the joints are not those of the model, a `MotionError` if
     shapes do not fit, values are infinite, times or positions not finite, or times decrease.
     """
-    order = model.joint_order(results.joint_names)
-    n = model.n_joints
+    if isinstance(results, RobotModel):
+        raise MotionError('The results are a RobotModel: give the model first, then the results.')
+    order, n = model.joint_order(results.joint_names), model.n_joints
     times = np.asarray(results.times, dtype=np.float64)
     if times.ndim != 1 or not len(times):
         raise MotionError(f'The times have shape {times.shape}, expected (N,) with N >= 1.')

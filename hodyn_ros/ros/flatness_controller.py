@@ -198,7 +198,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         undamped, lead = without_dampers(drives.actuators), settings.lead
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter('always')
-            stopping = make_controller(STOPPING_LAW, model, undamped, slower, limits, lead)
+            stopping = make_controller(model, STOPPING_LAW, undamped, slower, limits, lead)
             law: Controller | ObserverController | ControlError
             modes: dict[str, ObserverController | ControlError] = {}
             if settings.controller in MODES:
@@ -208,7 +208,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
                     raise law
             else:
                 law = make_controller(
-                    settings.controller, model, drives.actuators, bandwidth, limits, lead
+                    model, settings.controller, drives.actuators, bandwidth, limits, lead
                 )
         external = settings.of_joints(
             'max_external_torques', 'max_external_torque', model.joint_names

@@ -45,7 +45,7 @@ _AROUND = np.linspace(-1e7, 1e7, 9)
 def estimator_of(model: RobotModel, settings: IdentificationSettings) -> OnlineEstimator:
     """Make what the settings ask for; HodynError if it does not suit the robot."""
     return OnlineEstimator(
-        model, payload_link=settings.payload_link or None,
+        model, link=settings.payload_link or None,
         friction=[name for name in settings.friction if name],
         memory=settings.memory, effort_noise=settings.effort_noise,
     )  # fmt: skip

@@ -85,7 +85,7 @@ def rms(kind, w, condition, stiffness=STIFFNESS, lead=0.5 * PERIOD):
     """Error of a law [mrad], infinite if it diverges."""
     model = control_simulation.panda()
     actuators = control_simulation.drives(model, stiffness)
-    law = make_controller(kind, model, actuators, w, TORQUE_LIMITS, lead)
+    law = make_controller(model, kind, actuators, w, TORQUE_LIMITS, lead)
     try:
         return control_simulation.follow(law, condition, stiffness).rms
     except Diverged:

@@ -788,7 +788,7 @@ def test_of_many_joints_those_are_drawn_that_matter_most(tmp_path, monkeypatch, 
     np.savetxt(path, np.column_stack(columns), '%.17g', ',', header=','.join(titles), comments='')
     drawn = []
 
-    def plot_motion(results, model, limits, joints, found):
+    def plot_motion(model, results, limits, joints, found):
         drawn.append(joints)
         return SimpleNamespace(savefig=lambda path, dpi: path.touch())
 

@@ -363,7 +363,7 @@ def test_options_without_code_are_refused(panda, tmp_path):
 def test_functions_of_the_dynamics_are_those_without_controller(panda, tmp_path):
     header, source = (
         path.read_text()
-        for path in generate_code(panda, tmp_path, orders=[1], controller=law(panda))[:2]
+        for path in generate_code(panda, tmp_path, order=[1], controller=law(panda))[:2]
     )
     for order in (0, 1, 2):
         assert f'inverse_dynamics_{order}' in header

@@ -204,7 +204,7 @@ def test_forward_dynamics_of_a_singular_mass_matrix_is_refused(tmp_path):
         inertias=[(1.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3)), None],
     )  # fmt: skip
     with pytest.raises(ModelError, match="singular.*'joint2'"):
-        generate_code(massless, tmp_path, orders=0, forward_dynamics=True)
+        generate_code(massless, tmp_path, order=0, forward_dynamics=True)
 
 
 @pytest.mark.parametrize('name', ['Panda with hand', 'burdened tree 4'])
@@ -277,7 +277,7 @@ def test_functions_of_cpp_give_what_those_of_c_give(precision, tmp_path):
 @pytest.mark.parametrize('language', ['c', 'cpp'])
 def test_long_functions_come_in_parts_that_compile_without_warning(language, tmp_path):
     model = arm(17)
-    paths = generate_code(model, tmp_path, language, orders=[2], wrench_links=links_of(model))
+    paths = generate_code(model, tmp_path, language, order=[2], wrench_links=links_of(model))
     assert 'kept[' in paths[1].read_text()
     compiler, standard = {'c': ('gcc', 'c99'), 'cpp': ('g++', 'c++11')}[language]
     if not shutil.which(compiler):
@@ -301,7 +301,7 @@ def test_parts_hand_on_what_later_parts_need():
 
 @pytest.mark.parametrize('language', ['c', 'cpp'])
 def test_self_test_notices_a_wrong_constant(language, tmp_path):
-    paths = generate_code(arm(3), tmp_path, language, orders=2)
+    paths = generate_code(arm(3), tmp_path, language, order=2)
     source = paths[1]
     # The last constant of the source, off by a ten thousandth.
     text = source.read_text()
@@ -377,9 +377,9 @@ def test_header_says_what_one_must_know(tmp_path):
 
 
 def test_orders_choose_the_functions(tmp_path):
-    header = generate_code(arm(1), tmp_path / 'a', orders=(2, 0))[0].read_text()
+    header = generate_code(arm(1), tmp_path / 'a', order=(2, 0))[0].read_text()
     assert re.findall(r'arm_inverse_dynamics_(\d)', header) == ['0', '2']
-    paths = generate_code(arm(1), tmp_path / 'b', orders=0)
+    paths = generate_code(arm(1), tmp_path / 'b', order=0)
     assert re.findall(r'arm_inverse_dynamics_(\d)', paths[0].read_text()) == ['0']
     assert 'correct' in run(build_test(paths, C_COMPILERS[0], 'c99'))
 
@@ -426,10 +426,10 @@ def test_strange_names_compile(tmp_path):
     names = ['int', 'a"b\\', 'joint??/', '*/ /* é', 'int\n', '%s%n', '??=', 'q' * 99]
     model = arm(len(names), name='class */ "\\', joint_names=names)
     for language, compilers in (('c', C_COMPILERS), ('cpp', CPP_COMPILERS)):
-        paths = generate_code(model, tmp_path / language, language, orders=0)
+        paths = generate_code(model, tmp_path / language, language, order=0)
         standard = 'c99' if language == 'c' else 'c++11'
         assert 'correct' in run(build_test(paths, compilers[0], standard))
-    paths = generate_code(model, tmp_path / 'library', orders=0, name='std')
+    paths = generate_code(model, tmp_path / 'library', order=0, name='std')
     library = Library(paths, 'std')
     size = 100
     held = (ctypes.c_char * (size * len(names))).in_dll(library.functions, 'std_joint_names').raw
@@ -476,13 +476,13 @@ def test_every_law_of_the_package_is_known_and_others_are_refused(tmp_path):
         ({'language': 'rust'}, "language is 'rust', expected one of c, cpp"),
         ({'language': None}, 'language is None'),
         ({'precision': 'half'}, "precision is 'half', expected one of double, float"),
-        ({'orders': 3}, 'orders is 3, expected a number from 0 to 2'),
-        ({'orders': -1}, 'orders is -1'),
-        ({'orders': ()}, r'orders is \(\)'),
-        ({'orders': True}, 'orders is True'),
-        ({'orders': (0, 5)}, r'orders is \(0, 5\)'),
-        ({'orders': '0..2'}, "orders is '0..2'"),
-        ({'orders': None}, 'orders is None'),
+        ({'order': 3}, 'order is 3, expected a number from 0 to 2'),
+        ({'order': -1}, 'order is -1'),
+        ({'order': ()}, r'order is \(\)'),
+        ({'order': True}, 'order is True'),
+        ({'order': (0, 5)}, r'order is \(0, 5\)'),
+        ({'order': '0..2'}, "order is '0..2'"),
+        ({'order': None}, 'order is None'),
         ({'name': 'a b'}, "name is 'a b'"),
         ({'name': '_a'}, "name is '_a'"),
         ({'name': ''}, "name is ''"),
@@ -554,7 +554,7 @@ def test_examples_of_the_documentation_compile(tmp_path):
     # The first of each language.
     texts = re.findall(r'\.\. code-block:: (c|cpp)\n\n((?: {3}.*\n|\n)+)', page)
     texts = {language: textwrap.dedent(text) for language, text in texts[::-1]}
-    paths = generate_code(panda(), tmp_path / 'c', orders=[2])
+    paths = generate_code(panda(), tmp_path / 'c', order=[2])
     example = tmp_path / 'c' / 'example.c'
     example.write_text(texts['c'])
     printed = run(build_test([example, paths[1]], C_COMPILERS[0], 'c99'))
@@ -564,7 +564,7 @@ def test_examples_of_the_documentation_compile(tmp_path):
     lines = printed.splitlines()
     numbers = [[float(x) for x in re.findall(r' (\S+) N m', line)] for line in lines]
     np.testing.assert_allclose(np.transpose(numbers), effort, atol=1e-4)
-    generate_code(panda(), tmp_path / 'cpp', 'cpp', orders=[2])
+    generate_code(panda(), tmp_path / 'cpp', 'cpp', order=[2])
     example = tmp_path / 'cpp' / 'example.cpp'
     example.write_text(CONTROLLER + texts['cpp'])
     run(CPP_COMPILERS[0], '-std=c++11', '-Wall', '-Wextra', '-c', '-o', '/dev/null', example)

@@ -56,8 +56,8 @@ def test_cluster_that_loses_a_worker_loses_no_result_and_makes_none_twice(
                 os.kill(killed[0], signal.SIGKILL)
 
         summary = process_files(
-            tmp_path / 'in',
             model,
+            tmp_path / 'in',
             tmp_path / 'out',
             scheduler=client,
             suffix='.npz',
@@ -72,7 +72,7 @@ def test_cluster_that_loses_a_worker_loses_no_result_and_makes_none_twice(
     assert workers
     assert os.getpid() not in workers
 
-    again = process_files(tmp_path / 'in', model, tmp_path / 'out', workers=0, suffix='.npz')
+    again = process_files(model, tmp_path / 'in', tmp_path / 'out', workers=0, suffix='.npz')
     assert (again.kept, again.computed) == (30, 0)
 
 
@@ -81,10 +81,10 @@ def test_cluster_is_found_by_its_address_and_continues_what_processes_began(
 ):
     motions = make_folder(tmp_path / 'in', model, 4)
     only = [tmp_path / 'in' / 'motion000.npz', tmp_path / 'in' / 'motion001.npz']
-    process_files(only, model, tmp_path / 'out', workers=0, suffix='.npz')
+    process_files(model, only, tmp_path / 'out', workers=0, suffix='.npz')
     summary = process_files(
-        tmp_path / 'in',
         model,
+        tmp_path / 'in',
         tmp_path / 'out',
         scheduler=cluster.scheduler_address,
         suffix='.npz',
@@ -98,8 +98,8 @@ def test_errors_on_a_cluster_are_recorded(model, cluster, tmp_path):
     del motions['motion001.npz']
     (tmp_path / 'in' / 'motion001.npz').write_bytes(b'no archive')
     summary = process_files(
-        tmp_path / 'in',
         model,
+        tmp_path / 'in',
         tmp_path / 'out',
         scheduler=cluster.scheduler_address,
         suffix='.npz',
@@ -116,7 +116,7 @@ def test_stopped_run_leaves_no_tasks_on_the_cluster(model, cluster, tmp_path):
     with distributed.Client(cluster) as client:
         with pytest.raises(BatchError, match='motion000.npz'):
             process_files(
-                tmp_path / 'in', model, tmp_path / 'out', scheduler=client, stop_on_error=True
+                model, tmp_path / 'in', tmp_path / 'out', scheduler=client, stop_on_error=True
             )
         assert {state.status for state in client.futures.values()} <= {'finished'}
 
@@ -129,12 +129,12 @@ def test_unreachable_cluster_is_told_in_words(model, tmp_path, monkeypatch):
         monkeypatch.setattr(process, 'PATIENCE', 0.1)
         with pytest.raises(BatchError, match='no worker'):
             process_files(
-                tmp_path / 'in', model, tmp_path / 'out', scheduler=empty.scheduler_address
+                model, tmp_path / 'in', tmp_path / 'out', scheduler=empty.scheduler_address
             )
     monkeypatch.setattr(process, 'CONNECTING', 0.1)
     with pytest.raises(BatchError, match='was not reached'):
         process_files(
-            tmp_path / 'in', model, tmp_path / 'out', scheduler='tcp://127.0.0.1:9'
+            model, tmp_path / 'in', tmp_path / 'out', scheduler='tcp://127.0.0.1:9'
         )
 
 
@@ -147,8 +147,8 @@ def test_file_that_kills_workers_of_a_cluster_is_an_error_like_others(cluster, t
     write_npz(tmp_path / 'in' / 'motion001.npz', model, times, motion)
     del motions['motion001.npz']
     summary = process_files(
-        tmp_path / 'in',
         model,
+        tmp_path / 'in',
         tmp_path / 'out',
         scheduler=cluster.scheduler_address,
         suffix='.npz',
@@ -157,5 +157,5 @@ def test_file_that_kills_workers_of_a_cluster_is_an_error_like_others(cluster, t
     # same suspicion; another run computes them.
     assert summary.failed >= 1
     assert 'motion001.npz' in {record['input'] for record in errors_in(tmp_path / 'out')}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', workers=2, suffix='.npz')
+    process_files(model, tmp_path / 'in', tmp_path / 'out', workers=2, suffix='.npz')
     assert_complete(tmp_path / 'out', model, motions)

@@ -112,12 +112,12 @@ def test_output_names_do_not_meet():
 def test_outputs_that_meet_all_the_same_are_refused(tree):
     (tree / 'b.csv.npz').write_text('other')
     with pytest.raises(BatchError, match="b.csv.* and .*b.csv.* would both be called 'b.csv.npz'"):
-        process_files(tree, two_link(), tree / 'out', suffix='.npz', workers=0)
+        process_files(two_link(), tree, tree / 'out', suffix='.npz', workers=0)
 
 
 def test_output_folder_that_cannot_be_made_is_told(tree):
     with pytest.raises(BatchError, match='a.npz cannot be made'):
-        process_files(tree, two_link(), tree / 'a.npz', workers=0)
+        process_files(two_link(), tree, tree / 'a.npz', workers=0)
 
 
 CHANGES = {

@@ -83,7 +83,7 @@ def test_run_may_die_at_any_operation_on_files(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 2)
 
     def run():
-        process_files(tmp_path / 'in', model, tmp_path / 'out', workers=0, suffix='.npz')
+        process_files(model, tmp_path / 'in', tmp_path / 'out', workers=0, suffix='.npz')
 
     run()  # all that is imported and compiled in it is there from now on
     (tmp_path / 'out').rename(tmp_path / 'reference')
@@ -100,7 +100,7 @@ def test_run_may_die_at_any_operation_on_files(model, tmp_path):
         reference = read_results(tmp_path / 'reference' / name)
         assert (read_results(tmp_path / 'out' / name).effort == reference.effort).all()
     for left in tmp_path.glob('left*'):
-        process_files(tmp_path / 'in', model, left, workers=0, suffix='.npz')
+        process_files(model, tmp_path / 'in', left, workers=0, suffix='.npz')
         assert_complete(left, model, motions)
 
 
@@ -154,7 +154,7 @@ def test_killed_run_takes_its_workers_along_and_the_next_goes_on(model, tmp_path
     recorded = len(recorded_in(tmp_path / 'out'))
     assert recorded >= 10
     summary = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', workers=0, suffix='.npz'
+        model, tmp_path / 'in', tmp_path / 'out', workers=0, suffix='.npz'
     )
     assert (summary.kept, summary.computed) == (recorded, 40 - recorded)
     assert_complete(tmp_path / 'out', model, motions)

@@ -70,8 +70,8 @@ def test_every_motion_has_its_rows_whatever_is_computed_together(
 ):
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
     summary = process_files(
-        tmp_path / 'in',
         model,
+        tmp_path / 'in',
         tmp_path / 'out',
         motion_column='motion',
         workers=0,
@@ -91,7 +91,7 @@ def test_motion_ids_may_be_numbers_and_files_many(model, tmp_path):
         motions = {10 * file + i: (40, 10 * file + i) for i in range(3)}
         write_motions(tmp_path / 'in' / f'file{file}.parquet', model, motions, column='id')
     summary = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', motion_column='id', workers=2
+        model, tmp_path / 'in', tmp_path / 'out', motion_column='id', workers=2
     )
     assert (summary.total, summary.motions) == (3, 9)
     for file in range(3):
@@ -114,7 +114,7 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
 
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS, spoil=spoil)
     options = {'motion_column': 'motion', 'workers': 0, 'chunk': chunk}
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.motions, summary.samples) == (4, 71)
     lines = summary.errors.read_text().splitlines()
     errors = {record['motion']: record['message'] for record in map(json.loads, lines)}
@@ -127,7 +127,7 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
 
     # Once it is mended, nothing of what was there is left twice.
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert summary.failed == 0
     assert_results(tmp_path / 'out', model, MOTIONS)
 
@@ -136,9 +136,9 @@ def test_results_of_a_file_that_has_become_useless_are_not_left(model, tmp_path)
     for name in ('all', 'other'):
         write_motions(tmp_path / 'in' / f'{name}.parquet', model, MOTIONS)
     options = {'motion_column': 'motion', 'workers': 0, 'part_rows': 1}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     (tmp_path / 'in' / 'other.parquet').write_bytes(b'PAR1')
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.computed, summary.failed) == (0, 1)
     assert not (tmp_path / 'out' / 'other.parquet').exists()
     assert_results(tmp_path / 'out', model, MOTIONS)
@@ -147,14 +147,14 @@ def test_results_of_a_file_that_has_become_useless_are_not_left(model, tmp_path)
 def test_parts_that_there_are_no_more_disappear(model, tmp_path):
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
     options = {'motion_column': 'motion', 'workers': 0}
-    many = process_files(tmp_path / 'in', model, tmp_path / 'out', part_rows=1, **options)
-    few = process_files(tmp_path / 'in', model, tmp_path / 'out', part_rows=200, **options)
+    many = process_files(model, tmp_path / 'in', tmp_path / 'out', part_rows=1, **options)
+    few = process_files(model, tmp_path / 'in', tmp_path / 'out', part_rows=200, **options)
     assert many.total > few.total > 0
     assert_results(tmp_path / 'out', model, MOTIONS)
-    one = process_files(tmp_path / 'in', model, tmp_path / 'out', part_rows=10**6, **options)
+    one = process_files(model, tmp_path / 'in', tmp_path / 'out', part_rows=10**6, **options)
     assert one.total == 1
     assert_results(tmp_path / 'out', model, MOTIONS)
-    again = process_files(tmp_path / 'in', model, tmp_path / 'out', part_rows=10**6, **options)
+    again = process_files(model, tmp_path / 'in', tmp_path / 'out', part_rows=10**6, **options)
     assert (again.kept, again.computed, again.remarks) == (1, 0, ())
 
 
@@ -162,7 +162,7 @@ def test_output_may_change_from_folders_to_files_and_back(model, tmp_path):
     write_motions(tmp_path / 'in' / 'all.parquet', model, {'a': (30, 1)})
     for column in ('motion', None, 'motion'):
         summary = process_files(
-            tmp_path / 'in', model, tmp_path / 'out', motion_column=column, workers=0
+            model, tmp_path / 'in', tmp_path / 'out', motion_column=column, workers=0
         )
         assert (summary.computed, summary.failed) == (1, 0)
         assert (tmp_path / 'out' / 'all.parquet').is_dir() == (column is not None)
@@ -183,8 +183,8 @@ def test_splines_end_where_motions_end(model, tmp_path):
     (tmp_path / 'single').mkdir()
     for name, table in tables.items():
         pq.write_table(table, tmp_path / 'single' / f'{name}.parquet')
-    process_files(tmp_path / 'in', model, tmp_path / 'out', motion_column='id', workers=0)
-    process_files(tmp_path / 'single', model, tmp_path / 'out_single', workers=0)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', motion_column='id', workers=0)
+    process_files(model, tmp_path / 'single', tmp_path / 'out_single', workers=0)
     both = dataset.dataset(tmp_path / 'out', format='parquet').to_table()
     for number, name in enumerate(tables):
         alone = pq.read_table(tmp_path / 'out_single' / f'{name}.parquet')
@@ -205,7 +205,7 @@ def test_dampers_begin_anew_with_every_motion(model, tmp_path):
     for name in ('both', 'alone'):
         output = tmp_path / f'out_{name}'
         process_files(
-            tmp_path / name, model, output, motion_column='motion', workers=0, actuators=damped
+            model, tmp_path / name, output, motion_column='motion', workers=0, actuators=damped
         )
         table = dataset.dataset(output, format='parquet').to_table()
         rows = table['motion'].to_numpy() == 2
@@ -236,7 +236,7 @@ def test_unusable_ids_are_an_error_of_that_file(ids, message, model, tmp_path):
     (tmp_path / 'in' / 'broken.parquet').write_bytes(b'PAR1')
     (tmp_path / 'in' / 'other.csv').write_bytes(b'time')
     summary = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', motion_column='motion', workers=0
+        model, tmp_path / 'in', tmp_path / 'out', motion_column='motion', workers=0
     )
     assert (summary.computed, summary.failed, summary.total) == (1, 5, 6)
     lines = summary.errors.read_text().splitlines()

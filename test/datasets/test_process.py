@@ -40,7 +40,7 @@ def test_every_file_of_a_folder_has_its_result(suffix, model, tmp_path):
         pytest.importorskip('pyarrow')
     motions = make_folder(tmp_path / 'in', model, 5)
     summary = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', workers=0, suffix=suffix, chunk=7
+        model, tmp_path / 'in', tmp_path / 'out', workers=0, suffix=suffix, chunk=7
     )
     assert_complete(tmp_path / 'out', model, motions, suffix)
     assert (summary.total, summary.computed, summary.kept, summary.failed) == (5, 5, 0, 0)
@@ -55,7 +55,7 @@ def test_processes_compute_what_one_process_computes(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 6)
     seen = []
     summary = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', workers=2, suffix='.npz', progress=seen.append
+        model, tmp_path / 'in', tmp_path / 'out', workers=2, suffix='.npz', progress=seen.append
     )
     assert_complete(tmp_path / 'out', model, motions)
     assert summary.computed == 6
@@ -78,7 +78,7 @@ def test_runs_side_by_side_want_no_port_of_each_other(model, tmp_path, recwarn):
         except OSError:
             pass  # It is taken already.
         summary = process_files(
-            tmp_path / 'in', model, tmp_path / 'out', workers=2, suffix='.npz'
+            model, tmp_path / 'in', tmp_path / 'out', workers=2, suffix='.npz'
         )
     assert summary.computed == 2
     assert not [item for item in recwarn if 'Port' in str(item.message)]
@@ -87,11 +87,11 @@ def test_runs_side_by_side_want_no_port_of_each_other(model, tmp_path, recwarn):
 def test_second_run_keeps_what_is_done_and_adds_what_is_new(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 3)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     before = {name: (tmp_path / 'out' / name).stat().st_ino for name in motions}
     times, motions['new.npz'] = motion_of(model, 20, 99)
     write_npz(tmp_path / 'in' / 'new.npz', model, times, motions['new.npz'])
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.total, summary.computed, summary.kept) == (4, 1, 3)
     assert summary.remarks == ()
     assert {name: (tmp_path / 'out' / name).stat().st_ino for name in before} == before
@@ -125,9 +125,9 @@ def rewrite_longer(path, model):
 def test_changed_input_is_computed_anew_and_said(change, kind, model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 3)
     options = {'workers': 0, 'suffix': '.npz', 'fingerprint': kind}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     motions['motion001.npz'] = change(tmp_path / 'in' / 'motion001.npz', model)
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.computed, summary.kept) == (1, 2)
     assert summary.remarks == ('1 result is computed anew: the input changed.',)
     assert_complete(tmp_path / 'out', model, motions)
@@ -136,9 +136,9 @@ def test_changed_input_is_computed_anew_and_said(change, kind, model, tmp_path):
 def test_many_changed_inputs_are_told_together(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 30, N=3)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     summary = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', fingerprint='content', **options
+        model, tmp_path / 'in', tmp_path / 'out', fingerprint='content', **options
     )
     assert summary.computed == 30
     assert summary.remarks == ('30 results are computed anew: the input changed.',)
@@ -152,9 +152,9 @@ def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(model, tmp
         motions[f'run#{number}.npz'] = motion
         write_npz(tmp_path / 'in' / f'run#{number}.npz', model, times, motion)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     summary = process_files(
-        tmp_path / 'in' / 'run#1.npz', model, tmp_path / 'out', **options
+        model, tmp_path / 'in' / 'run#1.npz', tmp_path / 'out', **options
     )
     assert (summary.kept, summary.total) == (1, 1)
     assert_complete(tmp_path / 'out', model, motions)
@@ -163,21 +163,21 @@ def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(model, tmp
 def test_copy_of_an_input_is_the_same_to_those_who_ask_for_content(model, tmp_path):
     make_folder(tmp_path / 'in', model, 2)
     options = {'workers': 0, 'suffix': '.npz', 'fingerprint': 'content'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     os.utime(tmp_path / 'in' / 'motion000.npz')
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.computed, summary.kept) == (0, 2)
 
 
 def test_other_robot_is_computed_anew_and_said(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 3)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     heavier = two_link(mass=2.0 + 1e-9)
     with pytest.raises(BatchError, match='the robot changed'):
-        process_files(tmp_path / 'in', heavier, tmp_path / 'out', on_change='refuse', **options)
+        process_files(heavier, tmp_path / 'in', tmp_path / 'out', on_change='refuse', **options)
     assert_complete(tmp_path / 'out', model, motions)
-    summary = process_files(tmp_path / 'in', heavier, tmp_path / 'out', **options)
+    summary = process_files(heavier, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.computed, summary.kept) == (3, 0)
     assert summary.remarks == ('3 results are computed anew: the robot changed.',)
     assert_complete(tmp_path / 'out', heavier, motions)
@@ -186,7 +186,7 @@ def test_other_robot_is_computed_anew_and_said(model, tmp_path):
 @pytest.mark.parametrize(
     ('change', 'said'),
     [
-        ({'orders': 1}, 'orders (2 before, 1 now) changed'),
+        ({'order': 1}, 'order (2 before, 1 now) changed'),
         ({'joint_names': ('elbow', 'shoulder')}, 'joint_names (None before'),
         ({'derivatives': 'given'}, "derivatives ('auto' before, 'given' now) changed"),
     ],
@@ -194,16 +194,16 @@ def test_other_robot_is_computed_anew_and_said(model, tmp_path):
 def test_other_options_are_computed_anew_and_said(change, said, model, tmp_path):
     make_folder(tmp_path / 'in', model, 1)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **{**options, **change})
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **{**options, **change})
     assert summary.computed == 1
     assert said in summary.remarks[0]
 
 
 def test_chunks_and_workers_are_no_reason_to_compute_anew(model, tmp_path):
     make_folder(tmp_path / 'in', model, 2)
-    process_files(tmp_path / 'in', model, tmp_path / 'out', workers=0, chunk=3)
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', workers=1, chunk=11)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', workers=0, chunk=3)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', workers=1, chunk=11)
     assert summary.kept == 2
 
 
@@ -216,15 +216,15 @@ def test_actuators_belong_to_what_a_result_is_made_with(model, tmp_path):
 
     options = {'workers': 0, 'suffix': '.npz'}
     process_files(
-        tmp_path / 'in', model, tmp_path / 'out', actuators=springs(500.0), **options
+        model, tmp_path / 'in', tmp_path / 'out', actuators=springs(500.0), **options
     )
     soft = read_results(tmp_path / 'out' / 'motion000.npz')
     again = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', actuators=springs(500.0), **options
+        model, tmp_path / 'in', tmp_path / 'out', actuators=springs(500.0), **options
     )
     assert again.kept == 1
     stiff = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', actuators=springs(900.0), **options
+        model, tmp_path / 'in', tmp_path / 'out', actuators=springs(900.0), **options
     )
     assert stiff.remarks == ('1 result is computed anew: the actuators changed.',)
     found = read_results(tmp_path / 'out' / 'motion000.npz')
@@ -237,13 +237,13 @@ def test_actuators_belong_to_what_a_result_is_made_with(model, tmp_path):
 def test_lost_result_is_made_again(damage, model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 2)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     path = tmp_path / 'out' / 'motion000.npz'
     if damage == 'removed':
         path.unlink()
     else:
         os.truncate(path, 100)
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.computed, summary.kept) == (1, 1)
     said = ('1 result is computed anew: the result is not the one that was written.',)
     assert summary.remarks == said
@@ -265,12 +265,12 @@ def test_lost_result_is_made_again(damage, model, tmp_path):
 def test_record_that_no_run_has_written_counts_for_nothing(text, model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 3)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     path = tmp_path / 'out' / '_hodyn' / 'records' / 'motion001.npz.json'
     if callable(text):
         text = json.dumps(text(json.loads(path.read_text())))
     path.write_text(text, encoding='latin-1')
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.computed, summary.kept) == (1, 2)
     assert_complete(tmp_path / 'out', model, motions)
 
@@ -283,7 +283,7 @@ def test_errors_of_files_are_recorded_and_the_rest_is_computed(model, tmp_path):
     motion[31, 0, 1] = np.nan
     write_npz(tmp_path / 'in' / 'more' / 'motion002.npz', model, times, motion)
     options = {'workers': 0, 'suffix': '.npz', 'chunk': 10}
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.total, summary.computed, summary.failed) == (4, 2, 2)
     assert_complete(tmp_path / 'out', model, motions)
     assert summary.errors == tmp_path / 'out' / '_hodyn' / 'errors.jsonl'
@@ -295,7 +295,7 @@ def test_errors_of_files_are_recorded_and_the_rest_is_computed(model, tmp_path):
     # What had an error is tried again.
     times, motions['motion001.npz'] = motion_of(model, 50, 8)
     write_npz(tmp_path / 'in' / 'motion001.npz', model, times, motions['motion001.npz'])
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.computed, summary.kept, summary.failed) == (1, 2, 1)
     assert [record['input'] for record in errors_in(tmp_path / 'out')] == ['more/motion002.npz']
     assert_complete(tmp_path / 'out', model, motions)
@@ -306,11 +306,11 @@ def test_first_error_ends_the_run_on_request(model, tmp_path):
     (tmp_path / 'in' / 'motion001.npz').write_bytes(b'no archive')
     options = {'workers': 0, 'suffix': '.npz'}
     with pytest.raises(BatchError, match='motion001.npz.*cannot be read'):
-        process_files(tmp_path / 'in', model, tmp_path / 'out', stop_on_error=True, **options)
+        process_files(model, tmp_path / 'in', tmp_path / 'out', stop_on_error=True, **options)
     # They come in the order of their names.
     assert outputs_in(tmp_path / 'out') == ['more/motion002.npz', 'motion000.npz']
     del motions['motion001.npz']
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.computed, summary.kept, summary.failed) == (1, 2, 1)
     assert_complete(tmp_path / 'out', model, motions)
 
@@ -318,9 +318,9 @@ def test_first_error_ends_the_run_on_request(model, tmp_path):
 def test_result_of_an_input_that_does_not_work_any_more_is_not_left(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 2)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     (tmp_path / 'in' / 'motion001.npz').write_bytes(b'no archive')
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert summary.failed == 1
     del motions['motion001.npz']
     assert_complete(tmp_path / 'out', model, motions)
@@ -329,10 +329,10 @@ def test_result_of_an_input_that_does_not_work_any_more_is_not_left(model, tmp_p
 def test_results_of_inputs_that_are_not_given_any_more_are_left_and_said(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 2)
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     (tmp_path / 'in' / 'motion001.npz').unlink()
     for _ in range(2):
-        summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+        summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
         assert (summary.total, summary.kept) == (1, 1)
         assert 'not among those of this run' in summary.remarks[0]
         assert_complete(tmp_path / 'out', model, motions)
@@ -347,9 +347,9 @@ def test_error_in_the_function_that_shows_progress_loses_nothing(model, tmp_path
 
     options = {'workers': 2, 'suffix': '.npz'}
     with pytest.raises(KeyboardInterrupt):
-        process_files(tmp_path / 'in', model, tmp_path / 'out', progress=show, **options)
+        process_files(model, tmp_path / 'in', tmp_path / 'out', progress=show, **options)
     assert multiprocessing.active_children() == []
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **{**options, 'workers': 0})
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **{**options, 'workers': 0})
     assert summary.kept >= 2
     assert_complete(tmp_path / 'out', model, motions)
 
@@ -365,7 +365,7 @@ def test_killed_worker_loses_nothing(model, tmp_path):
             os.kill(victim.pid, signal.SIGKILL)
 
     summary = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', workers=2, suffix='.npz', progress=kill
+        model, tmp_path / 'in', tmp_path / 'out', workers=2, suffix='.npz', progress=kill
     )
     assert killed
     assert (summary.computed, summary.failed) == (20, 0)
@@ -382,7 +382,7 @@ def test_file_that_kills_its_worker_is_an_error_like_others(tmp_path):
     motion *= 1e9
     write_npz(tmp_path / 'in' / 'motion001.npz', model, times, motion)
     del motions['motion001.npz']
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', workers=2, suffix='.npz')
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', workers=2, suffix='.npz')
     assert (summary.computed, summary.failed) == (4, 1)
     (error,) = errors_in(tmp_path / 'out')
     assert error['input'] == 'motion001.npz'
@@ -397,8 +397,8 @@ def test_robot_of_local_classes_is_refused_by_processes_only(model, tmp_path):
     local = model.with_friction({'elbow': Local()})
     make_folder(tmp_path / 'in', model, 2)
     with pytest.raises(BatchError, match='workers=1'):
-        process_files(tmp_path / 'in', local, tmp_path / 'out', workers=2)
-    assert process_files(tmp_path / 'in', local, tmp_path / 'out', workers=1).computed == 2
+        process_files(local, tmp_path / 'in', tmp_path / 'out', workers=2)
+    assert process_files(local, tmp_path / 'in', tmp_path / 'out', workers=1).computed == 2
 
 
 def test_two_runs_do_not_share_an_output_folder(model, tmp_path):
@@ -408,11 +408,11 @@ def test_two_runs_do_not_share_an_output_folder(model, tmp_path):
     def again(progress):
         if not refused:
             with pytest.raises(BatchError, match='in use by another run') as caught:
-                process_files(tmp_path / 'in', model, tmp_path / 'out', workers=0)
+                process_files(model, tmp_path / 'in', tmp_path / 'out', workers=0)
             refused.append(caught)
 
     summary = process_files(
-        tmp_path / 'in', model, tmp_path / 'out', workers=0, progress=again
+        model, tmp_path / 'in', tmp_path / 'out', workers=0, progress=again
     )
     assert refused
     assert summary.computed == 2
@@ -430,7 +430,7 @@ def test_worker_of_an_earlier_run_cannot_put_anything_into_its_place(
 
     options = {'workers': 1, 'suffix': '.npz'}
     monkeypatch.setattr(process, 'execute', watch)
-    process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     shutil.rmtree(tmp_path / 'out')
     late = []
 
@@ -440,7 +440,7 @@ def test_worker_of_an_earlier_run_cannot_put_anything_into_its_place(
                 worker.execute(*left_over[0])
             late.append(outputs_in(tmp_path / 'out'))
 
-    process_files(tmp_path / 'in', model, tmp_path / 'out', progress=finish, **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', progress=finish, **options)
     assert late == [[]]
 
 
@@ -454,11 +454,11 @@ def test_run_whose_folder_is_taken_away_ends_and_keeps_what_is_done(model, tmp_p
 
     options = {'suffix': '.npz', 'workers': 2}
     with pytest.raises(BatchError, match='another run has begun|cannot be written'):
-        process_files(tmp_path / 'in', model, tmp_path / 'out', progress=take_away, **options)
+        process_files(model, tmp_path / 'in', tmp_path / 'out', progress=take_away, **options)
     assert multiprocessing.active_children() == []
     recorded = recorded_in(tmp_path / 'out')
     assert 3 <= len(recorded) < 12
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert summary.kept == len(recorded)
     assert_complete(tmp_path / 'out', model, motions)
 
@@ -472,7 +472,7 @@ def test_input_that_changes_during_the_run_is_an_error(model, tmp_path):
             rewrite_longer(path, model)
 
     options = {'workers': 0, 'suffix': '.npz'}
-    process_files(tmp_path / 'in', model, tmp_path / 'out', progress=change, **options)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', progress=change, **options)
     (error,) = errors_in(tmp_path / 'out')
     assert 'was changed during the run' in error['message']
     del motions['motion001.npz']
@@ -498,13 +498,13 @@ def test_full_disk_ends_the_run_and_leaves_nothing_half(
     with monkeypatch.context() as patch:
         patch.setattr(os, call, full)
         with pytest.raises(BatchError, match='cannot be written.*No space left'):
-            process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+            process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert fails
     done = outputs_in(tmp_path / 'out')
     recorded = recorded_in(tmp_path / 'out')
     assert 'motion000.npz' not in recorded
     assert set(recorded) <= set(done)
-    summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert summary.kept == len(recorded)
     assert_complete(tmp_path / 'out', model, motions)
 
@@ -516,7 +516,7 @@ def test_memory_does_not_grow_with_the_file(model, tmp_path):
         for copy in 'ab':  # workers of their own, which have done nothing else before
             write_npz(tmp_path / name / f'{copy}.npz', model, times, motion)
         summary = process_files(
-            tmp_path / name, model, tmp_path / 'out' / name, workers=2, chunk=1000, suffix='.npz'
+            model, tmp_path / name, tmp_path / 'out' / name, workers=2, chunk=1000, suffix='.npz'
         )
         assert summary.samples == 2 * N
         found.append(max(summary.peak_memory.values()))
@@ -528,7 +528,7 @@ def test_memory_does_not_grow_with_the_file(model, tmp_path):
 def test_positions_alone_get_a_spline_through_all_chunks(model, tmp_path):
     times, motion = motion_of(model, 300, 5)
     write_npz(tmp_path / 'in' / 'a.npz', model, times, motion[:, :1])
-    process_files(tmp_path / 'in', model, tmp_path / 'out', workers=0, suffix='.npz', chunk=40)
+    process_files(model, tmp_path / 'in', tmp_path / 'out', workers=0, suffix='.npz', chunk=40)
     effort = read_results(tmp_path / 'out' / 'a.npz').effort
     expected = inverse_dynamics(model, motion, algorithm='body_fixed')
     middle = slice(60, 240)
@@ -552,14 +552,14 @@ def test_bags_are_inputs_and_outputs(model, tmp_path):
         expected[name] = inverse_dynamics(model, motion, algorithm='body_fixed')
     options = {'workers': 0, 'suffix': '.npz'}
     for _ in range(2):
-        summary = process_files(tmp_path / 'in', model, tmp_path / 'out', **options)
+        summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
     assert (summary.total, summary.kept, summary.failed) == (3, 3, 0)
     assert outputs_in(tmp_path / 'out') == ['folder.npz', 'more/deep.db3.npz', 'single.mcap.npz']
     for name, effort in expected.items():
         found = read_results(tmp_path / 'out' / f'{name}.npz').effort
         np.testing.assert_allclose(found, effort, rtol=0, atol=1e-9 * np.abs(effort).max())
     bags = process_files(
-        tmp_path / 'out', model, tmp_path / 'bags', workers=0, suffix='.mcap'
+        model, tmp_path / 'out', tmp_path / 'bags', workers=0, suffix='.mcap'
     )
     assert bags.computed == 3
     motion = read_motion(tmp_path / 'bags' / 'folder.npz.mcap').motion
@@ -570,16 +570,16 @@ def test_robot_may_be_given_by_its_file(tmp_path):
     path = share_file('urdf/panda.urdf')
     model = RobotModel.from_urdf(path)
     motions = make_folder(tmp_path / 'in', model, 1)
-    process_files(tmp_path / 'in', path, tmp_path / 'out', workers=0, suffix='.npz')
+    process_files(path, tmp_path / 'in', tmp_path / 'out', workers=0, suffix='.npz')
     assert_complete(tmp_path / 'out', model, motions)
 
 
 def test_results_are_inputs_as_well(model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 1)
-    process_files(tmp_path / 'in', model, tmp_path / 'middle', workers=0, suffix='.npz')
+    process_files(model, tmp_path / 'in', tmp_path / 'middle', workers=0, suffix='.npz')
     results = read_results(tmp_path / 'middle' / 'motion000.npz')
     write_results(tmp_path / 'middle' / 'copy.csv', results)
-    process_files(tmp_path / 'middle', model, tmp_path / 'out', workers=0, suffix='.npz')
+    process_files(model, tmp_path / 'middle', tmp_path / 'out', workers=0, suffix='.npz')
     motions['copy.csv'] = motions['motion000.npz']
     assert_complete(tmp_path / 'out', model, motions)
 
@@ -599,15 +599,15 @@ def test_packages_that_are_missing_are_named_with_their_extra(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(BatchError, match=rf'pip install hodyn_ros\[{extra}\]'):
         process_files(
-            tmp_path / 'in', model, tmp_path / 'out', stop_on_error=True, **options
+            model, tmp_path / 'in', tmp_path / 'out', stop_on_error=True, **options
         )
 
 
 @pytest.mark.parametrize(
     ('wrong', 'message'),
     [
-        ({'orders': -1}, 'orders is -1, expected a whole number from 0 on'),
-        ({'orders': 1.5}, 'orders is 1.5'),
+        ({'order': -1}, 'order is -1, expected a whole number from 0 on'),
+        ({'order': 1.5}, 'order is 1.5'),
         ({'chunk': 0}, 'chunk is 0'),
         ({'workers': -1}, 'workers is -1'),
         ({'part_rows': True}, 'part_rows is True'),
@@ -616,7 +616,7 @@ def test_packages_that_are_missing_are_named_with_their_extra(
         ({'fingerprint': 'name'}, "fingerprint is 'name'"),
         ({'on_change': 'weep'}, "on_change is 'weep'"),
         ({'derivatives': 'guess'}, "derivatives is 'guess'"),
-        ({'orders': 40}, 'orders is'),
+        ({'order': 40}, 'order is'),
         ({'actuators': actuators.Actuators(RobotModel.from_urdf('panda'), {})}, 'are those of'),
         ({'actuators': 3}, 'are those of none, but the model has shoulder, elbow'),
         ({'scheduler': 5}, 'The scheduler is 5'),
@@ -625,5 +625,5 @@ def test_packages_that_are_missing_are_named_with_their_extra(
 def test_wrong_options_are_refused_in_words(wrong, message, model, tmp_path):
     make_folder(tmp_path / 'in', model, 1)
     with pytest.raises(HodynError) as caught:
-        process_files(tmp_path / 'in', model, tmp_path / 'out', **{'workers': 0, **wrong})
+        process_files(model, tmp_path / 'in', tmp_path / 'out', **{'workers': 0, **wrong})
     assert message in str(caught.value)

@@ -75,7 +75,7 @@ def test_joints_are_matched_by_name_and_others_left_out():
 
 @pytest.mark.parametrize('orders', [0, 1, 2, 3])
 def test_order_of_the_efforts_is_what_is_asked_for(orders):
-    found = compute(MODEL, samples(orders=6), orders=orders)
+    found = compute(MODEL, samples(orders=6), order=orders)
     assert found.effort.shape == (200, orders + 1, 2)
     assert found.motion.shape == (200, orders + 3, 2)
 
@@ -282,13 +282,13 @@ def test_wrenches_are_cut_to_what_is_needed_and_refused_if_it_is_not_there():
     whole = samples()
     values = np.random.default_rng(0).normal(size=(200, 3, 6))
     loaded = replace(whole, wrenches=(Wrench('tool', values),))
-    found = compute(MODEL, loaded, orders=1)
+    found = compute(MODEL, loaded, order=1)
     expected = inverse_dynamics(MODEL, whole.motion[:, :4], Wrench('tool', values[:, :2]))
     np.testing.assert_allclose(found.effort, expected, rtol=1e-10, atol=1e-10)
     poor = replace(whole, wrenches=(Wrench('tool', values[:, :1]),))
-    with pytest.raises(MotionError, match="'tool' has 1 orders, but 3 are needed .* orders=0"):
+    with pytest.raises(MotionError, match="'tool' has 1 orders, but 3 are needed .* order=0"):
         compute(MODEL, poor)
-    assert compute(MODEL, poor, orders=0).effort.shape == (200, 1, 2)
+    assert compute(MODEL, poor, order=0).effort.shape == (200, 1, 2)
     with pytest.raises(WrenchError, match='unknown link'):
         compute(MODEL, replace(whole, wrenches=(Wrench('hand', values),)))
 
@@ -351,14 +351,14 @@ def test_given_samples_without_some_orders_are_computed_as_far_as_they_go():
     'options, kind, message',
     [
         ({'derivatives': 'guess'}, MotionError, "'guess', expected one of auto, given"),
-        ({'orders': -1}, MotionError, 'orders is -1, expected a whole number from 0 to'),
-        ({'orders': True}, MotionError, 'orders is True'),
-        ({'derivatives': 'given', 'orders': 2.0}, MotionError, 'orders is 2.0'),
+        ({'order': -1}, MotionError, 'order is -1, expected a whole number from 0 to'),
+        ({'order': True}, MotionError, 'order is True'),
+        ({'derivatives': 'given', 'order': 2.0}, MotionError, 'order is 2.0'),
         ({'rate': 0.0}, MotionError, 'rate is 0.0, expected a finite number above 0'),
         ({'rate': 1e9}, MotionError, 'choose a lower rate'),
         ({'derivatives': 'given'}, MotionError, 'efforts need the acceleration too'),
         ({'derivatives': 'estimate', 'estimator': {'speed': 1}}, MotionError, 'speed'),
-        ({'derivatives': 'spline', 'orders': 3}, MotionError, 'the motion of a spline has 5'),
+        ({'derivatives': 'spline', 'order': 3}, MotionError, 'a spline has derivatives up to 4'),
         ({'interpolation': 'cubic'}, TrajectoryError, 'expected one of spline, jtc'),
     ],
 )

@@ -203,7 +203,7 @@ def test_a_tilted_base_is_found(model):
 def test_a_payload_is_found_at_its_link(model):
     held = 1.2, (0.02, -0.03, 0.05)
     robot = cases.RigidRobot(cases.panda(None, held), np.zeros(7))
-    found = identify(model, recorded(robot), payload_link='panda_link8')
+    found = identify(model, recorded(robot), link='panda_link8')
     assert found.payload.mass == pytest.approx(1.2, abs=3.0 * found['panda_link8 mass'].std)
     np.testing.assert_allclose(found.payload.com, held[1], atol=5e-3)
     motion = cases.random_motion(8, duration=5.0)(np.linspace(0.0, 5.0, 100))[:, :3]
@@ -332,9 +332,9 @@ def test_arguments_are_checked(model, robot):
         (('mass',), {}, 'cannot be estimated'),
         (('stiffness',), {}, 'no joint is series elastic'),
         (('payload',), {}, 'name the link'),
-        (('payload', 'bodies'), {'payload_link': 'panda_link8'}, 'one of the two'),
-        (None, {'payload_link': 'panda_link0'}, 'never moves'),
-        (None, {'payload_link': 'nowhere'}, 'no link'),
+        (('payload', 'bodies'), {'link': 'panda_link8'}, 'one of the two'),
+        (None, {'link': 'panda_link0'}, 'never moves'),
+        (None, {'link': 'nowhere'}, 'no link'),
         (None, {'smoothing': -1.0}, 'smoothing'),
         (None, {'actuators': drives(model)}, 'no positions of motors'),
     ):

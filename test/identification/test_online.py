@@ -74,7 +74,7 @@ def test_payload_that_is_attached_in_the_middle_is_found():
     times = seconds(24.0)
     path = motion(times)
     measured = np.where(times[:, None] < 10.0, efforts(path), efforts(path, MASS))
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    estimator = OnlineEstimator(MODEL, link='tool')
     found = follow(estimator, times, path, noisy(measured))
     before, after = found[490], found[-1]
     assert before.names == (
@@ -97,7 +97,7 @@ def test_deviations_cover_the_errors():
     exact = efforts(path, MASS)
     found = []
     for seed in range(50):
-        estimator = OnlineEstimator(MODEL, payload_link='tool', memory=5.0)
+        estimator = OnlineEstimator(MODEL, link='tool', memory=5.0)
         follow(estimator, times, path, noisy(exact, seed))
         found.append(misses(estimator.estimate, TRUTH))
     found = np.array(found)
@@ -115,12 +115,12 @@ def test_noise_that_stays_for_some_time_widens_the_deviations():
         noise = rng.normal(size=exact.shape)
         for k in range(1, len(noise)):
             noise[k] = 0.9 * noise[k - 1] + np.sqrt(1.0 - 0.9**2) * noise[k]
-        estimator = OnlineEstimator(MODEL, payload_link='tool', memory=5.0, effort_noise=0.02)
+        estimator = OnlineEstimator(MODEL, link='tool', memory=5.0, effort_noise=0.02)
         follow(estimator, times, path, exact + NOISE * noise)
         found.append((*misses(estimator.estimate, TRUTH), estimator.estimate.std[0]))
     *errors, std = np.array(found).T
     assert np.mean(np.array(errors) < 2.0) > 0.85
-    white = OnlineEstimator(MODEL, payload_link='tool', memory=5.0, effort_noise=0.02)
+    white = OnlineEstimator(MODEL, link='tool', memory=5.0, effort_noise=0.02)
     follow(white, times, path, noisy(exact))
     assert std.mean() > 2.0 * white.estimate.std[0]
 
@@ -130,7 +130,7 @@ def test_more_noise_than_expected_widens_the_deviations():
     path = motion(times)
     found = []
     for noise in (0.3, 3.0):
-        estimator = OnlineEstimator(MODEL, payload_link='tool', effort_noise=0.02)
+        estimator = OnlineEstimator(MODEL, link='tool', effort_noise=0.02)
         follow(estimator, times, path, noisy(efforts(path, MASS), 3, noise))
         found.append(estimator.estimate)
     assert misses(found[1], TRUTH).max() < 3.5
@@ -160,7 +160,7 @@ def test_payload_and_friction_are_told_apart():
     times = seconds(20.0)
     path = motion(times)
     friction = 1.2 * np.sign(path[:, 1]) + 0.4 * path[:, 1]
-    estimator = OnlineEstimator(MODEL, payload_link='tool', friction=['first', 'third'])
+    estimator = OnlineEstimator(MODEL, link='tool', friction=['first', 'third'])
     friction[:, 1] = 0.0
     follow(estimator, times, path, noisy(efforts(path, MASS) + friction))
     assert misses(estimator.estimate, [*TRUTH, 0.4, 1.2, 0.4, 1.2]).max() < 4.0
@@ -169,7 +169,7 @@ def test_payload_and_friction_are_told_apart():
 def test_at_rest_for_hours_deviations_stay_finite_and_honest():
     times = seconds(10.0)
     path = motion(times)
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    estimator = OnlineEstimator(MODEL, link='tool')
     follow(estimator, times, path, noisy(efforts(path, MASS)))
     rest = np.zeros((400, 3, 3))
     rest[:, 0] = 0.3, -0.4, 0.5
@@ -192,7 +192,7 @@ def test_at_rest_for_hours_deviations_stay_finite_and_honest():
 
 def test_what_a_motion_does_not_show_keeps_the_deviation_of_before():
     flat = RobotModel.from_urdf(robots.TWO_LINK)
-    estimator = OnlineEstimator(flat, payload_link='tool')
+    estimator = OnlineEstimator(flat, link='tool')
     path = np.zeros((3, 2))
     path[0] = 0.4, -0.7
     before = estimator.estimate
@@ -216,7 +216,7 @@ def test_short_contact_is_left_out_and_counted():
     measured = noisy(efforts(path, MASS))
     touched = (times > 15.0) & (times < 15.5)
     measured[touched] += [30.0, -40.0, 25.0]
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    estimator = OnlineEstimator(MODEL, link='tool')
     found = follow(estimator, times, path, measured)
     assert all((item is None) == touch for item, touch in zip(found, touched))
     assert estimator.outliers == touched.sum()
@@ -230,7 +230,7 @@ def test_what_does_not_fit_for_long_makes_it_begin_anew():
     times = seconds(20.0)
     path = motion(times)
     measured = np.where(times[:, None] < 10.0, efforts(path), efforts(path, 4.0 * MASS))
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    estimator = OnlineEstimator(MODEL, link='tool')
     found = follow(estimator, times, path, noisy(measured))
     assert all(item is None for item in found[505:540])
     assert estimator.samples < 460
@@ -241,7 +241,7 @@ def test_small_change_widens_the_deviations():
     times = seconds(14.0)
     path = motion(times)
     measured = np.where(times[:, None] < 10.0, efforts(path), efforts(path, 0.06))
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    estimator = OnlineEstimator(MODEL, link='tool')
     found = follow(estimator, times, path, noisy(measured))
     assert estimator.outliers == 0
     wide = max(item.std[0] for item in found[500:600])
@@ -261,7 +261,7 @@ def test_known_wrench_is_no_contact():
         J = pin.computeFrameJacobian(reference, data, rows[0], frame, pin.LOCAL)
         # Pinocchio has forces first.
         measured.append(tau + J.T @ [20.0, -10.0, 30.0, 1.0, -2.0, 0.5])
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    estimator = OnlineEstimator(MODEL, link='tool')
     for time, rows, tau in zip(times, path, noisy(np.array(measured))):
         estimator.update(round(1e9 * time), rows, tau, wrench=wrench)
     assert estimator.outliers == 0
@@ -274,7 +274,7 @@ def test_uncertain_motion_counts_less():
     measured = noisy(efforts(path, MASS))
     found = []
     for deviation in (0.0, 2.0):
-        estimator = OnlineEstimator(MODEL, payload_link='tool')
+        estimator = OnlineEstimator(MODEL, link='tool')
         for time, rows, tau in zip(times, path, measured):
             estimator.update(round(1e9 * time), rows, tau, np.full(3, deviation))
         found.append(estimator.estimate.std[0])
@@ -284,7 +284,7 @@ def test_uncertain_motion_counts_less():
 def test_late_measurements_are_dropped_and_a_reset_forgets():
     times = seconds(5.0)
     path = motion(times)
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    estimator = OnlineEstimator(MODEL, link='tool')
     follow(estimator, times, path, efforts(path, MASS))
     assert estimator.update(10**9, path[0], np.zeros(3)) is None
     assert estimator.samples == len(times)
@@ -298,9 +298,9 @@ def test_late_measurements_are_dropped_and_a_reset_forgets():
 @pytest.mark.parametrize(
     ('options', 'error', 'why'),
     [
-        ({}, IdentificationError, 'payload_link or friction'),
-        ({'payload_link': 'base'}, IdentificationError, 'never moves'),
-        ({'payload_link': 'hand'}, HodynError, "'hand'"),
+        ({}, IdentificationError, 'link or friction'),
+        ({'link': 'base'}, IdentificationError, 'never moves'),
+        ({'link': 'hand'}, HodynError, "'hand'"),
         ({'friction': ['fourth']}, JointNameError, 'first, second, third'),
         ({'friction': 'first'}, JointNameError, 'sequence'),
         ({'friction': True, 'memory': 0.0}, IdentificationError, 'memory is 0'),
@@ -323,7 +323,7 @@ def test_options_that_cannot_be_used_are_refused(options, error, why):
     ],
 )
 def test_measurement_that_cannot_be_used_is_refused_and_changes_nothing(rows, effort):
-    estimator = OnlineEstimator(MODEL, payload_link='tool')
+    estimator = OnlineEstimator(MODEL, link='tool')
     with pytest.raises(MotionError):
         estimator.update(0, rows, effort)
     assert estimator.samples == 0

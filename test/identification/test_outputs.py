@@ -99,7 +99,7 @@ def test_a_description_read_again_has_the_parameters_and_everything_else_of_befo
     model = changed(RobotModel.from_urdf(path, allow_impossible_inertia=True))
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        after = described(path, model)
+        after = described(model, path)
         found = RobotModel.from_urdf(after)
     scale = np.abs(model.M_body).max(axis=(1, 2), keepdims=True)
     np.testing.assert_array_less(np.abs(found.M_body - model.M_body) / scale, 1e-12)
@@ -118,7 +118,7 @@ def test_pinocchio_computes_the_same_torques_from_it(name, tmp_path):
     path = paths().get(name) or pytest.skip(f'{name} is not installed')
     model = changed(RobotModel.from_urdf(path), seed=3)
     written = tmp_path / 'robot.urdf'
-    written.write_text(described(path, model), encoding='utf-8')
+    written.write_text(described(model, path), encoding='utf-8')
     reference = pin.buildModelFromUrdf(str(written), mimic=False)
     motion = np.random.default_rng(1).uniform(-1.0, 1.0, (3, model.n_joints))
     expected = np.zeros(model.n_joints)
@@ -139,8 +139,8 @@ def test_pinocchio_computes_the_same_torques_from_it(name, tmp_path):
 def test_only_links_of_bodies_that_changed_are_written():
     before = BUNDLED['panda'].read_text()
     model = RobotModel.from_urdf(before)
-    assert described(before, model) == before
-    after = described(before, changed(model, bodies=[3]))
+    assert described(model, before) == before
+    after = described(changed(model, bodies=[3]), before)
     texts = inertials_of(before), inertials_of(after)
     assert [key for key in texts[0] if texts[0][key] != texts[1][key]] == ['panda_link4']
     assert after.startswith(before[: before.index('<link name="panda_link4"')])
@@ -175,11 +175,11 @@ def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_pa
     given['file'] = tmp_path / 'arm.urdf'
     given['file'].write_bytes(given['bytes'])
     model = RobotModel.from_urdf(given[kind])
-    fixed = fixed_parameters(given[kind], model)
+    fixed = fixed_parameters(model, given[kind])
     np.testing.assert_array_equal(fixed[0], np.zeros(10))
     np.testing.assert_allclose(fixed[1], model.inertial_parameters[10:], rtol=1e-15)
     assert [main_link(model, i) for i in range(2)] == ['b', 'c']
-    after = described(given[kind], changed(model))
+    after = described(changed(model), given[kind])
     assert 'encoding="UTF-8"' in after and 'Größe' in after
     found = RobotModel.from_urdf(after.encode())
     wanted = changed(model).M_body
@@ -191,13 +191,13 @@ def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_pa
         r'>\n    <inertial>\n      <origin.*\n.*\n.*\n    </inertial>\n  </link>', after
     )
     # The massless link b stays so if its body does.
-    assert not inertials_of(described(given[kind], changed(model, bodies=[1])))['b']
+    assert not inertials_of(described(changed(model, bodies=[1]), given[kind]))['b']
 
 
 def test_a_chain_is_written_into_the_description_of_the_whole_robot():
     path = BUNDLED['panda_with_hand']
     model = changed(RobotModel.from_urdf(path, tip_link='panda_link5'))
-    after = described(path, model)
+    after = described(model, path)
     found = RobotModel.from_urdf(after, tip_link='panda_link5')
     np.testing.assert_allclose(found.M_body, model.M_body, rtol=0.0, atol=1e-14 * 10.0)
     texts = inertials_of(path.read_text()), inertials_of(after)
@@ -215,20 +215,20 @@ def test_a_chain_is_written_into_the_description_of_the_whole_robot():
 )
 def test_what_no_body_has_is_not_written(rest, message):
     model = RobotModel.from_urdf(ARM)
-    body = fixed_parameters(ARM, model)[1] + rest
+    body = fixed_parameters(model, ARM)[1] + rest
     model = model.with_inertial_parameters([*model.inertial_parameters[:10], *body])
     with pytest.raises(IdentificationError, match=message):
-        described(ARM, model)
+        described(model, ARM)
 
 
 def test_a_description_of_another_robot_is_refused():
     model = RobotModel.from_urdf('panda')
     with pytest.raises(IdentificationError, match='not that of the model.*panda_link8'):
-        described(robot(link('panda_link0'), link('b'), joint('x', 'panda_link0', 'b')), model)
+        described(model, robot(link('panda_link0'), link('b'), joint('x', 'panda_link0', 'b')))
     with pytest.raises(IdentificationError, match='not that of the model'):
-        fixed_parameters('panda_with_hand', RobotModel.from_urdf('panda'))
+        fixed_parameters(RobotModel.from_urdf('panda'), 'panda_with_hand')
     with pytest.raises(ModelError, match='not XML'):
-        described('<robot', model)
+        described(model, '<robot')
 
 
 # --- Parameter files ----------------------------------------------------------------------------

@@ -46,7 +46,7 @@ RESULTS = results_of(MODEL, ACTUATORS)
 
 def test_a_notebook_shows_a_figure_without_pyplot():
     # What IPython asks an object for that it has no formatter of its own for.
-    assert plot_joint(RESULTS, MODEL, 'elbow')._repr_png_().startswith(PNG)
+    assert plot_joint(MODEL, RESULTS, 'elbow')._repr_png_().startswith(PNG)
     code = 'import hodyn_ros.plotting.shown, sys; print("matplotlib.pyplot" in sys.modules)'
     assert run_python(code) == ('False\n', '')
 
@@ -72,7 +72,7 @@ def crosses(axes):
 
 
 def test_figure_of_a_joint_shows_every_order_as_it_is():
-    axes = drawn(plot_joint(RESULTS, MODEL, 'elbow'))
+    axes = drawn(plot_joint(MODEL, RESULTS, 'elbow'))
     expected = [RESULTS.motion[:, k, 1] for k in range(5)]
     expected += [RESULTS.effort[:, k, 1] for k in range(3)]
     assert len(axes) == 8
@@ -83,7 +83,7 @@ def test_figure_of_a_joint_shows_every_order_as_it_is():
 
 
 def test_axes_say_quantity_and_unit():
-    axes = drawn(plot_joint(RESULTS, MODEL, 'elbow'))
+    axes = drawn(plot_joint(MODEL, RESULTS, 'elbow'))
     assert [place.get_ylabel() for place in axes] == [
         'q [rad]', 'q′ [rad/s]', 'q″ [rad/s²]', 'q‴ [rad/s³]', 'q⁽⁴⁾ [rad/s⁴]',
         'Q [N m]', 'Q′ [N m/s]', 'Q″ [N m/s²]',
@@ -94,7 +94,7 @@ def test_axes_say_quantity_and_unit():
 
 def test_prismatic_joints_have_units_of_their_own():
     model = RobotModel.from_urdf(robots.OTHER_JOINTS)
-    axes = drawn(plot_efforts(results_of(model), model))
+    axes = drawn(plot_efforts(model, results_of(model)))
     assert [place.get_ylabel() for place in axes] == ['Q [N]', 'Q′ [N/s]', 'Q″ [N/s²]']
     assert axes[1].get_title() == 'rail: Force rate Q′'
     assert motion_label(1, True).unit == 'm/s'
@@ -106,9 +106,9 @@ def test_prismatic_joints_have_units_of_their_own():
 
 
 def test_figures_of_motion_and_efforts_have_a_row_for_each_joint_that_is_wanted():
-    assert len(drawn(plot_motion(RESULTS, MODEL))) == 2 * 5
-    assert len(drawn(plot_efforts(RESULTS, MODEL))) == 2 * 3
-    (first, *_) = drawn(plot_motion(RESULTS, MODEL, joints=['elbow']))
+    assert len(drawn(plot_motion(MODEL, RESULTS))) == 2 * 5
+    assert len(drawn(plot_efforts(MODEL, RESULTS))) == 2 * 3
+    (first, *_) = drawn(plot_motion(MODEL, RESULTS, joints=['elbow']))
     np.testing.assert_array_equal(curves(first)[0][1], RESULTS.motion[:, 0, 1])
 
 
@@ -122,7 +122,7 @@ def test_joints_are_found_by_their_names_in_results_of_another_order():
         motor_names=(),
         motor_joints=(),
     )
-    (first, *_) = drawn(plot_joint(swapped, MODEL, 'elbow'))
+    (first, *_) = drawn(plot_joint(MODEL, swapped, 'elbow'))
     np.testing.assert_array_equal(curves(first)[0][1], RESULTS.motion[:, 0, 1])
 
 
@@ -130,7 +130,7 @@ def test_limits_are_drawn_and_the_worst_place_is_marked():
     bounds = motion_limits(MODEL, {'elbow': {'acceleration': 1.5}})
     violations = find_violations(MODEL, bounds, RESULTS.motion, RESULTS.effort)
     (worst,) = [v for v in violations if v.quantity == 'acceleration']
-    axes = drawn(plot_joint(RESULTS, MODEL, 'elbow', bounds, violations))
+    axes = drawn(plot_joint(MODEL, RESULTS, 'elbow', bounds, violations))
     assert limits_drawn(axes[0]) == [-2.0, 2.0]
     assert limits_drawn(axes[2]) == [-1.5, 1.5]
     assert limits_drawn(axes[3]) == []
@@ -141,7 +141,7 @@ def test_limits_are_drawn_and_the_worst_place_is_marked():
 def test_portrait_shows_the_effort_over_its_rate_in_the_box_of_the_limits():
     bounds = motion_limits(MODEL, {'elbow': {'effort_dot': 4.0}})
     worst = Violation('effort_dot', 'elbow', RESULTS.effort[7, 1, 1], 4.0, 7)
-    _, elbow = drawn(plot_portraits(RESULTS, MODEL, bounds, violations=[worst]))
+    _, elbow = drawn(plot_portraits(MODEL, RESULTS, bounds, violations=[worst]))
     ((x, y),) = curves(elbow)
     np.testing.assert_array_equal(x, RESULTS.effort[:, 1, 1])
     np.testing.assert_array_equal(y, RESULTS.effort[:, 0, 1])
@@ -154,7 +154,7 @@ def test_portrait_shows_the_effort_over_its_rate_in_the_box_of_the_limits():
 def test_motor_side_shows_deflections_and_motors_with_their_limits():
     bounds = motor_limits(ACTUATORS, {'elbow': {'motor_velocity': 0.9, 'deflection': 0.01}})
     violations = find_motor_violations(ACTUATORS, bounds, RESULTS.motors)
-    figure = plot_motors(RESULTS, MODEL, bounds, violations)
+    figure = plot_motors(MODEL, RESULTS, bounds, violations)
     axes = {place.get_title(): place for place in drawn(figure)}
     # The shoulder is rigid, so it has no deflection.
     assert sorted(title for title in axes if 'Deflection' in title) == ['elbow: Deflection θ − q']
@@ -181,7 +181,7 @@ def test_both_motors_of_a_joint_with_variable_stiffness_are_drawn():
     both = replace(
         quiet, motors=motors, motor_names=actuators.motor_names, motor_joints=owners
     )
-    titles = [axes.get_title() for axes in drawn(plot_motors(both, MODEL))]
+    titles = [axes.get_title() for axes in drawn(plot_motors(MODEL, both))]
     assert 'elbow_motor1: Motor torque τ' in titles
     assert 'elbow_motor2: Motor torque τ' in titles
 
@@ -193,7 +193,7 @@ def test_energy_closes_without_friction_and_shows_what_friction_takes():
     results = results_of(rubbing)
     balance = energy_balance(checked_results(results, rubbing), rubbing)
     np.testing.assert_allclose(balance.other, 0.7 * results.motion[:, 1, 1] ** 2, atol=1e-12)
-    energy, power = drawn(plot_energy(results, rubbing))
+    energy, power = drawn(plot_energy(rubbing, results))
     np.testing.assert_array_equal(curves(energy)[0][1], balance.kinetic)
     np.testing.assert_array_equal(curves(power)[2][1], balance.other)
 
@@ -202,7 +202,7 @@ def test_long_motions_are_drawn_with_their_extremes():
     results = results_of(MODEL, N=100_000, duration=200.0, K=3)
     effort = results.effort.copy()
     effort[54_321, 0, 1] = 1e3
-    (axes,) = drawn(plot_efforts(replace(results, effort=effort), MODEL, joints=['elbow']))
+    (axes,) = drawn(plot_efforts(MODEL, replace(results, effort=effort), joints=['elbow']))
     ((_, y),) = curves(axes)
     assert len(y) < 3000
     assert y.max() == 1e3
@@ -212,7 +212,7 @@ def test_what_is_unknown_is_a_gap_and_an_order_that_is_unknown_is_left_out():
     motion, effort = RESULTS.motion.copy(), RESULTS.effort.copy()
     motion[50:60, 2:] = effort[50:60] = np.nan
     motion[:, 4] = effort[:, 2] = np.nan
-    axes = drawn(plot_joint(replace(RESULTS, motion=motion, effort=effort), MODEL, 'elbow'))
+    axes = drawn(plot_joint(MODEL, replace(RESULTS, motion=motion, effort=effort), 'elbow'))
     assert len(axes) == 4 + 2
     np.testing.assert_array_equal(np.isnan(curves(axes[4])[0][1]).nonzero()[0], range(50, 60))
     with_gaps = replace(RESULTS, motion=motion, effort=effort)
@@ -222,14 +222,14 @@ def test_what_is_unknown_is_a_gap_and_an_order_that_is_unknown_is_left_out():
 
 def test_one_sample_can_be_drawn(tmp_path):
     results = results_of(MODEL, N=1)
-    for figure in (plot_motion(results, MODEL), plot_energy(results, MODEL)):
+    for figure in (plot_motion(MODEL, results), plot_energy(MODEL, results)):
         figure.savefig(tmp_path / 'one.png')
         assert (tmp_path / 'one.png').read_bytes()[:4] == b'\x89PNG'
 
 
 def test_names_are_no_mathematics(tmp_path):
     results = results_of(MODEL, name='$\\frac{broken$')
-    plot_energy(results, MODEL).savefig(tmp_path / 'name.png')
+    plot_energy(MODEL, results).savefig(tmp_path / 'name.png')
 
 
 def test_limits_far_away_leave_the_curve_visible():
@@ -281,21 +281,21 @@ def test_numbers_are_written_for_people(value, expected):
 def test_results_that_cannot_be_drawn_are_refused(change, what):
     changed = replace(RESULTS, motors=None, motor_names=(), motor_joints=(), **change)
     with pytest.raises(MotionError, match=what):
-        plot_motion(changed, MODEL)
+        plot_motion(MODEL, changed)
 
 
 def test_figures_say_what_the_results_lack():
     bare = results_of(MODEL, K=3)
     with pytest.raises(MotionError, match='no rates of the efforts'):
-        plot_portraits(bare, MODEL)
+        plot_portraits(MODEL, bare)
     with pytest.raises(MotionError, match='no motors'):
-        plot_motors(bare, MODEL)
+        plot_motors(MODEL, bare)
     with pytest.raises(MotionError, match='no efforts'):
-        plot_efforts(replace(bare, effort=bare.effort[:, :0]), MODEL)
+        plot_efforts(MODEL, replace(bare, effort=bare.effort[:, :0]))
     with pytest.raises(MotionError, match='energies need'):
-        plot_energy(replace(bare, motion=bare.motion[:, :2]), MODEL)
+        plot_energy(MODEL, replace(bare, motion=bare.motion[:, :2]))
     with pytest.raises(MotionError, match='no joints'):
-        plot_motion(bare, MODEL, joints=[])
+        plot_motion(MODEL, bare, joints=[])
 
 
 def test_a_comparison_shows_both_efforts_their_difference_and_its_frequencies():
@@ -343,16 +343,16 @@ def test_a_comparison_shows_the_joints_that_are_asked_for_and_known():
 
 def test_unknown_joints_are_refused():
     with pytest.raises(JointNameError, match='knee.*shoulder, elbow'):
-        plot_joint(RESULTS, MODEL, 'knee')
+        plot_joint(MODEL, RESULTS, 'knee')
     other = RobotModel.from_urdf(robots.OTHER_JOINTS)
     with pytest.raises(JointNameError, match='rail'):
-        plot_motion(RESULTS, other)
+        plot_motion(other, RESULTS)
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
     with pytest.raises(ResourceError, match=r'pip install hodyn_ros\[plot\]'):
-        plot_energy(RESULTS, MODEL)
+        plot_energy(MODEL, RESULTS)
 
 
 def test_picture_of_a_stop_shows_commands_measurements_limits_and_the_excess():

@@ -37,14 +37,14 @@ def page():
     bounds = motion_limits(MODEL, {'elbow': {'acceleration': 1.5, 'effort_dot': 1e4}})
     motors = motor_limits(ACTUATORS, {'elbow': {'motor_velocity': 0.9, 'deflection': 5.0}})
     html = html_report(
-        RESULTS, MODEL, bounds, actuators=ACTUATORS, motor_limits=motors, remarks=['By hand.']
+        MODEL, RESULTS, bounds, actuators=ACTUATORS, motor_limits=motors, remarks=['By hand.']
     )
     return Page(html)
 
 
 @pytest.fixture(scope='module')
 def plain():
-    return Page(html_report(results_of(MODEL), MODEL))
+    return Page(html_report(MODEL, results_of(MODEL)))
 
 
 def test_elements_are_nested_as_they_should(page):
@@ -133,7 +133,7 @@ def test_no_limits_are_not_told_as_kept():
     bounds = motion_limits(MODEL)._replace(
         lower=-endless, upper=endless, velocity=endless, effort=endless
     )
-    page = Page(html_report(results_of(MODEL), MODEL, bounds))
+    page = Page(html_report(MODEL, results_of(MODEL), bounds))
     verdict, unlimited = page.text_of_all('p', 'verdict')
     assert verdict == 'No limits are known, so nothing was checked.'
     assert 'No limit is known for the velocity of all joints (up to 1 rad/s in elbow)' in unlimited
@@ -143,7 +143,7 @@ def test_what_could_not_be_checked_is_not_told_as_kept():
     results = results_of(MODEL)
     motion, effort = results.motion.copy(), results.effort.copy()
     motion[10:20, 1:] = effort[10:20] = np.nan
-    page = Page(html_report(replace(results, motion=motion, effort=effort), MODEL))
+    page = Page(html_report(MODEL, replace(results, motion=motion, effort=effort)))
     assert page.text_of_all('p', 'verdict')[0] == (
         '2 limits are kept; 4 could not be checked at all samples, because the results do not '
         'hold what they limit.'
@@ -158,7 +158,7 @@ def test_unknown_samples_do_not_hide_a_limit_that_is_exceeded():
     effort = results.effort.copy()
     effort[10:20] = np.nan
     effort[30, 0, 1] = -60.0
-    page = Page(html_report(replace(results, effort=effort), MODEL))
+    page = Page(html_report(MODEL, replace(results, effort=effort)))
     (_, row) = page.table('Limits that are exceeded')
     assert (row[1], row[2], row[6]) == ('elbow', '−60 N m', '30')
 
@@ -168,14 +168,14 @@ def test_efforts_of_fewer_orders_than_the_motion_has_are_checked_all_the_same():
     effort = results.effort[:, :1].copy()
     effort[30, 0, 1] = -60.0
     bounds = motion_limits(MODEL, {'elbow': {'jerk': 0.1, 'effort_dot': 0.1}})
-    page = Page(html_report(replace(results, effort=effort), MODEL, bounds))
+    page = Page(html_report(MODEL, replace(results, effort=effort), bounds))
     rows = page.table('Limits that are exceeded')[1:]
     assert [row[:2] for row in rows] == [['Jerk', 'elbow'], ['Torque', 'elbow']]
 
 
 def test_violations_that_are_given_are_those_that_are_told():
     given = Violation('effort', 'elbow', -75.0, -50.0, 20)
-    page = Page(html_report(results_of(MODEL), MODEL, violations=[given]))
+    page = Page(html_report(MODEL, results_of(MODEL), violations=[given]))
     (_, row) = page.table('Limits that are exceeded')
     assert row == ['Torque', 'elbow', '−75 N m', '−50 N m', '25 N m (50 %)', '0.2000 s', '20']
     marked = [panel for panel in page.pictures() if panel['marks']]
@@ -198,7 +198,7 @@ def test_remarks_of_the_results_and_of_the_robot_are_passed_on():
     with pytest.warns(match='mass'):
         model = RobotModel.from_urdf(robots.TWO_LINK.replace('value="0.7"', 'value="0"'))
     results = results_of(model, remarks=('Derivatives are estimated.',), start=10**18)
-    page = Page(html_report(results, model))
+    page = Page(html_report(model, results))
     items = page.text_of_all('li')
     assert 'Derivatives are estimated.' in items
     assert set(model.warnings) <= set(items)
@@ -255,7 +255,7 @@ def test_shares_are_not_shown_where_there_are_no_limits_or_no_torques():
     results = results_of(MODEL)
     effort = results.effort.copy()
     effort[:100] = np.nan
-    page = Page(html_report(replace(results, effort=effort), MODEL, bounds))
+    page = Page(html_report(MODEL, replace(results, effort=effort), bounds))
     shares = page.robot()['shares'].reshape(-1, 2)
     assert np.isnan(shares[:, 0]).all()
     assert np.isnan(shares[:90, 1]).all()
@@ -264,7 +264,7 @@ def test_shares_are_not_shown_where_there_are_no_limits_or_no_torques():
 
 
 def test_page_says_when_by_what_and_from_which_file_it_was_written():
-    page = Page(html_report(results_of(MODEL), MODEL, robot_file='/robots/<arm>.urdf'))
+    page = Page(html_report(MODEL, results_of(MODEL), robot_file='/robots/<arm>.urdf'))
     assert page.mistakes == []
     today = datetime.now(timezone.utc)
     days = '|'.join(f'{today - timedelta(days=back):%Y-%m-%d}' for back in (0, 1))
@@ -274,7 +274,7 @@ def test_page_says_when_by_what_and_from_which_file_it_was_written():
 
 def test_a_position_beyond_its_limit_is_told_in_its_unit_alone():
     bounds = motion_limits(MODEL)._replace(upper=np.array([0.0035, 2.0]))
-    page = Page(html_report(results_of(MODEL), MODEL, bounds))
+    page = Page(html_report(MODEL, results_of(MODEL), bounds))
     (_, row) = page.table('Limits that are exceeded')
     assert re.fullmatch(r'0\.\d+ rad', row[4])
 
@@ -282,7 +282,7 @@ def test_a_position_beyond_its_limit_is_told_in_its_unit_alone():
 def test_a_limit_on_one_side_is_checked_and_told():
     bounds = motion_limits(MODEL)
     bounds = bounds._replace(lower=np.full(2, -np.inf), upper=np.array([0.4, 2.0]))
-    page = Page(html_report(results_of(MODEL), MODEL, bounds))
+    page = Page(html_report(MODEL, results_of(MODEL), bounds))
     (_, row) = page.table('Limits that are exceeded')
     assert row[:2] == ['Position', 'shoulder']
     rows = {row[0]: row[1:] for row in page.table('What was checked')[1:]}
@@ -332,7 +332,7 @@ def test_names_and_remarks_are_harmless():
     results = results_of(model, actuators, name=NASTY, remarks=(NASTY,))
     violation = Violation(NASTY, NASTY, 3.0, 2.0, 5)
     html = html_report(
-        results, model, actuators=actuators, remarks=[NASTY], violations=[violation]
+        model, results, actuators=actuators, remarks=[NASTY], violations=[violation]
     )
     page = Page(html)
     assert page.mistakes == []
@@ -355,7 +355,7 @@ def compared():
     found = comparison_of(MODEL)
     identified = identification_of(MODEL, MODEL.joint_names)
     html = html_report(
-        found.results(MODEL), MODEL, comparison=found, identification=identified
+        MODEL, found.results(MODEL), comparison=found, identification=identified
     )
     return Page(html)
 
@@ -446,7 +446,7 @@ def test_recordings_one_after_the_other_do_not_overlap():
     assert found.name == 'swing.csv, b.csv'
     results = found.results(MODEL)
     assert np.all(np.diff(results.times) > 0.0) and len(results) == 600
-    page = Page(html_report(results, MODEL, comparison=found))
+    page = Page(html_report(MODEL, results, comparison=found))
     assert page.pictures()[0]['xRange'] == pytest.approx([0.0, 14.96])
 
 
@@ -454,7 +454,7 @@ def test_joints_whose_efforts_were_not_measured_have_no_picture_of_them():
     found = comparison_of(MODEL)
     stretches = [item._replace(is_used=item.is_used & [True, False]) for item in found.stretches]
     found = replace(found, stretches=tuple(stretches))
-    page = Page(html_report(found.results(MODEL), MODEL, comparison=found))
+    page = Page(html_report(MODEL, found.results(MODEL), comparison=found))
     titles = page.text_of_all('figcaption')
     assert sum(title.startswith('Torque, measured') for title in titles) == 1
     assert sum(title.startswith('Difference') for title in titles) == 1
@@ -466,7 +466,7 @@ def test_names_in_comparisons_and_identifications_are_harmless():
     found = replace(comparison_of(model, NASTY, told), remarks=(NASTY,))
     identified = identification_of(MODEL, [NASTY, NASTY], NASTY, NASTY, NASTY)
     page = Page(
-        html_report(found.results(model), model, comparison=found, identification=identified)
+        html_report(model, found.results(model), comparison=found, identification=identified)
     )
     assert page.mistakes == []
     assert page.attributes('img') == []
@@ -477,7 +477,7 @@ def test_names_in_comparisons_and_identifications_are_harmless():
 
 
 def test_title_can_be_chosen_and_is_harmless():
-    page = Page(html_report(results_of(MODEL), MODEL, title='<b>Test</b>'))
+    page = Page(html_report(MODEL, results_of(MODEL), title='<b>Test</b>'))
     assert page.text_of_all('title') == page.text_of_all('h1') == ['<b>Test</b>']
 
 
@@ -485,7 +485,7 @@ def test_long_motions_stay_small_and_keep_their_extremes():
     results = results_of(MODEL, N=100_000, duration=100.0)
     effort = results.effort.copy()
     effort[54_321, 0, 1] = -1e3
-    html = html_report(replace(results, effort=effort), MODEL)
+    html = html_report(MODEL, replace(results, effort=effort))
     assert len(html.encode()) < 8e6
     page = Page(html)
     panels = page.pictures()
@@ -510,37 +510,37 @@ def test_robots_with_many_joints_stay_small():
     model = RobotModel.from_urdf(xml)
     actuators = Actuators(model, {name: SeriesElastic(1e6, 0.2) for name in model.joint_names})
     results = results_of(model, actuators, N=5000, amplitude=1e-4)
-    assert len(html_report(results, model).encode()) < 8e6
+    assert len(html_report(model, results).encode()) < 8e6
 
 
 def test_limits_of_motors_need_the_actuators_they_belong_to():
     bounds = motor_limits(ACTUATORS, {'elbow': {'motor_velocity': 0.9}})
     with pytest.raises(ActuatorError, match='without the actuators'):
-        html_report(RESULTS, MODEL, motor_limits=bounds)
+        html_report(MODEL, RESULTS, motor_limits=bounds)
     found = find_motor_violations(ACTUATORS, bounds, RESULTS.motors)
     assert found
-    page = Page(html_report(RESULTS, MODEL, motor_limits=bounds, violations=found))
+    page = Page(html_report(MODEL, RESULTS, motor_limits=bounds, violations=found))
     assert page.table('Limits that are exceeded')[1][0] == 'Motor velocity'
     renamed = replace(RESULTS, motor_names=('a', 'b'))
     with pytest.raises(ActuatorError, match='a, b'):
-        html_report(renamed, MODEL, actuators=ACTUATORS, motor_limits=bounds)
+        html_report(MODEL, renamed, actuators=ACTUATORS, motor_limits=bounds)
 
 
 def test_violations_of_another_motion_are_refused():
     with pytest.raises(MotionError, match='sample 201, but the results have 201'):
-        html_report(RESULTS, MODEL, violations=[Violation('effort', 'elbow', 60.0, 50.0, 201)])
+        html_report(MODEL, RESULTS, violations=[Violation('effort', 'elbow', 60.0, 50.0, 201)])
 
 
 def test_results_without_efforts_are_refused():
     bare = results_of(MODEL, K=3)
     with pytest.raises(MotionError, match='0 of the effort'):
-        html_report(replace(bare, effort=bare.effort[:, :0]), MODEL)
+        html_report(MODEL, replace(bare, effort=bare.effort[:, :0]))
 
 
 def test_without_plotly_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, 'plotly.offline', None)
     with pytest.raises(ResourceError, match=r'pip install hodyn_ros\[report\]'):
-        html_report(RESULTS, MODEL)
+        html_report(MODEL, RESULTS)
 
 
 def test_parts_of_the_page_are_installed(monkeypatch):
