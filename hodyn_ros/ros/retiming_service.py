@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hodyn_msgs.msg import JointLimit, LimitViolation
 from hodyn_msgs.srv import RetimeTrajectory
 
+from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.sampling import controller_trajectory
 from hodyn_ros.analysis.scaling import Limiting
 from hodyn_ros.analysis.timings import new_timing
-from hodyn_ros.checks import check_choice, checked_number
+from hodyn_ros.checks import Array, check_choice, checked_number
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError, JointNameError, RequestError
 from hodyn_ros.model.limits import MAGNITUDES, MotionLimits, Violation
 from hodyn_ros.model.robot import RobotModel
@@ -88,9 +90,19 @@ def _retimed(
             *robot.model.warnings,
             *plan.warnings,
             *(LEFT_OUT,) * settings.base_motion,
-            *without_limits(robot, found.limits, found.samples),
+            *without_limits(robot, found.limits, **_along(robot, found.samples)),
         ],
     )
+
+
+def _along(robot: Robot, motion: Array) -> dict[str, Any]:
+    """A motion (N, K, n) with its efforts, and what the motors do."""
+    effort = inverse_dynamics(robot.model, motion)
+    along: dict[str, Any] = {'motion': motion, 'effort': effort}
+    if robot.drives is None:
+        return along
+    motors = motor_motion(robot.drives.actuators, motion, effort, order=None)
+    return {**along, 'motors': motors}
 
 
 def requested_limits(

@@ -20,9 +20,7 @@ from hodyn_ros.actuators.config import (
     motor_limits_from_config,
 )
 from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
-from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
@@ -101,20 +99,15 @@ def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
     return robot
 
 
-def without_limits(
-    robot: Robot, limits: MotionLimits | None = None, motion: Array | None = None
-) -> list[str]:
-    """Sentence on what has no limit, if anything; with a motion (N, K, n) how large it becomes.
+def without_limits(robot: Robot, limits: MotionLimits | None = None, **along: Any) -> list[str]:
+    """Sentence on what has no limit, if anything.
 
-    The limits are those of the robot unless others are given.
+    The limits are those of the robot unless others are given. How large it becomes is told with
+    the arrays `motion`, `effort` and `motors` of `find_unlimited`.
     """
-    model, drives, given = robot.model, robot.drives, dict[str, Any]()
-    effort = None if motion is None else inverse_dynamics(model, motion)
-    if drives is not None:
-        given |= {'actuators': drives.actuators, 'motor_limits': drives.limits}
-        if motion is not None:
-            given['motors'] = motor_motion(drives.actuators, motion, effort, order=None)
-    unlimited = find_unlimited(model, limits or robot.limits, motion, effort, **given)
+    if (drives := robot.drives) is not None:
+        along |= {'actuators': drives.actuators, 'motor_limits': drives.limits}
+    unlimited = find_unlimited(robot.model, limits or robot.limits, **along)
     return [no_limit(unlimited)] if unlimited else []
 
 
