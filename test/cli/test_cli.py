@@ -40,6 +40,17 @@ def test_help_lists_every_command_with_what_it_does(capsys):
         assert command.short_help in text
 
 
+def test_help_of_a_command_has_its_own_options_first_and_shared_ones_by_subject(capsys):
+    assert run(['retime', '--help']) == 0
+    heads = re.findall(r'^([A-Z].*):$|^  (?:-\w, )?--([\w-]+)', capsys.readouterr().out, re.M)
+    sections = ' '.join(title + ':' if title else option for title, option in heads)
+    assert re.fullmatch(
+        'Options: uniform .*Limits and drives: actuators limits Motion: topic .*'
+        'Robot: base-link .*Output: output json debug help',
+        sections,
+    )
+
+
 def test_without_a_command_the_help_is_shown(capsys):
     assert run([]) == 0
     alone = capsys.readouterr().out
