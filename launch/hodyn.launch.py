@@ -61,11 +61,6 @@ REMAPPED = (
 OUTPUTS = ('controller_trajectory', 'commands')
 
 
-def ended(event, context):
-    """End the launch when a node ends."""
-    return Shutdown(reason=f'{event.process_name} has ended with exit code {event.returncode}')
-
-
 def start_node(context):
     """Start the node once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
@@ -98,7 +93,7 @@ def start_node(context):
             parameters=([value['params_file']] if value['params_file'] else []) + [parameters],
             remappings=remappings,
             output='screen',
-            on_exit=ended,
+            on_exit=Shutdown(),
         )
     ]
 

@@ -21,11 +21,6 @@ from hodyn_ros.launching import switch
 SHARE = Path(__file__).resolve().parent.parent
 
 
-def ended(event, context):
-    """End the launch when a node ends."""
-    return Shutdown(reason=f'{event.process_name} has ended with exit code {event.returncode}')
-
-
 def start_demo(context):
     """Start the publisher of a reference trajectory if it is wanted."""
     names = ('demo', 'namespace', 'use_sim_time', 'joint_trajectory')
@@ -40,7 +35,7 @@ def start_demo(context):
             parameters=[{'use_sim_time': switch('use_sim_time', value['use_sim_time'])}],
             remappings=[('joint_trajectory', value['joint_trajectory'])],
             output='screen',
-            on_exit=ended,
+            on_exit=Shutdown(),
         )
     ]
 

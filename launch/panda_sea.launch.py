@@ -58,11 +58,6 @@ ARGUMENTS = (
 MEASURED = ('joint_states', 'motor_states')
 
 
-def ended(event, context):
-    """End the launch when a node ends."""
-    return Shutdown(reason=f'{event.process_name} has ended with exit code {event.returncode}')
-
-
 def start_nodes(context):
     """Start the nodes once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
@@ -94,7 +89,7 @@ def start_nodes(context):
             parameters=parameters,
             remappings=[*remappings, *([('/clock', clock)] if clock != '/clock' else ())],
             output='screen',
-            on_exit=ended,
+            on_exit=Shutdown(),
         )
 
     nodes = [

@@ -27,11 +27,6 @@ TEXTS = ('controller', 'retime_service', 'timing')
 SWITCHES = ('slower_only', 'drop_standstills', 'efforts')
 
 
-def ended(event, context):
-    """End the launch when a node ends."""
-    return Shutdown(reason=f'{event.process_name} has ended with exit code {event.returncode}')
-
-
 def start_node(context):
     """Start the node once the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
@@ -49,7 +44,7 @@ def start_node(context):
             namespace=value['namespace'],
             parameters=([value['params_file']] if value['params_file'] else []) + [parameters],
             output='screen',
-            on_exit=ended,
+            on_exit=Shutdown(),
         )
     ]
 

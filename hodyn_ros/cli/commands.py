@@ -111,6 +111,42 @@ _MOTION = (
             help='Direction of the wrench columns; by default as MOTION says, or on_environment.'),
     _ACTUATORS,
 )  # fmt: skip
+_RECORDINGS = (
+    click.Argument(['recordings'], nargs=-1, required=True, metavar='RECORDING...',
+                   type=click.Path(path_type=Path)),
+    _option('--topic', metavar='NAME', help='Of a bag: joint states with efforts.'),
+    _option('--motor-topic', metavar='NAME',
+            help='Of a bag: joint states of the motors of elastic joints, by names of joints.'),
+    _option('--link', metavar='LINK', help='Of a payload.'),
+    _option('--bandwidth', type=click.FloatRange(0.0, min_open=True), metavar='HZ',
+            help='Pass band of the filter; by default found from noise and motion.'),
+)  # fmt: skip
+
+_SECTIONS: dict[click.Parameter, str] = {
+    **dict.fromkeys(_MOTION, 'Motion'),
+    **dict.fromkeys(_RECORDINGS, 'Recordings'),
+    **dict.fromkeys(_OF_ROBOT, 'Robot'),
+    **dict.fromkeys((_LIMITS, _ACTUATORS), 'Limits and drives'),
+    **dict.fromkeys((_JSON, debug_option), 'Output'),
+}
+"""Where the help has options that several commands share."""
+
+
+class SectionedCommand(click.Command):
+    """Command whose help shows its own options first, and the others by what they are about."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of each section."""
+        titles = ('Options', 'Limits and drives', 'Motion', 'Recordings', 'Robot', 'Output')
+        rows: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
+        for parameter in self.get_params(ctx):
+            if (row := parameter.get_help_record(ctx)) is not None:
+                is_output = not {'-o', '--help'}.isdisjoint(parameter.opts)
+                own = 'Output' if is_output else 'Options'
+                rows[_SECTIONS.get(parameter, own)].append(row)
+        for title in filter(rows.get, titles):
+            with formatter.section(title):
+                formatter.write_dl(rows[title])
 
 
 def verbatim_blocks(text: str) -> str:
@@ -138,7 +174,7 @@ def _command(
                 arguments['given'] = Given(**known)
             return getattr(import_module(f'hodyn_ros.cli.{module}'), name)(**arguments)
 
-        command = click.Command(
+        command = SectionedCommand(
             name,
             callback=run,
             params=[*parameters, debug_option],
@@ -353,18 +389,6 @@ def excite() -> None:
       hodyn excite panda -o motion.csv --target springs --actuators panda_sea
       hodyn excite panda -o motion.csv --box -0.3 -0.7 0.1  0.8 0.7 1.3
     """
-
-
-_RECORDINGS = (
-    click.Argument(['recordings'], nargs=-1, required=True, metavar='RECORDING...',
-                   type=click.Path(path_type=Path)),
-    _option('--topic', metavar='NAME', help='Of a bag: joint states with efforts.'),
-    _option('--motor-topic', metavar='NAME',
-            help='Of a bag: joint states of the motors of elastic joints, by names of joints.'),
-    _option('--link', metavar='LINK', help='Of a payload.'),
-    _option('--bandwidth', type=click.FloatRange(0.0, min_open=True), metavar='HZ',
-            help='Pass band of the filter; by default found from noise and motion.'),
-)  # fmt: skip
 
 
 @_command(
