@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.analysis.streams import (
+from hodyn_ros.analysis.recorded_signals import (
     Clock,
     Flaws,
     clock_of,

@@ -37,12 +37,12 @@ def test_motion_with_rests_is_executed_within_its_limits(execution_module):
     pytest.importorskip('pinocchio')
     case = execution_module.cases()[1]
     found = execution_module.executed(case, 32)
-    assert 0.5 < found.steps[0] <= 1.0 + 1e-6
+    assert 0.3 < found.steps[0] <= 1.0 + 1e-6
     assert found.steps[1] <= 1.0
     assert 0.99 < found.of_limits <= 1.0 + 1e-6
     assert found.standstill == pytest.approx(0.6)
     assert found.at_ends < 1e-9
-    assert found.second < 5e5
+    assert found.second < 1e5
     # The check itself sees a motion that is too fast.
     times, rows = 0.9 * np.arange(0.0, 0.5, 1e-3), np.zeros((500, 3, 7))
     rows[:, :, 0] = np.stack([t ** (3 - k) * c for k, c in enumerate((1e3, 3e3, 6e3))

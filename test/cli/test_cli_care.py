@@ -72,7 +72,7 @@ def test_report_does_not_approve_a_motion_that_jumps(tmp_path):
         ('plotly.offline', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
         ('clarabel', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
         ('pyarrow', ['compute', URDF, 'motion.csv', '-o', 'a.parquet']),
-        ('rosbags', ['compute', URDF, 'motion.csv', '-o', 'a.db3']),
+        ('rosbags.rosbag2', ['compute', URDF, 'motion.csv', '-o', 'a.db3']),
         ('pyarrow', ['retime', URDF, 'motion.csv', '-o', 'a.parquet']),
         ('pyarrow', ['excite', URDF, '-o', 'a.parquet']),
     ],
@@ -191,14 +191,13 @@ def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path,
     words = [URDF, motion, *ESTIMATE, '--limits', str(limits)]
     assert run(['check', *words]) == 0
     remarks = [line for line in capsys.readouterr().err.splitlines() if 'stimate' in line]
-    assert len(remarks) == 2
-    assert (errors[-1] == 1e-3) == ('snap at 100 %' not in remarks[1])
+    assert len(remarks) == 1
     assert run(['retime', *words, '--uniform', '--slower-only', '-o', out]) == 0
     said = capsys.readouterr()
     assert ', 1 times as long' in said.out
     assert 'What is between them is not known' in said.err
     assert 'at any instant' not in said.err
-    assert [said.err.count(remark) for remark in remarks] == [1, 1]
+    assert said.err.count(remarks[0]) == 1
     assert run(['check', URDF, out, '--limits', str(limits)]) == 0
 
 
@@ -217,18 +216,6 @@ def test_table_of_measurements_is_no_path_unless_asked_for(step, tmp_path, monke
     for words in ([motion, '--derivatives', 'spline'], [measured(tmp_path / 'b.csv', 1e-6)]):
         assert run(['retime', URDF, *words]) == 2
         assert 'this path was tried' in capsys.readouterr().err
-
-
-def test_order_that_the_limits_need_and_nobody_knows_is_named(tmp_path, capsys):
-    motion = measured(tmp_path / 'a.csv', 0.0, 2.5e-3)
-    limits = tmp_path / 'limits.yaml'
-    limits.write_text(yaml.safe_dump({'limits': {name: {'jerk': 500.0} for name in NAMES}}))
-    words = ['retime', URDF, motion, *ESTIMATE, '--uniform', '--limits', str(limits)]
-    assert run(words) == 2
-    said = capsys.readouterr().err
-    assert 'jerk and more are not known at' in said
-    assert 'leave such limits out' in said
-    assert run(words[:-2]) == 0  # which is a way out
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_torque_rates_of_motors_are_checked_where_the_motion_determines_them(tmp
     actuators.write_text(f'actuators: {{elbow: {elbow}}}')
     arguments = ('check', 'two_link', path, '--actuators', actuators)
     _, out, _ = command(capsys, *arguments)
-    (row,) = [line for line in out.splitlines() if 'motor torque rate' in line]
+    (row,) = [line for line in out.splitlines() if line.lstrip().startswith('motor torque rate')]
     assert '--order' in row
     data = as_json(capsys, *arguments, '--order', 4, code=1)
     (found,) = data['violations']

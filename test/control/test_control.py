@@ -507,7 +507,7 @@ def test_the_lead_may_be_a_number_of_numpy(kind):
 def test_unusable_gains_of_motors_are_refused():
     case = elastic_three_link()
     for orders in (1.0, True, '2', None):
-        with pytest.raises(ControlError, match='orders is .*, expected a whole number'):
+        with pytest.raises(ControlError, match='order is .*, expected a whole number'):
             FeedForwardController(case.model, case.actuators, (1.0, 1.0), orders)
     for bandwidth in (1e308, 1e-200):
         with pytest.raises(ControlError, match="bandwidth of joint 'j1', .* neither"):
@@ -515,7 +515,7 @@ def test_unusable_gains_of_motors_are_refused():
     for gains in (7.0, (1.0,), (1.0, -2.0), ([1.0, 2.0], 1.0), None):
         with pytest.raises(ControlError, match='expected'):
             PDGravity(case.model, case.actuators, gains)
-    with pytest.raises(ControlError, match='orders is 3, expected a whole number from 0 to 2'):
+    with pytest.raises(ControlError, match='order is 3, expected a whole number from 0 to 2'):
         FeedForwardController(case.model, case.actuators, (1.0, 1.0), 3)
     with pytest.raises(ControlError, match='bandwidth is 0'):
         motor_gains(case.model, case.actuators, 0, np.zeros(3))

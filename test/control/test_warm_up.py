@@ -39,7 +39,7 @@ def laws(drive):
         yield control.GravityCompensation(actuators, T, bandwidth=20.0)
     if type(drive) is SeriesElastic and not drive.damping:
         for kind in CONTROLLERS:
-            yield control.make_controller(kind, model, actuators, 20.0)
+            yield control.make_controller(model, kind, actuators, 20.0)
 
 
 for drive in DRIVES.values():

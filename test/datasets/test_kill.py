@@ -30,7 +30,7 @@ def show(progress):
 if __name__ == '__main__':
     folder, workers = Path(sys.argv[1]), int(sys.argv[2])
     process_files(
-        folder / 'in', two_link(), folder / 'out', workers=workers, suffix='.npz', progress=show
+        two_link(), folder / 'in', folder / 'out', workers=workers, suffix='.npz', progress=show
     )
 """
 

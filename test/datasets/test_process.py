@@ -379,7 +379,7 @@ def test_file_that_kills_its_worker_is_an_error_like_others(tmp_path):
     model = two_link().with_friction({'elbow': Deadly()})
     motions = make_folder(tmp_path / 'in', model, 5)
     times, motion = motion_of(model, 50, 3)
-    motion *= 1e9
+    motion *= 15.0
     write_npz(tmp_path / 'in' / 'motion001.npz', model, times, motion)
     del motions['motion001.npz']
     summary = process_files(model, tmp_path / 'in', tmp_path / 'out', workers=2, suffix='.npz')

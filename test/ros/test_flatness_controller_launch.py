@@ -46,7 +46,9 @@ class Configuration(Kept):
 
 CLASSES = {
     'launch': {'LaunchDescription': Kept},
-    'launch.actions': {'DeclareLaunchArgument': Kept, 'OpaqueFunction': Kept},
+    'launch.actions': {
+        'DeclareLaunchArgument': Kept, 'OpaqueFunction': Kept, 'Shutdown': Kept,
+    },
     'launch.substitutions': {'LaunchConfiguration': Configuration},
     'launch_ros': {},
     'launch_ros.actions': {'Node': Kept},

@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 import rclpy

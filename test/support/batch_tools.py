@@ -11,12 +11,12 @@ from hodyn_ros.files import read_results
 from hodyn_ros.model.friction import FrictionLaw
 
 QUANTITIES = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-DEADLY = 1e6  # rad/s
+DEADLY = 10.0  # rad/s
 
 
 @dataclass(frozen=True)
 class Deadly(FrictionLaw):
-    """No friction, and the end of the process at a velocity that no joint has."""
+    """No friction, and the end of the process at a velocity that few motions have."""
 
     def effort(self, velocity):
         if np.any(np.abs(velocity[..., 0]) > DEADLY):

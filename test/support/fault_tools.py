@@ -137,7 +137,8 @@ class NodeProcess:
         self.domain = domain
         # Clients count answers, and some have many samples under way.
         values = {
-            'input_timeout': 0.0, 'diagnostics_period': 0.04, 'answer_all': True, **parameters
+            'input_timeout': 0.0, 'diagnostics_period': 0.04, 'answer_all': True,
+            'trajectory_timeout': TIMEOUT, **parameters
         }
         self._arguments = [
             word for name, value in values.items() for word in ('-p', f'{name}:={_yaml(value)}')
