@@ -430,7 +430,7 @@ def test_random_robots_keep_random_limits_and_are_not_slower_than_uniform(seed):
     # The window, and whole periods.
     assert result.duration <= 1.01 * result.uniform_duration + WINDOW + 0.002
     if ends is None:
-        uniform = uniform_scaling(model, path, limits).factor * path.duration
+        uniform = uniform_scaling(model, path, result.limits).factor * path.duration
         assert result.uniform_duration == pytest.approx(uniform, rel=1e-6)
 
 
