@@ -7,7 +7,7 @@ weight (Magill 1965, see `estimator`), and the noise. Noise may be correlated: w
 over a step is identified from the recording, too.
 """
 
-# The code of the kernels needs Numba, whose import takes long: where it runs, not here.
+# Numba, which the kernels need, and scipy.signal take long to import: where they run, not here.
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
 
 from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.errors import MotionError
@@ -296,6 +295,8 @@ class Smoother:
 
     def _around(self, sums: Array, axis: int = 0) -> Array:
         """Sums of bins, with those to either side as far as they are remembered."""
+        from scipy.signal import lfilter
+
         a = [1.0, -self._forget]
         before = lfilter([1.0], a, sums, axis=axis)
         behind = np.flip(lfilter([1.0], a, np.flip(sums, axis), axis=axis), axis)
