@@ -73,7 +73,7 @@ class Size(NamedTuple):
 
 SIZES = {
     'tiny': Size(CASES[:1], 1, 2.0, 2.0),
-    'quick': Size(CASES, 2, 4.0, 60.0),
+    'quick': Size(CASES, 2, 4.0, 600.0),
     'full': Size(CASES, 6, 8.0, 600.0),
 }
 

@@ -17,7 +17,6 @@ from hodyn_ros.errors import IdentificationError, RequestError
 from hodyn_ros.files.derivatives import in_model_order
 from hodyn_ros.files.files import read_motion
 from hodyn_ros.files.samples import Samples, times_from
-from hodyn_ros.identification.compare import compare
 from hodyn_ros.plotting.labels import label_of
 
 _MOST_CAUSES = 5
@@ -98,6 +97,8 @@ def _torques(problem: Problem, measured: Samples) -> str:
     """What would explain that measured torques are not those of the model."""
     if measured.effort is None or not np.isfinite(measured.effort).any():
         return ''
+    from hodyn_ros.identification.compare import compare  # with all of control
+
     try:
         found = compare(problem.model, measured)
     except IdentificationError:  # too short

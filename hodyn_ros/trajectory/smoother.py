@@ -7,7 +7,7 @@ weight (Magill 1965, see `estimator`), and the noise. Noise may be correlated: w
 over a step is identified from the recording, too.
 """
 
-# The code of the kernels needs Numba, whose import takes long: where it runs, not here.
+# Numba, which the kernels need, and scipy.signal take long to import: where they run, not here.
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
 
 from hodyn_ros.checks import Array, checked_number, finite_array
 from hodyn_ros.errors import MotionError
@@ -138,7 +137,10 @@ class Smoother:
         self._rounding = _rounding(measured, change)
         self._values = np.zeros((len(stamps) + 2, n))
         self._values[1:-1] = measured - self._origin
-        self.outliers = _replace_outliers(self._values[1:-1], np.sqrt(12.0 * self._rounding))
+        self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
+        steps = np.sqrt(12.0 * self._rounding)
+        columns = self._values[1:-1].T
+        self.outliers = sum(self._pool.map(_replace_outliers, columns, steps))
         moved = np.ones(measured.shape)
         moved[1:] = change != 0.0
         # A signal that stands still between two steps of its rounding shows no noise, and would
@@ -156,7 +158,6 @@ class Smoother:
         self._changes = np.zeros((len(self._counts), n))
         for c in range(n):
             self._changes[:, c] = np.bincount(self._bins, moved[:, c])
-        self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS))
         self.correlation = self._period * self._correlations()
         self._groups = [
             _Group(np.flatnonzero(self.correlation == value), float(value))
@@ -198,7 +199,7 @@ class Smoother:
         reference, mean = np.empty((B, K * width)), np.zeros((B, K * width))
         spread = np.zeros((B, K * (K + 1) // 2, width))
         values = self._rows(rows, group)
-        is_last, is_first_model = rows.stop == len(self._bins), True
+        is_last = rows.stop == len(self._bins)
         near = slice(max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2)
         used: NDArray[np.bool_] = np.asarray(self._shares[near, group.columns].any(axis=(0, 1)))
         later = _State.fresh(group, len(used), N) if is_last else ends[block + 1].copy()
@@ -217,17 +218,26 @@ class Smoother:
                 sides += store or ()
             return sides
 
-        for m, sides in enumerate(self._pool.map(filtered, range(len(used)))):
-            if not used[m]:
-                continue
-            weights = (a[:, group.columns, m] for a in (self._shares, self._variances))
-            shares, variances = (group.padded(self._at(rows, a)) for a in weights)
-            units = self._cutoffs[m] ** np.arange(float(N))
-            unite(
-                (0,) * N, (0,) * K, values[1:-1], *sides, units, shares, variances,
-                is_first_model, reference, mean, spread,
-            )  # fmt: skip
-            is_first_model = False
+        sides = list(self._pool.map(filtered, range(len(used))))
+        below, parts = self._between(rows)
+        first = int(below[0])
+        bins = np.minimum(np.arange(first, int(below[-1]) + 2), len(self._shares) - 1)
+
+        def united(part: slice) -> None:
+            """Add all models that are used, over a part of the block."""
+            begun = np.zeros(part.stop - part.start, dtype=np.bool_)
+            for m in np.flatnonzero(used):
+                means, covariances, versions, later_means, *later = sides[m]
+                weights = (a[bins][:, group.columns, m] for a in (self._shares, self._variances))
+                unite(
+                    (0,) * N, (0,) * K, values[1:-1][part], means[part], covariances,
+                    versions[part], later_means[part], later[0], later[1][part],
+                    self._cutoffs[m] ** np.arange(float(N)), below[part] - first, parts[part],
+                    *map(group.padded, weights), begun, reference[part], mean[part],
+                    spread[part],
+                )  # fmt: skip
+
+        list(self._pool.map(united, _parts(B)))
         return reference, mean, spread
 
     def _filter(
@@ -270,16 +280,23 @@ class Smoother:
         """Values of some samples, with the one before and the one behind, (B + 2, width)."""
         return group.padded(self._values[rows.start : rows.stop + 2, group.columns])
 
+    def _between(self, rows: slice) -> tuple[NDArray[np.int64], Array]:
+        """Bin before each sample (B,), and the part of the way to the one behind (B,)."""
+        last = len(self._counts) - 1
+        places = np.clip(self._places[rows], 0.0, float(last))
+        below = np.minimum(places.astype(np.int64), max(last - 1, 0))
+        return below, places - below
+
     def _at(self, rows: slice, of_bins: Array) -> Array:
         """Interpolate a quantity of the bins (b, n) at samples, (B, n)."""
-        places = np.clip(self._places[rows], 0.0, len(of_bins) - 1.0)
-        below = np.minimum(places.astype(np.int64), max(len(of_bins) - 2, 0))
-        share = (places - below)[:, None]
+        below, part = self._between(rows)
         above = np.minimum(below + 1, len(of_bins) - 1)
-        return np.asarray((1.0 - share) * of_bins[below] + share * of_bins[above])
+        return np.asarray((1.0 - part[:, None]) * of_bins[below] + part[:, None] * of_bins[above])
 
     def _around(self, sums: Array, axis: int = 0) -> Array:
         """Sums of bins, with those to either side as far as they are remembered."""
+        from scipy.signal import lfilter
+
         a = [1.0, -self._forget]
         before = lfilter([1.0], a, sums, axis=axis)
         behind = np.flip(lfilter([1.0], a, np.flip(sums, axis), axis=axis), axis)
@@ -430,6 +447,12 @@ def runs(times: NDArray[np.int64], max_gap: float) -> list[NDArray[np.intp]]:
     return found
 
 
+def _parts(count: int) -> list[slice]:
+    """Split so many rows for the threads."""
+    edges = np.linspace(0, count, min(os.cpu_count() or 1, _MOST_THREADS) + 1).astype(int)
+    return [slice(*pair) for pair in zip(edges.tolist(), edges[1:].tolist())]
+
+
 def _weights(score: Array) -> Array:
     """Weights of models of the last axis from -2 times the logarithms of their likelihoods.
 
@@ -477,8 +500,8 @@ def _rounding(values: Array, change: Array) -> Array:
     return np.where((seen >= 3) & stood, step**2 / 12.0, 0.0)
 
 
-def _replace_outliers(values: Array, step: Array) -> int:
-    """Replace single values (N, n) that both sides contradict by what they say; count them.
+def _replace_outliers(values: Array, step: float) -> int:
+    """Replace single values (N,) that both sides contradict by what they say; count them.
 
     A single wrong value makes a known pattern of the differences from the interpolation between
     two values before and two behind, which no motion and hardly any other noise makes.
@@ -487,24 +510,26 @@ def _replace_outliers(values: Array, step: Array) -> int:
         return 0
     width = 2 * _AROUND + 1
     missed = np.zeros_like(values)
+    missed[2:-2] = values[2:-2]
     for k, weight in enumerate(_NEIGHBOURS):
         missed[2:-2] -= weight * values[k : len(values) - 4 + k]
-    missed[2:-2] += values[2:-2]
     size = np.abs(missed)
     # The median of blocks, and of those beside: the middle one of three.
     count = -(-len(values) // width)
-    padded = np.full((count * width, values.shape[1]), np.nan)
+    padded = np.full(count * width, np.nan)
     padded[: len(values)] = size
-    blocks = np.nanmedian(padded.reshape(count, width, -1), axis=1)
+    blocks = np.nanmedian(padded.reshape(count, width), axis=1)
     blocks = np.concatenate([blocks[:1], blocks, blocks[-1:]])
     typical = np.maximum(np.maximum(blocks[:-2], blocks[1:-1]), blocks[2:])
-    typical = np.repeat(typical, width, axis=0)[: len(values)] / 0.6745
-    least = np.maximum(_OUTLIER_STEPS * step, 1e3 * _EPS * np.abs(values).max(axis=0))
+    typical = np.repeat(typical, width)[: len(values)] / 0.6745
+    least = max(_OUTLIER_STEPS * step, 1e3 * _EPS * np.abs(values).max())
     is_wrong = size > np.maximum(_OUTLIER * typical, least)
+    is_wrong[:2] = is_wrong[-2:] = False
+    if not is_wrong.any():
+        return 0
     allowed = np.maximum(3.0 * typical, _UNEXPLAINED * size)
     beside = 2.0 / 3.0 * missed
     is_wrong[1:] &= np.abs(missed[:-1] + beside[1:]) <= allowed[1:]
     is_wrong[:-1] &= np.abs(missed[1:] + beside[:-1]) <= allowed[:-1]
-    is_wrong[:2] = is_wrong[-2:] = False
     values[is_wrong] -= missed[is_wrong]
     return int(np.count_nonzero(is_wrong))

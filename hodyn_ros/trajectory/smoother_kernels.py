@@ -243,8 +243,8 @@ def gains(
 def unite(
     states: States, wanted: States, values: Matrix, means: Matrix, covariances: Block,
     versions: Vector, later_means: Matrix, later_covariances: Block, later_versions: Vector,
-    units: Vector, shares: Matrix, variances: Matrix, is_first: bool, reference: Matrix,
-    mean: Matrix, spread: Block,
+    units: Vector, below: Vector, parts: Vector, shares: Matrix, variances: Matrix,
+    begun: Vector, reference: Matrix, mean: Matrix, spread: Block,
 ) -> None:  # fmt: skip
     """Add what filters of both directions know together to the mixture of models.
 
@@ -256,10 +256,12 @@ def unite(
         Those of `filter_samples`, forward and backward.
     units : ndarray, shape (N,)
         Of the derivatives.
-    shares, variances : ndarray, shape (B, n)
-        Weight of the model, and the same times the variance of the noise.
-    is_first : bool
-        Whether this is the first model, whose means differences are counted from.
+    below, parts : ndarray, shape (B,)
+        Bin before each sample, and the part of the way to the one behind it.
+    shares, variances : ndarray, shape (b, n)
+        Weight of the model in each bin, and the same times the variance of the noise.
+    begun : ndarray of bool, shape (B,)
+        Whether there was a model with a weight before, whose means differences are counted from.
     reference, mean : ndarray, shape (B, K n)
         Means of the first model, and the sum of differences from them.
     spread : ndarray, shape (B, K (K + 1) / 2, n)
@@ -270,11 +272,17 @@ def unite(
     n = groups * WIDTH
     P, R, A = np.zeros((N, N)), np.zeros((N, N)), np.zeros((N, N))
     gain, C, scales = np.zeros((K, N)), np.zeros((K, K)), np.zeros(N)
-    missed = np.zeros(WIDTH)
+    missed, share, noise = np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH)
     own, other, found = np.zeros(N * WIDTH), np.zeros(N * WIDTH), np.zeros(K * WIDTH)
     version = later_version = -1
     ahead, rest = True, 1.0
     for i in range(B):
+        near, behind = below[i], parts[i]
+        total = 0.0
+        for j in range(n):
+            total += shares[near, j] + shares[near + 1, j]
+        if total == 0.0:
+            continue
         if versions[i] != version or later_versions[i] != later_version:
             version, later_version = versions[i], later_versions[i]
             rest = 1.0 / max(1.0 - later_covariances[later_version, 0, 0], _LEAST_REST)
@@ -302,6 +310,9 @@ def unite(
         for g in range(groups):
             o, v = g * N * WIDTH, g * WIDTH
             for c in range(WIDTH):
+                share[c] = (1.0 - behind) * shares[near, v + c] + behind * shares[near + 1, v + c]
+                noise[c] = (1.0 - behind) * variances[near, v + c]
+                noise[c] += behind * variances[near + 1, v + c]
                 missed[c] = (values[i, v + c] - later_means[i, o + c]) * rest
             for a in range(N):
                 weight = later_covariances[later_version, a, 0]
@@ -321,20 +332,21 @@ def unite(
                         found[k * WIDTH + c] += f * other[a * WIDTH + c]
                 for c in range(WIDTH):
                     place = k * n + v + c
-                    if is_first:
+                    if not begun[i]:
                         reference[i, place] = found[k * WIDTH + c]
                     found[k * WIDTH + c] -= reference[i, place]
-                    mean[i, place] += shares[i, v + c] * found[k * WIDTH + c]
+                    mean[i, place] += share[c] * found[k * WIDTH + c]
             p = 0
             for k in range(K):
                 for m in range(k + 1):
                     f = C[k, m]
                     for c in range(WIDTH):
                         spread[i, p, v + c] += (
-                            shares[i, v + c] * found[k * WIDTH + c] * found[m * WIDTH + c]
-                            + variances[i, v + c] * f
+                            share[c] * found[k * WIDTH + c] * found[m * WIDTH + c]
+                            + noise[c] * f
                         )
                     p += 1
+        begun[i] = True
 
 
 @_compiled

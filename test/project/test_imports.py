@@ -97,6 +97,15 @@ def test_reading_a_robot_loads_nothing_heavy():
     assert run_python(code) == ('\n', '')
 
 
+def test_commands_and_trajectories_load_nothing_that_they_may_not_need():
+    code = (
+        'import sys, hodyn_ros.cli.check, hodyn_ros.cli.retime, hodyn_ros.trajectory\n'
+        'hodyn_ros.trajectory.Smoother\n'
+        'print(*sorted({"numba", "scipy.signal", "matplotlib"} & set(sys.modules)))'
+    )
+    assert run_python(code) == ('\n', '')
+
+
 def test_no_other_name_exists():
     with pytest.raises(AttributeError, match='no attribute'):
         hodyn_ros.nothing  # noqa: B018
