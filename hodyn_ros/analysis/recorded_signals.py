@@ -1,21 +1,31 @@
-"""Recorded samples of a stream, differenced as the controller of a robot does it.
+"""Quantities along a recording, each with what rounding and noise may have added to it.
 
 A robot that takes a command each period T forms rates from consecutive ones, (c_i - c_{i-1}) / T
 and so on. A divided difference of order k is the k-th derivative somewhere between its samples
-(mean value theorem), so what exceeds a limit does so however coarse the recording is. Beside every
-difference stands what rounding and noise of the samples may have added to it.
+(mean value theorem), so what exceeds a limit does so however coarse the recording is. Measurements
+are smoothed, with standard deviations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import comb
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from math import comb, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import mass_matrix
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.smoother import runs, smooth
+
+MOTION = ('position', 'velocity', 'acceleration', 'jerk')
+EFFORT = ('effort', 'effort_dot')
+FEWEST = 5
+"""Samples of a recording."""
 
 Flags = NDArray[np.bool_]
 
@@ -28,7 +38,145 @@ _AS_ONE = 0.25  # of a step, by which one over a gap may differ from the usual o
 _BLOCK = 64  # samples whose noise is estimated together
 _SIGMAS = 6.0  # standard deviations of noise that a difference may be off by
 _MOST_DIGITS = 11
+_DEVIATIONS = 2.0  # of a measurement, beyond which a limit is exceeded
+_LONGEST_GAP = 0.1  # s, between measurements of one motion
+_ROUNDING = 1e-9
+_DIFFERENCED = {'commanded': ('position', 'effort'), 'measured': ('velocity', 'effort')}
+_QUANTITIES = {'position': MOTION, 'effort': EFFORT, 'velocity': MOTION[1:2]}
 _LONGEST_HOLD = 100  # samples; what repeats longer stands still
+
+
+class Recorded(NamedTuple):
+    """What was commanded or measured at N instants, of the n joints in model order."""
+
+    times: Array
+    """Shape (N,) [s]."""
+    position: Array
+    """Shape (N, n) [rad] or [m]."""
+    velocity: Array | None = None
+    """Shape (N, n) [rad/s] or [m/s]; not used of commands. NaN where there is none."""
+    effort: Array | None = None
+    """Shape (N, n) [N m] or [N]; NaN where there is none."""
+
+    def rows(self, rows: NDArray[np.intp]) -> Recorded:
+        """Some of the samples."""
+        kept: Any = (None if values is None else values[rows] for values in self)
+        return Recorded(*kept)
+
+    def known(self, source: str) -> dict[str, Array]:
+        """Series that are differenced, if anything is known of them, by their names."""
+        given = {name: getattr(self, name) for name in _DIFFERENCED[source]}
+        return {name: x for name, x in given.items() if x is not None and np.isfinite(x).any()}
+
+
+class Signal(NamedTuple):
+    """A quantity along a recording with its limits, all of shape (N, n) or (n,)."""
+
+    quantity: str
+    """As in `Violation`."""
+    source: str
+    """'commanded', 'measured', or 'computed': what the model needs for the commands."""
+    times: Array
+    """Shape (N,) [s]."""
+    values: Array
+    """NaN where they are not known."""
+    error: Array
+    """Of commands what rounding and noise may have added; two deviations of measurements."""
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(
+        cls,
+        limits: MotionLimits,
+        quantity: str,
+        source: str,
+        times: Array,
+        values: Array,
+        error: Array,
+    ) -> Signal:
+        """Beside the limits of the quantity."""
+        upper = limits.upper if quantity == 'position' else getattr(limits, quantity)
+        lower = limits.lower if quantity == 'position' else -upper
+        return cls(quantity, source, times, values, error, lower, upper)
+
+    def beyond(self) -> Array:
+        """How far it is beyond a limit, shape (N, n); negative within, NaN where not known."""
+        known = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0)
+        outside = np.maximum(self.values - self.upper, self.lower - self.values)
+        return np.asarray(outside - _ROUNDING * (1.0 + known))
+
+    def without(self, other: Signal) -> Signal:
+        """The same but for samples that are beyond a limit in another one of its quantity."""
+        return self._replace(values=np.where(other.beyond() > other.error, np.nan, self.values))
+
+
+def differenced(
+    limits: MotionLimits, source: str, recording: Recorded, clock: Clock, *, is_exact: bool = False
+) -> list[Signal]:
+    """Samples and their differences; of exact ones nothing is taken for noise."""
+    found = []
+    for base, values in recording.known(source).items():
+        flaws = Flaws.of(values)
+        if is_exact:
+            flaws = flaws._replace(noise=np.zeros_like(values))
+        for k, quantity in enumerate(_QUANTITIES[base]):
+            rates = differences(values, clock.ticks, k, clock.is_cut)
+            error = flaws.error(k, clock.period) + k * clock.error * np.abs(np.nan_to_num(rates))
+            found.append(Signal.of(limits, quantity, source, recording.times, rates, error))
+    return found
+
+
+def computed_signals(
+    model: RobotModel, limits: MotionLimits, commanded: Sequence[Signal]
+) -> list[Signal]:
+    """Torques that the model needs for the commanded motion, and their rates."""
+    series = commanded[: len(MOTION)]
+    motion = np.stack([signal.values for signal in series], axis=1)
+    known = np.isfinite(motion).all(axis=(1, 2))
+    if not known.any():
+        return []
+    M = np.abs(mass_matrix(model, motion[known, :1])[:, 0])
+    efforts = inverse_dynamics(model, motion[known])
+    found = []
+    for k, quantity in enumerate(EFFORT):
+        values, error = np.full((2, *series[0].values.shape), np.nan)
+        values[known] = efforts[:, k]
+        error[known] = np.einsum('nij,nj->ni', M, series[2 + k].error[known])
+        found.append(Signal.of(limits, quantity, 'computed', series[0].times, values, error))
+    return found
+
+
+def measured_signals(limits: MotionLimits, measured: Recorded) -> list[Signal]:
+    """Measurements: efforts and their differences, positions smoothed with their derivatives.
+
+    Efforts jump, by friction and contact, which positions do not. Velocities are as measured, if
+    they are.
+    """
+    order = np.argsort(measured.times, kind='stable')
+    measured = measured.rows(order[np.append(True, np.diff(measured.times[order]) > 0.0)])
+    times = measured.times
+    motion = _smoothed(times, measured.position)
+    found = {
+        quantity: Signal.of(limits, quantity, 'measured', times, *motion[:, :, k])
+        for k, quantity in enumerate(MOTION)
+    }
+    clock = clock_of(times, measured.position)
+    for signal in differenced(limits, 'measured', measured, clock):
+        found[signal.quantity] = signal
+    return list(found.values())
+
+
+def _smoothed(times: Array, position: Array) -> Array:
+    """Positions (N, n) to jerks with two standard deviations, shape (2, N, 4, n)."""
+    found = np.full((2, len(times), len(MOTION), position.shape[1]), np.nan)
+    stamps = np.rint(1e9 * (times - times[0])).astype(np.int64)
+    for together in runs(stamps, _LONGEST_GAP):
+        rows = together[np.isfinite(position[together]).all(axis=1)]
+        if len(rows) >= FEWEST:
+            part = smooth(stamps[rows], position[rows], highest_derivative=len(MOTION) - 1)
+            found[:, rows] = part.motion, _DEVIATIONS * part.std
+    return found
 
 
 class Clock(NamedTuple):
@@ -123,33 +271,25 @@ def differences(values: Array, ticks: Array, order: int, is_cut: Flags) -> Array
 
 
 class Flaws(NamedTuple):
-    """What samples (N, n) of a recording may be off by."""
+    """What commands (N, n) may be off by, as they show it themselves."""
 
     resolution: Array
     """Steps to which they are rounded, shape (n,)."""
     noise: Array
     """Standard deviations around each sample, shape (N, n)."""
 
-    def rounding(self, order: int, period: float) -> Array:
-        """Largest error of differences of an order by rounding, shape (n,)."""
-        return float(0.5 * 2.0**order / period**order) * self.resolution
+    @classmethod
+    def of(cls, values: Array) -> Flaws:
+        """Rounding, and noise where it is more than that."""
+        resolution, noise = resolution_of(values), noise_of(values)
+        return cls(resolution, np.where(noise > 0.5 * resolution, noise, 0.0))
 
     def error(self, order: int, period: float) -> Array:
         """Error of differences of an order that rounding and noise hardly ever exceed, (N, n)."""
-        gain = float(_SIGMAS * np.sqrt(comb(2 * order, order)) / period**order)
-        return self.rounding(order, period) + gain * self.noise
-
-
-def flaws_of(values: Array, is_measured: bool) -> Flaws:
-    """What samples (N, n) may be off by, as they show it themselves.
-
-    The noise of a sensor is there besides its rounding, and may move it by a step more; commands
-    are what was sent, but for the rounding.
-    """
-    resolution, noise = resolution_of(values), noise_of(values)
-    if is_measured:
-        return Flaws(2.0 * resolution, noise)
-    return Flaws(resolution, np.where(noise > 0.5 * resolution, noise, 0.0))
+        rounded = 0.5 * 2.0**order * self.resolution
+        return np.asarray(
+            (rounded + _SIGMAS * sqrt(comb(2 * order, order)) * self.noise) / period**order
+        )
 
 
 def noise_of(values: Array) -> Array:
