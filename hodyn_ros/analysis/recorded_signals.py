@@ -29,7 +29,8 @@ FEWEST = 5
 
 Flags = NDArray[np.bool_]
 
-_FEWEST_MOVES = 10  # of a column, to tell how it is rounded
+_FEWEST_CHANGES = 30  # fourth differences that are more than a fault or two
+_MOVES = 5.0  # standard deviations of noise, from which on a step is one of the motion
 _GAP = 50.0  # periods without a sample that divide a recording
 _LEAP = 5  # periods by which stamps that jitter do not step
 _REGULAR = 0.05  # of a period, jitter that hides no late sample
@@ -37,7 +38,6 @@ _WINDOW = 8  # samples before and behind a late one that tell whether others are
 _AS_ONE = 0.25  # of a step, by which one over a gap may differ from the usual ones
 _BLOCK = 64  # samples whose noise is estimated together
 _SIGMAS = 6.0  # standard deviations of noise that a difference may be off by
-_MOST_DIGITS = 11
 _DEVIATIONS = 2.0  # of a measurement, beyond which a limit is exceeded
 _LONGEST_GAP = 0.1  # s, between measurements of one motion
 _ROUNDING = 1e-9
@@ -106,23 +106,18 @@ class Signal(NamedTuple):
         outside = np.maximum(self.values - self.upper, self.lower - self.values)
         return np.asarray(outside - _ROUNDING * (1.0 + known))
 
-    def without(self, other: Signal) -> Signal:
-        """The same but for samples that are beyond a limit in another one of its quantity."""
-        return self._replace(values=np.where(other.beyond() > other.error, np.nan, self.values))
-
 
 def differenced(
-    limits: MotionLimits, source: str, recording: Recorded, clock: Clock, *, is_exact: bool = False
+    limits: MotionLimits, source: str, recording: Recorded, clock: Clock
 ) -> list[Signal]:
-    """Samples and their differences; of exact ones nothing is taken for noise."""
+    """Samples and their differences."""
     found = []
     for base, values in recording.known(source).items():
-        flaws = Flaws.of(values)
-        if is_exact:
-            flaws = flaws._replace(noise=np.zeros_like(values))
+        noise = _SIGMAS * noise_of(values)
         for k, quantity in enumerate(_QUANTITIES[base]):
             rates = differences(values, clock.ticks, k, clock.is_cut)
-            error = flaws.error(k, clock.period) + k * clock.error * np.abs(np.nan_to_num(rates))
+            error = sqrt(comb(2 * k, k)) / clock.period**k * noise
+            error += k * clock.error * np.abs(np.nan_to_num(rates))
             found.append(Signal.of(limits, quantity, source, recording.times, rates, error))
     return found
 
@@ -147,7 +142,7 @@ def computed_signals(
     return found
 
 
-def measured_signals(limits: MotionLimits, measured: Recorded) -> list[Signal]:
+def measured_signals(limits: MotionLimits, measured: Recorded) -> dict[str, Signal]:
     """Measurements: efforts and their differences, positions smoothed with their derivatives.
 
     Efforts jump, by friction and contact, which positions do not. Velocities are as measured, if
@@ -164,7 +159,7 @@ def measured_signals(limits: MotionLimits, measured: Recorded) -> list[Signal]:
     clock = clock_of(times, measured.position)
     for signal in differenced(limits, 'measured', measured, clock):
         found[signal.quantity] = signal
-    return list(found.values())
+    return found
 
 
 def _smoothed(times: Array, position: Array) -> Array:
@@ -270,100 +265,35 @@ def differences(values: Array, ticks: Array, order: int, is_cut: Flags) -> Array
     return found
 
 
-class Flaws(NamedTuple):
-    """What commands (N, n) may be off by, as they show it themselves."""
-
-    resolution: Array
-    """Steps to which they are rounded, shape (n,)."""
-    noise: Array
-    """Standard deviations around each sample, shape (N, n)."""
-
-    @classmethod
-    def of(cls, values: Array) -> Flaws:
-        """Rounding, and noise where it is more than that."""
-        resolution, noise = resolution_of(values), noise_of(values)
-        return cls(resolution, np.where(noise > 0.5 * resolution, noise, 0.0))
-
-    def error(self, order: int, period: float) -> Array:
-        """Error of differences of an order that rounding and noise hardly ever exceed, (N, n)."""
-        rounded = 0.5 * 2.0**order * self.resolution
-        return np.asarray(
-            (rounded + _SIGMAS * sqrt(comb(2 * order, order)) * self.noise) / period**order
-        )
-
-
 def noise_of(values: Array) -> Array:
-    """Standard deviations of white noise around each sample, shape (N, n).
+    """Standard deviations of noise around each sample, rounding included, shape (N, n).
 
-    From medians of fourth differences, which a few samples that are out of line do not move.
+    From medians of fourth differences, which a few samples that are out of line do not move: of
+    those around, and of all where something changes, since rounding hides in a slow motion.
     """
     N, n = values.shape
-    if N < _WINDOW:
-        return np.zeros((N, n))
-    fourth = np.abs(np.diff(values, 4, axis=0))
-    blocks = -(-len(fourth) // _BLOCK)
-    padded = np.full((blocks * _BLOCK, n), np.nan)
-    padded[: len(fourth)] = fourth
-    each = padded.reshape(blocks, _BLOCK, n)
-    each[:, 0][np.isnan(each).all(axis=1)] = 0.0
-    medians = np.zeros((blocks + 2, n))
-    medians[1:-1] = np.nanmedian(each, axis=1)
+    size = min(_BLOCK, N)
+    padded = np.zeros((-(-N // size) + 2, size, n))
+    fourth = padded.reshape(-1, n)
+    fourth[size + 2 : size + N - 2] = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
+    medians = np.median(padded, axis=1)
     around = np.maximum(np.maximum(medians[:-2], medians[1:-1]), medians[2:])
-    rows = np.minimum(np.maximum(np.arange(N) - 2, 0) // _BLOCK, blocks - 1)
-    return np.asarray(around[rows] / (0.6745 * np.sqrt(70.0)))
+    found = around.repeat(size, axis=0)[:N]
+    for column, changes in zip(found.T, fourth.T):
+        changes = changes[changes > 0.0]
+        if len(changes) > _FEWEST_CHANGES:
+            np.maximum(column, np.median(changes), out=column)
+    return np.asarray(found / (0.6745 * np.sqrt(70.0)))
 
 
-def resolution_of(values: Array) -> Array:
-    """Steps to which the columns of (N, n) are rounded, at least that of floating-point numbers.
-
-    Recognised are decimal digits, numbers of single precision, and the steps of an encoder.
-    """
-    return np.array([_resolution(column[np.isfinite(column)]) for column in values.T])
-
-
-def _resolution(x: Array) -> float:
-    largest = float(np.abs(x).max(initial=0.0))
-    least = float(np.spacing(largest))
-    moves = np.abs(np.diff(x))
-    if np.count_nonzero(moves) < _FEWEST_MOVES:
-        return least
-    found = least
-    if np.array_equal(x, x.astype(np.float32)):
-        found = float(np.spacing(np.float32(largest)))
-    shown = x[x != 0.0]
-    for digits in range(1, _MOST_DIGITS + 1):
-        if all(_has_digits(part, digits) for part in (shown[:_BLOCK], shown)):
-            found = max(found, 10.0 ** (np.floor(np.log10(largest)) + 1 - digits))
-            break
-    if found == least:
-        step = float(moves[moves > least].min(initial=np.inf))
-        small = moves[(moves > 0.0) & (moves < 5.5 * step)] / step
-        is_whole = np.abs(small - np.rint(small)) < 0.1
-        found = step if len(small) >= _FEWEST_MOVES and is_whole.mean() > 0.95 else least
-    # Rounding shows: neighbouring steps differ by it, in a motion at constant speed too.
-    bends = np.abs(np.diff(x, 2)) > 0.25 * found
-    return found if bends.sum() > 0.02 * np.count_nonzero(moves) else least
-
-
-def _has_digits(x: Array, digits: int) -> bool:
-    """Whether numbers have so many significant decimal digits at most."""
-    scaled = x * 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(x))))
-    return bool(np.abs(scaled - np.rint(scaled)).max() < 1e-3)
-
-
-def moves(values: Array, resolution: Array) -> Flags:
-    """Whether a column of (N, n) changes by more than rounding between samples, shape (N-1,)."""
-    with np.errstate(invalid='ignore'):
-        return np.asarray((np.abs(np.diff(values, axis=0)) > 4.0 * resolution).any(axis=1))
-
-
-def repeats(values: Array, resolution: Array) -> Iterator[tuple[int, int, bool]]:
+def repeats(values: Array) -> Iterator[tuple[int, int, bool]]:
     """Samples that repeat the one before in all columns, in motion: row, how many, made up for.
 
     Made up for: the next step is as long as all those that are missing.
     """
     steps = np.diff(values, axis=0)
-    is_still, is_moving = (steps == 0.0).all(axis=1), moves(values, resolution)
+    is_still: Flags = np.all(steps == 0.0, axis=1)
+    is_moving: Flags = np.any(np.abs(steps) > _MOVES * noise_of(values)[1:], axis=1)
     edges = np.flatnonzero(np.diff(is_still.astype(np.int8)))
     for before, last in zip(edges, edges[1:]):
         count, after = int(last - before), int(last + 1)

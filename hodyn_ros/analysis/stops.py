@@ -8,25 +8,23 @@ too fast. The most probable one comes first.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from hodyn_ros.analysis.recorded_signals import (
+    EFFORT,
     FEWEST,
-    MOTION,
     Recorded,
     Signal,
     clock_of,
     computed_signals,
     differenced,
     measured_signals,
-    moves,
     repeats,
-    resolution_of,
 )
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
 from hodyn_ros.checks import Array
@@ -39,12 +37,12 @@ SOURCES = ('commanded', 'measured', 'computed')
 
 _TOGETHER = 10  # samples within which excesses have one cause
 _SHORT = 4  # samples that the differences of a single step reach over
-_LONG = 50  # samples from which on noise is no single step
 _RESPONSE = 0.05  # s, until measurements follow commands
 _LAST = 0.1  # s before the end within which a cause is the one that ended the recording
 _USUAL = 0.005  # rad or m, between commands and measurements of a robot under load
 _SLOW = 0.005  # s, period from which on a robot may take commands faster than the recording shows
 
+_START, _END = 'start in motion', 'end in motion'
 # Kinds of what lasts, by the first of these quantities that exceeds its limit.
 _LASTING = {
     'velocity': 'motion too fast',
@@ -208,37 +206,35 @@ def find_stop_causes(
     >>> find_stop_causes(model, limits, Recorded(times, q)).causes[0].kind
     'missed cycle'
     """
-    given = [(commanded, 'commands'), (measured, 'measurements')]
     if commanded is None and measured is None:
         raise MotionError('There is no recording; give commands, measurements, or both.')
-    for recording, name in given:
+    for name, recording in (('commands', commanded), ('measurements', measured)):
         if recording is not None:
             _check(model, name, recording)
     unlimited = find_unlimited(model, limits)
     remarks = [no_limit(unlimited)] * bool(unlimited)
+    of_measured = {} if measured is None else measured_signals(limits, measured)
+    signals = list(of_measured.values())
     causes: list[StopCause] = []
-    signals: list[Signal] = []
-    commands, deviation, period = None, None, 0.0
+    commands, deviation = None, None
     if commanded is not None:
         stream, causes = _without_holds(model, limits, commanded)
-        commands = _Commands(model, limits, stream, measured)
-        signals += commands.signals
-        period = commands.clock.period
-        if period > _SLOW:
+        commands = _Commands(model, limits, stream, of_measured)
+        signals = [*commands.signals, *signals]
+        if commands.clock.period > _SLOW:
             remarks.append(
-                f'The commands are {1e3 * period:.3g} ms apart; what a robot with a faster clock '
-                'was sent in between is not in the recording.'
+                f'The commands are {1e3 * commands.clock.period:.3g} ms apart; what a robot with '
+                'a faster clock was sent in between is not in the recording.'
             )
-    if measured is not None:
-        signals += measured_signals(limits, measured)
-        period = period or float(np.median(np.diff(measured.times)))
-    causes += _causes(_Events(model, signals, period), commands)
-    if commanded is not None and measured is not None:
-        deviation = _deviation(model, commanded, measured)
-        if deviation is None:
+        if of_measured:
+            deviation = _deviation(model, commanded, of_measured['position'])
+        if of_measured and deviation is None:
             remarks.append(
                 'Commands and measurements have no time in common: each is looked at by itself.'
             )
+    period = commands.clock.period if commands else float(np.median(np.diff(signals[0].times)))
+    events = [event for signal in signals for event in _events(model, signal)]
+    causes += _causes(events, commands, period)
     undecided = tuple(_undecided(model, signals))
     return StopAnalysis(
         _ranked(causes), undecided, tuple(signals), period, tuple(remarks), deviation
@@ -267,11 +263,8 @@ def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
             worst = int(run[beyond[run, j].argmax()])
             first, last, time = signal.times[[run[0], run[-1], worst]].tolist()
             value = float(signal.values[worst, j])
-            limit = upper if value - upper > lower - value else lower
-            middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
-            if not np.isfinite(half):  # of one side alone
-                middle, half = limit - abs(limit), abs(limit)
-            factor = abs(value - middle) / max(half, 1e-12)
+            limit = upper if value > upper else lower
+            factor = 1.0 + 2.0 * abs(value - limit) / max(upper - lower, 1e-12)
             excess = Excess(signal.quantity, name, signal.source, time, value, limit, factor)
             yield _Event(first, last, excess)
 
@@ -301,14 +294,17 @@ def _without_holds(
 ) -> tuple[Recorded, list[StopCause]]:
     """Commands without the samples that only repeat, if most do, and that as a cause."""
     c = commanded.position
-    rows = np.flatnonzero(moves(c, resolution_of(c)))
+    is_new = (np.diff(c, axis=0) != 0.0).any(axis=1)
+    rows = np.flatnonzero(is_new)
     apart = np.diff(rows)
-    is_still = (np.diff(c, axis=0) == 0.0).all(axis=1)
     stride = int(np.median(apart)) if len(rows) >= 2 * FEWEST else 0
-    if stride < 2 or is_still.mean() < 0.4 or np.mean(apart == stride) < 0.6:
+    if stride < 2 or is_new.mean() > 0.6 or np.mean(apart == stride) < 0.6:
         return commanded, []
     clock = clock_of(commanded.times, c)
-    signals = differenced(limits, 'commanded', commanded, clock, is_exact=True)
+    signals = [  # steps are no noise here
+        signal._replace(error=np.zeros_like(signal.error))
+        for signal in differenced(limits, 'commanded', commanded, clock)
+    ]
     worst = _worst(event for signal in signals for event in _events(model, signal))
     h, first = 1e3 * clock.period, float(commanded.times[rows[0] + 1])
     advice = (
@@ -320,13 +316,14 @@ def _without_holds(
     return commanded.rows(np.unique(np.append(0, rows + 1))), [cause] * bool(worst)
 
 
-def _instant(time: float) -> str:
-    return f'{time:.4f}'.rstrip('0').rstrip('.') + ' s'
+def instant(time: float) -> str:
+    """Write a time [s] with tenths of milliseconds."""
+    return f'{time:.4f}'.rstrip('0').rstrip('.')
 
 
 def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
     """Most probable first: what is certain, and what came right before an end in motion."""
-    ends = [cause for cause in causes if cause.kind == 'end in motion']
+    ends = [cause for cause in causes if cause.kind == _END]
     last = ends[0].time if ends else np.inf
 
     def ended(cause: StopCause) -> bool:
@@ -337,35 +334,41 @@ def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
 
     def rank(cause: StopCause) -> tuple[object, ...]:
         source = [SOURCES.index(excess.source) for excess in cause.excesses[:1]]
-        is_edge = cause.kind in ('start in motion', 'end in motion')
+        is_edge = cause.kind in (_START, _END)
         return not cause.is_certain, not ended(cause), is_edge, source, -cause.factor, cause.time
 
     return tuple(sorted(causes, key=rank))
 
 
-def _deviation(model: RobotModel, commanded: Recorded, measured: Recorded) -> Excess | None:
-    """Largest distance of measured from commanded positions at instants of both."""
-    distance = measured.position - _at(commanded, measured.times)
-    if np.isnan(distance).all():
-        return None
-    row, j = np.unravel_index(int(np.nanargmax(np.abs(distance))), distance.shape)
-    value, time = float(distance[row, j]), float(measured.times[row])
-    return Excess('position', model.joint_names[j], 'measured', time, value, np.inf, np.nan)
-
-
-def _at(commanded: Recorded, times: Array) -> Array:
-    """Commanded positions (N, n) at other times, NaN outside of their own."""
+def _apart(commanded: Recorded, measured: Signal) -> Array:
+    """Measured minus commanded positions (N, n), NaN outside of the times of both."""
     order = np.argsort(commanded.times, kind='stable')
-    columns = commanded.position[order].T
     own = commanded.times[order]
-    return np.stack([np.interp(times, own, x, np.nan, np.nan) for x in columns], axis=1)
+    columns = (
+        np.interp(measured.times, own, x, np.nan, np.nan) for x in commanded.position[order].T
+    )
+    return np.asarray(measured.values - np.stack([*columns], axis=1))
+
+
+def _deviation(model: RobotModel, commanded: Recorded, measured: Signal) -> Excess | None:
+    """Largest distance of measured from commanded positions."""
+    apart = _apart(commanded, measured)
+    if np.isnan(apart).all():
+        return None
+    row, j = np.unravel_index(int(np.nanargmax(np.abs(apart))), apart.shape)
+    value, time = float(apart[row, j]), float(measured.times[row])
+    return Excess('position', model.joint_names[j], 'measured', time, value, np.inf, np.nan)
 
 
 class _Commands:
     """Signals of a stream of commands, and the traces that faults leave in it."""
 
     def __init__(
-        self, model: RobotModel, limits: MotionLimits, stream: Recorded, measured: Recorded | None
+        self,
+        model: RobotModel,
+        limits: MotionLimits,
+        stream: Recorded,
+        measured: Mapping[str, Signal],
     ) -> None:
         self.model, self.limits, self.stream, self.measured = model, limits, stream, measured
         self.times = stream.times
@@ -377,7 +380,7 @@ class _Commands:
         """Repeated commands, which are causes if limits are exceeded around them."""
         seen: set[int] = set()
         for values in self.stream.known('commanded').values():
-            for row, count, makes_up in repeats(values, resolution_of(values)):
+            for row, count, makes_up in repeats(values):
                 if row in seen:
                     continue
                 seen.add(row)
@@ -390,7 +393,7 @@ class _Commands:
                     kind = 'repeated command'
                     then = 'the motion goes on behind it: it stood still meanwhile'
                 advice = (
-                    f'The command at {_instant(first)} repeats the one before{more}, and {then}. '
+                    f'The command at {instant(first)} s repeats the one before{more}, and {then}. '
                     f'{self._each_cycle()}'
                 )
                 yield StopCause(kind, first, last, (), True, advice)
@@ -404,31 +407,34 @@ class _Commands:
     def edges(self) -> Iterator[StopCause]:
         """Commands that begin away from the robot, or begin or end in motion."""
         h, q = self.clock.period, self.stream.position
-        changes = np.flatnonzero((np.diff(q, axis=0) != 0.0).any(axis=1))
-        if not len(changes):
-            return
-        first, last = int(changes[0]), int(changes[-1])
-        error = self.own[2].error
-        if (jump := self._jump_at_start()) is not None:
-            yield jump
-        elif first == 0 and (
-            excess := self._single('acceleration', 0, (q[1] - q[0]) / h**2, error[0])
-        ):
-            at_rest = self._measured_rest()
-            reason = 'the robot was at rest' if at_rest else 'if the recording did not begin later'
-            yield StopCause(
-                'start in motion', excess[0].time, float(self.times[1]), excess, at_rest,
-                f'The first commands move at {abs(excess[0].value) * h:.3g} rad/s or m/s, '
-                f'{reason}: begin with the position of the robot and at rest.',
-            )  # fmt: skip
-        stop = (q[last] - q[last + 1]) / h**2
-        if excess := self._single('acceleration', last + 1, stop, error[last + 1]):
-            time = excess[0].time
-            yield StopCause(
-                'end in motion', time, time + _SHORT * h, excess, False,
-                f'The commands end at {abs(excess[0].value) * h:.3g} rad/s or m/s: bring them to '
-                'rest before the last one, unless they end because the robot had stopped.',
-            )  # fmt: skip
+        away, usual = self._away()
+        last = 1 + int(np.flatnonzero((np.diff(q, axis=0) != 0.0).any(axis=1)).max(initial=0))
+        jump = self._single('velocity', 0, away / h, usual / h)
+        start, end = (
+            self._single('acceleration', row, change / h**2, self.own[2].error[row])
+            for row, change in ((0, q[1] - q[0]), (last, q[last - 1] - q[last]))
+        )
+        for excess in jump:
+            advice = (
+                f'The first command is {abs(excess.value) * h:.3g} rad or m away from where '
+                f'{excess.joint_name} is measured: read the position of the robot, and begin '
+                'there.'
+            )
+            yield StopCause('jump at the start', excess.time, excess.time, jump, True, advice)
+        for excess in () if jump else start:
+            at_rest = self._is_at_rest()
+            why = 'the robot was at rest' if at_rest else 'if the recording did not begin later'
+            advice = (
+                f'The first commands move at {abs(excess.value) * h:.3g} rad/s or m/s, {why}: '
+                'begin with the position of the robot and at rest.'
+            )
+            yield StopCause(_START, excess.time, excess.time + h, start, at_rest, advice)
+        for excess in end:
+            advice = (
+                f'The commands end at {abs(excess.value) * h:.3g} rad/s or m/s: bring them to '
+                'rest before the last one, unless they end because the robot had stopped.'
+            )
+            yield StopCause(_END, excess.time, excess.time + _SHORT * h, end, False, advice)
 
     def _single(self, quantity: str, row: int, value: Array, error: Array) -> tuple[Excess, ...]:
         """The worst of values (n,) of one command, if it is too much."""
@@ -436,40 +442,27 @@ class _Commands:
         signal = Signal.of(self.limits, quantity, 'commanded', times, value[None], error[None])
         return _worst(_events(self.model, signal))
 
-    def _measured_rest(self) -> bool:
+    def _is_at_rest(self) -> bool:
         """Whether the robot is known to have been at rest before the first command."""
-        if self.measured is None:
+        if 'velocity' not in self.measured:
             return False
-        before = np.flatnonzero(self.measured.times <= self.times[0])[-20:]
-        if len(before) < 2:
-            return False
-        times, q, *_ = self.measured.rows(before[[0, -1]])
-        wanted = np.abs(self.own[1].values[1]).max() * (times[1] - times[0])
-        return bool(np.abs(q[1] - q[0]).max() < 0.2 * wanted)
+        velocity = self.measured['velocity']
+        before = np.abs(velocity.values[velocity.times <= self.times[0]][-1:])
+        return bool((before < 0.2 * np.abs(self.own[1].values[1]).max()).all() and len(before))
 
-    def _jump_at_start(self) -> StopCause | None:
-        """Way from where the robot is measured to the first command, if it is too far."""
-        if self.measured is None:
-            return None
-        times, q, *_ = self.measured
-        near = int(np.abs(times - self.times[0]).argmin())
-        if abs(times[near] - self.times[0]) > 2.0 * max(self.clock.period, 0.001):
-            return None
-        apart = np.abs(_at(self.stream, times) - q)
-        apart = apart[np.isfinite(apart).all(axis=1)]
-        usual = np.minimum(np.median(apart, axis=0), _USUAL) if len(apart) else 0.0 * q[0]
-        h = self.clock.period
-        excess = self._single(
-            'velocity', 0, (self.stream.position[0] - q[near]) / h, 5 * usual / h
-        )
-        if not excess:
-            return None
-        (worst,) = excess
-        advice = (
-            f'The first command is {abs(worst.value) * h:.3g} rad or m away from where '
-            f'{worst.joint_name} is measured: read the position of the robot, and begin there.'
-        )
-        return StopCause('jump at the start', worst.time, worst.time, excess, True, advice)
+    def _away(self) -> tuple[Array, Array]:
+        """Way (n,) from where the robot is measured to the first command, and what is usual."""
+        nothing = np.zeros(self.model.n_joints)
+        if 'position' not in self.measured:
+            return nothing, nothing
+        position = self.measured['position']
+        apart = _apart(self.stream, position)
+        rows = np.flatnonzero(np.isfinite(apart).all(axis=1))
+        late = 2.0 * max(self.clock.period, 0.001)
+        if not len(rows) or position.times[rows[0]] > self.times[0] + late:
+            return nothing, nothing
+        usual = np.minimum(np.median(np.abs(apart[rows]), axis=0), _USUAL)
+        return -apart[rows[0]], 5.0 * usual
 
     def stamps(self) -> Iterator[StopCause]:
         """Commands that are missing, and steps of the stamps."""
@@ -478,136 +471,101 @@ class _Commands:
             worst = int(missing.argmax())
             advice = (
                 f'{missing.sum()} commands are missing in motion, at {np.count_nonzero(missing)} '
-                f'places, at most {missing[worst]} before {_instant(times[worst])}: they were not '
-                'recorded, or not sent in time.'
+                f'places, at most {missing[worst]} before {instant(times[worst])} s: they were '
+                'not recorded, or not sent in time.'
             )
             first, last = times[[worst - 1, worst]].tolist()
             yield StopCause('missing commands', first, last, (), False, advice)
         for row in np.flatnonzero(leaps).tolist():
             first, last = times[[row - 1, row]].tolist()
             advice = (
-                f'The stamps step by {1e3 * leaps[row]:.3g} ms before {_instant(last)}, and the '
+                f'The stamps step by {1e3 * leaps[row]:.3g} ms before {instant(last)} s, and the '
                 'commands go on as usual: one came late, or the clock was set, which '
                 f'CLOCK_MONOTONIC never is. {self._each_cycle()}'
             )
             yield StopCause('step of the stamps', first, last, (), False, advice)
 
-    def noise(self) -> Iterator[StopCause]:
-        """Commands that change like noise, by more than limits allow."""
-        if self.clock.period > _SLOW:
-            return  # as well it may be the stamps
-        exact = differenced(self.limits, 'commanded', self.stream, self.clock, is_exact=True)
-        loud = [
-            event
-            for signal, rounded in zip(self.own, exact)
-            for event in _events(self.model, rounded.without(signal))
-            if event.last - event.first > _LONG * self.clock.period
-        ]
-        for worst in sorted(_worst(loud), key=lambda excess: -excess.factor)[:1]:
-            yield StopCause(
-                'noisy commands', worst.time, worst.time, (worst,), False,
-                'The commands change like noise from one to the next. If they were sent like '
-                'that, filter them; if they are measurements, give them as these.',
-            )  # fmt: skip
-
     def told(self, events: Sequence[_Event]) -> tuple[str, str]:
         """Kind of what makes commands exceed limits, and what to do."""
         mine = [event for event in events if event.excess.source == 'commanded']
-        worst = max(mine, key=lambda event: event.excess.factor).excess
+        worst = max((event.excess for event in mine), key=lambda excess: excess.factor)
         quantities = {event.excess.quantity for event in mine}
         kind = next(kind for what, kind in _LASTING.items() if what in quantities)
-        h = self.clock.period
+        j, h = self.model.joint_names.index(worst.joint_name), self.clock.period
         first = int(np.searchsorted(self.times, min(event.first for event in mine)))
         last = int(np.searchsorted(self.times, max(event.last for event in mine)))
         size = abs(worst.value) * h
-        if self._is_step(worst, first, last):
-            j = self.model.joint_names.index(worst.joint_name)
+        if self._is_step(worst, j, first, last):
             v = self.own[1].values[max(first - 1, 1) : last + 2, j]
-            between, change = v - np.linspace(v[0], v[-1], len(v)), abs(v[-1] - v[0])
-            if quantities.isdisjoint(MOTION):
+            change = abs(v[-1] - v[0])
+            between = v - np.linspace(v[0], v[-1], len(v))
+            if quantities <= {*EFFORT}:
                 kind = 'torque step' if 'effort_dot' in quantities else kind
             elif np.abs(between).max() > 2.0 * change:
                 kind, size = 'jump', abs(between.sum()) * h
             elif kind == 'motion too fast':
-                is_fast = quantities & {'velocity', 'acceleration'}
-                kind, size = 'velocity step' if is_fast else 'acceleration step', change
+                is_jerk = quantities.isdisjoint(('velocity', 'acceleration'))
+                kind, size = 'acceleration step' if is_jerk else 'velocity step', change
         most = abs(worst.limit) * h
         return kind, _ADVICE[kind].format(joint=worst.joint_name, size=size, most=most)
 
-    def _is_step(self, worst: Excess, first: int, last: int) -> bool:
+    def _is_step(self, worst: Excess, j: int, first: int, last: int) -> bool:
         """Whether a quantity is large between two samples, and not around them."""
-        if last - first >= _SHORT:
-            return False
-        j = self.model.joint_names.index(worst.joint_name)
         (signal,) = (signal for signal in self.own if signal.quantity == worst.quantity)
-        values = np.abs(signal.values[:, j])
-        around = [*values[max(0, first - _SHORT) : first], *values[last + 1 : last + 1 + _SHORT]]
-        return not (np.array(around) > 0.5 * abs(worst.value)).any()
+        large = np.abs(signal.values[:, j]) > 0.5 * abs(worst.value)
+        around = large[max(0, first - _SHORT) : first], large[last + 1 : last + 1 + _SHORT]
+        return last - first < _SHORT and not np.concatenate(around).any()
 
 
-class _Events:
-    """Events that nothing explains yet, in the order in which they begin."""
-
-    def __init__(self, model: RobotModel, signals: Sequence[Signal], period: float) -> None:
-        found = [event for signal in signals for event in _events(model, signal)]
-        self._period = period
-        self._events = sorted(found, key=lambda event: event.first)
-        self._starts = [event.first for event in self._events]
-        self._is_open = [True] * len(found)
-
-    def take(self, first: float, last: float) -> list[_Event]:
-        """Take out what follows from something in a short time; nothing if it is only measured."""
-        low = bisect_left(self._starts, first - _RESPONSE)
-        high = bisect_right(self._starts, last + _RESPONSE)
-        rows = [row for row in range(low, high) if self._is_of(row, first, last)]
-        if all(self._events[row].is_measured for row in rows):
-            return []
-        for row in rows:
-            self._is_open[row] = False
-        return [self._events[row] for row in rows]
-
-    def _is_of(self, row: int, first: float, last: float) -> bool:
-        """Whether an event lies between two times; measurements follow, and are smoothed."""
-        event = self._events[row]
-        slack = _RESPONSE if event.is_measured else 0.5 * self._period
-        return self._is_open[row] and first - slack <= event.first and event.last <= last + slack
-
-    def clusters(self) -> Iterator[list[_Event]]:
-        """Others that overlap, or nearly: short ones, long ones that hide them, measured ones."""
-        for kind in range(3):
-            cluster: list[_Event] = []
-            end = -np.inf
-            for event in [*self._of_kind(kind), None]:
-                if cluster and (event is None or event.first > end + _TOGETHER * self._period):
-                    yield self.take(cluster[0].first, end) or cluster
-                    cluster, end = [], -np.inf
-                if event is not None:
-                    cluster.append(event)
-                    end = max(end, event.last)
-
-    def _of_kind(self, kind: int) -> list[_Event]:
-        found = []
-        for event, is_open in zip(self._events, self._is_open):
-            is_long = event.last - event.first > _SHORT * self._period
-            if is_open and kind == (2 if event.is_measured else int(is_long)):
-                found.append(event)
-        return found
-
-
-def _causes(events: _Events, commands: _Commands | None) -> Iterator[StopCause]:
+def _causes(
+    events: list[_Event], commands: _Commands | None, period: float
+) -> Iterator[StopCause]:
     """Events explained: by what is seen in the commands, and those that remain by themselves."""
     if commands is not None:
-        for cause in commands.edges():
-            if cause.kind == 'end in motion':  # differences behind it follow from it
-                events.take(cause.time + commands.clock.period, cause.end)
-            yield cause
+        for edge in commands.edges():
+            yield edge
+            if edge.kind == _END:  # differences behind it follow from it
+                last = edge.time + 0.5 * period
+                events = [event for event in events if event.is_measured or event.first < last]
         yield from commands.stamps()
-        yield from commands.noise()
-        for cause in commands.repeated():
-            if taken := events.take(cause.time, cause.end):
-                yield replace(cause, excesses=_worst(taken))
-    for cluster in events.clusters():
-        yield _explained(cluster, commands)
+        traces = sorted(commands.repeated(), key=lambda trace: trace.time)
+        taken, events = _assigned(events, [(trace.time, trace.end) for trace in traces], period)
+        for trace, own in zip(traces, taken):
+            if all(event.is_measured for event in own):
+                events += own
+            else:
+                yield replace(trace, excesses=_worst(own))
+    # Short ones apart from long ones, which hide them; measured ones may follow from both.
+    for kind in range(3):
+        windows: list[tuple[float, float]] = []
+        for event in sorted(events):
+            is_long = event.last - event.first > _SHORT * period
+            if kind != (2 if event.is_measured else int(is_long)):
+                continue
+            first, last = event.first, event.last
+            if windows and first <= windows[-1][1] + _TOGETHER * period:
+                first, last = windows[-1][0], max(last, windows.pop()[1])
+            windows.append((first, last))
+        taken, events = _assigned(events, windows, period)
+        yield from (_explained(own, commands) for own in taken)
+
+
+def _assigned(
+    events: Sequence[_Event], windows: Sequence[tuple[float, float]], period: float
+) -> tuple[list[list[_Event]], list[_Event]]:
+    """Events that lie in each of some windows in a row, and the others.
+
+    Measurements follow with a delay, and are smoothed.
+    """
+    starts = [first for first, _ in windows]
+    taken: list[list[_Event]] = [[] for _ in windows]
+    others: list[_Event] = []
+    for event in events:
+        slack = _RESPONSE if event.is_measured else 0.5 * period
+        place = bisect_right(starts, event.first + slack) - 1
+        is_in = place >= 0 and event.last <= windows[place][1] + slack
+        (taken[place] if is_in else others).append(event)
+    return taken, others
 
 
 def _explained(events: Sequence[_Event], commands: _Commands | None) -> StopCause:
