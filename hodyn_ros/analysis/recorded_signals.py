@@ -31,7 +31,7 @@ Flags = NDArray[np.bool_]
 
 _FEWEST_CHANGES = 30  # fourth differences that are more than a fault or two
 _MOVES = 5.0  # standard deviations of noise, from which on a step is one of the motion
-_GAP = 50.0  # periods without a sample that divide a recording
+_ANOTHER = 1000  # periods between recordings whose stamps go back
 _LEAP = 5  # periods by which stamps that jitter do not step
 _REGULAR = 0.05  # of a period, jitter that hides no late sample
 _WINDOW = 8  # samples before and behind a late one that tell whether others are missing
@@ -115,7 +115,7 @@ def differenced(
     for base, values in recording.known(source).items():
         noise = _SIGMAS * noise_of(values)
         for k, quantity in enumerate(_QUANTITIES[base]):
-            rates = differences(values, clock.ticks, k, clock.is_cut)
+            rates = differences(values, clock.ticks, k)
             error = sqrt(comb(2 * k, k)) / clock.period**k * noise
             error += k * clock.error * np.abs(np.nan_to_num(rates))
             found.append(Signal.of(limits, quantity, source, recording.times, rates, error))
@@ -183,8 +183,6 @@ class Clock(NamedTuple):
     """Time between samples [s]."""
     error: float
     """Relative error of the period."""
-    is_cut: Flags
-    """Whether a sample does not go on from the one before, shape (N,)."""
     missing: NDArray[np.intp]
     """How many samples are missing before each, while the stream moved, shape (N,)."""
     leaps: Array
@@ -202,66 +200,54 @@ def clock_of(times: Array, positions: Array) -> Clock:
     N = len(times)
     cycles = np.ones(N - 1, dtype=np.intp)
     missing, leaps = np.zeros(N, dtype=np.intp), np.zeros(N)
-    is_cut = np.zeros(N, dtype=np.bool_)
     late = times - period * np.arange(N)
     is_regular = float(np.median(np.abs(steps - period))) < _REGULAR * period
     for i in np.flatnonzero((steps > 1.5 * period) | (steps < -period)).tolist():
         before, after = late[max(0, i + 1 - _WINDOW) : i + 1], late[i + 1 : i + 1 + _WINDOW]
         lasting = float(np.median(after) - np.median(before))
         more = round(lasting / period)
-        is_moving, share = _steps_over(positions, i)
-        if is_moving and abs(share - 1.0) < _AS_ONE:
+        share = _step_over(positions, i)
+        if abs(share - 1.0) < _AS_ONE:
             is_step = abs(more) >= _LEAP or (is_regular and more > 0)
             leaps[i + 1] = lasting if is_step else 0.0
-        elif abs(more) > _GAP or more < -_LEAP:
-            is_cut[i + 1] = True
-        elif more >= (1 if is_moving else _LEAP):
+        elif more < -_LEAP:  # another recording
+            cycles[i] = _ANOTHER
+        elif more >= (1 if share else _LEAP):
             cycles[i] = 1 + more
             missing[i + 1] = more if share > 1.0 + 0.5 * more else 0
-    is_usual = (leaps[1:] == 0.0) & ~is_cut[1:]
-    total = float(steps[is_usual].sum())
-    if total > 0.0:
-        period = total / float(cycles[is_usual].sum())
+    usual = steps[(leaps[1:] == 0.0) & (cycles == 1)]
+    if usual.sum() > 0.0:
+        period = float(usual.mean())
     jitter = float(np.median(np.abs(steps - cycles * period)))
     ticks = period * np.append(0.0, np.cumsum(cycles))
     if jitter > 1e-3 * period and (steps > 0.0).all():
-        ticks = _smoother(positions, ticks, times - times[0], is_cut)
-    return Clock(ticks, period, 4.0 * jitter / max(total, period), is_cut, missing, leaps)
+        rough, of_stamps = (
+            float(np.nanmedian(np.abs(differences(positions, t, 3)).max(axis=1)))
+            for t in (ticks, times)
+        )
+        ticks = times if of_stamps < 0.5 * rough else ticks
+    return Clock(ticks, period, 4.0 * jitter / max(float(usual.sum()), period), missing, leaps)
 
 
-def _smoother(positions: Array, ticks: Array, stamps: Array, is_cut: Flags) -> Array:
-    """Ticks, or the stamps if positions are clearly smoother over them."""
-    rough, of_stamps = (
-        float(np.nanmedian(np.abs(differences(positions, t, 3, is_cut)).max(axis=1)))
-        for t in (ticks, stamps)
-    )
-    return stamps if of_stamps < 0.5 * rough else ticks
-
-
-def _steps_over(positions: Array, i: int) -> tuple[bool, float]:
-    """Whether the stream moves around the step behind sample i, and that step over the usual."""
-    sides = [
-        positions[k + 1] - positions[k] for k in (i - 1, i + 1) if 0 <= k < len(positions) - 1
-    ]
-    usual = np.mean(sides, axis=0) if sides else np.zeros(positions.shape[1])
+def _step_over(positions: Array, i: int) -> float:
+    """The step behind sample i over those beside it; 0 if the stream does not move there."""
+    steps = np.diff(positions[max(0, i - 1) : i + 3], axis=0)
+    step = positions[i + 1] - positions[i]
+    usual = (steps.sum(axis=0) - step) / (len(steps) - 1)
     size = float(usual @ usual)
-    if size == 0.0:
-        return False, 0.0
-    return True, float((positions[i + 1] - positions[i]) @ usual) / size
+    return float(step @ usual) / size if size else 0.0
 
 
-def differences(values: Array, ticks: Array, order: int, is_cut: Flags) -> Array:
+def differences(values: Array, ticks: Array, order: int) -> Array:
     """Divided differences of an order of samples (N, n), each at its last sample; NaN before.
 
     Multiplied by the factorial of the order, so that they are derivatives.
     """
+    found = np.full(values.shape, np.nan)
     result = values
     for p in range(1, order + 1):
         result = p * np.diff(result, axis=0) / (ticks[p:] - ticks[:-p])[:, None]
-    found = np.full(values.shape, np.nan)
     found[order:] = result
-    for row in np.flatnonzero(is_cut).tolist():
-        found[row : row + order] = np.nan
     return found
 
 

@@ -528,7 +528,11 @@ def _causes(
                 last = edge.time + 0.5 * period
                 events = [event for event in events if event.is_measured or event.first < last]
         yield from commands.stamps()
-        traces = sorted(commands.repeated(), key=lambda trace: trace.time)
+        traces: list[StopCause] = []
+        for trace in sorted(commands.repeated(), key=lambda trace: trace.time):
+            if traces and trace.time <= traces[-1].end + _TOGETHER * period:
+                trace = replace(traces.pop(), end=trace.end)
+            traces.append(trace)
         taken, events = _assigned(events, [(trace.time, trace.end) for trace in traces], period)
         for trace, own in zip(traces, taken):
             if all(event.is_measured for event in own):

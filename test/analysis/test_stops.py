@@ -44,8 +44,9 @@ def worst(cause, quantity, source='commanded'):
     return found
 
 
-def held(q, count):
-    q[AT : AT + count] = q[AT - 1]
+def held(q, count, later=0):
+    first = AT + later
+    q[first : first + count] = q[first - 1]
     return q
 
 
@@ -74,6 +75,7 @@ def pushed(q, by):
     [
         (lambda q: held(q, 1), 'missed cycle', 'acceleration', 2, AT + 1),
         (lambda q: held(q, 3), 'missed cycle', 'jerk', 3, AT + 4),
+        (lambda q: held(held(q, 1), 1, 6), 'missed cycle', 'acceleration', 2, AT + 1),
         (lambda q: delayed(q, 1), 'repeated command', 'jerk', 3, AT + 1),
         (lambda q: jumped(q, 1e-3), 'jump', 'acceleration', 2, AT + 1),
         (lambda q: faster(q, 0.1), 'velocity step', 'acceleration', 2, AT),
