@@ -89,7 +89,7 @@ def main() -> None:
         'portraits': plot_portraits(model, results, limits, violations=violations),
         'motors': plot_motors(model, results, of_motors, violations, joints=['panda_joint2']),
         'energy': plot_energy(model, results),
-        'stop': plot_stop(stop(model, limits), model),
+        'stop': plot_stop(model, stop(model, limits)),
         'comparison': plot_comparison(comparison(model), ['panda_joint2', 'panda_joint7']),
     }
     FOLDER.mkdir(exist_ok=True)

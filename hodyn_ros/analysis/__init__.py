@@ -1,6 +1,7 @@
 """What follows from a motion and its efforts: energies, exceeded limits, time laws, samples."""
 
 from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
+from hodyn_ros.analysis.recorded_signals import Recorded, Signal
 from hodyn_ros.analysis.retiming import Retimed, retime
 from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_trajectory
 from hodyn_ros.analysis.scaling import (
@@ -13,10 +14,9 @@ from hodyn_ros.analysis.scaling import (
 from hodyn_ros.analysis.splicing import splice
 from hodyn_ros.analysis.stops import (
     Excess,
-    Recorded,
-    Signal,
     StopAnalysis,
     StopCause,
+    Undecided,
     find_stop_causes,
 )
 from hodyn_ros.analysis.timings import NewTiming, new_timing
@@ -33,7 +33,7 @@ from hodyn_ros.model.limits import (
 __all__ = [
     'ControllerTrajectory', 'Excess', 'LimitCheck', 'Limiting', 'MotionLimits', 'NewTiming',
     'Recorded', 'Retimed', 'Signal', 'StopAnalysis', 'StopCause', 'StretchedMotion',
-    'UniformScaling', 'Unlimited', 'Violation', 'controller_trajectory',
+    'Undecided', 'UniformScaling', 'Unlimited', 'Violation', 'controller_trajectory',
     'find_position_violations', 'find_stop_causes', 'find_unlimited', 'find_violations',
     'kinetic_energy', 'motion_limits', 'new_timing', 'potential_energy', 'retime', 'splice',
     'stretched', 'uniform_scaling',

@@ -1,34 +1,177 @@
-"""Recorded samples of a stream, differenced as the controller of a robot does it.
+"""Quantities along a recording, each with what rounding and noise may have added to it.
 
 A robot that takes a command each period T forms rates from consecutive ones, (c_i - c_{i-1}) / T
 and so on. A divided difference of order k is the k-th derivative somewhere between its samples
-(mean value theorem), so what exceeds a limit does so however coarse the recording is. Beside every
-difference stands what rounding and noise of the samples may have added to it.
+(mean value theorem), so what exceeds a limit does so however coarse the recording is. Measurements
+are smoothed, with standard deviations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import comb
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from math import comb, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
+from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import mass_matrix
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.trajectory.smoother import runs, smooth
+
+MOTION = ('position', 'velocity', 'acceleration', 'jerk')
+EFFORT = ('effort', 'effort_dot')
+FEWEST = 5
+"""Samples of a recording."""
 
 Flags = NDArray[np.bool_]
 
-_FEWEST_MOVES = 10  # of a column, to tell how it is rounded
-_GAP = 50.0  # periods without a sample that divide a recording
+_FEWEST_CHANGES = 30  # fourth differences that are more than a fault or two
+_MOVES = 5.0  # standard deviations of noise, from which on a step is one of the motion
+_ANOTHER = 1000  # periods between recordings whose stamps go back
 _LEAP = 5  # periods by which stamps that jitter do not step
 _REGULAR = 0.05  # of a period, jitter that hides no late sample
 _WINDOW = 8  # samples before and behind a late one that tell whether others are missing
 _AS_ONE = 0.25  # of a step, by which one over a gap may differ from the usual ones
 _BLOCK = 64  # samples whose noise is estimated together
 _SIGMAS = 6.0  # standard deviations of noise that a difference may be off by
-_MOST_DIGITS = 11
+_DEVIATIONS = 2.0  # of a measurement, beyond which a limit is exceeded
+_LONGEST_GAP = 0.1  # s, between measurements of one motion
+_ROUNDING = 1e-9
+_DIFFERENCED = {'commanded': ('position', 'effort'), 'measured': ('velocity', 'effort')}
+_QUANTITIES = {'position': MOTION, 'effort': EFFORT, 'velocity': MOTION[1:2]}
 _LONGEST_HOLD = 100  # samples; what repeats longer stands still
+
+
+class Recorded(NamedTuple):
+    """What was commanded or measured at N instants, of the n joints in model order."""
+
+    times: Array
+    """Shape (N,) [s]."""
+    position: Array
+    """Shape (N, n) [rad] or [m]."""
+    velocity: Array | None = None
+    """Shape (N, n) [rad/s] or [m/s]; not used of commands. NaN where there is none."""
+    effort: Array | None = None
+    """Shape (N, n) [N m] or [N]; NaN where there is none."""
+
+    def rows(self, rows: NDArray[np.intp]) -> Recorded:
+        """Some of the samples."""
+        kept: Any = (None if values is None else values[rows] for values in self)
+        return Recorded(*kept)
+
+    def known(self, source: str) -> dict[str, Array]:
+        """Series that are differenced, if anything is known of them, by their names."""
+        given = {name: getattr(self, name) for name in _DIFFERENCED[source]}
+        return {name: x for name, x in given.items() if x is not None and np.isfinite(x).any()}
+
+
+class Signal(NamedTuple):
+    """A quantity along a recording with its limits, all of shape (N, n) or (n,)."""
+
+    quantity: str
+    """As in `Violation`."""
+    source: str
+    """'commanded', 'measured', or 'computed': what the model needs for the commands."""
+    times: Array
+    """Shape (N,) [s]."""
+    values: Array
+    """NaN where they are not known."""
+    error: Array
+    """Of commands what rounding and noise may have added; two deviations of measurements."""
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(
+        cls,
+        limits: MotionLimits,
+        quantity: str,
+        source: str,
+        times: Array,
+        values: Array,
+        error: Array,
+    ) -> Signal:
+        """Beside the limits of the quantity."""
+        upper = limits.upper if quantity == 'position' else getattr(limits, quantity)
+        lower = limits.lower if quantity == 'position' else -upper
+        return cls(quantity, source, times, values, error, lower, upper)
+
+    def beyond(self) -> Array:
+        """How far it is beyond a limit, shape (N, n); negative within, NaN where not known."""
+        known = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0)
+        outside = np.maximum(self.values - self.upper, self.lower - self.values)
+        return np.asarray(outside - _ROUNDING * (1.0 + known))
+
+
+def differenced(
+    limits: MotionLimits, source: str, recording: Recorded, clock: Clock
+) -> list[Signal]:
+    """Samples and their differences."""
+    found = []
+    for base, values in recording.known(source).items():
+        noise = _SIGMAS * noise_of(values)
+        for k, quantity in enumerate(_QUANTITIES[base]):
+            rates = differences(values, clock.ticks, k)
+            error = sqrt(comb(2 * k, k)) / clock.period**k * noise
+            error += k * clock.error * np.abs(np.nan_to_num(rates))
+            found.append(Signal.of(limits, quantity, source, recording.times, rates, error))
+    return found
+
+
+def computed_signals(
+    model: RobotModel, limits: MotionLimits, commanded: Sequence[Signal]
+) -> list[Signal]:
+    """Torques that the model needs for the commanded motion, and their rates."""
+    series = commanded[: len(MOTION)]
+    motion = np.stack([signal.values for signal in series], axis=1)
+    known = np.isfinite(motion).all(axis=(1, 2))
+    if not known.any():
+        return []
+    M = np.abs(mass_matrix(model, motion[known, :1])[:, 0])
+    efforts = inverse_dynamics(model, motion[known])
+    found = []
+    for k, quantity in enumerate(EFFORT):
+        values, error = np.full((2, *series[0].values.shape), np.nan)
+        values[known] = efforts[:, k]
+        error[known] = np.einsum('nij,nj->ni', M, series[2 + k].error[known])
+        found.append(Signal.of(limits, quantity, 'computed', series[0].times, values, error))
+    return found
+
+
+def measured_signals(limits: MotionLimits, measured: Recorded) -> dict[str, Signal]:
+    """Measurements: efforts and their differences, positions smoothed with their derivatives.
+
+    Efforts jump, by friction and contact, which positions do not. Velocities are as measured, if
+    they are.
+    """
+    order = np.argsort(measured.times, kind='stable')
+    measured = measured.rows(order[np.append(True, np.diff(measured.times[order]) > 0.0)])
+    times = measured.times
+    motion = _smoothed(times, measured.position)
+    found = {
+        quantity: Signal.of(limits, quantity, 'measured', times, *motion[:, :, k])
+        for k, quantity in enumerate(MOTION)
+    }
+    clock = clock_of(times, measured.position)
+    for signal in differenced(limits, 'measured', measured, clock):
+        found[signal.quantity] = signal
+    return found
+
+
+def _smoothed(times: Array, position: Array) -> Array:
+    """Positions (N, n) to jerks with two standard deviations, shape (2, N, 4, n)."""
+    found = np.full((2, len(times), len(MOTION), position.shape[1]), np.nan)
+    stamps = np.rint(1e9 * (times - times[0])).astype(np.int64)
+    for together in runs(stamps, _LONGEST_GAP):
+        rows = together[np.isfinite(position[together]).all(axis=1)]
+        if len(rows) >= FEWEST:
+            part = smooth(stamps[rows], position[rows], highest_derivative=len(MOTION) - 1)
+            found[:, rows] = part.motion, _DEVIATIONS * part.std
+    return found
 
 
 class Clock(NamedTuple):
@@ -40,8 +183,6 @@ class Clock(NamedTuple):
     """Time between samples [s]."""
     error: float
     """Relative error of the period."""
-    is_cut: Flags
-    """Whether a sample does not go on from the one before, shape (N,)."""
     missing: NDArray[np.intp]
     """How many samples are missing before each, while the stream moved, shape (N,)."""
     leaps: Array
@@ -59,171 +200,86 @@ def clock_of(times: Array, positions: Array) -> Clock:
     N = len(times)
     cycles = np.ones(N - 1, dtype=np.intp)
     missing, leaps = np.zeros(N, dtype=np.intp), np.zeros(N)
-    is_cut = np.zeros(N, dtype=np.bool_)
     late = times - period * np.arange(N)
     is_regular = float(np.median(np.abs(steps - period))) < _REGULAR * period
     for i in np.flatnonzero((steps > 1.5 * period) | (steps < -period)).tolist():
         before, after = late[max(0, i + 1 - _WINDOW) : i + 1], late[i + 1 : i + 1 + _WINDOW]
         lasting = float(np.median(after) - np.median(before))
         more = round(lasting / period)
-        is_moving, share = _steps_over(positions, i)
-        if is_moving and abs(share - 1.0) < _AS_ONE:
+        share = _step_over(positions, i)
+        if abs(share - 1.0) < _AS_ONE:
             is_step = abs(more) >= _LEAP or (is_regular and more > 0)
             leaps[i + 1] = lasting if is_step else 0.0
-        elif abs(more) > _GAP or more < -_LEAP:
-            is_cut[i + 1] = True
-        elif more >= (1 if is_moving else _LEAP):
+        elif more < -_LEAP:  # another recording
+            cycles[i] = _ANOTHER
+        elif more >= (1 if share else _LEAP):
             cycles[i] = 1 + more
             missing[i + 1] = more if share > 1.0 + 0.5 * more else 0
-    is_usual = (leaps[1:] == 0.0) & ~is_cut[1:]
-    total = float(steps[is_usual].sum())
-    if total > 0.0:
-        period = total / float(cycles[is_usual].sum())
+    usual = steps[(leaps[1:] == 0.0) & (cycles == 1)]
+    if usual.sum() > 0.0:
+        period = float(usual.mean())
     jitter = float(np.median(np.abs(steps - cycles * period)))
     ticks = period * np.append(0.0, np.cumsum(cycles))
     if jitter > 1e-3 * period and (steps > 0.0).all():
-        ticks = _smoother(positions, ticks, times - times[0], is_cut)
-    return Clock(ticks, period, 4.0 * jitter / max(total, period), is_cut, missing, leaps)
+        rough, of_stamps = (
+            float(np.nanmedian(np.abs(differences(positions, t, 3)).max(axis=1)))
+            for t in (ticks, times)
+        )
+        ticks = times if of_stamps < 0.5 * rough else ticks
+    return Clock(ticks, period, 4.0 * jitter / max(float(usual.sum()), period), missing, leaps)
 
 
-def _smoother(positions: Array, ticks: Array, stamps: Array, is_cut: Flags) -> Array:
-    """Ticks, or the stamps if positions are clearly smoother over them."""
-    rough, of_stamps = (
-        float(np.nanmedian(np.abs(differences(positions, t, 3, is_cut)).max(axis=1)))
-        for t in (ticks, stamps)
-    )
-    return stamps if of_stamps < 0.5 * rough else ticks
-
-
-def _steps_over(positions: Array, i: int) -> tuple[bool, float]:
-    """Whether the stream moves around the step behind sample i, and that step over the usual."""
-    sides = [
-        positions[k + 1] - positions[k] for k in (i - 1, i + 1) if 0 <= k < len(positions) - 1
-    ]
-    usual = np.mean(sides, axis=0) if sides else np.zeros(positions.shape[1])
+def _step_over(positions: Array, i: int) -> float:
+    """The step behind sample i over those beside it; 0 if the stream does not move there."""
+    steps = np.diff(positions[max(0, i - 1) : i + 3], axis=0)
+    step = positions[i + 1] - positions[i]
+    usual = (steps.sum(axis=0) - step) / (len(steps) - 1)
     size = float(usual @ usual)
-    if size == 0.0:
-        return False, 0.0
-    return True, float((positions[i + 1] - positions[i]) @ usual) / size
+    return float(step @ usual) / size if size else 0.0
 
 
-def differences(values: Array, ticks: Array, order: int, is_cut: Flags) -> Array:
+def differences(values: Array, ticks: Array, order: int) -> Array:
     """Divided differences of an order of samples (N, n), each at its last sample; NaN before.
 
     Multiplied by the factorial of the order, so that they are derivatives.
     """
+    found = np.full(values.shape, np.nan)
     result = values
     for p in range(1, order + 1):
         result = p * np.diff(result, axis=0) / (ticks[p:] - ticks[:-p])[:, None]
-    found = np.full(values.shape, np.nan)
     found[order:] = result
-    for row in np.flatnonzero(is_cut).tolist():
-        found[row : row + order] = np.nan
     return found
 
 
-class Flaws(NamedTuple):
-    """What samples (N, n) of a recording may be off by."""
-
-    resolution: Array
-    """Steps to which they are rounded, shape (n,)."""
-    noise: Array
-    """Standard deviations around each sample, shape (N, n)."""
-
-    def rounding(self, order: int, period: float) -> Array:
-        """Largest error of differences of an order by rounding, shape (n,)."""
-        return float(0.5 * 2.0**order / period**order) * self.resolution
-
-    def error(self, order: int, period: float) -> Array:
-        """Error of differences of an order that rounding and noise hardly ever exceed, (N, n)."""
-        gain = float(_SIGMAS * np.sqrt(comb(2 * order, order)) / period**order)
-        return self.rounding(order, period) + gain * self.noise
-
-
-def flaws_of(values: Array, is_measured: bool) -> Flaws:
-    """What samples (N, n) may be off by, as they show it themselves.
-
-    The noise of a sensor is there besides its rounding, and may move it by a step more; commands
-    are what was sent, but for the rounding.
-    """
-    resolution, noise = resolution_of(values), noise_of(values)
-    if is_measured:
-        return Flaws(2.0 * resolution, noise)
-    return Flaws(resolution, np.where(noise > 0.5 * resolution, noise, 0.0))
-
-
 def noise_of(values: Array) -> Array:
-    """Standard deviations of white noise around each sample, shape (N, n).
+    """Standard deviations of noise around each sample, rounding included, shape (N, n).
 
-    From medians of fourth differences, which a few samples that are out of line do not move.
+    From medians of fourth differences, which a few samples that are out of line do not move: of
+    those around, and of all where something changes, since rounding hides in a slow motion.
     """
     N, n = values.shape
-    if N < _WINDOW:
-        return np.zeros((N, n))
-    fourth = np.abs(np.diff(values, 4, axis=0))
-    blocks = -(-len(fourth) // _BLOCK)
-    padded = np.full((blocks * _BLOCK, n), np.nan)
-    padded[: len(fourth)] = fourth
-    each = padded.reshape(blocks, _BLOCK, n)
-    each[:, 0][np.isnan(each).all(axis=1)] = 0.0
-    medians = np.zeros((blocks + 2, n))
-    medians[1:-1] = np.nanmedian(each, axis=1)
+    size = min(_BLOCK, N)
+    padded = np.zeros((-(-N // size) + 2, size, n))
+    fourth = padded.reshape(-1, n)
+    fourth[size + 2 : size + N - 2] = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
+    medians = np.median(padded, axis=1)
     around = np.maximum(np.maximum(medians[:-2], medians[1:-1]), medians[2:])
-    rows = np.minimum(np.maximum(np.arange(N) - 2, 0) // _BLOCK, blocks - 1)
-    return np.asarray(around[rows] / (0.6745 * np.sqrt(70.0)))
+    found = around.repeat(size, axis=0)[:N]
+    for column, changes in zip(found.T, fourth.T):
+        changes = changes[changes > 0.0]
+        if len(changes) > _FEWEST_CHANGES:
+            np.maximum(column, np.median(changes), out=column)
+    return np.asarray(found / (0.6745 * np.sqrt(70.0)))
 
 
-def resolution_of(values: Array) -> Array:
-    """Steps to which the columns of (N, n) are rounded, at least that of floating-point numbers.
-
-    Recognised are decimal digits, numbers of single precision, and the steps of an encoder.
-    """
-    return np.array([_resolution(column[np.isfinite(column)]) for column in values.T])
-
-
-def _resolution(x: Array) -> float:
-    largest = float(np.abs(x).max(initial=0.0))
-    least = float(np.spacing(largest))
-    moves = np.abs(np.diff(x))
-    if np.count_nonzero(moves) < _FEWEST_MOVES:
-        return least
-    found = least
-    if np.array_equal(x, x.astype(np.float32)):
-        found = float(np.spacing(np.float32(largest)))
-    shown = x[x != 0.0]
-    for digits in range(1, _MOST_DIGITS + 1):
-        if all(_has_digits(part, digits) for part in (shown[:_BLOCK], shown)):
-            found = max(found, 10.0 ** (np.floor(np.log10(largest)) + 1 - digits))
-            break
-    if found == least:
-        step = float(moves[moves > least].min(initial=np.inf))
-        small = moves[(moves > 0.0) & (moves < 5.5 * step)] / step
-        is_whole = np.abs(small - np.rint(small)) < 0.1
-        found = step if len(small) >= _FEWEST_MOVES and is_whole.mean() > 0.95 else least
-    # Rounding shows: neighbouring steps differ by it, in a motion at constant speed too.
-    bends = np.abs(np.diff(x, 2)) > 0.25 * found
-    return found if bends.sum() > 0.02 * np.count_nonzero(moves) else least
-
-
-def _has_digits(x: Array, digits: int) -> bool:
-    """Whether numbers have so many significant decimal digits at most."""
-    scaled = x * 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(x))))
-    return bool(np.abs(scaled - np.rint(scaled)).max() < 1e-3)
-
-
-def moves(values: Array, resolution: Array) -> Flags:
-    """Whether a column of (N, n) changes by more than rounding between samples, shape (N-1,)."""
-    with np.errstate(invalid='ignore'):
-        return np.asarray((np.abs(np.diff(values, axis=0)) > 4.0 * resolution).any(axis=1))
-
-
-def repeats(values: Array, resolution: Array) -> Iterator[tuple[int, int, bool]]:
+def repeats(values: Array) -> Iterator[tuple[int, int, bool]]:
     """Samples that repeat the one before in all columns, in motion: row, how many, made up for.
 
     Made up for: the next step is as long as all those that are missing.
     """
     steps = np.diff(values, axis=0)
-    is_still, is_moving = (steps == 0.0).all(axis=1), moves(values, resolution)
+    is_still: Flags = np.all(steps == 0.0, axis=1)
+    is_moving: Flags = np.any(np.abs(steps) > _MOVES * noise_of(values)[1:], axis=1)
     edges = np.flatnonzero(np.diff(is_still.astype(np.int8)))
     for before, last in zip(edges, edges[1:]):
         count, after = int(last - before), int(last + 1)

@@ -34,8 +34,8 @@ def check(
 ) -> int:
     """Compare a motion with the limits, and return the exit code."""
     if recorded or measured or measured_topic:
-        is_kept = stopped(given, recorded, measured, measured_topic, output, as_json)
-        return 0 if is_kept else VIOLATION
+        is_exceeded = stopped(given, recorded, measured, measured_topic, output, as_json)
+        return VIOLATION if is_exceeded else 0
     if output is not None:
         raise RequestError('--output is for recordings (--recorded); of a motion: hodyn plot.')
     problem = load_problem(given)

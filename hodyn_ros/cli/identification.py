@@ -67,7 +67,7 @@ def compare(
             if suffix in PICTURES:
                 plotting.plot_comparison(found).savefig(target, dpi=120)
             else:
-                target.write_text(_page(problem, found), encoding='utf-8')
+                target.write_text(_page(problem, found), encoding='utf-8', errors='replace')
     if as_json:
         echo_json({
             'robot': problem.model.name, 'provenance': problem.model.provenance.lines(),
@@ -163,7 +163,7 @@ def identify(
                 outputs.write_parameters(target, {name: content}, comments)
     files['report'] = output.with_name(f'{output.stem}.html')
     with written(files['report']) as target:
-        target.write_text(_page(problem, compared, found), encoding='utf-8')
+        target.write_text(_page(problem, compared, found), encoding='utf-8', errors='replace')
     if as_json:
         echo_json({
             'robot': model.name, 'provenance': model.provenance.lines(),

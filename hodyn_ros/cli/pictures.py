@@ -76,7 +76,7 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
             remarks=(f'Limits: {problem.limits_from}.',),
             title=title,
         )
-        target.write_text(text, encoding='utf-8')
+        target.write_text(text, encoding='utf-8', errors='replace')
     count = len(violations) + (results.continuous_order < 0)
     unlimited = unlimited_in(results, problem.model, **problem.limiting)
     limits_text = f'{count} limit{"" if count == 1 else "s"} exceeded'

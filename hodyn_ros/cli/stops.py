@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import click
 import numpy as np
 
 from hodyn_ros import plotting
-from hodyn_ros.analysis.stops import Recorded, StopAnalysis, StopCause, find_stop_causes
+from hodyn_ros.analysis.recorded_signals import Recorded
+from hodyn_ros.analysis.stops import StopAnalysis, StopCause, find_stop_causes, instant
 from hodyn_ros.cli.output import PICTURES, echo_json, name_of, number, show_remarks, table, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import IdentificationError, RequestError
@@ -20,6 +22,21 @@ from hodyn_ros.files.samples import Samples, times_from
 from hodyn_ros.plotting.labels import label_of
 
 _MOST_CAUSES = 5
+_OF_PLANS = {
+    'index': '--index',
+    'derivatives': '--derivatives',
+    'rate': '--rate',
+    'interpolation': '--interpolation',
+    'order': '--order',
+    'expressed_in': '--wrench-expressed-in',
+    'acting': '--wrench-acting',
+    'actuators': '--actuators',
+}
+"""Fields of `Given` that say nothing of a recording, and their options."""
+_RECORD_MORE = (
+    'Record commands where they are sent, with all digits; what changes like noise is to be '
+    'filtered before it is sent, or is measured (--recorded measured).'
+)
 _WIDTH = 92
 
 
@@ -31,39 +48,34 @@ def stopped(
     output: Path | None,
     as_json: bool,
 ) -> bool:
-    """Say why a robot stopped, and return whether no limit was exceeded."""
+    """Say why a robot stopped, and return whether a limit is certainly exceeded."""
     beside = measured is not None or measured_topic is not None
     _refuse(given, recorded, beside, output)
     problem = load_problem(given)
-    first = _samples(problem, given.motion, given.topic)
-    sources = [first]
+    sources = [_samples(problem, given.motion, given.topic)]
     if beside:
         sources.append(_samples(problem, measured or given.motion, measured_topic))
-    of_measured = sources[-1] if beside or recorded == 'measured' else None
-    commanded = None if recorded == 'measured' else _recorded(first, first.start)
-    analysis = find_stop_causes(
-        problem.model,
-        problem.limits,
-        commanded,
-        None if of_measured is None else _recorded(of_measured, first.start),
-    )
-    if output is not None and analysis.causes:
+    recordings: list[Recorded | None] = [_recorded(each, sources[0].start) for each in sources]
+    if recorded == 'measured':
+        recordings.insert(0, None)
+    analysis = find_stop_causes(problem.model, problem.limits, *recordings)
+    is_drawn = output is not None and bool(analysis.causes)
+    if output is not None and is_drawn:
         with written(output) as target:
-            plotting.plot_stop(analysis, problem.model).savefig(target, dpi=120)
-    torques = '' if of_measured is None else _torques(problem, of_measured)
+            plotting.plot_stop(problem.model, analysis).savefig(target, dpi=120)
+    torques = _torques(problem, sources[-1]) if len(recordings) == 2 else ''
     if as_json:
         echo_json(_data(problem, sources, analysis, torques))
-        return analysis.is_kept
-    show_remarks(analysis.remarks)
-    click.echo(_text(problem, sources, analysis, torques))
-    if output is not None:
-        made = f'Written: {output}' if analysis.causes else f'Not written: {output}'
-        click.echo(f'\n{made}')
-    return analysis.is_kept
+    else:
+        show_remarks(analysis.remarks)
+        click.echo(_text(problem, sources, analysis, torques))
+        if output is not None:
+            click.echo(f'\n{"Written" if is_drawn else "Not written"}: {output}')
+    return analysis.verdict == 'exceeded'
 
 
 def _refuse(given: Given, recorded: str | None, beside: bool, output: Path | None) -> None:
-    """Refuse options that contradict each other."""
+    """Refuse options that contradict each other, or say nothing of a recording."""
     if beside and recorded == 'measured':
         raise RequestError(
             '--measured is what was measured beside the commands in MOTION, but --recorded '
@@ -71,9 +83,12 @@ def _refuse(given: Given, recorded: str | None, beside: bool, output: Path | Non
         )
     if output is not None and output.suffix.lower() not in PICTURES:
         raise RequestError(f'{output}: expected a name that ends with {" or ".join(PICTURES)}.')
-    for name, value in (('rate', given.rate), ('actuators', given.actuators)):
-        if value is not None:
-            raise RequestError(f'--{name} is not for a recording (--recorded); leave it out.')
+    for name, option in _OF_PLANS.items():
+        if getattr(given, name) != getattr(Given(given.robot), name):
+            raise RequestError(
+                f'{option} has no effect on a recording, which is looked at as it was sent or '
+                'measured (--recorded, --measured); leave it out.'
+            )
 
 
 def _samples(problem: Problem, path: Path, topic: str | None) -> Samples:
@@ -95,6 +110,9 @@ def _recorded(samples: Samples, start: int) -> Recorded:
 
 def _torques(problem: Problem, measured: Samples) -> str:
     """What would explain that measured torques are not those of the model."""
+    # Few recordings have torques, and the import takes long.
+    from hodyn_ros.identification.compare import compare
+
     if measured.effort is None or not np.isfinite(measured.effort).any():
         return ''
     from hodyn_ros.identification.compare import compare  # with all of control
@@ -111,30 +129,21 @@ def _data(
     problem: Problem, sources: list[Samples], analysis: StopAnalysis, torques: str
 ) -> dict[str, Any]:
     """Everything for programs."""
+    causes = [asdict(cause) for cause in analysis.causes]
+    for cause in causes:
+        cause['excesses'] = [
+            {**excess._asdict(), 'unit': _unit(problem, excess.joint_name, excess.quantity)}
+            for excess in cause['excesses']
+        ]
     return {
         'robot': problem.model.name,
         'recordings': [samples.name for samples in sources],
         'samples': [len(samples) for samples in sources],
         'period': analysis.period,
         'limits_from': problem.limits_from,
-        'is_kept': analysis.is_kept,
-        'causes': [
-            {
-                'kind': cause.kind,
-                'time': cause.time,
-                'end': cause.end,
-                'is_certain': cause.is_certain,
-                'advice': cause.advice,
-                'excesses': [
-                    {
-                        **excess._asdict(),
-                        'unit': _unit(problem, excess.joint_name, excess.quantity),
-                    }
-                    for excess in cause.excesses
-                ],
-            }
-            for cause in analysis.causes
-        ],
+        'verdict': analysis.verdict,
+        'causes': causes,
+        'undecided': analysis.undecided,
         'deviation': analysis.deviation,
         'torques': torques,
         'remarks': list(analysis.remarks),
@@ -145,25 +154,28 @@ def _text(problem: Problem, sources: list[Samples], analysis: StopAnalysis, torq
     """Everything for people."""
     lines = []
     for samples in sources:
-        first, last = samples.times[0], samples.times[-1]
-        step = float(np.median(np.diff(samples.times)))
-        lines.append(
-            f'{samples.name}: {len(samples)} samples from {_moment(first)} s to '
-            f'{_moment(last)} s, {number(1e3 * step)} ms apart'
-        )
+        first, last = map(instant, samples.times[[0, -1]].tolist())
+        step = number(1e3 * float(np.median(np.diff(samples.times))))
+        head = f'{samples.name}: {len(samples)} samples from {first} s to {last} s'
+        lines.append(f'{head}, {step} ms apart')
     lines += [f'limits: {problem.limits_from}', '']
     if not analysis.causes:
-        lines.append('No limit that is known is exceeded, and no command is missing or repeated.')
+        surely = 'certainly ' * (analysis.verdict == 'undecided')
+        lines.append(
+            f'No limit that is known is {surely}exceeded, and no command is missing or repeated.'
+        )
     shown = analysis.causes[:_MOST_CAUSES]
     for place, cause in enumerate(shown, start=1):
         lines += _cause(problem, place, cause)
     if more := len(analysis.causes) - len(shown):
         lines += [f'{more} more are less probable; --json lists them.', '']
+    if hidden := '; '.join(item.text for item in analysis.undecided):
+        lines.append(f'Undecided, since rounding or noise hides it: {hidden}. {_RECORD_MORE}')
     if (far := analysis.deviation) is not None:
         unit = _unit(problem, far.joint_name, 'position')
         lines.append(
             f'Measured positions are up to {number(abs(far.value), 3)} {unit} away from the '
-            f'commands, {far.joint_name} at {_moment(far.time)} s.'
+            f'commands, {far.joint_name} at {instant(far.time)} s.'
         )
     if torques:
         lines.append(f'Measured torques beside those of the model: {torques}')
@@ -173,7 +185,7 @@ def _text(problem: Problem, sources: list[Samples], analysis: StopAnalysis, torq
 def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
     doubt = '' if cause.is_certain else ', not certain'
     indent = ' ' * 3
-    lines = [f'{place}. {cause.kind} at {_moment(cause.time)} s{doubt}']
+    lines = [f'{place}. {cause.kind} at {instant(cause.time)} s{doubt}']
     lines += textwrap.wrap(cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent)
     lines.append('')
     if cause.excesses:
@@ -182,7 +194,7 @@ def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
                 name_of(excess.quantity),
                 excess.source,
                 excess.joint_name,
-                _moment(excess.time),
+                instant(excess.time),
                 number(excess.value),
                 number(excess.limit),
                 number(excess.factor, 3),
@@ -199,8 +211,3 @@ def _unit(problem: Problem, joint: str, quantity: str) -> str:
     model = problem.model
     is_linear = model.joint_types[model.joint_names.index(joint)] == 'prismatic'
     return label_of(quantity, is_linear).plain_unit
-
-
-def _moment(time: float) -> str:
-    """Write a time [s] with tenths of milliseconds."""
-    return f'{time:.4f}'.rstrip('0').rstrip('.')

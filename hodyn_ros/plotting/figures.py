@@ -225,15 +225,15 @@ def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None)
     return figure
 
 
-def plot_stop(analysis: StopAnalysis, model: RobotModel, cause: StopCause | None = None) -> Figure:
+def plot_stop(model: RobotModel, analysis: StopAnalysis, cause: StopCause | None = None) -> Figure:
     """Draw what was commanded and measured around the place where a robot stopped.
 
     Dots are single samples; what exceeds a limit is shaded, its worst samples have crosses.
 
     Parameters
     ----------
-    analysis : hodyn_ros.analysis.StopAnalysis
     model : RobotModel
+    analysis : hodyn_ros.analysis.StopAnalysis
     cause : hodyn_ros.analysis.StopCause, optional
         By default the most probable one.
 
@@ -248,7 +248,7 @@ def plot_stop(analysis: StopAnalysis, model: RobotModel, cause: StopCause | None
         if not analysis.causes:
             raise MotionError('There is no place to draw: no cause was found.')
         cause = analysis.causes[0]
-    panels = stop_panels(analysis, model, cause)
+    panels = stop_panels(model, analysis, cause)
     figure = _figure([panels], f'{panels[0].subject}: {cause.kind}', columns=2, with_subject=False)
     half = 0.5 * analysis.period
     for axes, panel in zip(figure.axes, panels):
@@ -360,5 +360,5 @@ def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
 
 
 def _plain(text: str) -> str:
-    """Text that Matplotlib does not read as mathematics."""
-    return text.replace('$', r'\$')
+    """Text that Matplotlib can draw and does not read as mathematics."""
+    return text.encode(errors='replace').decode().replace('$', r'\$')

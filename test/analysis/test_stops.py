@@ -44,8 +44,9 @@ def worst(cause, quantity, source='commanded'):
     return found
 
 
-def held(q, count):
-    q[AT : AT + count] = q[AT - 1]
+def held(q, count, later=0):
+    first = AT + later
+    q[first : first + count] = q[first - 1]
     return q
 
 
@@ -74,6 +75,7 @@ def pushed(q, by):
     [
         (lambda q: held(q, 1), 'missed cycle', 'acceleration', 2, AT + 1),
         (lambda q: held(q, 3), 'missed cycle', 'jerk', 3, AT + 4),
+        (lambda q: held(held(q, 1), 1, 6), 'missed cycle', 'acceleration', 2, AT + 1),
         (lambda q: delayed(q, 1), 'repeated command', 'jerk', 3, AT + 1),
         (lambda q: jumped(q, 1e-3), 'jump', 'acceleration', 2, AT + 1),
         (lambda q: faster(q, 0.1), 'velocity step', 'acceleration', 2, AT),
@@ -139,13 +141,10 @@ def test_stamps_and_missing_commands():
     (missing,) = causes(TIMES[keep], q[keep])
     assert missing.kind == 'missing commands' and not missing.is_certain
     assert missing.advice.startswith('3 commands are missing in motion, at 2 places, at most 2')
-    for step, kind in (
-        (0.004, 'late command'),
-        (0.5, 'step of the stamps'),
-        (-0.3, 'step of the stamps'),
-    ):
+    for step in (0.004, 0.5, -0.3):
         (cause,) = causes(TIMES + step * (TIMES >= TIMES[AT]), q)
-        assert (cause.kind, cause.excesses, cause.is_certain) == (kind, (), False)
+        assert (cause.kind, cause.excesses, cause.is_certain) == ('step of the stamps', (), False)
+        assert f'by {1e3 * step:g} ms before {TIMES[AT] + step:g} s' in cause.advice
 
 
 def test_commands_at_a_lower_rate_than_the_recording():
@@ -273,13 +272,34 @@ def test_clean_measurements_have_no_cause(stride, noise):
     assert abs(both.deviation.value) < 5e-3
 
 
-def test_noise_of_commands_is_told_but_not_certain():
-    rng = np.random.default_rng(0)
-    analysis = find_stop_causes(
-        MODEL, LIMITS, Recorded(TIMES, way(TIMES) + 2e-5 * rng.standard_normal((2001, 2)))
-    )
-    assert [cause.kind for cause in analysis.causes] == ['noisy commands']
-    assert analysis.is_kept and 'jerk' in analysis.remarks[1]
+def test_what_noise_hides_is_undecided():
+    noise = 2e-5 * np.random.default_rng(0).standard_normal((2001, 2))
+    exact = find_stop_causes(MODEL, LIMITS, Recorded(TIMES, way(TIMES)))
+    assert (exact.verdict, exact.undecided) == ('kept', ())
+    noisy = find_stop_causes(MODEL, LIMITS, Recorded(TIMES, way(TIMES) + noise))
+    assert (noisy.verdict, noisy.causes) == ('undecided', ())
+    texts = [item.text for item in noisy.undecided]
+    assert 'commanded acceleration of all joints' in texts
+    assert not any('velocity' in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ('share', 'noise', 'verdict'),
+    [(0.5, 1e-5, 'kept'), (1.25, 1e-5, 'exceeded'), (1.02, 0.05, 'undecided')],
+)
+@pytest.mark.parametrize('quantity', ['acceleration', 'jerk'])
+def test_derivatives_of_measured_positions_are_compared(quantity, share, noise, verdict):
+    order, (size, rate) = {'acceleration': 2, 'jerk': 3}[quantity], (0.3, 4.0)
+    limit = size * rate**order / share
+    limits = motion_limits(MODEL, {'shoulder': {quantity: limit}})
+    rng = np.random.default_rng(order)
+    q = size * np.sin(rate * TIMES)[:, None] * [1.0, 0.0] + noise * rng.standard_normal((2001, 2))
+    found = find_stop_causes(MODEL, limits, None, Recorded(TIMES, q))
+    assert found.verdict == verdict
+    if verdict == 'exceeded':
+        assert worst(found.causes[0], quantity, 'measured').factor == pytest.approx(share, rel=0.1)
+    names = [(item.quantity, item.joint_names) for item in found.undecided]
+    assert names == [(quantity, ('shoulder',))] * (verdict == 'undecided')
 
 
 def test_measured_values_beyond_limits():

@@ -218,6 +218,23 @@ def test_table_of_measurements_is_no_path_unless_asked_for(step, tmp_path, monke
         assert 'this path was tried' in capsys.readouterr().err
 
 
+def test_order_that_the_limits_need_and_nobody_knows_is_named(tmp_path, capsys):
+    times = np.linspace(0.0, 2.0, 201)
+    motion = np.sin(times + 0.5 * np.pi * np.arange(4)[:, None])
+    motion[3, 40:50] = np.nan
+    orders = ('position', 'velocity', 'acceleration', 'jerk')
+    head = ','.join(['time', *(f'{name}.{order}' for order in orders for name in NAMES)])
+    path, limits = tmp_path / 'a.csv', tmp_path / 'limits.yaml'
+    columns = np.stack([times, *motion.repeat(2, axis=0)], axis=1)
+    np.savetxt(path, columns, '%.12g', ',', header=head, comments='')
+    limits.write_text(yaml.safe_dump({'limits': {name: {'jerk': 500.0} for name in NAMES}}))
+    words = ['retime', URDF, str(path), '--derivatives', 'given', '--uniform']
+    assert run([*words, '--limits', str(limits)]) == 2
+    said = capsys.readouterr().err
+    assert 'jerk and more are not known at 10 of 201 samples' in said
+    assert run(words) == 0  # without such limits
+
+
 @pytest.mark.parametrize(
     'option', [('--drop-standstills',), ('--window', '8'), ('--intervals', '128')], ids=' '.join
 )

@@ -554,6 +554,18 @@ def test_plot_names_its_picture_after_the_motion(motion, tmp_path, monkeypatch, 
     assert (tmp_path / 'motion_efforts.png').is_file()
 
 
+@pytest.mark.parametrize(
+    ('name', 'library', 'suffix'),
+    [('plot', 'matplotlib', '.svg'), ('report', 'plotly', '.html')],
+)
+def test_names_of_files_need_not_be_utf_8(name, library, suffix, motion, tmp_path, capsys):
+    pytest.importorskip(library)
+    other, page = tmp_path / os.fsdecode(b'\xff.csv'), tmp_path / f'page{suffix}'
+    Path(motion).rename(other)
+    assert command(capsys, name, 'two_link', other, '-o', page)[0] == 0
+    assert page.read_text(encoding='utf-8')
+
+
 def test_report_is_one_page_about_the_motion(fast, tmp_path, capsys):
     pytest.importorskip('plotly', reason='plotly is not installed')
     page = tmp_path / 'report.html'

@@ -56,7 +56,17 @@ def test_example_without_a_fault_exceeds_nothing(folders, capsys):
     assert run(['check', 'panda', sent, '--recorded', 'commanded']) == 0
     assert 'No limit that is known is exceeded' in capsys.readouterr().out
     assert run(['check', 'panda', measured, '--recorded', 'measured', '--json']) == 0
-    assert json.loads(capsys.readouterr().out)['causes'] == []
+    found = json.loads(capsys.readouterr().out)
+    assert found['causes'] == [] and found['verdict'] == 'kept'
+    coarse = folders['none'] / 'coarse.csv'
+    times, *_ = rows = np.loadtxt(sent, delimiter=',', skiprows=1)[:, :8].T
+    titles = Path(sent).read_text().split('\n')[0].split(',')[:8]
+    rounded = np.column_stack([times, *rows[1:].round(5)])
+    np.savetxt(coarse, rounded, '%.5g', ',', header=','.join(titles), comments='')
+    assert run(['check', 'panda', str(coarse), '--recorded', 'commanded']) == 0
+    printed = capsys.readouterr().out
+    assert 'No limit that is known is certainly exceeded' in printed
+    assert 'Undecided, since rounding or noise hides it: commanded' in printed
 
 
 def test_commands_and_measurements_of_one_bag(folders, tmp_path, capsys):
@@ -92,7 +102,16 @@ def test_what_is_no_recording_is_refused(folders, tmp_path, capsys):
         ([str(waypoints), '--recorded', 'commanded'], 'between its waypoints'),
         ([sent, '--recorded', 'measured', '--measured', sent], 'leave one of them out'),
         ([sent, '--recorded', 'commanded', '-o', 'stop.txt'], 'ends with .png or .pdf or .svg'),
-        ([sent, '--recorded', 'commanded', '--rate', '100'], '--rate is not for a recording'),
+        *(
+            ([sent, '--recorded', 'commanded', option, value], f'{option} has no effect on a rec')
+            for option, value in (
+                ('--rate', '100'),
+                ('--index', '0'),
+                ('--order', '4'),
+                ('--derivatives', 'given'),
+                ('--interpolation', 'jtc'),
+            )
+        ),
         ([sent, '-o', 'stop.png'], '--output is for recordings'),
     ):
         assert run(['check', 'panda', *arguments]) == 2

@@ -362,9 +362,9 @@ def test_picture_of_a_stop_shows_commands_measurements_limits_and_the_excess():
     limits = motion_limits(MODEL, {'shoulder': {'acceleration': 15.0}})
     measured = Recorded(times[::2] - 0.0003, q[::2])
     analysis = find_stop_causes(MODEL, limits, Recorded(times, q), measured)
-    figure = plot_stop(analysis, MODEL)
+    figure = plot_stop(MODEL, analysis)
     position, velocity, acceleration, jerk = drawn(figure)
-    assert [len(curves(axes)) for axes in (position, velocity, acceleration, jerk)] == [2, 2, 1, 1]
+    assert [len(curves(axes)) for axes in (position, velocity, acceleration, jerk)] == [2, 2, 2, 2]
     x, y = curves(acceleration)[0]
     expected = np.diff(q[:, 0], 2) / 1e-6
     np.testing.assert_allclose(y, expected[np.rint(1000.0 * x).astype(int) - 2], rtol=1e-6)
@@ -372,4 +372,4 @@ def test_picture_of_a_stop_shows_commands_measurements_limits_and_the_excess():
     (cross,) = crosses(acceleration)
     assert cross == pytest.approx((0.501, expected[499]))
     with pytest.raises(MotionError, match='no cause'):
-        plot_stop(find_stop_causes(MODEL, limits, None, measured), MODEL)
+        plot_stop(MODEL, find_stop_causes(MODEL, limits, None, measured))
