@@ -43,6 +43,7 @@ PICTURE = Path('build/demo/panda_efforts.png')
 WAYPOINT_PERIOD = 0.05  # s
 SAMPLE_PERIOD = 0.001  # s
 PUBLISH_RATE = 100.0  # Hz
+TIMEOUT = 60.0  # s
 TOLERANCES = (1e-7, 1e-5)  # of finite differences, relative to the largest value of the order
 
 # Central differences of eighth order.
@@ -116,6 +117,7 @@ def receive(urdf: str) -> tuple[JointEffortTrajectory, list[JointEffort]]:
             *('--params-file', str(share_file('config/panda.yaml'))),
             *('-p', f'publish_rate:={PUBLISH_RATE}'),
             *('-p', f'trajectory_sample_period:={SAMPLE_PERIOD}'),
+            *('-p', f'trajectory_timeout:={TIMEOUT}'),  # also on a machine that has much to do
         ]
     )
     rclpy.init()
@@ -126,7 +128,7 @@ def receive(urdf: str) -> tuple[JointEffortTrajectory, list[JointEffort]]:
             and client.trajectory_publisher.get_subscription_count() > 0,
             client,
             process,
-            30.0,
+            TIMEOUT,
             'the node did not load the robot description',
         )
         print(f'Sending a trajectory of {reference.duration:.0f} s.')
@@ -137,7 +139,7 @@ def receive(urdf: str) -> tuple[JointEffortTrajectory, list[JointEffort]]:
             lambda: client.whole is not None,
             client,
             process,
-            10.0,
+            TIMEOUT,
             'no answer came on /hodyn_node/effort_trajectory',
         )
         end = nanoseconds(client.whole.header.stamp) + round(reference.duration * NANOSECONDS)
@@ -146,7 +148,7 @@ def receive(urdf: str) -> tuple[JointEffortTrajectory, list[JointEffort]]:
             lambda: client.streamed and nanoseconds(client.streamed[-1].header.stamp) >= end,
             client,
             process,
-            reference.duration + 10.0,
+            reference.duration + TIMEOUT,
             'the stream on /hodyn_node/joint_effort did not reach the end of the trajectory',
         )
         process.send_signal(signal.SIGINT)

@@ -21,6 +21,11 @@ from hodyn_ros.launching import switch
 SHARE = Path(__file__).resolve().parent.parent
 
 
+def check_demo(context):
+    """Refuse a wrong word while no node runs yet, which an error would leave behind."""
+    switch('demo', LaunchConfiguration('demo').perform(context))
+
+
 def start_demo(context):
     """Start the publisher of a reference trajectory if it is wanted."""
     names = ('demo', 'namespace', 'use_sim_time', 'joint_trajectory')
@@ -60,6 +65,7 @@ def generate_launch_description():
                 default_value='false',
                 description='Also run a publisher of a reference trajectory.',
             ),
+            OpaqueFunction(function=check_demo),
             IncludeLaunchDescription(
                 PythonLaunchDescriptionSource(str(SHARE / 'launch' / 'hodyn.launch.py'))
             ),

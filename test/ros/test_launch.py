@@ -154,6 +154,10 @@ class Kept:
         self.arguments, self.options = arguments, options
 
 
+class Declared(Kept):
+    """Argument of a launch file."""
+
+
 class Shutdown(Kept):
     """Action that ends the launch."""
 
@@ -166,8 +170,8 @@ class Configuration(Kept):
 CLASSES = {
     'launch': {'LaunchDescription': Kept},
     'launch.actions': {
-        'DeclareLaunchArgument': Kept, 'IncludeLaunchDescription': Kept, 'OpaqueFunction': Kept,
-        'Shutdown': Shutdown,
+        'DeclareLaunchArgument': Declared, 'IncludeLaunchDescription': Kept,
+        'OpaqueFunction': Kept, 'Shutdown': Shutdown,
     },
     'launch.launch_description_sources': {'PythonLaunchDescriptionSource': Kept},
     'launch.substitutions': {'Command': Kept, 'LaunchConfiguration': Configuration},
@@ -289,10 +293,11 @@ def test_switches_are_on_or_off_and_other_words_refused(load, started):
     ]  # fmt: skip
     with pytest.raises(RuntimeError, match="use_sim_time is 'banana', expected true, 1, yes"):
         started(use_sim_time='banana')
+    # Nothing has started yet: the file with the node is included afterwards.
+    *_, check, included, _ = load('panda.launch.py')['generate_launch_description']().arguments[0]
+    assert isinstance(included.arguments[0], Kept)
     with pytest.raises(RuntimeError, match="demo is 'maybe', expected"):
-        load('panda.launch.py')['start_demo']({
-            'demo': 'maybe', 'namespace': '', 'use_sim_time': '0', 'joint_trajectory': 'x'
-        })  # fmt: skip
+        check.options['function']({'demo': 'maybe'})
 
 
 def test_a_node_that_ends_ends_the_launch(started):
@@ -356,7 +361,7 @@ def test_launch_of_the_proxy_passes_on_what_is_given(load, tmp_path):
 def arguments_of(load, file):
     """Arguments that a launch file offers, those of the one that it includes among them."""
     *entities, _ = load(file)['generate_launch_description']().arguments[0]
-    names = [item.arguments[0] for item in entities if isinstance(item.arguments[0], str)]
+    names = [item.arguments[0] for item in entities if isinstance(item, Declared)]
     if file not in ('hodyn.launch.py', 'trajectory_proxy.launch.py'):
         names += arguments_of(load, 'hodyn.launch.py')
     return names
