@@ -110,12 +110,9 @@ def _recorded(samples: Samples, start: int) -> Recorded:
 
 def _torques(problem: Problem, measured: Samples) -> str:
     """What would explain that measured torques are not those of the model."""
-    # Few recordings have torques, and the import takes long.
-    from hodyn_ros.identification.compare import compare
-
     if measured.effort is None or not np.isfinite(measured.effort).any():
         return ''
-    from hodyn_ros.identification.compare import compare  # with all of control
+    from hodyn_ros.identification.compare import compare  # with all of control, which takes long
 
     try:
         found = compare(problem.model, measured)
