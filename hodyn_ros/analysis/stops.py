@@ -257,9 +257,8 @@ def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
     for j, name in enumerate(model.joint_names):
         rows = np.flatnonzero(beyond[:, j] > 0.0)
         lower, upper = float(signal.lower[j]), float(signal.upper[j])
-        for run in np.split(rows, 1 + np.flatnonzero(np.diff(rows) > _TOGETHER)):
-            if not len(run):
-                continue
+        together = np.split(rows, 1 + np.flatnonzero(np.diff(rows) > _TOGETHER))
+        for run in together if len(rows) else ():
             worst = int(run[beyond[run, j].argmax()])
             first, last, time = signal.times[[run[0], run[-1], worst]].tolist()
             value = float(signal.values[worst, j])
@@ -323,14 +322,13 @@ def instant(time: float) -> str:
 
 def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
     """Most probable first: what is certain, and what came right before an end in motion."""
-    ends = [cause for cause in causes if cause.kind == _END]
-    last = ends[0].time if ends else np.inf
+    last = next((cause.time for cause in causes if cause.kind == _END), np.inf)
 
     def ended(cause: StopCause) -> bool:
         return cause.is_certain and 0.0 <= last - cause.end < _LAST
 
     if any(map(ended, causes)):  # the end follows from it
-        causes = [cause for cause in causes if cause not in ends]
+        causes = [cause for cause in causes if cause.kind != _END]
 
     def rank(cause: StopCause) -> tuple[object, ...]:
         source = [SOURCES.index(excess.source) for excess in cause.excesses[:1]]
