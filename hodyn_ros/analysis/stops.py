@@ -164,6 +164,10 @@ class _Event(NamedTuple):
     def is_measured(self) -> bool:
         return self.excess.source == 'measured'
 
+    def kind(self, short: float) -> int:
+        """Commanded or computed, short (0) or long (1), or measured (2)."""
+        return 2 if self.is_measured else int(self.last - self.first > short)
+
 
 def find_stop_causes(
     model: RobotModel,
@@ -539,17 +543,19 @@ def _causes(
                 yield replace(trace, excesses=_worst(own))
     # Short ones apart from long ones, which hide them; measured ones may follow from both.
     for kind in range(3):
-        windows: list[tuple[float, float]] = []
-        for event in sorted(events):
-            is_long = event.last - event.first > _SHORT * period
-            if kind != (2 if event.is_measured else int(is_long)):
-                continue
-            first, last = event.first, event.last
-            if windows and first <= windows[-1][1] + _TOGETHER * period:
-                first, last = windows[-1][0], max(last, windows.pop()[1])
-            windows.append((first, last))
-        taken, events = _assigned(events, windows, period)
+        some = [event for event in events if event.kind(_SHORT * period) == kind]
+        taken, events = _assigned(events, _windows(some, _TOGETHER * period), period)
         yield from (_explained(own, commands) for own in taken)
+
+
+def _windows(events: Iterable[_Event], gap: float) -> list[tuple[float, float]]:
+    """Times that events cover, together if nothing is between them for no longer than a gap."""
+    found: list[tuple[float, float]] = []
+    for first, last, _ in sorted(events):
+        if found and first <= found[-1][1] + gap:
+            first, last = found[-1][0], max(last, found.pop()[1])
+        found.append((first, last))
+    return found
 
 
 def _assigned(
