@@ -378,6 +378,15 @@ class _Commands:
         self.own = differenced(limits, 'commanded', stream, self.clock)
         self.signals = [*self.own, *computed_signals(model, limits, self.own)]
 
+    def traces(self) -> list[StopCause]:
+        """Repeated commands; those near each other as one."""
+        found: list[StopCause] = []
+        for trace in sorted(self.repeated(), key=lambda trace: trace.time):
+            if found and trace.time <= found[-1].end + _TOGETHER * self.clock.period:
+                trace = replace(found.pop(), end=trace.end)
+            found.append(trace)
+        return found
+
     def repeated(self) -> Iterator[StopCause]:
         """Repeated commands, which are causes if limits are exceeded around them."""
         seen: set[int] = set()
@@ -530,11 +539,7 @@ def _causes(
                 last = edge.time + 0.5 * period
                 events = [event for event in events if event.is_measured or event.first < last]
         yield from commands.stamps()
-        traces: list[StopCause] = []
-        for trace in sorted(commands.repeated(), key=lambda trace: trace.time):
-            if traces and trace.time <= traces[-1].end + _TOGETHER * period:
-                trace = replace(traces.pop(), end=trace.end)
-            traces.append(trace)
+        traces = commands.traces()
         taken, events = _assigned(events, [(trace.time, trace.end) for trace in traces], period)
         for trace, own in zip(traces, taken):
             if all(event.is_measured for event in own):
