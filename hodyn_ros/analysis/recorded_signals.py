@@ -221,12 +221,15 @@ def clock_of(times: Array, positions: Array) -> Clock:
     jitter = float(np.median(np.abs(steps - cycles * period)))
     ticks = period * np.append(0.0, np.cumsum(cycles))
     if jitter > 1e-3 * period and (steps > 0.0).all():
-        rough, of_stamps = (
-            float(np.nanmedian(np.abs(differences(positions, t, 3)).max(axis=1)))
-            for t in (ticks, times)
-        )
-        ticks = times if of_stamps < 0.5 * rough else ticks
+        is_right = _roughness(positions, times) < 0.5 * _roughness(positions, ticks)
+        ticks = times if is_right else ticks
     return Clock(ticks, period, 4.0 * jitter / max(float(usual.sum()), period), missing, leaps)
+
+
+def _roughness(positions: Array, ticks: Array) -> float:
+    """Typical third difference over some instants."""
+    third = np.abs(differences(positions, ticks, 3)).max(axis=1)
+    return float(np.nanmedian(third))
 
 
 def _step_over(positions: Array, i: int) -> float:

@@ -164,6 +164,10 @@ class _Event(NamedTuple):
     def is_measured(self) -> bool:
         return self.excess.source == 'measured'
 
+    def kind(self, short: float) -> int:
+        """Commanded or computed, short (0) or long (1), or measured (2)."""
+        return 2 if self.is_measured else int(self.last - self.first > short)
+
 
 def find_stop_causes(
     model: RobotModel,
@@ -257,9 +261,8 @@ def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
     for j, name in enumerate(model.joint_names):
         rows = np.flatnonzero(beyond[:, j] > 0.0)
         lower, upper = float(signal.lower[j]), float(signal.upper[j])
-        for run in np.split(rows, 1 + np.flatnonzero(np.diff(rows) > _TOGETHER)):
-            if not len(run):
-                continue
+        together = np.split(rows, 1 + np.flatnonzero(np.diff(rows) > _TOGETHER))
+        for run in together if len(rows) else ():
             worst = int(run[beyond[run, j].argmax()])
             first, last, time = signal.times[[run[0], run[-1], worst]].tolist()
             value = float(signal.values[worst, j])
@@ -323,14 +326,13 @@ def instant(time: float) -> str:
 
 def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
     """Most probable first: what is certain, and what came right before an end in motion."""
-    ends = [cause for cause in causes if cause.kind == _END]
-    last = ends[0].time if ends else np.inf
+    last = next((cause.time for cause in causes if cause.kind == _END), np.inf)
 
     def ended(cause: StopCause) -> bool:
         return cause.is_certain and 0.0 <= last - cause.end < _LAST
 
     if any(map(ended, causes)):  # the end follows from it
-        causes = [cause for cause in causes if cause not in ends]
+        causes = [cause for cause in causes if cause.kind != _END]
 
     def rank(cause: StopCause) -> tuple[object, ...]:
         source = [SOURCES.index(excess.source) for excess in cause.excesses[:1]]
@@ -375,6 +377,15 @@ class _Commands:
         self.clock = clock_of(stream.times, stream.position)
         self.own = differenced(limits, 'commanded', stream, self.clock)
         self.signals = [*self.own, *computed_signals(model, limits, self.own)]
+
+    def traces(self) -> list[StopCause]:
+        """Repeated commands; those near each other as one."""
+        found: list[StopCause] = []
+        for trace in sorted(self.repeated(), key=lambda trace: trace.time):
+            if found and trace.time <= found[-1].end + _TOGETHER * self.clock.period:
+                trace = replace(found.pop(), end=trace.end)
+            found.append(trace)
+        return found
 
     def repeated(self) -> Iterator[StopCause]:
         """Repeated commands, which are causes if limits are exceeded around them."""
@@ -528,11 +539,7 @@ def _causes(
                 last = edge.time + 0.5 * period
                 events = [event for event in events if event.is_measured or event.first < last]
         yield from commands.stamps()
-        traces: list[StopCause] = []
-        for trace in sorted(commands.repeated(), key=lambda trace: trace.time):
-            if traces and trace.time <= traces[-1].end + _TOGETHER * period:
-                trace = replace(traces.pop(), end=trace.end)
-            traces.append(trace)
+        traces = commands.traces()
         taken, events = _assigned(events, [(trace.time, trace.end) for trace in traces], period)
         for trace, own in zip(traces, taken):
             if all(event.is_measured for event in own):
@@ -541,17 +548,19 @@ def _causes(
                 yield replace(trace, excesses=_worst(own))
     # Short ones apart from long ones, which hide them; measured ones may follow from both.
     for kind in range(3):
-        windows: list[tuple[float, float]] = []
-        for event in sorted(events):
-            is_long = event.last - event.first > _SHORT * period
-            if kind != (2 if event.is_measured else int(is_long)):
-                continue
-            first, last = event.first, event.last
-            if windows and first <= windows[-1][1] + _TOGETHER * period:
-                first, last = windows[-1][0], max(last, windows.pop()[1])
-            windows.append((first, last))
-        taken, events = _assigned(events, windows, period)
+        some = [event for event in events if event.kind(_SHORT * period) == kind]
+        taken, events = _assigned(events, _windows(some, _TOGETHER * period), period)
         yield from (_explained(own, commands) for own in taken)
+
+
+def _windows(events: Iterable[_Event], gap: float) -> list[tuple[float, float]]:
+    """Times that events cover, together if nothing is between them for no longer than a gap."""
+    found: list[tuple[float, float]] = []
+    for first, last, _ in sorted(events):
+        if found and first <= found[-1][1] + gap:
+            first, last = found[-1][0], max(last, found.pop()[1])
+        found.append((first, last))
+    return found
 
 
 def _assigned(
