@@ -221,9 +221,19 @@ def test_second_derivative_of_the_torque_falls_with_the_window():
 
 @pytest.mark.parametrize(
     ('given', 'rise_time', 'bound'),
-    [(np.inf, RISE_TIME, 1000.0 / RISE_TIME), (np.inf, 0.01, 1e5), (3e4, RISE_TIME, 3e4)],
+    [
+        pytest.param(np.inf, RISE_TIME, 1000.0 / RISE_TIME, marks=pytest.mark.slow),
+        (np.inf, 0.01, 1e5),
+        (3e4, RISE_TIME, 3e4),
+    ],
 )
-@pytest.mark.parametrize('law', [None, friction.Viscous(2.0) + friction.Coulomb(3.0, 0.1)])
+@pytest.mark.parametrize(
+    'law',
+    [
+        pytest.param(None, marks=pytest.mark.slow),
+        friction.Viscous(2.0) + friction.Coulomb(3.0, 0.1),
+    ],
+)
 def test_torque_rates_change_no_faster_than_they_may(given, rise_time, bound, law):
     model = PANDA if law is None else PANDA.with_friction(dict.fromkeys(PANDA.joint_names, law))
     limits, path = LIMITS._replace(effort_ddot=np.full(7, given)), panda_path(2, False)

@@ -30,6 +30,7 @@ def rows_of(text):
     ]
 
 
+@pytest.mark.slow
 def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, monkeypatch, capsys):
     # Every kind of load, but each of them only once.
     kinds = {kind for kinds in latency.LOADS.values() for kind in kinds}

@@ -284,28 +284,38 @@ def test_group_is_the_one_that_the_console_script_runs():
 MOTION = 'time,shoulder.position,elbow.position\n0,0,0\n1,0.1,0.2\n2,0.2,0.3\n3,0.2,0.3\n'
 
 
-def test_tables_fit_terminals_and_nothing_is_cut_off(tmp_path):
+CHECK = ('check two_link {}', 50, ['limit is', 'torque rate'])
+INFO = ('info panda', 60, ['panda_joint1  revolute', '4.971'])  # too wide: whole lines
+
+
+@pytest.mark.parametrize(
+    ('case', 'variables'),
+    [
+        (CHECK, {}),
+        (INFO, {}),
+        pytest.param(CHECK, {'NO_COLOR': '1'}, marks=pytest.mark.slow),
+        pytest.param(CHECK, {'TERM': 'dumb'}, marks=pytest.mark.slow),
+    ],
+)
+def test_tables_fit_terminals_and_nothing_is_cut_off(tmp_path, case, variables):
+    command, columns, words = case
     (tmp_path / 'motion.csv').write_text(MOTION)
-    check = (('check', 'two_link', str(tmp_path / 'motion.csv')), 50, ['limit is', 'torque rate'])
-    info = (('info', 'panda'), 60, ['panda_joint1  revolute', '4.971'])  # too wide: whole lines
-    for (arguments, columns, words), variables in (
-        (check, {}), (info, {}), (check, {'NO_COLOR': '1'}), (check, {'TERM': 'dumb'})
-    ):  # fmt: skip
-        terminal, child = pty.openpty()
-        environment = {'TERM': 'xterm', 'COLUMNS': str(columns), **variables}
-        columns = 80 if 'TERM' in variables else columns
-        try:
-            with start(*arguments, environment=environment, stdout=child) as process:
-                process.wait(timeout=120)
-            shown = os.read(terminal, 100_000).decode()
-        finally:
-            os.close(terminal)
-            os.close(child)
-        assert '\x1b[3' not in shown  # the weight of the letters tells enough
-        lines = [re.sub(r'\x1b\[[0-9;]*m', '', line).rstrip() for line in shown.splitlines()]
-        table = [line for line in lines if line.startswith('  ')]
-        assert all(any(word in line for line in table) for word in words)
-        assert (max(map(len, table)) <= columns) == (arguments[0] == 'check')
+    arguments = command.format(tmp_path / 'motion.csv').split()
+    terminal, child = pty.openpty()
+    environment = {'TERM': 'xterm', 'COLUMNS': str(columns), **variables}
+    columns = 80 if 'TERM' in variables else columns
+    try:
+        with start(*arguments, environment=environment, stdout=child) as process:
+            process.wait(timeout=120)
+        shown = os.read(terminal, 100_000).decode()
+    finally:
+        os.close(terminal)
+        os.close(child)
+    assert '\x1b[3' not in shown  # the weight of the letters tells enough
+    lines = [re.sub(r'\x1b\[[0-9;]*m', '', line).rstrip() for line in shown.splitlines()]
+    table = [line for line in lines if line.startswith('  ')]
+    assert all(any(word in line for line in table) for word in words)
+    assert (max(map(len, table)) <= columns) == (arguments[0] == 'check')
 
 
 def test_tables_are_plain_text_as_wide_as_they_are_in_pipes():

@@ -229,23 +229,33 @@ def test_report_is_not_written_under_the_name_of_another_format(motion, tmp_path
     assert not (tmp_path / 'report.pdf').exists()
 
 
-def test_closed_streams_change_no_exit_code(motion, fast, tmp_path):
-    hodyn = f'{sys.executable} -m hodyn_ros.cli.main'
-    every = '<&- >&- 2>&-'
-    for arguments, code, closed in (
-        (f'check {URDF} {motion}', 0, '>&-'),
-        (f'check {URDF} {fast} --json', 1, every),
-        (f'compute {URDF} {motion} -o {tmp_path / "efforts.csv"}', 0, every),
-        (f'info {URDF}', 0, '>&-'),
+EVERY = '<&- >&- 2>&-'
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code', 'closed'),
+    [
+        pytest.param('check {urdf} {motion}', 0, '>&-', marks=pytest.mark.slow),
+        pytest.param('check {urdf} {fast} --json', 1, EVERY, marks=pytest.mark.slow),
+        ('compute {urdf} {motion} -o {efforts}', 0, EVERY),
+        ('info {urdf}', 0, '>&-'),
         ('info nothing', 2, '>&-'),
-        ('info nothing', 2, every),
-    ):
-        done = subprocess.run(
-            ['sh', '-c', f'{hodyn} {arguments} {closed}'], cwd=ROOT, capture_output=True, text=True
-        )
-        assert done.returncode == code, arguments
-        assert 'fault' not in done.stderr
-    assert len(efforts_in(tmp_path / 'efforts.csv')) == 81
+        pytest.param('info nothing', 2, EVERY, marks=pytest.mark.slow),
+    ],
+)
+def test_closed_streams_change_no_exit_code(motion, fast, tmp_path, arguments, code, closed):
+    efforts = tmp_path / 'efforts.csv'
+    arguments = arguments.format(urdf=URDF, motion=motion, fast=fast, efforts=efforts)
+    done = subprocess.run(
+        ['sh', '-c', f'{sys.executable} -m hodyn_ros.cli.main {arguments} {closed}'],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code
+    assert 'fault' not in done.stderr
+    if 'compute' in arguments:
+        assert len(efforts_in(efforts)) == 81
 
 
 def test_check_takes_limits_of_motors(motion, tmp_path, capsys):

@@ -180,7 +180,17 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize('case', CASES)
+@pytest.mark.parametrize(
+    'case',
+    [
+        pytest.param('encoders, payload, friction, soft', marks=pytest.mark.slow),
+        'delay and dampers',
+        'saturation',
+        'motor friction',
+        pytest.param('torque sensors', marks=pytest.mark.slow),
+        'rigid and elastic',
+    ],
+)
 def test_closed_loop_is_that_of_python(panda, case, tmp_path):
     by_joint, options, condition, more = CASES[case]
     controller = law(panda, by_joint, **options)
@@ -194,7 +204,7 @@ def test_closed_loop_is_that_of_python(panda, case, tmp_path):
 
 
 @pytest.mark.parametrize('compiler', [*C_COMPILERS, *CPP_COMPILERS])
-@pytest.mark.parametrize('delay', [0.0, 2e-3])
+@pytest.mark.parametrize('delay', [pytest.param(0.0, marks=pytest.mark.slow), 2e-3])
 def test_code_compiles_without_warning_as_c_and_as_cpp(panda, compiler, delay, tmp_path):
     controller = law(panda, {**springs(), **RIGID}, delay=delay)
     source = generate_code(panda, tmp_path, controller=controller)[1]

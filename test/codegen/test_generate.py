@@ -172,8 +172,17 @@ FORWARD_MODELS = {
 }
 
 
-@pytest.mark.parametrize('name', FORWARD_MODELS)
-@pytest.mark.parametrize('precision', ['double', 'float'])
+@pytest.mark.parametrize(
+    ('name', 'precision'),
+    [
+        ('Panda', 'float'),
+        ('helical tree', 'double'),
+        pytest.param('Panda', 'double', marks=pytest.mark.slow),
+        pytest.param('helical tree', 'float', marks=pytest.mark.slow),
+        pytest.param('long arm', 'double', marks=pytest.mark.slow),
+        pytest.param('long arm', 'float', marks=pytest.mark.slow),
+    ],
+)
 def test_forward_dynamics_gives_the_motion_back_and_tests_itself(name, precision, tmp_path):
     model = FORWARD_MODELS[name]()
     paths = generate_code(model, tmp_path, 'cpp', 2, precision, 'robot', forward_dynamics=True)

@@ -60,7 +60,7 @@ def growth(controller, motor, gain=1.0, delay=0.0, count=1000):
     return max(errors[-count // 5 :]) / max(errors[3 * count // 10 : count // 2])
 
 
-@pytest.mark.parametrize('motor', [1, 6])
+@pytest.mark.parametrize('motor', [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_gain_raised_and_lowered_until_it_breaks(panda, margins, motor):
     controller = law(panda)
     for bound, beyond, count in ((margins.gain_up, 1.1, 1000), (margins.gain_down, 0.9, 3000)):
@@ -68,7 +68,7 @@ def test_gain_raised_and_lowered_until_it_breaks(panda, margins, motor):
         assert growth(controller, motor, bound[motor] * beyond, count=count) > 1.0
 
 
-@pytest.mark.parametrize('motor', [1, 6])
+@pytest.mark.parametrize('motor', [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_delay_raised_until_it_breaks(panda, margins, motor):
     controller = law(panda)
     assert growth(controller, motor, delay=0.93 * margins.delay[motor]) < 1.0

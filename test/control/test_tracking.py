@@ -118,7 +118,14 @@ def test_fast_motion_needs_more_torque_than_motor_2_has(panda):
     assert TORQUE_LIMITS[1] == 87.0
 
 
-@pytest.mark.parametrize('name', ['K -10 %', 'push 20 N', 'all'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param('K -10 %', marks=pytest.mark.slow),
+        pytest.param('push 20 N', marks=pytest.mark.slow),
+        'all',
+    ],
+)
 def test_both_plants_say_the_same(panda, name):
     pytest.importorskip('mujoco')
     from support import control_simulation

@@ -190,7 +190,7 @@ def workers_of(session):
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
-@pytest.mark.parametrize('which', [min, max])
+@pytest.mark.parametrize('which', [min, pytest.param(max, marks=pytest.mark.slow)])
 def test_process_killed_before_it_is_ready_is_replaced(which, model, tmp_path):
     motions = make_folder(tmp_path / 'in', model, 6)
     with start(tmp_path, 2) as process:
@@ -217,7 +217,7 @@ def test_workers_that_are_killed_each_time_before_they_are_ready_end_the_run(mod
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
-@pytest.mark.parametrize('delay', [0.0, 0.3])
+@pytest.mark.parametrize('delay', [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_ctrl_c_while_workers_start_is_told_once(delay, model, tmp_path):
     make_folder(tmp_path / 'in', model, 4)
     with start(tmp_path, 2) as process:

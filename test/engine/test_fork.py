@@ -101,7 +101,7 @@ def run(body, tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize('delay', [0.02, 0.2])
+@pytest.mark.parametrize('delay', [0.02, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_a_child_of_a_process_that_compiles_computes(delay, tmp_path):
     run(DELAYED.replace('{delay}', str(delay)), tmp_path)
 

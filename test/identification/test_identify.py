@@ -139,7 +139,7 @@ def drives(model, cubic=False):
     return Actuators(model, {name: SeriesElastic(law, B) for name, law, B in rows})
 
 
-@pytest.mark.parametrize('has_sensors', [False, True])
+@pytest.mark.parametrize('has_sensors', [pytest.param(False, marks=pytest.mark.slow), True])
 def test_springs_and_motors_are_within_their_deviations(model, has_sensors):
     robot = cases.ElasticRobot.random(2, damping=True)
     sensing = replace(SENSING, period=2e-3)

@@ -58,8 +58,19 @@ def test_every_page_is_reached_from_the_index():
     assert reached == set(PAGES)
 
 
+# Pages that simulate and identify robots for half a minute; the tests of these do so in short.
+LONG_PAGES = ('elastic_joints.rst', 'identification.rst', 'tutorials/identification.rst')
+
+
 @pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')  # what a page is about
-@pytest.mark.parametrize('page', [page for page in PAGES if examples(page)])
+@pytest.mark.parametrize(
+    'page',
+    [
+        pytest.param(page, marks=pytest.mark.slow if page in LONG_PAGES else ())
+        for page in PAGES
+        if examples(page)
+    ],
+)
 def test_examples_run_in_their_order_and_print_what_is_shown(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv('ROS_DOMAIN_ID', str(next_domain()))

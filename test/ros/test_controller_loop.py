@@ -130,7 +130,8 @@ def cell():
 
 
 @pytest.mark.parametrize(
-    ('content', 'compensates'), [('full', False), ('without_gravity', True)]
+    ('content', 'compensates'),
+    [pytest.param('full', False, marks=pytest.mark.slow), ('without_gravity', True)],
 )
 def test_robot_follows_waypoints_by_the_efforts_that_come_with_them(cell, content, compensates):
     errors = []

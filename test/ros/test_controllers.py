@@ -82,8 +82,15 @@ def content(motion, kind, friction):
     return effort + friction * FRICTION * motion[..., 1 : 1 + orders, :]
 
 
-@pytest.mark.parametrize('friction', [True, False])
-@pytest.mark.parametrize('kind', ['full', 'without_gravity'])
+@pytest.mark.parametrize(
+    ('kind', 'friction'),
+    [
+        ('full', True),
+        ('without_gravity', False),
+        pytest.param('full', False, marks=pytest.mark.slow),
+        pytest.param('without_gravity', True, marks=pytest.mark.slow),
+    ],
+)
 def test_efforts_between_the_points_are_exact_up_to_the_tolerance(start, kind, friction):
     tolerance = 0.02
     station = start(

@@ -453,10 +453,10 @@ DAMPED = {**ELASTIC, 'actuators.shoulder.damping': 800.0, 'actuators.elbow.dampi
 @pytest.mark.parametrize(
     'asked',
     [
-        {'sample_times': [0.0, 2.0]},
+        pytest.param({'sample_times': [0.0, 2.0]}, marks=pytest.mark.slow),
         {'sample_times': [1.3, 1.4]},
         {'sample_period': 0.7},
-        {'sample_times': [2.0]},
+        pytest.param({'sample_times': [2.0]}, marks=pytest.mark.slow),
     ],
 )
 def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(nodes, asked):

@@ -966,7 +966,9 @@ def end_of(process, number, times=1):
     return code, ''.join(lines)
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    'number', [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+)
 def test_signal_ends_the_node_with_exit_code_0_and_no_traceback(number):
     process = run_node()
     assert 'Waiting for a robot description' in process.stdout.readline()
@@ -987,11 +989,15 @@ def test_second_interrupt_does_not_cut_the_end_short():
     ('argument', 'reason'),
     [
         ('publish_rate:=-1.0', 'publish_rate'),
-        ('publish_rate:=true', 'expected a number'),
-        ('gravity:=[0.0, 1.0]', 'gravity'),
+        pytest.param('publish_rate:=true', 'expected a number', marks=pytest.mark.slow),
+        pytest.param('gravity:=[0.0, 1.0]', 'gravity', marks=pytest.mark.slow),
         ('publish_rate', 'cannot start'),
-        ('tip_link:=3', 'tip_link'),
-        ('limits.joint1.jerk:=-5', 'limits.joint1.jerk is -5, expected'),
+        pytest.param('tip_link:=3', 'tip_link', marks=pytest.mark.slow),
+        pytest.param(
+            'limits.joint1.jerk:=-5',
+            'limits.joint1.jerk is -5, expected',
+            marks=pytest.mark.slow,
+        ),
         ('friction.joint1.viscous:=-1', 'friction.joint1.viscous is -1, expected'),
     ],
 )

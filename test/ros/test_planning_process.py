@@ -291,7 +291,14 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
         harness.close()
 
 
-@pytest.mark.parametrize('data', [b'\x80\x99', b'no pickle', pickle.dumps(('plan', 1))])
+@pytest.mark.parametrize(
+    'data',
+    [
+        pytest.param(b'\x80\x99', marks=pytest.mark.slow),
+        pytest.param(b'no pickle', marks=pytest.mark.slow),
+        pickle.dumps(('plan', 1)),
+    ],
+)
 def test_process_that_is_sent_nonsense_ends(data):
     # Here at first there is a planner, whose threads are not to keep the process.
     identity = Identity('node', '/', next_domain(), '/', ('/a', '/r'), '/b', '/c', ())

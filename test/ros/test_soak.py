@@ -14,8 +14,10 @@ from support.oracles import taylor_rnea
 
 @pytest.fixture(
     scope='module',
-    params=[False, pytest.param(True, marks=pytest.mark.slow)],
-    ids=['newest', 'complete'],
+    params=[
+        pytest.param(False, marks=pytest.mark.slow, id='newest'),
+        pytest.param(True, marks=pytest.mark.slow, id='complete'),
+    ],
 )
 def report(request):
     # A rate that a busy machine can follow; what is lost or wrong does not depend on it.

@@ -104,7 +104,9 @@ def test_springs_carry_the_real_weight_after_a_reset(panda, theirs, ours):
     ('theirs', 'ours', 'largest'),
     [
         ({'coulomb': 2.0}, {'coulomb': 2.0}, 5e-5),
-        ({'link_coulomb': 2.0}, {'link_coulomb': 2.0}, 5e-5),
+        pytest.param(
+            {'link_coulomb': 2.0}, {'link_coulomb': 2.0}, 5e-5, marks=pytest.mark.slow
+        ),
         ({'coulomb': 1.0, 'breakaway': 3.0}, {'coulomb': 1.0, 'breakaway': 3.0}, 4e-4),
         ({'rate_limit': 500.0}, {'torque_rate_limit': 500.0}, 1e-9),
         (
