@@ -129,8 +129,6 @@ def computed_signals(
     series = commanded[: len(MOTION)]
     motion = np.stack([signal.values for signal in series], axis=1)
     known = np.isfinite(motion).all(axis=(1, 2))
-    if not known.any():
-        return []
     M = np.abs(mass_matrix(model, motion[known, :1])[:, 0])
     efforts = inverse_dynamics(model, motion[known])
     found = []
@@ -163,14 +161,25 @@ def measured_signals(limits: MotionLimits, measured: Recorded) -> dict[str, Sign
 
 
 def _smoothed(times: Array, position: Array) -> Array:
-    """Positions (N, n) to jerks with two standard deviations, shape (2, N, 4, n)."""
+    """Positions (N, n) to jerks with two standard deviations, shape (2, N, 4, n).
+
+    Where samples are too few or too far apart for a motion, positions are as measured.
+    """
     found = np.full((2, len(times), len(MOTION), position.shape[1]), np.nan)
+    found[:, :, 0] = position, np.zeros_like(position)
     stamps = np.rint(1e9 * (times - times[0])).astype(np.int64)
-    for together in runs(stamps, _LONGEST_GAP):
-        rows = together[np.isfinite(position[together]).all(axis=1)]
-        if len(rows) >= FEWEST:
-            part = smooth(stamps[rows], position[rows], highest_derivative=len(MOTION) - 1)
-            found[:, rows] = part.motion, _DEVIATIONS * part.std
+    patterns, pattern_of = np.unique(np.isfinite(position), axis=1, return_inverse=True)
+    for k, is_known in enumerate(patterns.T):  # joints that are known at the same instants
+        known, joints = np.flatnonzero(is_known), np.flatnonzero(pattern_of.ravel() == k)
+        for together in runs(stamps[known], _LONGEST_GAP):
+            if len(together) < FEWEST:
+                continue
+            rows = known[together]
+            part = smooth(
+                stamps[rows], position[np.ix_(rows, joints)], highest_derivative=len(MOTION) - 1
+            )
+            place = np.ix_(rows, np.arange(len(MOTION)), joints)
+            found[0][place], found[1][place] = part.motion, _DEVIATIONS * part.std
     return found
 
 

@@ -89,7 +89,7 @@ class Excess(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """A limit of which noise or rounding of a recording hides whether it is kept."""
+    """A limit of which a recording does not show whether it is kept."""
 
     quantity: str
     source: str
@@ -97,6 +97,8 @@ class Undecided(NamedTuple):
     joint_names: tuple[str, ...]
     are_all: bool
     """Whether these are all joints of the robot."""
+    is_known: bool
+    """Whether there are values, of which noise or rounding hides too much; else most are NaN."""
 
     @property
     def text(self) -> str:
@@ -273,13 +275,18 @@ def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
 
 
 def _undecided(model: RobotModel, signals: Sequence[Signal]) -> Iterator[Undecided]:
-    """Limits that a signal is as near to as it may be off, and nowhere certainly beyond."""
+    """Limits nowhere certainly exceeded that a signal is too near to, or is mostly not known."""
     for signal in signals:
         beyond = signal.beyond()
-        is_open = (beyond > -signal.error).any(axis=0) & ~(beyond > signal.error).any(axis=0)
-        if is_open.any():
-            names = tuple(np.array(model.joint_names)[is_open].tolist())
-            yield Undecided(signal.quantity, signal.source, names, bool(is_open.all()))
+        is_open = ~(beyond > signal.error).any(axis=0)
+        is_near = (beyond > -signal.error).any(axis=0)
+        is_limited = np.isfinite(signal.upper) | np.isfinite(signal.lower)
+        is_unknown = is_limited & (np.isnan(beyond).mean(axis=0) > 0.5)
+        for is_known, chosen in ((True, is_near & ~is_unknown), (False, is_unknown)):
+            names = tuple(np.array(model.joint_names)[is_open & chosen].tolist())
+            if names:
+                are_all = len(names) == model.n_joints
+                yield Undecided(signal.quantity, signal.source, names, are_all, is_known)
 
 
 def _worst(events: Iterable[_Event]) -> tuple[Excess, ...]:

@@ -37,6 +37,11 @@ _RECORD_MORE = (
     'Record commands where they are sent, with all digits; what changes like noise is to be '
     'filtered before it is sent, or is measured (--recorded measured).'
 )
+_WHY_UNDECIDED = {
+    True: f'rounding or noise hides it: {{}}. {_RECORD_MORE}',
+    False: 'the recording does not have it, or its samples are too few or too far apart: {}.',
+}
+"""Of what is known, and of what is not."""
 _WIDTH = 92
 
 
@@ -166,8 +171,10 @@ def _text(problem: Problem, sources: list[Samples], analysis: StopAnalysis, torq
         lines += _cause(problem, place, cause)
     if more := len(analysis.causes) - len(shown):
         lines += [f'{more} more are less probable; --json lists them.', '']
-    if hidden := '; '.join(item.text for item in analysis.undecided):
-        lines.append(f'Undecided, since rounding or noise hides it: {hidden}. {_RECORD_MORE}')
+    for is_known, why in _WHY_UNDECIDED.items():
+        items = [item.text for item in analysis.undecided if item.is_known == is_known]
+        if items:
+            lines.append('Undecided, since ' + why.format('; '.join(items)))
     if (far := analysis.deviation) is not None:
         unit = _unit(problem, far.joint_name, 'position')
         lines.append(

@@ -19,6 +19,7 @@ LIMITS = motion_limits(
 )
 H = 1e-3
 TIMES = H * np.arange(2001)
+MOTION = ['position', 'velocity', 'acceleration', 'jerk']
 AT = 1204  # sample of the fault
 ENCODER = 2.0 * np.pi / 2**14
 
@@ -281,6 +282,26 @@ def test_what_noise_hides_is_undecided():
     texts = [item.text for item in noisy.undecided]
     assert 'commanded acceleration of all joints' in texts
     assert not any('velocity' in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ('source', 'times', 'unknown', 'fewest'),
+    [
+        ('measured', 0.2 * np.arange(50), None, 1),  # too far apart for derivatives
+        ('measured', TIMES, 0, 0),
+        ('commanded', TIMES, 0, 0),
+    ],
+)
+def test_what_a_recording_does_not_show_is_undecided(source, times, unknown, fewest):
+    q = way(times)
+    q[:, unknown if unknown is not None else slice(0)] = np.nan
+    found = find_stop_causes(MODEL, LIMITS, **{source: Recorded(times, q)})
+    assert (found.verdict, found.causes) == ('undecided', ())
+    items = [item for item in found.undecided if item.source == source and not item.is_known]
+    assert [item.quantity for item in items] == MOTION[fewest:]
+    assert {item.joint_names for item in items} == {MODEL.joint_names[: 1 + fewest]}
+    computed = [item.are_all for item in found.undecided if item.source == 'computed']
+    assert computed == [True, True] * (source == 'commanded')
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,18 @@ def test_results_come_back_exactly(table):
     assert_same(read_results(table), written)
 
 
+def test_deviations_come_back_and_stay_unknown_where_they_are(table):
+    whole = results()
+    motion_std, effort_std = 0.1 + np.abs(whole.motion), 0.2 + np.abs(whole.effort)
+    effort_std[3, 1:] = np.nan
+    write_results(table, replace(whole, motion_std=motion_std, effort_std=effort_std))
+    found = read_results(table)
+    np.testing.assert_array_equal(found.motion_std, motion_std)
+    np.testing.assert_array_equal(found.effort_std, effort_std)
+    write_results(table, whole)
+    assert read_results(table).motion_std is None
+
+
 def test_results_written_part_by_part_are_the_same_file(table):
     whole = results()
     with ResultsWriter(table) as writer:
