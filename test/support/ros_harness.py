@@ -54,7 +54,7 @@ def spin_to_end(executor: SingleThreadedExecutor) -> None:
     """Spin until the end, at which rclpy may destroy what a callback is about to trigger."""
     try:
         executor.spin()
-    except InvalidHandle:
+    except (InvalidHandle, AttributeError):
         if not executor._is_shutdown:
             raise
 
