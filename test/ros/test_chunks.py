@@ -56,6 +56,7 @@ def harness():
 @pytest.fixture
 def at_home(harness):
     """The same, at rest at home."""
+    harness.forget()
     harness.publishers['joint_trajectory'].publish(chunk_message([HOME, HOME], period=0.01))
     efforts = harness.messages['hodyn_node/joint_effort']
     harness.wait(lambda: efforts and at_rest(harness), 'rest at home')

@@ -155,7 +155,7 @@ def test_new_waypoints_on_the_way_are_joined_without_a_step(cell):
     before = made.run(0.35)
     assert np.abs(before[-1, 1]).max() > 0.3  # on the way
     made.send(LATER)
-    after = made.run(1.4)
+    after = made.run(3.0)  # it may begin later than it was sent
     steps = np.abs(np.diff(np.concatenate([before[-2:], after])[:, :2], axis=0)).max(axis=(0, 2))
     usual = np.abs(np.diff(after[40:, :2], axis=0)).max(axis=(0, 2))
     assert np.all(steps < 2.0 * usual)
@@ -163,4 +163,4 @@ def test_new_waypoints_on_the_way_are_joined_without_a_step(cell):
     # The controller says once more what it said the period before, and is late by that.
     late = np.abs(before[-1, 1]).max() * PERIOD / SECOND
     assert np.abs(after[:, 2]).max() < 1.5 * late
-    assert np.abs(after[500:, 2]).max() < 0.5 * late
+    assert np.abs(after[-1000:, 2]).max() < 0.5 * late
