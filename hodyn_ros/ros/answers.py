@@ -76,7 +76,7 @@ from hodyn_ros.trajectory.planning import (
     plan_motion,
     waypoints_in_order,
 )
-from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings

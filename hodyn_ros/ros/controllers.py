@@ -18,7 +18,7 @@ from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.robot import Robot
-from hodyn_ros.trajectory.timeline import NANOSECONDS, PlannedMotion
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

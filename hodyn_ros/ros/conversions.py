@@ -35,7 +35,7 @@ from hodyn_ros.names import joint_order
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.piecewise import checked_times
 from hodyn_ros.trajectory.planning import Waypoints
-from hodyn_ros.trajectory.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 

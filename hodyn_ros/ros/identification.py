@@ -25,7 +25,7 @@ from hodyn_ros.ros.diagnostics import OK, WARN
 from hodyn_ros.ros.joint_states import values_of
 from hodyn_ros.ros.payloads import loaded
 from hodyn_ros.ros.robot import Robot
-from hodyn_ros.trajectory.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base import RobotNode

@@ -16,7 +16,7 @@ from hodyn_ros.dynamics.wrenches import continued
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import along, check_finite, fill, flat, nanoseconds, read_rows
-from hodyn_ros.trajectory.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 

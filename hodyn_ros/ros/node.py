@@ -69,7 +69,7 @@ from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of, with
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, TrajectoryInput, report_plan
 from hodyn_ros.ros.wrenches import Wrenches, check_target
 from hodyn_ros.trajectory.estimator import Estimate
-from hodyn_ros.trajectory.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 

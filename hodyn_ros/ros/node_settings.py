@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.config import KEYS
-from hodyn_ros.dynamics.wrench_sources import Expiry
+from hodyn_ros.streams.wrench_sources import Expiry
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.friction import FrictionLaw, friction_from_config

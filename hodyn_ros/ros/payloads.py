@@ -20,7 +20,7 @@ from hodyn_ros.errors import RequestError
 from hodyn_ros.lie.leibniz import multiplication
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.trajectory.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.robot import Robot

@@ -56,7 +56,7 @@ from hodyn_ros.ros.diagnostics import (
 from hodyn_ros.ros.retiming_service import retimed
 from hodyn_ros.ros.robot import Robot, robot_of
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, Task
-from hodyn_ros.trajectory.timeline import PlannedMotion
+from hodyn_ros.streams.timeline import PlannedMotion
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings

@@ -46,7 +46,7 @@ from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
-from hodyn_ros.trajectory.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 

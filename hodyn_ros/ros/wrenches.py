@@ -11,7 +11,7 @@ from hodyn_msgs.msg import WrenchMotion
 from numpy.typing import NDArray
 from std_msgs.msg import Header
 
-from hodyn_ros.dynamics.wrench_sources import (
+from hodyn_ros.streams.wrench_sources import (
     SMALLEST_FORCE,
     Acting,
     GivenWrench,
@@ -27,7 +27,7 @@ from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import moment_force, nanoseconds, wrench_from_message
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
-from hodyn_ros.trajectory.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings, WrenchSettings

@@ -17,7 +17,7 @@ from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import entries
 from hodyn_ros.ros.robot import REMEMBERED
 from hodyn_ros.ros.trajectories import MOST_WAITING
-from hodyn_ros.trajectory.timeline import MOST_PENDING
+from hodyn_ros.streams.timeline import MOST_PENDING
 
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / 'doc'

@@ -26,7 +26,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from hodyn_ros import RobotModel  # noqa: E402
 from hodyn_ros.actuators import SeriesElastic  # noqa: E402
 from hodyn_ros.control import TrackingController  # noqa: E402
-from hodyn_ros.control.inputs import LINKS, MOTORS  # noqa: E402
+from hodyn_ros.streams.inputs import LINKS, MOTORS  # noqa: E402
 from hodyn_ros.errors import ControlError, MotionError  # noqa: E402
 from hodyn_ros.kinematics import jacobian  # noqa: E402
 from hodyn_ros.ros.conversions import MOTION_FIELDS, time_message  # noqa: E402

@@ -13,7 +13,7 @@ LAYERS = [
     {'ros', 'cli'},
     {FACADE},
     {'datasets', 'plotting'},
-    {'identification'},
+    {'identification', 'streams'},
     {'analysis', 'control', 'files', 'simulation'},
     {'actuators', 'codegen'},
     {'dynamics'},

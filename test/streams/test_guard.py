@@ -5,7 +5,7 @@ import pytest
 from support.robots import TWO_LINK
 
 from hodyn_ros import RobotModel
-from hodyn_ros.control.guard import Guard, SlowedMotion
+from hodyn_ros.streams.guard import Guard, SlowedMotion
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory import fit_spline
 
