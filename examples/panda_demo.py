@@ -36,8 +36,8 @@ from hodyn_ros.resources import share_file  # noqa: E402
 from hodyn_ros.ros import qos  # noqa: E402
 from hodyn_ros.ros.conversions import nanoseconds  # noqa: E402
 from hodyn_ros.ros.reference_publisher import JOINT_NAMES, joint_trajectory  # noqa: E402
-from hodyn_ros.trajectory.references import panda_sinusoids  # noqa: E402
 from hodyn_ros.streams.timeline import NANOSECONDS  # noqa: E402
+from hodyn_ros.trajectory.references import panda_sinusoids  # noqa: E402
 
 PICTURE = Path('build/demo/panda_efforts.png')
 WAYPOINT_PERIOD = 0.05  # s

@@ -68,6 +68,7 @@ from hodyn_ros.ros.motors import (
 )
 from hodyn_ros.ros.robot import Robot, ready
 from hodyn_ros.ros.trajectories import Plan, Task
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion, checked_times
 from hodyn_ros.trajectory.planning import (
     MotionPlan,
@@ -76,7 +77,6 @@ from hodyn_ros.trajectory.planning import (
     plan_motion,
     waypoints_in_order,
 )
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings

@@ -10,7 +10,6 @@ from hodyn_msgs.msg import BaseMotion
 
 from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.moving_base import moving_base_inverse_dynamics
-from hodyn_ros.streams.wrench_sources import Recent
 from hodyn_ros.errors import MotionError, StaleError
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.lie import se3, so3
@@ -18,6 +17,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.conversions import HIGHEST_EFFORT_ORDER, nanoseconds
 from hodyn_ros.ros.joint_states import check_age
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.streams.wrench_sources import Recent
 
 _FEWEST, _MOST = 2, HIGHEST_EFFORT_ORDER + 2  # entries of a twist that are used
 _OFF_UNIT = 1e-3  # of the length of a quaternion, which senders round

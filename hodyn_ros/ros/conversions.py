@@ -32,10 +32,10 @@ from hodyn_ros.errors import HodynError, MotionError, RequestError, TrajectoryEr
 from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
+from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.piecewise import checked_times
 from hodyn_ros.trajectory.planning import Waypoints
-from hodyn_ros.streams.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
 

@@ -22,8 +22,6 @@ from trajectory_msgs.msg import JointTrajectory
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
 from hodyn_ros.control.controller import Command, Controller, shifted, warm_up
-from hodyn_ros.streams.guard import Guard, SlowedMotion
-from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs, References
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
     GravityCompensation,
@@ -69,9 +67,11 @@ from hodyn_ros.ros.flatness_settings import (
 from hodyn_ros.ros.joint_states import check_age, values_of
 from hodyn_ros.ros.robot import Drives, Robot, RobotPreparation, actuators_config, assemble
 from hodyn_ros.ros.trajectories import TRAJECTORY, Plan, Task, TrajectoryInput, report_plan
+from hodyn_ros.streams.guard import Guard, SlowedMotion
+from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs, References
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from sensor_msgs.msg import JointState
 from hodyn_ros.errors import JointNameError, StaleError
 from hodyn_ros.names import listed
 from hodyn_ros.ros.conversions import TURN, check_finite, nanoseconds, read_rows
-from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.streams.timeline import NANOSECONDS, State
+from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import EstimatorSettings

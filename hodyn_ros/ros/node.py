@@ -68,8 +68,8 @@ from hodyn_ros.ros.planning import LOOK_PERIOD, PlanningClient
 from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of, without_limits
 from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, TrajectoryInput, report_plan
 from hodyn_ros.ros.wrenches import Wrenches, check_target
-from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.trajectory.estimator import Estimate
 
 Array = NDArray[np.float64]
 

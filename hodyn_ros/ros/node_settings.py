@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.config import KEYS
-from hodyn_ros.streams.wrench_sources import Expiry
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.friction import FrictionLaw, friction_from_config
@@ -18,6 +17,7 @@ from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.parameters import Entry, Names, Triple, Values, entry, family, group, shown
 from hodyn_ros.ros.robot import actuator_problems
+from hodyn_ros.streams.wrench_sources import Expiry
 from hodyn_ros.trajectory.planning import INTERPOLATIONS
 
 _LIMIT_UNITS = {

@@ -19,8 +19,8 @@ from hodyn_ros.ros.base import RobotNode, main
 from hodyn_ros.ros.conversions import flat
 from hodyn_ros.ros.diagnostics import OK
 from hodyn_ros.ros.parameters import entry
-from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
 
 JOINT_NAMES = tuple(f'panda_joint{number}' for number in range(1, 8))
 

@@ -19,9 +19,9 @@ from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.ros.conversions import MOST_NAMES, nanoseconds, trajectory_head
 from hodyn_ros.ros.diagnostics import LEFT_OUT
 from hodyn_ros.ros.robot import RobotPreparation, ready
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.piecewise import position_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base import RobotNode

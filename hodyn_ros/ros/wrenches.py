@@ -11,6 +11,13 @@ from hodyn_msgs.msg import WrenchMotion
 from numpy.typing import NDArray
 from std_msgs.msg import Header
 
+from hodyn_ros.dynamics.wrenches import ORDERS, Wrench
+from hodyn_ros.errors import MotionError, WrenchError
+from hodyn_ros.lie import se3
+from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.ros.conversions import moment_force, nanoseconds, wrench_from_message
+from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.streams.wrench_sources import (
     SMALLEST_FORCE,
     Acting,
@@ -20,14 +27,7 @@ from hodyn_ros.streams.wrench_sources import (
     Query,
     measured_topic,
 )
-from hodyn_ros.dynamics.wrenches import ORDERS, Wrench
-from hodyn_ros.errors import MotionError, WrenchError
-from hodyn_ros.lie import se3
-from hodyn_ros.model.robot import BASE, RobotModel
-from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import moment_force, nanoseconds, wrench_from_message
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
-from hodyn_ros.streams.timeline import NANOSECONDS
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings, WrenchSettings

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.control.controller import shifted
-from hodyn_ros.streams.guard import SlowedMotion
 from hodyn_ros.errors import StaleError
+from hodyn_ros.streams.guard import SlowedMotion
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 
 Array = NDArray[np.float64]
 

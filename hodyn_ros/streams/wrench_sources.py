@@ -22,8 +22,8 @@ from hodyn_ros.dynamics.wrenches import (
 from hodyn_ros.errors import WrenchError
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 
 T = TypeVar('T')
 

@@ -26,7 +26,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from hodyn_ros import RobotModel  # noqa: E402
 from hodyn_ros.actuators import SeriesElastic  # noqa: E402
 from hodyn_ros.control import TrackingController  # noqa: E402
-from hodyn_ros.streams.inputs import LINKS, MOTORS  # noqa: E402
 from hodyn_ros.errors import ControlError, MotionError  # noqa: E402
 from hodyn_ros.kinematics import jacobian  # noqa: E402
 from hodyn_ros.ros.conversions import MOTION_FIELDS, time_message  # noqa: E402
@@ -36,6 +35,7 @@ from hodyn_ros.ros.flatness_controller import (  # noqa: E402
 )
 from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
 from hodyn_ros.simulation.sampling import SampledPlant  # noqa: E402
+from hodyn_ros.streams.inputs import LINKS, MOTORS  # noqa: E402
 
 # The laws warn of what the tests want.
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')

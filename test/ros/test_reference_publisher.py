@@ -15,8 +15,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.reference_publisher import PAUSE, ReferencePublisher
-from hodyn_ros.trajectory.references import panda_sinusoids
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.trajectory.references import panda_sinusoids
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from hodyn_ros.resources import share_file
 from hodyn_ros.ros import trajectories
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.trajectories import Plan, TrajectoryInput, stop_within
+from hodyn_ros.streams.timeline import MOST_PENDING, PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.planning import StartState, Waypoints, plan_motion
 from hodyn_ros.trajectory.spline import stop_motion
-from hodyn_ros.streams.timeline import MOST_PENDING, PlannedMotion, State, Timeline
 
 SECOND = 10**9
 NAMES = ('a', 'b')

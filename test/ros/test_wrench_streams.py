@@ -16,11 +16,11 @@ from support.random_trees import random_motion
 from support.tool_cases import CENTER, GRAVITY, MASS, PANDA, PinPoses, derivatives_at_zero, moved
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
-from hodyn_ros.streams.wrench_sources import LEVER
 from hodyn_ros.errors import WrenchError
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import make_settings
 from hodyn_ros.ros.wrenches import Wrenches
+from hodyn_ros.streams.wrench_sources import LEVER
 from hodyn_ros.trajectory import Estimate
 
 START = 1_000_000_000_000

@@ -5,8 +5,8 @@ import pytest
 from support.robots import TWO_LINK
 
 from hodyn_ros import RobotModel
-from hodyn_ros.streams.guard import Guard, SlowedMotion
 from hodyn_ros.errors import MotionError
+from hodyn_ros.streams.guard import Guard, SlowedMotion
 from hodyn_ros.trajectory import fit_spline
 
 LIMIT, SPEED = 2.0, 3.0  # of the robot description

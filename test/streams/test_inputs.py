@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hodyn_ros.streams.inputs import LINKS, MOST_WAITING, MOTORS, Pairs, References
 from hodyn_ros.errors import StaleError
-from hodyn_ros.trajectory import stop_motion
+from hodyn_ros.streams.inputs import LINKS, MOST_WAITING, MOTORS, Pairs, References
 from hodyn_ros.streams.timeline import PlannedMotion, Timeline
+from hodyn_ros.trajectory import stop_motion
 
 HALVES = {LINKS: np.array([[0.1, 0.2], [0.3, 0.4]]), MOTORS: np.array([[0.5, 0.6], [0.7, 0.8]])}
 
