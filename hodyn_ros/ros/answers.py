@@ -67,7 +67,8 @@ from hodyn_ros.ros.motors import (
     stiffness_from_message,
 )
 from hodyn_ros.ros.robot import Robot, ready
-from hodyn_ros.ros.trajectories import Plan, Task
+from hodyn_ros.streams.joining import plan_from_state
+from hodyn_ros.streams.motion_stream import Plan, Task
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion, checked_times
 from hodyn_ros.trajectory.planning import (
@@ -126,9 +127,14 @@ def plan_trajectory(
             motion = in_nearest_turn(robot.model, motion, waypoints)
         seconds = (task.known_time - task.start) / NANOSECONDS
         start = StartState(seconds, motion, known.in_progress)
-    kind, allow = settings.interpolation, settings.allow_partial_joints
-    plan = plan_motion(
-        waypoints, names, start=start, interpolation=kind, allow_partial_joints=allow
+    plan = plan_from_state(
+        robot.model,
+        robot.limits,
+        waypoints,
+        start=start,
+        tolerance=settings.path_tolerance or np.inf,
+        interpolation=settings.interpolation,
+        allow_partial_joints=settings.allow_partial_joints,
     )
     planned = PlannedMotion(names, plan.motion, task.start, plan.continuous_derivative)
     if planned.last <= task.now:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+# How long before its first point a trajectory for a controller has its stamp: one with its first
+# point at the stamp itself is, for a controller, late at once [ns].
+LEAD_IN = 2_000_000
+
 # Where each interface is found in the motion (False) or the efforts (True), and its order.
 _INTERFACES = {
     'position': (False, 0),
@@ -41,14 +45,19 @@ _NOTICEABLE = 0.1
 
 
 def controller_message(
-    joint_names: Sequence[str], points: ControllerTrajectory, stamp: int
+    joint_names: Sequence[str], points: ControllerTrajectory, stamp: int, lead_in: int = 0
 ) -> JointTrajectory:
-    """Points as the message that joint_trajectory_controller takes; `stamp` in nanoseconds."""
+    """Points as the message that joint_trajectory_controller takes.
+
+    `stamp` is when the time of the points is zero; that of the message is earlier by `lead_in`,
+    and the times of its points are longer by it [ns].
+    """
     message = JointTrajectory(joint_names=list(joint_names))
-    message.header.stamp = time_message(stamp)
+    message.header.stamp = time_message(stamp - lead_in if stamp else 0)
     rows = np.concatenate([points.motion, points.effort[:, None]], axis=1)
     size = 8 * rows.shape[-1]
-    for time, data in zip(np.round(points.times * NANOSECONDS).astype(int).tolist(), rows):
+    times = np.round(points.times * NANOSECONDS).astype(int) + lead_in
+    for time, data in zip(times.tolist(), rows):
         values = data.tobytes()
         position, velocity, acceleration, effort = (
             array.array('d', values[start : start + size]) for start in range(0, 4 * size, size)
@@ -81,7 +90,8 @@ def planned_for_controller(
         return None, f'There is no trajectory for a controller. {error}', ''
     except HodynError as error:
         return None, '', f'There is no trajectory for a controller. {error}'
-    message = controller_message(planned.joint_names, points, planned.start)
+    lead_in = LEAD_IN if points.times[0] < LEAD_IN / NANOSECONDS else 0
+    message = controller_message(planned.joint_names, points, planned.start, lead_in)
     message.header.frame_id = robot.model.base_link
     return message, _cancelling(robot, points), ''
 

@@ -135,6 +135,15 @@ class ProcessHealth(NamedTuple):
     silence: float = 0.0  # since when nothing was heard of it [s]
 
 
+class StreamHealth(NamedTuple):
+    """State of a stream of motions."""
+
+    state: str
+    lost: str  # what the robot does instead of following; empty if it follows
+    lead: float  # time from the decision on a motion until a controller has it [s]
+    stop_lead: float  # likewise of a stop [s]
+
+
 class Cause(NamedTuple):
     """What is worth a warning, if it came at all."""
 
@@ -331,6 +340,7 @@ class Diagnostics:
         self.process: ProcessHealth | None = None  # that plans
         self.waiting: tuple[int, int] | None = None  # requests of the service, and how many may
         self.waiting_trajectories: tuple[int, float] = 0, 0.0  # and the longest wait of one [s]
+        self.stream: StreamHealth | None = None
         self._planning, self._node = Health(), Health()
         self.use_sim_time = False
         self.namesakes = 0  # other nodes with the name of this one
@@ -431,6 +441,12 @@ class Diagnostics:
                 'waiting trajectories': count,
                 'longest wait of a trajectory [s]': f'{longest:.1f}',
             }
+        if self.stream is not None:
+            state, lost, lead, stop_lead = self.stream
+            causes.append(Cause(ERROR, lost, int(bool(lost))))
+            values['stream of motions'] = state
+            values['lead of motions [ms]'] = f'{1e3 * lead:.3g}'
+            values['lead of stops [ms]'] = f'{1e3 * stop_lead:.3g}'
         if self.waiting is not None:
             count, most = self.waiting
             values['waiting requests'], values['most waiting requests'] = count, most

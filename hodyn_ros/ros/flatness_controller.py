@@ -66,9 +66,10 @@ from hodyn_ros.ros.flatness_settings import (
 )
 from hodyn_ros.ros.joint_states import check_age, values_of
 from hodyn_ros.ros.robot import Drives, Robot, RobotPreparation, actuators_config, assemble
-from hodyn_ros.ros.trajectories import TRAJECTORY, Plan, Task, TrajectoryInput, report_plan
+from hodyn_ros.ros.trajectories import report_plan, request_of
 from hodyn_ros.streams.guard import Guard, SlowedMotion
 from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs, References
+from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant, MotionStream, Plan, Task
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
@@ -119,7 +120,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             self,
             lambda xml: partial(_built, xml, self.settings),
             self._use,
-            lambda: self._trajectories.follow(self._preparation, self.get_logger().error),
+            self._on_progress,
             self._on_robot,
         )
         self._measured: Measured | None = None
@@ -135,10 +136,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._leaves_path = False  # the stop is a motion of its own, by a law of its own
         self._stops = self._beyond = 0
         self._tracking = self._largest_tracking = 0.0
-        self._trajectories = TrajectoryInput(
-            self, self._time, lambda: self.settings.planning, self._start_state, self._on_planned
+        self.stream = MotionStream(
+            self, lambda: self.settings.planning, self._start_state, self._on_planned
         )
-        self._references = References(self._trajectories.timeline, self._end_trajectories)
+        self._references = References(self.stream.timeline, self._end_trajectories)
         self._publisher = qos.create_publisher(self, JointState, '~/motor_command', qos.OUTPUT)
         self._observed = qos.create_publisher(self, ObservedState, '~/observed_state', qos.OUTPUT)
         self._wrench = qos.create_publisher(self, WrenchStamped, '~/external_wrench', qos.OUTPUT)
@@ -156,6 +157,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if not self.settings.measurement_timeout and self._measured is not None:
             return self._measured.stamp
         return self.now()
+
+    def _instant(self) -> Instant:
+        return Instant(self._time(), time.monotonic())
 
     def _ready(self) -> _Loop:
         self._preparation.ready()
@@ -178,6 +182,12 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             self._references.use_joints(names)
         self._loop, self._command = loop, None
         return robot
+
+    def _on_progress(self) -> None:
+        preparation = self._preparation
+        if self.stream.follow(preparation.robot, preparation.is_under_way, self._instant()):
+            text = 'The running trajectory is stopped: the new robot has other joints.'
+            self.get_logger().error(text)
 
     def _on_robot(self, robot: Robot) -> None:
         law, joints = self.settings.controller, ', '.join(robot.model.joint_names)
@@ -280,9 +290,12 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Plan a trajectory in the thread beside."""
         robot, settings = self._preparation.robot, self.settings
         self.worker.put(
-            lambda: self.soon(self._trajectories.on_plan, _planned(robot, task, settings)),
-            lambda error: self.soon(self._trajectories.on_plan, refused_plan(task, error)),
+            lambda: self.soon(self._on_plan, _planned(robot, task, settings)),
+            lambda error: self.soon(self._on_plan, refused_plan(task, error)),
         )
+
+    def _on_plan(self, plan: Plan) -> None:
+        self.stream.on_plan(plan, self._instant())
 
     def accept(self, number: int, start: int) -> None:
         """Nothing is published but commands."""
@@ -313,7 +326,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._references.take(stamp, motion, oldest)
 
     def _end_trajectories(self) -> None:
-        if self._trajectories.clear('A stream of references has taken its place.'):
+        if self.stream.clear('A stream of references has taken its place.'):
             self.get_logger().warning('The motion gives way to a stream of references.')
 
     def _check_led(self) -> None:
@@ -336,7 +349,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
                 raise ControlError(
                     f'The robot has been stopped: {self._stopped} It does not move on yet: {why}'
                 )
-        self._trajectories.take(data)
+        request = request_of(data, self.settings.planning.max_trajectory_points)
+        if not self._preparation.is_under_way:
+            self._preparation.ready()
+        self.stream.take(request, self._instant())
         if self._stopped:
             self._stopped = ''
             if self._floats:
@@ -561,13 +577,13 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         )
         if reference is not None and not self._leaves_path:
             begin += round(loop.controller.lead * NANOSECONDS)
-            planned = self._trajectories.timeline.under_way(begin)
+            planned = self.stream.timeline.under_way(begin)
             if planned is None:
                 motion = stop_motion(reference, duration)
             else:
                 now = (begin - planned.start) / NANOSECONDS
                 motion = SlowedMotion(planned.motion, now, duration)
-        self._trajectories.clear(f'The robot is being stopped: {violation}')
+        self.stream.clear(f'The robot is being stopped: {violation}')
         # What floats is followed, what has to rest keeps its distance.
         most_ahead = np.zeros_like(loop.guard.max_error) if self._floats else loop.guard.max_error
         self._references.stop(motion, begin, most_ahead)
@@ -605,7 +621,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._references.clear()
         if self._loop is not None:
             self._loop.pairs.clear()
-        if self._trajectories.clear(f'Dropped: {why}.'):
+        if self.stream.clear(f'Dropped: {why}.'):
             self.get_logger().error(f'The running trajectory is stopped: {why}.')
 
     # Health

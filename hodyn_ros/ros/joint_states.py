@@ -82,6 +82,11 @@ class MeasuredMotion:
             self._last_position, self._last_stamp = position, stamp
         return estimate
 
+    @property
+    def latest(self) -> tuple[Array, int] | None:
+        """Latest measured position (n,) and its stamp [ns]; None if there is none."""
+        return (self._last_position, self._last_stamp) if len(self._last_position) else None
+
     def state(self, now: int, timeout: float) -> State | None:
         """Position and speed near an instant [ns], to start a motion from; None if unknown.
 

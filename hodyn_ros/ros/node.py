@@ -58,7 +58,7 @@ from hodyn_ros.ros.conversions import (
     time_message,
     write_efforts,
 )
-from hodyn_ros.ros.diagnostics import AHEAD, MISSED
+from hodyn_ros.ros.diagnostics import AHEAD, MISSED, StreamHealth
 from hodyn_ros.ros.identification import OnlineIdentification, estimator_of
 from hodyn_ros.ros.joint_states import MeasuredMotion, check_age
 from hodyn_ros.ros.motors import MotorStream, Stiffness
@@ -66,8 +66,16 @@ from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.payloads import Transitions, mixed, payloads_of
 from hodyn_ros.ros.planning import LOOK_PERIOD, PlanningClient
 from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of, without_limits
-from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, TrajectoryInput, report_plan
+from hodyn_ros.ros.trajectories import report_plan, request_of
 from hodyn_ros.ros.wrenches import Wrenches, check_target
+from hodyn_ros.streams.motion_stream import (
+    CHUNK,
+    LOST,
+    TRAJECTORY,
+    Instant,
+    MotionStream,
+    Plan,
+)
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import Estimate
 
@@ -119,14 +127,18 @@ class HodynNode(RobotNode[NodeSettings]):
         self._preparation = CompiledRobots(
             self, self._wrenches.latest, self._on_progress, self._on_robot
         )
-        self._planning = PlanningClient(self, lambda plan: self._trajectories.on_plan(plan))
+        self._planning = PlanningClient(
+            self,
+            lambda plan: self.stream.on_plan(plan, self._instant()),
+            lambda *delivery: self.stream.leads.note_delivery(*delivery),
+        )
         self.closing.append(self._planning.close)
-        self._trajectories = TrajectoryInput(
+        self.stream = MotionStream(
             self._planning,
-            self.now,
             lambda: self.settings,
             lambda now: self._measured.state(now, self.settings.input_timeout),
             self._on_planned,
+            has_controller=True,
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
@@ -145,10 +157,9 @@ class HodynNode(RobotNode[NodeSettings]):
         answer, states = self._answer_joint_states, self._take_joint_states
         self.listen('joint_states', JointState, states, profile, then=answer)
         self.create_service(SetPayload, '~/set_payload', self._set_payload)
-        whole, profile = self._trajectories.take, qos.INPUT
-        self.listen(TRAJECTORY, JointTrajectory, whole, profile, is_sample=False, as_bytes=True)
-        chunk, profile = partial(whole, topic=CHUNK), qos.NEWEST
-        self.listen(CHUNK, JointTrajectory, chunk, profile, is_sample=False, as_bytes=True)
+        for topic, profile in ((TRAJECTORY, qos.INPUT), (CHUNK, qos.NEWEST)):
+            take = partial(self._take_trajectory, topic=topic)
+            self.listen(topic, JointTrajectory, take, profile, is_sample=False, as_bytes=True)
         self.open()
 
     # Parameters and the robot
@@ -225,7 +236,9 @@ class HodynNode(RobotNode[NodeSettings]):
             except WrenchError as error:
                 self.get_logger().error(f'No measured wrench is taken. {error}')
         self._planning.set_up(self.robot, self._preparation.is_under_way)
-        self._trajectories.follow(self._preparation, self.get_logger().error)
+        if self.stream.follow(robot, self._preparation.is_under_way, self._instant()):
+            text = 'The running trajectory is stopped: the new robot has other joints.'
+            self.get_logger().error(text)
 
     def _on_robot(self, made: Compiled) -> None:
         model, remark = made
@@ -466,10 +479,22 @@ class HodynNode(RobotNode[NodeSettings]):
 
     # Trajectories
 
+    def _instant(self) -> Instant:
+        return Instant(self.now(), time.monotonic())
+
+    def _take_trajectory(self, data: bytes, topic: str) -> None:
+        request = request_of(data, self.settings.max_trajectory_points, topic)
+        if not self._preparation.is_under_way:
+            self._preparation.ready()
+        self.stream.take(request, self._instant())
+
     def _on_stream_timer(self) -> None:
         now, robot = self.now(), self.robot
-        timeline = self._trajectories.timeline
-        due = timeline.sample(now)
+        timeline = self.stream.timeline
+        measured = self._measured.latest
+        if measured is not None and (lost := self.stream.observe(*measured)):
+            self.get_logger().error(lost)
+        due = self.stream.sample(now)
         last, self._last_tick = self._last_tick, None if due is None else now
         if last is not None and due is not None:
             # A tick may come late by up to half a period without one being missed.
@@ -495,7 +520,8 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def _look_after_planning(self) -> None:
         """Nothing begins when nobody expects it any more."""
-        self._trajectories.drop_overdue(self._planning.look(time.monotonic()))
+        at = self._instant()
+        self.stream.drop_overdue(self._planning.look(at.steady), at)
 
     def _on_planned(self, plan: Plan) -> None:
         if plan.planned is not None and self._stream_timer.is_canceled():
@@ -513,7 +539,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._measured.reset()
         self._identification.clear()
         self._last_tick = None
-        if self._trajectories.clear(f'Dropped: {why}.'):
+        if self.stream.clear(f'Dropped: {why}.'):
             self.get_logger().error(f'The running trajectory is stopped: {why}.')
 
     # Health
@@ -528,7 +554,12 @@ class HodynNode(RobotNode[NodeSettings]):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         if settings.base_motion:
             diagnostics.input('base_motion').timeout = settings.base_motion_timeout
-        diagnostics.waiting_trajectories = self._trajectories.waiting
+        stream = self.stream
+        diagnostics.waiting_trajectories = stream.waiting(self._instant())
+        lost = stream.why_lost if stream.state == LOST else ''
+        diagnostics.stream = StreamHealth(
+            stream.state, lost, stream.leads.delivery, stream.leads.stop_delivery
+        )
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
         reports = diagnostics.report(*self._preparation.state, values)

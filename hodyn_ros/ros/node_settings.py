@@ -289,6 +289,14 @@ class NodeSettings:
         'robot, for others or for a planning process that hangs, is dropped [s]; the time in '
         'which it is planned does not count.', 1e-3, 1e6,
     )
+    path_tolerance: float = entry(
+        0.2, 'How far measured joints may be from the motion that is sent, and from where a '
+        'trajectory without time for the way begins [rad, m]; beyond it the motion ends, since '
+        'the robot does not follow. 0: it is not looked at.', 0.0, 1e6,
+    )
+    path_time: float = entry(
+        0.2, 'For how long they must be farther away than that [s].', 0.0, 60.0
+    )
     input_timeout: float = entry(
         0.5, 'A motion whose stamp is older than this is refused [s]; 0: any age is taken.', 0.0,
         1e6,

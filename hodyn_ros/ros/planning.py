@@ -43,7 +43,7 @@ from hodyn_ros.ros.answers import (
 )
 from hodyn_ros.ros.base import RobotNode, Worker
 from hodyn_ros.ros.controllers import planned_for_controller
-from hodyn_ros.ros.conversions import time_message
+from hodyn_ros.ros.conversions import nanoseconds, time_message
 from hodyn_ros.ros.diagnostics import (
     ENDED,
     RUNNING,
@@ -55,7 +55,7 @@ from hodyn_ros.ros.diagnostics import (
 )
 from hodyn_ros.ros.retiming_service import retimed
 from hodyn_ros.ros.robot import Robot, robot_of
-from hodyn_ros.ros.trajectories import CHUNK, TRAJECTORY, Plan, Task
+from hodyn_ros.streams.motion_stream import CHUNK, TRAJECTORY, Plan, Task
 from hodyn_ros.streams.timeline import PlannedMotion
 
 if TYPE_CHECKING:
@@ -145,6 +145,13 @@ class Served(NamedTuple):
     waiting: int  # requests
 
 
+class Delivered(NamedTuple):
+    """A motion has been sent to who executes it."""
+
+    is_stop: bool
+    duration: float  # since the node decided on it [s]
+
+
 class ProcessWatch:
     """State of a process that is to give signs of life; times are of a steady clock [s].
 
@@ -200,8 +207,13 @@ class ProcessWatch:
 class PlanningClient:
     """Has a `Planner` plan; reports plans in the thread of the executor, which calls `look`."""
 
-    def __init__(self, node: RobotNode[NodeSettings], report: Callable[[Plan], None]) -> None:
-        self._node, self._report_plan = node, report
+    def __init__(
+        self,
+        node: RobotNode[NodeSettings],
+        report: Callable[[Plan], None],
+        delivered: Callable[[float, bool], None],
+    ) -> None:
+        self._node, self._report_plan, self._delivered = node, report, delivered
         self._watch = ProcessWatch()
         self._watched: subprocess.Popen[bytes] | None = None
         self._restarts, self._last_exit = -1, ''
@@ -244,12 +256,12 @@ class PlanningClient:
     def accept(self, number: int, start: int) -> None:
         """Have the whole answer to a plan published."""
         with self._lock:
-            self._send('accept', number, start)
+            self._send('accept', number, start, time.monotonic())
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Have the whole answer to a motion to rest published."""
         with self._lock:
-            self._send('publish', planned, remark)
+            self._send('publish', planned, remark, time.monotonic())
 
     def close(self) -> None:
         """End the process; what it has begun it finishes, but not for long."""
@@ -311,7 +323,7 @@ class PlanningClient:
             'answering are lost.'
         )
 
-    def _on_event(self, event: Plan | Served | str) -> None:
+    def _on_event(self, event: Plan | Served | Delivered | str) -> None:
         node, before = self._node, self._watch.state
         self._watch.hear(time.monotonic())
         if before == SILENT:
@@ -324,6 +336,8 @@ class PlanningClient:
             self._report_plan(event)
         elif isinstance(event, Served):
             self._on_served(event)
+        elif isinstance(event, Delivered):
+            self._delivered(event.duration, event.is_stop)
 
     def _tell_end_of_silence(self) -> None:
         if self._watch.state == RUNNING:
@@ -429,12 +443,13 @@ class Planner:
         self,
         identity: Identity,
         settings: NodeSettings,
-        report: Callable[[Plan | Served | str], None],
+        report: Callable[[Plan | Served | Delivered | str], None],
         context: Context,
     ) -> None:
         self._settings, self._report = settings, report
         self._robot: Robot | None = None
-        self._latest: tuple[int, list[Any]] | None = None  # messages of the plan of this number
+        self._latest: tuple[PlannedMotion, list[Any]] | None = None  # with its messages
+        self._latest_number = 0
         self._changed = threading.Condition()  # of what requests wait for
         self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
         self._is_expected = False
@@ -451,13 +466,13 @@ class Planner:
             start_parameter_services=False,  # its parameters are those of the node
             parameter_overrides=overrides,
         )
-        topics = {identity.trajectory_topic: JointEffortTrajectory}
+        topics = {JointEffortTrajectory: identity.trajectory_topic}
         if identity.controller_topic:
-            topics[identity.controller_topic] = JointTrajectory
-        self._publishers = [
-            qos.create_publisher(node, kind, topic, qos.EFFORT_TRAJECTORY)
-            for topic, kind in topics.items()
-        ]
+            topics[JointTrajectory] = identity.controller_topic
+        self._publishers = {
+            kind: qos.create_publisher(node, kind, topic, qos.EFFORT_TRAJECTORY)
+            for kind, topic in topics.items()
+        }
         for service, name in zip(SERVICES, identity.service_names):
             entity = node.create_service(
                 service.kind,
@@ -509,36 +524,42 @@ class Planner:
         failed = partial(refused_plan, task)
         self._worker.put(lambda: self._plan(task), lambda error: self._report(failed(error)))
 
-    def accept(self, number: int, start: int) -> None:
-        """Publish the whole answer to a plan that starts at a time [ns]."""
+    def accept(self, number: int, start: int, decided: float) -> None:
+        """Publish the whole answer to a plan that starts at a time [ns], decided on at one [s]."""
 
         def accept() -> None:
             latest, self._latest = self._latest, None
-            if latest is not None and latest[0] == number:
-                self._publish(latest[1], start)
+            if latest is not None and self._latest_number == number:
+                planned, (whole, points) = latest
+                shift = start - planned.start
+                self._publish(points, shift)
+                self._report(Delivered(False, time.monotonic() - decided))
+                self._publish(whole, shift)
 
         self._worker.put(accept)
 
-    def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Compute and publish the whole answer to a motion to rest."""
+    def publish(self, planned: PlannedMotion, remark: str, decided: float) -> None:
+        """Compute and publish the whole answer to a motion to rest, decided on at a time [s]."""
 
         def publish() -> None:
             robot = self._robot
             if robot is not None and robot.model.joint_names == planned.joint_names:
+                # A controller is in more of a hurry than who reads the whole answer.
+                self._publish(planned_for_controller(robot, planned, self._settings)[0], 0)
+                self._report(Delivered(True, time.monotonic() - decided))
                 whole = whole_answer(robot, planned, self._settings, remark)
                 if self._settings.base_motion:
                     leave_efforts_out(whole)
-                points = planned_for_controller(robot, planned, self._settings)[0]
-                self._publish([whole, points], planned.start)
+                self._publish(whole, 0)
 
         self._worker.put(publish)
 
-    def _publish(self, messages: list[Any], start: int) -> None:
-        """Publish the whole answer, and the trajectory for a controller if there is one."""
-        for message, publisher in zip(messages, self._publishers):
-            if message is not None:
-                message.header.stamp = time_message(start)
-                publisher.publish(message)
+    def _publish(self, message: Any, shift: int) -> None:
+        """Publish a message about a motion that begins later by a time than it says [ns]."""
+        publisher = self._publishers.get(type(message))
+        if publisher is not None:
+            message.header.stamp = time_message(nanoseconds(message.header.stamp) + shift)
+            publisher.publish(message)
 
     def close(self, grace: float) -> None:
         """Finish what has been begun, up to a time [s]."""
@@ -589,7 +610,7 @@ class Planner:
         points, *texts = planned_for_controller(self._robot, plan.planned, self._settings)
         remark, warning = ((text,) if text else () for text in texts)
         message.remarks = [*message.remarks, *remark, *warning]
-        self._latest = task.number, [message, points]
+        self._latest_number, self._latest = task.number, (plan.planned, [message, points])
         plan = plan._replace(
             remarks=(*plan.remarks, *remark), warnings=(*plan.warnings, *exceeded, *warning)
         )
@@ -673,7 +694,7 @@ def serve() -> None:
     os.dup2(2, 1)  # whatever prints does not get into the answers
     lock = threading.Lock()
 
-    def report(event: Plan | Served | str) -> None:
+    def report(event: Plan | Served | Delivered | str) -> None:
         with lock:
             pickle.dump(event, outbox, pickle.HIGHEST_PROTOCOL)
             outbox.flush()

@@ -65,7 +65,7 @@ def at_home(harness):
 
 
 def at_rest(harness):
-    inputs = harness.node._trajectories
+    inputs = harness.node.stream
     return not (inputs.timeline or inputs._open or inputs._waiting)
 
 

@@ -327,12 +327,12 @@ def test_a_trajectory_is_followed_and_its_end_is_held(start):
         message.points.append(point)
     message.header.stamp = time_message(now)
     harness.publishers['joint_trajectory'].publish(message)
-    harness.wait(lambda: harness.node._trajectories.timeline, 'planned')
+    harness.wait(lambda: harness.node.stream.timeline, 'planned')
     controller = FlatnessController(MODEL, DRIVES, [12.0, 5.0], torque_limits=LIMIT, lead=LEAD)
     state = STATE.copy()
     state[2:, 1] = state[:2, 1]
     via = np.zeros((5, 2))
-    planned = harness.node._trajectories.timeline._motions[0]
+    planned = harness.node.stream.timeline._motions[0]
     for stamp, positions in ((now + 10**9, [0.4, -0.2]), (now + 4 * 10**9, [0.6, 0.1])):
         found = harness.answer(stamp, state)
         via[0] = positions
@@ -349,7 +349,7 @@ def test_a_stream_that_begins_later_leaves_the_trajectory_alone_until_then(start
     now = 5 * 10**9
     harness.answer(now, STATE)
     harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5], *[[0.6, 0.2]] * 9))
-    harness.wait(lambda: harness.node._trajectories.timeline, 'planned')
+    harness.wait(lambda: harness.node.stream.timeline, 'planned')
     begin = now + 10**9
     send_and_wait(harness, begin, REFERENCE)
     origins = []
@@ -357,7 +357,7 @@ def test_a_stream_that_begins_later_leaves_the_trajectory_alone_until_then(start
         harness.answer(stamp, STATE)
         origins.append(harness.node._references.origin)
     assert origins == ['trajectory', 'trajectory', 'stream', 'stream']
-    assert not harness.node._trajectories.timeline
+    assert not harness.node.stream.timeline
     harness.refer(begin - 50 * STEP, REFERENCE)
     status = harness.status('~/reference', lambda s: dict_of(s)['refused'] == '1')
     assert 'older than the measurements' in dict_of(status)['last error']
@@ -420,7 +420,7 @@ def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed():
         harness.publishers['robot_description'].publish(String(data=TWO_LINK))
         harness.wait(lambda: harness.node._preparation.wanted or harness.node._loop, 'wanted')
         harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5], *[[0.6, 0.2]] * 9))
-        harness.wait(lambda: harness.node._trajectories.timeline, 'planned')
+        harness.wait(lambda: harness.node.stream.timeline, 'planned')
         harness.answer(harness.node.get_clock().now().nanoseconds, STATE)
         harness.status('motor_command', lambda s: dict_of(s)['reference'] == 'trajectory')
     finally:
@@ -633,6 +633,6 @@ def test_it_refuses_what_fails_beside_the_control_and_goes_on(monkeypatch, error
         harness.publishers['joint_trajectory'].publish(message)
         assert refusal('joint_trajectory') == f'Internal error: {error!r}'
         harness.publishers['joint_trajectory'].publish(message)
-        harness.wait(lambda: harness.node._trajectories.timeline, 'planned')
+        harness.wait(lambda: harness.node.stream.timeline, 'planned')
     finally:
         harness.close()

@@ -162,7 +162,7 @@ class Loop:
             point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, 10**9)
             message.points.append(point)
         self.node._take_trajectory(serialize_message(message))
-        self.spin_until(lambda: self.node._trajectories._open is None)
+        self.spin_until(lambda: self.node.stream._open is None)
 
     def refer(self, motion):
         message = JointMotion(joint_names=NAMES)
@@ -225,13 +225,13 @@ def test_limits_of_the_motors_and_springs_count(start, key, value, words):
     loop.send(START + [0.5, 0.0], seconds=0.4)
     error = dict_of(loop.status('joint_trajectory'))['last error']
     assert words in error and 'shoulder' in error
-    assert not loop.node._trajectories.timeline
+    assert not loop.node.stream.timeline
 
 
 def test_what_is_allowed_is_stopped_when_the_robot_cannot_follow(start):
     loop = start(allow_limit_violations=True)
     loop.send(VIOLENT, seconds=0.2)
-    assert loop.node._trajectories.timeline
+    assert loop.node.stream.timeline
     loop.run_until_stopped()
     stopped = len(loop.record)
     status = loop.status()
@@ -546,10 +546,10 @@ def test_a_trajectory_from_before_the_simulated_time_begins_with_it(start):
     message.points.append(JointTrajectoryPoint(positions=[0.8, -0.9]))
     message.points[0].time_from_start.sec = 1
     loop.node._take_trajectory(serialize_message(message))
-    assert loop.node._trajectories._open is None
+    assert loop.node.stream._open is None
     loop.node.now = lambda: loop.stamp
     loop.sample()
-    loop.spin_until(lambda: loop.node._trajectories.timeline)
+    loop.spin_until(lambda: loop.node.stream.timeline)
     loop.run(2.0)
     assert not loop.node._stopped
     np.testing.assert_allclose(loop.q[-1], [0.8, -0.9], atol=1e-3)
@@ -786,7 +786,7 @@ def test_over_topics_a_robot_in_lock_step_is_stopped_and_moves_on():
         speeds.clear()
         send([0.0, -0.4], 2 * 10**9)
         spin_until(lambda: not controller._stopped)
-        spin_until(lambda: controller._trajectories.timeline)
+        spin_until(lambda: controller.stream.timeline)
         samples(2500)
         np.testing.assert_allclose(robot._robot.plant.q, [0.0, -0.4], atol=2e-3)
         assert max(speeds) < SPEED

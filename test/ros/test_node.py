@@ -348,7 +348,7 @@ def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):
     harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 30.0, 60.0)))
     harness.received('joint_effort', 3)
     harness.describe_and_wait(robots.OTHER_JOINTS)
-    harness.wait(lambda: not harness.node._trajectories.timeline, 'the end of the motion')
+    harness.wait(lambda: not harness.node.stream.timeline, 'the end of the motion')
 
 
 # Joint motion
@@ -587,7 +587,7 @@ def test_empty_trajectory_stops_the_motion_smoothly(harness):
         ),
         'the end of the stop',
     )
-    assert not harness.node._trajectories.timeline
+    assert not harness.node.stream.timeline
 
 
 # Wrenches

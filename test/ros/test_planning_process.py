@@ -157,7 +157,7 @@ def test_trajectory_that_the_process_dies_of_is_refused(harness):
     before = process_of(harness)
     os.kill(before.pid, signal.SIGSTOP)  # so that it cannot be planned before the end
     harness.publishers['joint_trajectory'].publish(trajectory())
-    harness.wait(lambda: harness.node._trajectories._open is not None, 'the trajectory')
+    harness.wait(lambda: harness.node.stream._open is not None, 'the trajectory')
     before.kill()
     harness.status(
         'joint_trajectory', lambda s: 'has ended' in dict_of(s)['last error']

@@ -1,0 +1,606 @@
+"""What is sent to a robot: trajectories are planned, joined, stopped, and watched while executed.
+
+A stream of motions is in one of the states of `TRANSITIONS`. A new trajectory replaces the one in
+progress, an empty one stops it, without a jump up to the snap; a plan that comes too late for that
+is made again from where the motion then is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
+from hodyn_ros.trajectory.piecewise import position_extremes
+from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
+
+TRAJECTORY = 'joint_trajectory'
+CHUNK = 'position_chunk'
+
+IDLE, FOLLOWING, JOINING, STOPPING, LOST = 'idle', 'following', 'joining', 'stopping', 'lost'
+
+ASKED = 'a plan is to continue the motion'
+PLANNED = 'a plan is taken'
+REFUSED = 'a trajectory is refused'
+STOPPED = 'a motion to rest begins'
+BEGUN = 'another motion begins'
+ENDED = 'the last motion is over'
+AWAY = 'the robot does not follow'
+CLEARED = 'time jumps, or another robot'
+
+TRANSITIONS = {
+    (IDLE, ASKED): IDLE,
+    (IDLE, PLANNED): FOLLOWING,
+    (IDLE, REFUSED): IDLE,
+    (FOLLOWING, ASKED): JOINING,
+    (FOLLOWING, PLANNED): FOLLOWING,
+    (FOLLOWING, REFUSED): FOLLOWING,
+    (FOLLOWING, STOPPED): STOPPING,
+    (FOLLOWING, ENDED): IDLE,
+    (FOLLOWING, AWAY): LOST,
+    (JOINING, ASKED): JOINING,
+    (JOINING, PLANNED): FOLLOWING,
+    (JOINING, REFUSED): FOLLOWING,
+    (JOINING, STOPPED): STOPPING,
+    (JOINING, ENDED): IDLE,
+    (JOINING, AWAY): LOST,
+    (STOPPING, ASKED): STOPPING,
+    (STOPPING, PLANNED): STOPPING,
+    (STOPPING, REFUSED): STOPPING,
+    (STOPPING, BEGUN): FOLLOWING,
+    (STOPPING, ENDED): IDLE,
+    (STOPPING, AWAY): LOST,
+    (LOST, ASKED): LOST,
+    (LOST, PLANNED): FOLLOWING,
+    (LOST, REFUSED): LOST,
+    **{(state, CLEARED): IDLE for state in (IDLE, FOLLOWING, JOINING, STOPPING, LOST)},
+}
+"""The state that follows a state and an event; another event cannot happen in that state."""
+
+# Trajectories that wait for the one before them; of a flood the oldest give way.
+MOST_WAITING = 16
+
+# Time for planning while a motion goes on, which the new one must meet at its end [s].
+SHORTEST_LEAD = 0.02
+# First guess of the time that planning takes per byte of the message [s].
+_TIME_PER_BYTE = 1e-6
+# What remains of a measured time with every one that is shorter.
+_FORGETTING = 0.7
+_MOST_TRIES = 4
+
+# First guesses of the time from the decision on a motion until a controller has it [s]: of one
+# that is planned, and of a stop, whose points are computed only then.
+_FIRST_DELIVERY, _FIRST_STOP_DELIVERY = 0.02, 0.06
+# How much longer than the latest delivery the next one may take.
+_MARGIN = 2.0
+
+# Parts of stop_duration in which a stop is tried until one keeps the limits of the motion.
+_STOPS = (1.0, 1.4, 0.7, 2.0, 0.5, 2.8, 0.35, 4.0, 0.25)
+_LOOKS = np.linspace(0.0, 1.0, 65)
+_ROUNDING = 1e-6
+
+_TURN = 2.0 * np.pi  # rad, after which a continuous joint is where it was
+
+
+class Instant(NamedTuple):
+    """When something happens."""
+
+    now: int
+    """Time of the clock, which may jump [ns]."""
+    steady: float
+    """Time that only goes on [s]."""
+
+
+class Request(NamedTuple):
+    """A trajectory that has come, not unpacked yet."""
+
+    data: bytes
+    """Empty: the motion is to stop."""
+    stamp: int
+    """Time at which the time of the trajectory is zero [ns]; 0: as soon as possible."""
+    topic: str = TRAJECTORY
+
+
+class Task(NamedTuple):
+    """A trajectory that is to be planned."""
+
+    number: int  # by which the plan refers to it
+    data: bytes  # serialized JointTrajectory with at least one point
+    start: int  # node's time at which the time of the trajectory is zero [ns]
+    now: int  # node's time by which it must not have ended [ns]
+    known: State | None  # state of the joints at `known_time`, if it is known
+    known_time: int  # [ns]
+    topic: str = TRAJECTORY
+    current: PlannedMotion | None = None  # for a chunk: what is in progress at `known_time`
+
+
+class Plan(NamedTuple):
+    """What has become of a task."""
+
+    number: int
+    planned: PlannedMotion | None  # None: the trajectory is refused, or stops what is there
+    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str = ''  # why it is refused
+    kind: str = 'invalid'  # of the refusal
+    duration: float = 0.0  # how long planning has taken [s]
+    topic: str = TRAJECTORY
+
+
+class StreamSettings(Protocol):
+    """What a stream is told, a part of the parameters of a node."""
+
+    @property
+    def stop_duration(self) -> float:
+        """Time in which a motion is brought to rest [s]; 0: it ends at once."""
+
+    @property
+    def trajectory_timeout(self) -> float:
+        """Time after which a trajectory that waits is dropped [s]."""
+
+    @property
+    def path_tolerance(self) -> float:
+        """Largest distance of a robot from its motion [rad, m]; 0: any."""
+
+    @property
+    def path_time(self) -> float:
+        """For how long it may be farther away [s]."""
+
+    @property
+    def chunk(self) -> Any:
+        """How chunks are followed, with the `step` between their knots [s]."""
+
+
+class PlannedRobot(Protocol):
+    """What a stream has to know of a robot."""
+
+    @property
+    def model(self) -> Any:
+        """Model with `joint_names` and `joint_types`."""
+
+    @property
+    def limits(self) -> MotionLimits | None:
+        """Limits that a stop keeps, if it can."""
+
+
+class Planner(Protocol):
+    """What plans trajectories, wherever it runs; every plan is given to `on_plan`."""
+
+    def plan(self, task: Task) -> None:
+        """Plan a trajectory."""
+
+    def accept(self, number: int, start: int) -> None:
+        """Send a plan to who executes it, with the start that it has now [ns]."""
+
+    def publish(self, planned: PlannedMotion, remark: str) -> None:
+        """Send a motion to rest to who executes it."""
+
+
+class Leads:
+    """How long before its first point a motion is decided on, from what has been measured [s]."""
+
+    def __init__(self, has_controller: bool) -> None:
+        self._time_per_byte = _TIME_PER_BYTE
+        first = (_FIRST_DELIVERY, _FIRST_STOP_DELIVERY) if has_controller else (0.0, 0.0)
+        self._least = tuple(0.5 * value for value in first)
+        self.delivery, self.stop_delivery = first
+        """Time from the decision on a motion, and on a stop, until it is sent."""
+
+    def note_plan(self, duration: float, size: int) -> None:
+        """Learn how long a message of a size in bytes was planned."""
+        self._time_per_byte = max(_FORGETTING * self._time_per_byte, duration / size)
+
+    def note_delivery(self, duration: float, is_stop: bool) -> None:
+        """Learn how long it took to send a motion that had been decided on."""
+        wanted = _MARGIN * duration
+        if is_stop:
+            kept = max(_FORGETTING * self.stop_delivery, self._least[1])
+            self.stop_delivery = max(kept, wanted)
+        else:
+            kept = max(_FORGETTING * self.delivery, self._least[0])
+            self.delivery = max(kept, wanted)
+
+    def of(self, topic: str, size: int) -> float:
+        """Time to plan and send a message of a size in bytes."""
+        if topic == CHUNK:  # whose motions are streamed only
+            return SHORTEST_LEAD
+        return SHORTEST_LEAD + 2.0 * self._time_per_byte * size + self.delivery
+
+
+@dataclass
+class _Trajectory:
+    """What has been taken, and, once it is being planned, how."""
+
+    request: Request
+    start: int
+    arrival: Instant
+    number: int = 0
+    sent: Instant = Instant(0, 0.0)
+    tries: int = 0
+    planning: float = 0.0  # time that the tries have taken [s]
+    is_joined: bool = False  # it is to continue a motion in progress
+    is_known: bool = False  # where it begins is known
+
+    @property
+    def topic(self) -> str:
+        return self.request.topic
+
+    @property
+    def is_stop(self) -> bool:
+        return not self.request.data
+
+
+class MotionStream:
+    """Motions from trajectories, one after the other, and what a robot makes of them.
+
+    Parameters
+    ----------
+    planner : Planner
+    settings : callable
+        Returns the `StreamSettings` in use.
+    measured : callable
+        Takes a time [ns] and returns the measured state of the joints near it, if it is known.
+    done : callable
+        Called with the `Plan` of every trajectory, taken or refused.
+    has_controller : bool
+        Motions are sent to a controller, which must have them before their first point.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        settings: Callable[[], StreamSettings],
+        measured: Callable[[int], State | None],
+        done: Callable[[Plan], None],
+        has_controller: bool = False,
+    ) -> None:
+        self.timeline = Timeline()
+        self.state = IDLE
+        """One of the states of `TRANSITIONS`."""
+        self.why_lost = ''
+        """What the robot did instead of following, where it is `LOST`."""
+        self.leads = Leads(has_controller)
+        self._planner, self._settings = planner, settings
+        self._measured, self._done = measured, done
+        self._waiting: deque[_Trajectory] = deque()
+        self._open: _Trajectory | None = None
+        self._stopping: PlannedMotion | None = None
+        self._joint_names: tuple[str, ...] | None = None
+        self._turns: Array = np.zeros(0)
+        self._limits: MotionLimits | None = None
+        self._is_held = False
+        self._numbers = 0
+        self._away_since: int | None = None
+
+    def _on(self, event: str) -> None:
+        self.state = TRANSITIONS[self.state, event]
+
+    # Robots and time
+
+    def follow(self, robot: PlannedRobot | None, is_held: bool, at: Instant) -> bool:
+        """Plan for a robot; until there is one, trajectories wait if they are to be held.
+
+        Returns whether a motion has been stopped, since the robot has other joints.
+        """
+        before = self._joint_names
+        names = None if robot is None else tuple(robot.model.joint_names)
+        self._limits = None if robot is None else robot.limits
+        is_stopped = False
+        if names != before:
+            is_stopped = self.timeline.clear()
+            self._on(CLEARED)
+        if before not in (None, names):
+            self._forget_open('The robot has been replaced by one with other joints.')
+        if robot is not None:
+            kinds = getattr(robot.model, 'joint_types', None) or ('',) * len(names or ())
+            self._turns = np.array([_TURN if kind == 'continuous' else 0.0 for kind in kinds])
+        self._joint_names, self._is_held = names, is_held
+        self._go_on(at)
+        return is_stopped
+
+    def clear(self, reason: str) -> bool:
+        """Drop everything; return whether a motion has been stopped."""
+        self._forget_all(reason)
+        self._on(CLEARED)
+        self._away_since = None
+        return self.timeline.clear()
+
+    def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
+        """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
+        due = self.timeline.sample(now)
+        if due is not None and (due[0] is self._stopping) is not (self.state == STOPPING):
+            self._on(BEGUN if self.state == STOPPING else STOPPED)
+        if not self.timeline and self.state in (FOLLOWING, JOINING, STOPPING):
+            self._on(ENDED)
+        return due
+
+    def observe(self, position: Array, time: int) -> str:
+        """Compare a measured position (n,) of a time [ns] with the motion.
+
+        Returns
+        -------
+        str
+            Why the stream is lost, if it is from now on: nothing more is sent, and the next motion
+            begins where the robot is measured. Empty otherwise.
+        """
+        planned = self.timeline.under_way(time)
+        settings = self._settings()
+        if planned is None or not settings.path_tolerance:
+            self._away_since = None
+            return ''
+        away = position - planned.at(time)[0]
+        # A continuous joint is at the same place after each turn.
+        turns = np.divide(away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0)
+        distance = np.abs(away - self._turns * np.round(turns))
+        if (distance <= settings.path_tolerance).all():
+            self._away_since = None
+            return ''
+        if self._away_since is None or time < self._away_since:
+            self._away_since = time
+        lasted = (time - self._away_since) / NANOSECONDS
+        if lasted < settings.path_time:
+            return ''
+        j = int(distance.argmax())
+        self.why_lost = (
+            f'The robot does not follow: {planned.joint_names[j]} is {distance[j]:.3g} away from '
+            f'the motion, for {lasted:.3g} s farther than path_tolerance '
+            f'({settings.path_tolerance:g}). Was its controller switched off, or its motion '
+            'aborted? Nothing more is sent; the next motion begins where the robot is measured.'
+        )
+        self._forget_all(self.why_lost)
+        self.timeline.clear()
+        self._away_since = None
+        self._on(AWAY)
+        return self.why_lost
+
+    # Trajectories
+
+    def take(self, request: Request, at: Instant, is_held: bool = False) -> None:
+        """Take a trajectory, or a stop; without a robot it waits if it is to be held.
+
+        It takes the place of those that wait to be planned and would begin at its start or later.
+        """
+        self._is_held = self._is_held or is_held
+        item = _Trajectory(request, request.stamp or at.now, at)
+        if item.is_stop and item.start <= at.now:
+            self._forget_all('An empty trajectory has overtaken this one.', wanted=True)
+        for older in [older for older in self._waiting if self._gives_way(older, item)]:
+            self._waiting.remove(older)
+            self._refuse('A newer one has overtaken this one.', True, older.topic)
+        if len(self._waiting) >= MOST_WAITING:
+            oldest = self._waiting.popleft()
+            reason = f'More than {MOST_WAITING} newer trajectories wait to be planned.'
+            self._refuse(reason, topic=oldest.topic)
+        self._waiting.append(item)
+        self._go_on(at)
+
+    @staticmethod
+    def _gives_way(older: _Trajectory, newer: _Trajectory) -> bool:
+        """Whether the newest wins: nothing would be seen of what waits before it."""
+        if older.topic == newer.topic == CHUNK:
+            return True
+        if older.is_stop or newer.is_stop:
+            return False
+        return older.start >= newer.start or older.start <= newer.arrival.now >= newer.start
+
+    def waiting(self, at: Instant) -> tuple[int, float]:
+        """How many trajectories have no plan yet, and for how long the first one waits [s]."""
+        items = [*self._waiting, *([] if self._open is None else [self._open])]
+        waits = (at.steady - item.arrival.steady for item in items)
+        return len(items), max(waits, default=0.0)
+
+    def drop_overdue(self, is_planning: bool, at: Instant) -> None:
+        """Drop what should have begun long ago; what is being planned only if nobody plans it."""
+        why = '' if self._open is None or is_planning else self._overdue(self._open, at)
+        if why:
+            self._forget_open(why, kind='stale')
+        for item in list(self._waiting):
+            why = self._overdue(item, at)
+            if why:
+                self._waiting.remove(item)
+                self._refuse(why, topic=item.topic, kind='stale')
+        self._go_on(at)
+
+    def _overdue(self, item: _Trajectory, at: Instant) -> str:
+        """Why a trajectory is not to begin any more, since nobody expects it; empty if it is."""
+        ahead = max(item.start - item.arrival.now, 0) / NANOSECONDS
+        late = at.steady - item.arrival.steady - item.planning - ahead
+        most = self._settings().trajectory_timeout
+        if item.is_stop or late <= most:  # a stop is never too late
+            return ''
+        return (
+            f'It should have begun, but has waited for {late:.1f} s to be planned, more than '
+            f'trajectory_timeout ({most:g} s), and does not begin any more; send it again.'
+        )
+
+    def _go_on(self, at: Instant) -> None:
+        """Have the next trajectory planned, if there is one and a robot for it."""
+        if self._joint_names is None and not self._is_held:
+            self._forget_all('There is no robot model.')
+        while self._open is None and self._waiting and self._joint_names is not None:
+            item = self._waiting.popleft()
+            why = self._overdue(item, at)
+            if why:
+                self._refuse(why, topic=item.topic, kind='stale')
+            elif item.is_stop:
+                self._stop(self._joint_names, item.start, at.now)
+            else:
+                lead = self.leads.of(item.topic, len(item.request.data))
+                self._send(item, lead, at)
+
+    def _send(self, item: _Trajectory, lead: float, at: Instant) -> None:
+        """Have a trajectory planned, to begin after a lead [s] where it has to join a motion."""
+        now, timeline, measured = at.now, self.timeline, self._measured(at.now)
+        is_chunk, has_stamp = item.topic == CHUNK, bool(item.request.stamp)
+        start = item.start if has_stamp else now
+        join, earliest = max(start, now), now + round(lead * NANOSECONDS)
+        begun = timeline.state(join)
+        moves = begun is not None and begun.in_progress
+        if is_chunk or moves or (has_stamp and (begun or measured)):
+            join = max(join, earliest)
+        if is_chunk:  # All motions of chunks have their knots at the same times.
+            join += -join % round(self._settings().chunk.step * NANOSECONDS)
+        if not has_stamp and (is_chunk or moves):
+            start = join  # nothing of it is left out, nor hurried
+        known = timeline.state(join)
+        # What is measured now is where the robot will be if nothing moves it until then.
+        if not (known and known.in_progress) and not timeline.moves_between(now, join):
+            if measured and (known is None or measured.time >= known.time):
+                known = measured
+        self._numbers += 1
+        item.number, item.sent, item.tries = self._numbers, at, item.tries + 1
+        item.is_joined = is_chunk or (known is not None and known.in_progress)
+        item.is_known = known is not None
+        self._open = item
+        if item.is_joined:
+            self._on(ASKED)
+        current = timeline.under_way(join) if is_chunk else None
+        latest, data = now if has_stamp else item.arrival.now, item.request.data
+        task = Task(item.number, data, start, latest, known, join, item.topic, current)
+        self._planner.plan(task)
+
+    def on_plan(self, plan: Plan, at: Instant) -> None:
+        """Carry out a plan, or have it made again if it has come too late to be joined."""
+        if self._open is None or plan.number != self._open.number:
+            return  # overtaken by a stop or by a jump of time
+        item, self._open = self._open, None
+        plan = plan._replace(topic=item.topic)
+        item.planning += plan.duration
+        why = '' if plan.planned is None else self._overdue(item, at)
+        if why:
+            plan = plan._replace(planned=None, error=why, kind='stale')
+        if plan.planned is not None:
+            self.leads.note_plan(plan.duration, len(item.request.data))
+            delivery = 0.0 if item.topic == CHUNK else self.leads.delivery
+            earliest = at.now + round(delivery * NANOSECONDS)
+            if plan.planned.first < earliest and not self._may_begin_later(item):
+                if item.tries < _MOST_TRIES:
+                    elapsed = (at.now - item.sent.now) / NANOSECONDS
+                    self._send(item, 2.0 * max(elapsed, SHORTEST_LEAD) + delivery, at)
+                    return
+                text = (
+                    f'Planning took {(at.now - item.sent.now) / NANOSECONDS:.3g} s, again and '
+                    'again longer than expected: the motion in progress has gone on meanwhile.'
+                )
+                plan = plan._replace(planned=None, error=text)
+            else:
+                plan = self._accepted(plan, item, earliest)
+        self._on(PLANNED if plan.planned is not None else REFUSED)
+        self._done(plan)
+        self._go_on(at)
+
+    @staticmethod
+    def _may_begin_later(item: _Trajectory) -> bool:
+        """Whether a motion is the same if it begins when its plan is there."""
+        if item.request.stamp:
+            return not item.is_known  # it is as late as it is
+        return not item.is_joined
+
+    def _accepted(self, plan: Plan, item: _Trajectory, earliest: int) -> Plan:
+        """Put a plan on the timeline, at its time or as soon as possible; or refuse it."""
+        planned = plan.planned
+        assert planned is not None
+        if planned.first < earliest and not item.request.stamp:
+            planned = planned._replace(start=planned.start + earliest - planned.first)
+        try:
+            dropped = self.timeline.add(planned)
+        except TrajectoryError as error:
+            return plan._replace(planned=None, error=str(error))
+        self._planner.accept(plan.number, planned.start)
+        remarks = plan.remarks
+        if dropped:
+            remarks = (*remarks, f'It replaces {dropped} that had not begun.')
+        return plan._replace(planned=planned, remarks=remarks)
+
+    def _stop(self, names: tuple[str, ...], wanted: int, now: int) -> None:
+        """Bring the motion to rest from a time on; nothing that came before starts any more.
+
+        Whatever the time is: a stop for when nothing moves any more takes place at once.
+        """
+        duration, timeline = self._settings().stop_duration, self.timeline
+        lead = round(self.leads.stop_delivery * NANOSECONDS) if duration else 0
+        time = max(wanted, now + lead)
+        warnings: tuple[str, ...] = ()
+        state = timeline.state(time)
+        if wanted > now + lead and not (state and state.in_progress) and timeline:
+            # Nobody who stops a robot wants it to go on.
+            warnings = (
+                f'The stop has a stamp {(wanted - now) / NANOSECONDS:.3f} s ahead, when no motion '
+                'is in progress: the robot is stopped now.',
+            )
+            time = now + lead
+            state = timeline.state(time)
+        planned = None
+        if state is None or not state.in_progress:
+            timeline.cut(time)  # motions that are over by then are left alone
+            remark = 'An empty trajectory: there is nothing to stop.'
+        elif timeline.under_way(time) is self._stopping:
+            timeline.drop_behind(time)
+            remark = 'The motion is being brought to rest already.'
+        elif not duration:
+            timeline.cut(time)
+            remark = 'An empty trajectory ends the stream.'
+        else:
+            motion = stop_within(self._limits, state.motion, duration)
+            planned = PlannedMotion(names, motion, time, motion.continuous_derivative)
+            timeline.add(planned)
+            self._stopping = planned
+            remark = 'An empty trajectory brings the motion to rest.'
+            self._planner.publish(planned, remark)
+        self._done(Plan(0, planned, (remark,), warnings))
+
+    def _forget_all(self, reason: str, wanted: bool = False) -> None:
+        """Drop what is not planned yet; if that is wanted, it is no refusal."""
+        self._forget_open(reason, wanted)
+        while self._waiting:
+            self._refuse(reason, wanted, self._waiting.popleft().topic)
+
+    def _forget_open(self, reason: str, wanted: bool = False, kind: str = 'invalid') -> None:
+        if self._open is not None:
+            item, self._open = self._open, None
+            self._on(REFUSED)
+            self._refuse(reason, wanted, item.topic, kind)
+
+    def _refuse(
+        self, reason: str, wanted: bool = False, topic: str = TRAJECTORY, kind: str = 'invalid'
+    ) -> None:
+        given: dict[str, Any] = {'remarks': (reason,)} if wanted else {'error': reason}
+        self._done(Plan(0, None, kind=kind, topic=topic, **given))
+
+
+def stop_within(limits: MotionLimits | None, state: Array, duration: float) -> MotionSpline:
+    """Motion to rest within limits, in a time near the one that is wanted.
+
+    If none of some times does, the one whose motion exceeds its limits least. What the state
+    exceeds already counts as its limit.
+
+    Parameters
+    ----------
+    limits : MotionLimits, optional
+    state : ndarray, shape (5, n)
+        Position to snap [rad/s^k] or [m/s^k].
+    duration : float
+        [s]
+    """
+    found: list[tuple[float, MotionSpline]] = []
+    if limits is None:
+        return stop_motion(state, duration)
+    most = np.maximum((limits.velocity, limits.acceleration, limits.jerk), np.abs(state[1:4]))
+    lower, upper = np.minimum(limits.lower, state[0]), np.maximum(limits.upper, state[0])
+    for part in _STOPS:
+        motion = stop_motion(state, part * duration)
+        samples = np.abs(motion(_LOOKS * motion.duration, 3)[:, 1:])
+        extremes = position_extremes(motion)
+        beyond = np.maximum(lower - extremes.lowest, extremes.highest - upper)
+        excess = max(float(np.max(samples / np.maximum(most, 1e-9))) - 1.0, float(beyond.max()))
+        found.append((excess, motion))
+        if excess <= _ROUNDING:
+            break
+    return min(found, key=lambda item: item[0])[1]
