@@ -18,6 +18,7 @@ from hodyn_ros.names import listed
 from hodyn_ros.ros import qos
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.robot import Robot
+from hodyn_ros.streams.motion_stream import LEAD_IN
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import CommandSettings, NodeSettings
 
 Array = NDArray[np.float64]
-
-# How long before its first point a trajectory for a controller has its stamp: one with its first
-# point at the stamp itself is, for a controller, late at once [ns].
-LEAD_IN = 2_000_000
 
 # Where each interface is found in the motion (False) or the efforts (True), and its order.
 _INTERFACES = {
@@ -45,18 +42,17 @@ _NOTICEABLE = 0.1
 
 
 def controller_message(
-    joint_names: Sequence[str], points: ControllerTrajectory, stamp: int, lead_in: int = 0
+    joint_names: Sequence[str], points: ControllerTrajectory, stamp: int, shift: int = 0
 ) -> JointTrajectory:
     """Points as the message that joint_trajectory_controller takes.
 
-    `stamp` is when the time of the points is zero; that of the message is earlier by `lead_in`,
-    and the times of its points are longer by it [ns].
+    The message has the stamp; its times are those of the points, longer by `shift` [ns].
     """
     message = JointTrajectory(joint_names=list(joint_names))
-    message.header.stamp = time_message(stamp - lead_in if stamp else 0)
+    message.header.stamp = time_message(stamp)
     rows = np.concatenate([points.motion, points.effort[:, None]], axis=1)
     size = 8 * rows.shape[-1]
-    times = np.round(points.times * NANOSECONDS).astype(int) + lead_in
+    times = np.round(points.times * NANOSECONDS).astype(int) + shift
     for time, data in zip(times.tolist(), rows):
         values = data.tobytes()
         position, velocity, acceleration, effort = (
@@ -90,8 +86,9 @@ def planned_for_controller(
         return None, f'There is no trajectory for a controller. {error}', ''
     except HodynError as error:
         return None, '', f'There is no trajectory for a controller. {error}'
-    lead_in = LEAD_IN if points.times[0] < LEAD_IN / NANOSECONDS else 0
-    message = controller_message(planned.joint_names, points, planned.start, lead_in)
+    # Whatever stamp the waypoints had: one that has passed is "now" for a controller.
+    stamp = planned.first - round(LEAD_IN * NANOSECONDS)
+    message = controller_message(planned.joint_names, points, stamp, planned.start - stamp)
     message.header.frame_id = robot.model.base_link
     return message, _cancelling(robot, points), ''
 

@@ -30,6 +30,7 @@ STOP = 0.5
 _LOOKS = (np.arange(32) + 0.5) / 32
 _MOST_SEGMENTS = 1000  # of which efforts are looked at
 _SAME_TIME = 0.5e-9  # s
+_ROUNDING = 1e-6
 _QUANTITIES = ('velocity', 'effort', 'effort rate')
 _UNITS = ('rad/s or m/s', 'N m or N', 'N m/s or N/s')
 # What is never too much, whatever the waypoints ask for.
@@ -142,7 +143,7 @@ def _check_way(
     own = _own_demand(model, waypoints, start, options)
     most = np.where(np.isfinite(known), np.maximum(known, own), MULTIPLE * own)
     excess = way / np.maximum(most, _SLIGHT)
-    if (excess <= 1.0).all():
+    if (excess <= 1.0 + _ROUNDING).all():
         return
     row, j = np.unravel_index(int(excess.argmax()), excess.shape)
     limited = np.isfinite(known[row, j])
@@ -181,7 +182,8 @@ def _own_demand(
         rest = StartState(min(start.time, 0.0), _at_rest(state), False)
         own = plan_motion(waypoints, model.joint_names, start=rest, **options).motion
     segments = np.unique(np.linspace(0, len(own.times) - 2, _MOST_SEGMENTS).astype(int))
-    samples = own.within(segments, _LOOKS[::4])[..., :4, :]
+    looks = _LOOKS if len(segments) < len(_LOOKS) else _LOOKS[::4]
+    samples = own.within(segments, looks)[..., :4, :]
     demands.append(_Demand.of(model, samples).values)
     largest: Array = np.max(demands, axis=0)
     return largest

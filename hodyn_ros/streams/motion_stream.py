@@ -78,6 +78,13 @@ _MOST_TRIES = 4
 # First guesses of the time from the decision on a motion until a controller has it [s]: of one
 # that is planned, and of a stop, whose points are computed only then.
 _FIRST_DELIVERY, _FIRST_STOP_DELIVERY = 0.02, 0.06
+LEAD_IN = 0.01
+"""Time between the stamp of a trajectory for a controller and its first point [s].
+
+Within it joint_trajectory_controller goes over from the motion before, behind which it lags by a
+cycle when it is given another one. It takes a stamp that has passed for the present.
+"""
+
 # How much longer than the latest delivery the next one may take.
 _MARGIN = 2.0
 
@@ -190,8 +197,18 @@ class Leads:
         self._time_per_byte = _TIME_PER_BYTE
         first = (_FIRST_DELIVERY, _FIRST_STOP_DELIVERY) if has_controller else (0.0, 0.0)
         self._least = tuple(0.5 * value for value in first)
-        self.delivery, self.stop_delivery = first
-        """Time from the decision on a motion, and on a stop, until it is sent."""
+        self._delivery, self._stop_delivery = first
+        self._lead_in = LEAD_IN if has_controller else 0.0
+
+    @property
+    def delivery(self) -> float:
+        """Time from the decision on a motion to its first point."""
+        return self._delivery + self._lead_in
+
+    @property
+    def stop_delivery(self) -> float:
+        """Time from the decision on a stop to its first point."""
+        return self._stop_delivery + self._lead_in
 
     def note_plan(self, duration: float, size: int) -> None:
         """Learn how long a message of a size in bytes was planned."""
@@ -201,11 +218,11 @@ class Leads:
         """Learn how long it took to send a motion that had been decided on."""
         wanted = _MARGIN * duration
         if is_stop:
-            kept = max(_FORGETTING * self.stop_delivery, self._least[1])
-            self.stop_delivery = max(kept, wanted)
+            kept = max(_FORGETTING * self._stop_delivery, self._least[1])
+            self._stop_delivery = max(kept, wanted)
         else:
-            kept = max(_FORGETTING * self.delivery, self._least[0])
-            self.delivery = max(kept, wanted)
+            kept = max(_FORGETTING * self._delivery, self._least[0])
+            self._delivery = max(kept, wanted)
 
     def of(self, topic: str, size: int) -> float:
         """Time to plan and send a message of a size in bytes."""

@@ -1,4 +1,4 @@
-"""When trajectories replace each other, stop or come too late: clock and planner by hand."""
+"""When trajectories replace each other, stop or come too late: time and planner by hand."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from rclpy.serialization import serialize_message
 from support.motion_limits import FRANKA
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import HodynError, RobotModel
 from hodyn_ros.analysis import motion_limits
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros import trajectories
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.trajectories import Plan, TrajectoryInput, stop_within
+from hodyn_ros.streams import motion_stream
+from hodyn_ros.streams.motion_stream import (
+    CHUNK,
+    FOLLOWING,
+    IDLE,
+    JOINING,
+    LOST,
+    STOPPING,
+    TRANSITIONS,
+    Instant,
+    Leads,
+    MotionStream,
+    Plan,
+    Request,
+    stop_within,
+)
 from hodyn_ros.streams.timeline import MOST_PENDING, PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.planning import StartState, Waypoints, plan_motion
@@ -41,45 +52,52 @@ class Planner:
         self.published.append(planned)
 
 
+SETTINGS = {
+    'stop_duration': 0.5,
+    'trajectory_timeout': 2.0,
+    'path_tolerance': 0.2,
+    'path_time': 0.2,
+    'chunk': SimpleNamespace(step=0.01),
+}
+
+
 class Setup:
-    def __init__(self, **parameters):
+    """A stream with a clock by hand; `has_controller`: motions are sent to one."""
+
+    def __init__(self, has_controller=False, **parameters):
         self.now = 100 * SECOND
         self.waited = 0.0
-        self.settings = NodeSettings(**parameters)
+        self.settings = SimpleNamespace(**{**SETTINGS, **parameters})
         self.planner = Planner()
         self.sent = []
         self.done = []
         self.measured = None
-        self.input = TrajectoryInput(
+        self.stream = MotionStream(
             self.planner,
-            lambda: self.now,
             lambda: self.settings,
             lambda now: self.measured,
             self.done.append,
-            lambda: self.waited,
+            has_controller,
         )
         self.follow(NAMES, False)
 
-    def follow(self, names, is_held):
-        """Plan for a robot with these joints, or for none; return what is logged."""
-        model, log = SimpleNamespace(joint_names=names), []
+    @property
+    def at(self):
+        return Instant(self.now, self.waited)
+
+    def follow(self, names, is_held, types=None):
+        """Plan for a robot with these joints, or for none; whether a motion is stopped."""
+        model = SimpleNamespace(joint_names=names, joint_types=types)
         robot = names and SimpleNamespace(model=model, limits=None)
-        self.input.follow(SimpleNamespace(robot=robot, is_under_way=is_held), log.append)
-        return log
+        return self.stream.follow(robot, is_held, self.at)
 
     @property
     def timeline(self):
-        return self.input.timeline
+        return self.stream.timeline
 
-    def take(self, positions, times, stamp=0, names=NAMES):
-        message = JointTrajectory(joint_names=list(names))
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, SECOND)
-        for time, position in zip(times, positions):
-            point = JointTrajectoryPoint(positions=list(position))
-            nanoseconds = round(time * SECOND)
-            point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, SECOND)
-            message.points.append(point)
-        self.input.take(serialize_message(message))
+    def take(self, positions, times, stamp=0, topic=motion_stream.TRAJECTORY):
+        data = bytes(8 * len(positions))
+        self.stream.take(Request(data, stamp, topic), self.at)
         self.sent.append((np.array(positions, dtype=float), np.array(times)))
 
     def plan(self, takes=0.0, which=-1, duration=0.0):
@@ -90,10 +108,13 @@ class Setup:
         if task.known is not None:
             seconds = (task.known_time - task.start) / SECOND
             start = StartState(seconds, task.known.motion, task.known.in_progress)
+            if not start.in_progress:  # the motion begins where the robot is
+                ahead = times > seconds
+                positions, times = positions[ahead], times[ahead]
         plan = plan_motion(Waypoints(NAMES, times, positions), NAMES, start=start)
         self.now += round(takes * SECOND)
         planned = PlannedMotion(NAMES, plan.motion, task.start, plan.continuous_derivative)
-        self.input.on_plan(Plan(task.number, planned, duration=duration))
+        self.stream.on_plan(Plan(task.number, planned, duration=duration), self.at)
 
     def run(self, positions, times, **options):
         self.take(positions, times, **options)
@@ -101,7 +122,7 @@ class Setup:
 
     def sample(self, time):
         """Motion that is streamed at a time."""
-        due = self.timeline.sample(time)
+        due = self.stream.sample(time)
         return None if due is None else due[0].at(due[1])
 
 
@@ -166,7 +187,7 @@ def test_plan_that_comes_too_late_is_made_again_with_more_time(setup):
     assert second.number != first.number
     assert len(setup.planner.accepted) == 1
     assert second.known_time >= setup.now + 0.3 * SECOND
-    assert second.start == first.start  # its waypoints stay where they are in time
+    assert second.start == second.known_time  # nothing of it is left out, nor hurried
     setup.plan(takes=0.3)
     assert len(setup.planner.accepted) == 2
     assert setup.now <= setup.timeline._motions[-1].first
@@ -205,10 +226,31 @@ def test_trajectories_are_planned_one_after_the_other(setup):
     assert setup.planner.tasks[1].known.in_progress
 
 
+def test_of_several_without_stamps_the_newest_wins(setup):
+    for number in range(5):
+        setup.take([(0, 0), (number, 2)], [0, 1])
+    setup.plan(which=0)
+    setup.plan(which=-1)
+    assert len(setup.planner.tasks) == 2
+    assert sum('has overtaken' in ''.join(plan.remarks) for plan in setup.done) == 3
+    assert not any(plan.error for plan in setup.done)
+    end = setup.timeline._motions[-1].last
+    np.testing.assert_allclose(setup.sample(end + 1)[0], [4, 2])
+
+
+def test_newest_wins_over_those_that_would_begin_at_its_time_or_later(setup):
+    setup.take([(0, 0), (1, 2)], [0, 1])  # is being planned
+    for ahead in (3, 1, 2):
+        setup.take([(0, 0), (ahead, 2)], [0, 1], stamp=setup.now + ahead * SECOND)
+    assert setup.stream.waiting(setup.at)[0] == 1 + 2  # at 1 s and at 2 s
+    setup.take([(0, 0), (5, 2)], [0, 1])
+    assert setup.stream.waiting(setup.at)[0] == 1 + 1
+
+
 def test_of_a_flood_the_oldest_give_way(setup):
     for number in range(100):
-        setup.take([(0, 0), (number, 2)], [0, 1])
-    assert len(setup.done) == 100 - 1 - trajectories.MOST_WAITING
+        setup.take([(0, 0), (number, 2)], [0, 1], stamp=setup.now + number * SECOND)
+    assert len(setup.done) == 100 - 1 - motion_stream.MOST_WAITING
     assert all('newer trajectories' in plan.error for plan in setup.done)
 
 
@@ -298,7 +340,7 @@ def test_empty_trajectory_overtakes_those_that_wait_to_be_planned(setup):
     texts = [plan.remarks[-1].split()[-1] for plan in setup.done[1:]]
     assert texts == ['one.', 'one.', 'rest.']
     motion = setup.timeline._motions[0].motion
-    setup.input.on_plan(Plan(late.number, PlannedMotion(NAMES, motion, setup.now + SECOND, 4)))
+    setup.stream.on_plan(Plan(late.number, PlannedMotion(NAMES, motion, setup.now + SECOND, 4)), setup.at)
     assert len(setup.timeline._motions) == 2  # the old one and the stop
     assert len(setup.planner.tasks) == 2
 
@@ -314,8 +356,8 @@ def test_jump_of_time_drops_motions_also_those_that_are_being_planned(setup):
     setup.run([(0, 0), (1, 2)], [0, 4])
     setup.take([(1, 1), (3, 3)], [1, 2])
     late = setup.planner.tasks[-1]
-    assert setup.input.clear('time jumped')
-    setup.input.on_plan(Plan(late.number, PlannedMotion(NAMES, _motion(), 101 * SECOND, 4)))
+    assert setup.stream.clear('time jumped')
+    setup.stream.on_plan(Plan(late.number, PlannedMotion(NAMES, _motion(), 101 * SECOND, 4)), setup.at)
     assert not setup.timeline
     assert setup.timeline.state(setup.now) is None
     assert setup.done[-1].error == 'time jumped'
@@ -346,8 +388,8 @@ def test_trajectories_that_wait_in_vain_are_refused(setup):
     setup.take([(0, 0), (1, 2)], [0, 1])
     setup.follow(None, False)
     assert 'no robot model' in setup.done[-1].error
-    with pytest.raises(HodynError, match='no robot model'):
-        setup.take([(0, 0), (1, 2)], [0, 1])
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    assert len([plan for plan in setup.done if 'no robot model' in plan.error]) == 2
 
 
 def test_motion_after_the_end_of_another_begins_where_that_has_ended(setup):
@@ -368,19 +410,6 @@ def test_measured_state_counts_before_the_end_of_the_last_motion(setup):
     setup.measured = State(motion, False, setup.now, 'as measured')
     setup.take([(3, 3)], [2.0])
     np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [7, 8])
-
-
-def test_too_many_points_are_refused_before_they_are_unpacked():
-    setup = Setup(max_trajectory_points=5)
-    with pytest.raises(HodynError, match='6 points, more than max_trajectory_points'):
-        setup.take([(0, 0)] * 6, range(6))
-    assert not setup.planner.tasks
-
-
-@pytest.mark.parametrize('data', [b'', b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 50])
-def test_bytes_that_are_no_trajectory_are_refused(setup, data):
-    with pytest.raises(HodynError):
-        setup.input.take(data)
 
 
 def test_motions_that_wait_for_their_time_are_bounded():
@@ -418,17 +447,17 @@ def test_stop_that_is_sent_again_and_again_takes_no_longer(setup):
     assert len(setup.planner.published) == 1
 
 
-def test_trajectory_without_a_stamp_is_never_over_before_it_is_planned(setup):
+@pytest.mark.parametrize('has_stamp', [False, True])
+def test_only_a_trajectory_with_a_stamp_can_be_over_before_it_is_planned(setup, has_stamp):
     setup.follow(None, True)
-    setup.take([(0, 0), (1, 2)], [0, 1])
-    setup.take([(0, 0), (1, 2)], [0, 1], stamp=setup.now)
+    setup.take([(0, 0), (1, 2)], [0, 1], stamp=setup.now if has_stamp else 0)
     arrival = setup.now
     setup.now += 10 * SECOND
     setup.follow(NAMES, False)
-    assert setup.planner.tasks[-1].now == arrival
+    assert setup.planner.tasks[-1].now == (setup.now if has_stamp else arrival)
     setup.plan(which=0)
-    np.testing.assert_array_equal(setup.sample(setup.now)[0], [0, 0])
-    assert setup.planner.tasks[-1].now == setup.now  # this one is over
+    if not has_stamp:
+        np.testing.assert_array_equal(setup.sample(setup.now)[0], [0, 0])
 
 
 @pytest.mark.parametrize(
@@ -452,16 +481,16 @@ def test_what_waits_too_long_is_dropped_at_once_with_a_word(setup):
     setup.waited += 1.0
     setup.take([(1, 2), (2, 2)], [0, 1])
     setup.waited += 1.5
-    assert setup.input.waiting == (2, 2.5)
-    setup.input.drop_overdue(is_planning=True)  # a long one is being planned
+    assert setup.stream.waiting(setup.at) == (2, 2.5)
+    setup.stream.drop_overdue(True, setup.at)  # a long one is being planned
     assert setup.done == []
-    setup.input.drop_overdue(is_planning=False)
+    setup.stream.drop_overdue(False, setup.at)
     assert 'has waited for 2.5 s' in setup.done[-1].error
     assert len(setup.planner.tasks) == 2  # it is the turn of the next one
     setup.waited += 0.6
-    setup.input.drop_overdue(is_planning=False)
+    setup.stream.drop_overdue(False, setup.at)
     assert [plan.kind for plan in setup.done if plan.error] == ['stale'] * 2
-    assert setup.input.waiting == (0, 0.0)
+    assert setup.stream.waiting(setup.at) == (0, 0.0)
 
 
 def test_trajectories_behind_a_long_one_are_not_begun_late_but_a_stop_is(setup):
@@ -470,11 +499,11 @@ def test_trajectories_behind_a_long_one_are_not_begun_late_but_a_stop_is(setup):
     setup.take([(5, 5)], [1.0])
     setup.take([], [], stamp=setup.now + SECOND)
     setup.waited += 3.0
-    setup.input.drop_overdue(is_planning=True)
-    assert setup.input.waiting[0] == 2
+    setup.stream.drop_overdue(True, setup.at)
+    assert setup.stream.waiting(setup.at)[0] == 2
     assert 'has waited for 3.0 s' in setup.done[-1].error
-    setup.input.drop_overdue(is_planning=False)
-    assert setup.input.waiting[0] == 0
+    setup.stream.drop_overdue(False, setup.at)
+    assert setup.stream.waiting(setup.at)[0] == 0
     assert len(setup.planner.published) == 1  # the motion to rest
 
 
@@ -497,3 +526,184 @@ def test_stop_keeps_limits_where_another_duration_does(derivatives):
     assert excess <= max(1.0 + 1e-3, 0.7 * (at_once[:, 1:4] / most).max())
     if derivatives[1] == 0.0:
         assert motion.duration == 0.5
+
+
+def test_every_state_is_reached_and_every_event_leads_somewhere():
+    states = {state for state, _ in TRANSITIONS} | set(TRANSITIONS.values())
+    assert states == {IDLE, FOLLOWING, JOINING, STOPPING, LOST}
+    reached = {IDLE}
+    for _ in states:
+        reached |= {after for (before, _), after in TRANSITIONS.items() if before in reached}
+    assert reached == states
+
+
+def test_states_of_a_motion_that_is_joined_and_stopped(setup):
+    assert setup.stream.state == IDLE
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    assert setup.stream.state == FOLLOWING
+    setup.now += SECOND
+    setup.take([(1, 1), (3, 3)], [1, 2])
+    assert setup.stream.state == JOINING
+    setup.plan()
+    assert setup.stream.state == FOLLOWING
+    setup.now += SECOND
+    setup.take([], [])
+    setup.sample(setup.now)
+    assert setup.stream.state == STOPPING
+    setup.now += SECOND
+    setup.sample(setup.now)
+    assert setup.stream.state == IDLE
+
+
+def test_motion_goes_on_if_the_one_that_should_continue_it_is_refused(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.now += SECOND
+    setup.take([(1, 1), (3, 3)], [1, 2])
+    setup.stream.on_plan(Plan(setup.planner.tasks[-1].number, None, error='too hard'), setup.at)
+    assert setup.stream.state == FOLLOWING
+    assert setup.done[-1].error == 'too hard'
+    assert setup.timeline.state(setup.now).in_progress
+
+
+def test_trajectory_that_comes_while_a_motion_is_brought_to_rest_follows_it(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.now += SECOND
+    setup.take([], [])
+    setup.now += SECOND // 10
+    setup.sample(setup.now)
+    setup.take([(1, 1), (3, 3)], [1, 2])
+    setup.plan(takes=0.01)
+    assert setup.stream.state == STOPPING  # until the new one begins
+    join = setup.timeline._motions[-1].first
+    size = np.abs(setup.timeline.state(join).motion).max(axis=1)
+    assert np.all(derivative_jumps(setup.timeline, join) <= 1e-5 * size)
+    setup.sample(join)
+    assert setup.stream.state == FOLLOWING
+
+
+def test_end_of_the_old_motion_within_the_lead_is_waited_for(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += SECOND - SECOND // 100
+    setup.take([(1, 2), (2, 2)], [0, 1])
+    task = setup.planner.tasks[-1]
+    assert not task.known.in_progress
+    np.testing.assert_allclose(task.known.motion[0], [1, 2])
+    assert task.start == task.known_time >= 101 * SECOND
+    setup.plan(takes=0.5)
+    begin = setup.timeline._motions[-1].first
+    assert begin >= setup.now  # however late: nothing of it is left out
+    np.testing.assert_allclose(setup.timeline._motions[-1].at(begin)[:2], [[1, 2], [0, 0]])
+
+
+def test_stamped_motion_from_a_known_rest_is_planned_again_until_it_is_in_time(setup):
+    setup.measured = State(np.zeros((5, 2)), False, setup.now, 'as measured')
+    setup.take([(0, 0), (1, 2)], [0, 1], stamp=setup.now)
+    setup.plan(takes=0.3)
+    assert not setup.planner.accepted
+    setup.plan(takes=0.3)
+    (motion,) = setup.timeline._motions
+    assert motion.first >= setup.now
+    np.testing.assert_array_equal(motion.at(motion.first), np.zeros((5, 2)))
+
+
+def test_controller_has_motions_and_stops_before_their_first_point():
+    setup = Setup(has_controller=True)
+    leads = setup.stream.leads
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    assert setup.timeline._motions[0].first == setup.now + round(leads.delivery * SECOND)
+    setup.now += SECOND
+    setup.take([], [])
+    (stop,) = setup.planner.published
+    assert stop.first == setup.now + round(leads.stop_delivery * SECOND)
+    before = setup.timeline.state(setup.now).motion
+    np.testing.assert_array_equal(setup.sample(setup.now), before)  # the old one goes on
+
+
+def test_leads_grow_with_late_deliveries_and_shrink_again():
+    leads = Leads(has_controller=True)
+    first = leads.delivery, leads.stop_delivery
+    leads.note_delivery(0.2, is_stop=False)
+    leads.note_delivery(0.3, is_stop=True)
+    assert leads.delivery > 0.2
+    assert leads.stop_delivery > 0.3
+    for _ in range(50):
+        leads.note_delivery(0.001, is_stop=False)
+        leads.note_delivery(0.001, is_stop=True)
+    assert 0.0 < leads.delivery < first[0]
+    assert 0.0 < leads.stop_delivery < first[1]
+
+
+@pytest.mark.parametrize('ahead', [-3600, 0, 3600])
+def test_stop_stops_whatever_its_stamp_says(setup, ahead):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    setup.now += SECOND
+    setup.take([], [], stamp=setup.now + ahead * SECOND)
+    end = setup.now + round(setup.settings.stop_duration * SECOND)
+    np.testing.assert_allclose(setup.sample(end)[1:], 0.0, atol=1e-9)
+    assert bool(setup.done[-1].warnings) is (ahead > 0)
+    assert not setup.done[-1].error
+
+
+def observe(setup, position, seconds):
+    """Let time pass with the robot at a position; return what is said at the end."""
+    said = ''
+    for _ in range(round(100 * seconds)):
+        setup.now += SECOND // 100
+        setup.sample(setup.now)
+        said = said or setup.stream.observe(np.array(position, dtype=float), setup.now)
+    return said
+
+
+def test_robot_that_does_not_follow_is_lost_and_the_next_motion_begins_where_it_is(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    said = observe(setup, [0.0, 0.0], 1.0)
+    assert 'does not follow: b is ' in said
+    assert setup.stream.state == LOST
+    assert setup.sample(setup.now) is None
+    assert not setup.timeline
+    setup.measured = State(np.zeros((5, 2)), False, setup.now, 'as measured')
+    setup.take([(0, 0), (1, 2)], [0, 1])
+    np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [0, 0])
+    setup.plan()
+    assert setup.stream.state == FOLLOWING
+
+
+def test_what_waits_is_refused_when_the_robot_is_lost(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.take([(1, 2), (3, 3)], [0, 1])
+    assert observe(setup, [0.0, 0.0], 1.0)
+    assert 'does not follow' in setup.done[-1].error
+    assert setup.stream.waiting(setup.at) == (0, 0.0)
+
+
+def test_robot_that_lags_for_a_short_time_or_a_short_way_follows(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += SECOND // 2
+    there = setup.timeline.state(setup.now).motion[0]
+    assert not observe(setup, there - 0.3, 0.15)
+    there = setup.timeline.state(setup.now).motion[0]
+    assert not setup.stream.observe(there - 0.1, setup.now)
+    assert setup.stream.state == FOLLOWING
+
+
+def test_robot_that_is_not_to_be_watched_is_never_lost():
+    setup = Setup(path_tolerance=0.0)
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    assert not observe(setup, [9.0, 9.0], 0.9)
+
+
+def test_continuous_joint_is_where_it_is_after_a_turn(setup):
+    setup.follow(NAMES, False, ('continuous', 'revolute'))
+    setup.run([(0, 0), (0.1, 0.1)], [0, 1])
+    assert not observe(setup, [2.0 * np.pi, 0.0], 0.9)
+    setup.run([(0.1, 0.1), (0, 0)], [0, 1])
+    assert observe(setup, [0.0, 2.0 * np.pi], 0.9)
+
+
+def test_chunk_gives_way_to_a_newer_one(setup):
+    setup.run([(0, 0), (1, 2)], [0, 4])
+    for _ in range(3):
+        setup.take([(0, 0), (1, 2)], [0, 1], topic=CHUNK)
+    assert setup.stream.waiting(setup.at)[0] == 2
+    assert setup.done[-1].topic == CHUNK
+    assert not setup.done[-1].error

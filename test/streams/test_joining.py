@@ -1,0 +1,122 @@
+"""Whether a robot can get from where it is to the waypoints, or is told why not."""
+
+import numpy as np
+import pytest
+from support import robots
+
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.streams import plan_from_state
+from hodyn_ros.streams.joining import MULTIPLE, STOP
+from hodyn_ros.trajectory import StartState, Waypoints, plan_motion, stop_motion
+
+NAMES = ('shoulder', 'elbow')
+WAYPOINTS = Waypoints(NAMES, [0.0, 1.0, 2.0], [[0.0, 0.0], [0.4, 0.2], [0.6, 0.6]])
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.from_urdf(robots.TWO_LINK)
+
+
+def at(time, position=(0.0, 0.0), in_progress=False, velocity=(0.0, 0.0)):
+    motion = np.zeros((5, 2))
+    motion[:2] = position, velocity
+    return StartState(time, motion, in_progress)
+
+
+def planned(model, start, waypoints=WAYPOINTS, tolerance=0.2, limits=None, **options):
+    limits = motion_limits(model) if limits is None else limits
+    return plan_from_state(model, limits, waypoints, start=start, tolerance=tolerance, **options)
+
+
+def efforts(model, motion, begin, end):
+    """Largest effort and effort rate, from fine samples."""
+    found = inverse_dynamics(model, motion(np.linspace(begin, end, 4001)))
+    return np.abs(found[:, :2]).max(axis=0)
+
+
+def test_without_a_known_state_the_motion_is_that_of_the_waypoints(model):
+    expected = plan_motion(WAYPOINTS, NAMES)
+    np.testing.assert_array_equal(planned(model, None).motion.states, expected.motion.states)
+
+
+@pytest.mark.parametrize('time', [0.0, 0.03])
+def test_robot_near_the_first_waypoint_begins_where_it_is_without_a_jump(model, time):
+    plan = planned(model, at(time, (0.01, -0.02)))
+    assert plan.motion.start_time == time
+    np.testing.assert_allclose(plan.motion(time), at(time, (0.01, -0.02)).motion, atol=1e-12)
+    np.testing.assert_allclose(plan.motion(1.0)[0], [0.4, 0.2], atol=1e-12)
+    assert not plan.warnings
+
+
+def test_robot_that_is_elsewhere_is_told_where_and_how_far(model):
+    with pytest.raises(TrajectoryError, match=r'elbow at 0, the robot is 0\.3 rad or m away'):
+        planned(model, at(0.0, (0.0, 0.3)))
+    assert planned(model, at(0.0, (0.0, 0.3)), tolerance=np.inf)
+
+
+def test_way_to_a_first_waypoint_that_has_its_time_is_kept(model):
+    later = Waypoints(NAMES, [1.5, 2.5], [[0.5, 0.0], [0.6, 0.6]])
+    plan = planned(model, at(0.0))
+    assert plan.motion.start_time == 0.0
+    np.testing.assert_array_equal(planned(model, at(0.0), later).motion(0.0)[0], [0.0, 0.0])
+
+
+@pytest.mark.parametrize('in_progress', [False, True])
+def test_way_that_is_squeezed_is_refused_with_its_figure(model, in_progress):
+    near = Waypoints(NAMES, [0.99, 1.0, 3.0], [[0.0, 0.1], [0.0, 0.1], [0.4, 0.2]])
+    with pytest.raises(TrajectoryError) as refused:
+        planned(model, at(0.985 if in_progress else 0.98, (0.0, 0.0), in_progress), near)
+    text = str(refused.value)
+    assert 'it has no limit' in text or 'its limit' in text
+    assert 'more than' in text
+
+
+def test_what_is_taken_asks_for_no_more_than_a_multiple_of_the_motions_own(model):
+    """Whatever is accepted, for waypoints ever closer behind a state that moves."""
+    own = efforts(model, plan_motion(WAYPOINTS, NAMES).motion, 0.0, 2.0)
+    taken = refused = 0
+    for time in np.linspace(0.1, 0.985, 30):
+        start = at(time, (0.1, 0.0), True, (0.3, -0.2))
+        stop = efforts(model, stop_motion(start.motion, STOP), 0.0, STOP)
+        try:
+            motion = planned(model, start, limits=without_limits(model)).motion
+        except TrajectoryError:
+            refused += 1
+            continue
+        taken += 1
+        way = efforts(model, motion, time, motion.times[1])
+        # The bound is looked at in between, up to what lies between the looks.
+        assert (way <= 1.05 * MULTIPLE * np.maximum(own, stop)).all()
+    assert taken and refused
+
+
+def without_limits(model):
+    none = np.full(2, np.inf)
+    return motion_limits(model)._replace(velocity=none, effort=none)
+
+
+def test_known_limit_counts_before_the_multiple(model):
+    limits = without_limits(model)._replace(effort_dot=np.full(2, 1e9), effort=np.full(2, 1e9))
+    start = at(0.9, (0.1, 0.0), True)
+    assert planned(model, start, limits=limits)
+    own = efforts(model, plan_motion(WAYPOINTS, NAMES).motion, 0.0, 2.0)
+    tight = limits._replace(effort=1.01 * own[0])
+    with pytest.raises(TrajectoryError, match=r'effort of .*its limit'):
+        planned(model, start, limits=tight)
+
+
+def test_single_waypoint_is_as_hard_as_it_was_asked_for(model):
+    single = Waypoints(NAMES, [0.01], [[0.5, 0.5]])
+    assert planned(model, at(0.0), single)
+    late = Waypoints(NAMES, [1.0], [[0.5, 0.5]])
+    with pytest.raises(TrajectoryError, match='would be'):
+        planned(model, at(0.97, in_progress=True), late)
+
+
+def test_joints_that_are_left_out_are_held(model):
+    part = Waypoints(NAMES[:1], [0.0, 1.0, 2.0], [[0.0], [0.4], [0.6]])
+    plan = planned(model, at(0.0, (0.05, 0.7)), part, allow_partial_joints=True)
+    np.testing.assert_allclose(plan.motion(1.5)[0, 1], 0.7)
