@@ -16,12 +16,13 @@ from hodyn_ros.ros.base import LARGEST_SAMPLE
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import entries
 from hodyn_ros.ros.robot import REMEMBERED
-from hodyn_ros.ros.trajectories import MOST_WAITING
+from hodyn_ros.streams.motion_stream import MOST_WAITING
 from hodyn_ros.streams.timeline import MOST_PENDING
 
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / 'doc'
 run_examples = load(DOC / 'run_examples.py')
+make_states = load(DOC / 'make_states.py')
 
 PAGES = {str(path.relative_to(DOC)): path for path in sorted(DOC.rglob('*.rst'))}
 TEXTS = {page: path.read_text(encoding='utf-8') for page, path in PAGES.items()}
@@ -266,3 +267,10 @@ def test_page_on_the_node_names_the_bounds_of_the_code():
     for name, value in named:
         unit = 2**20 if name == 'max_message_size' else 1  # MiB
         assert int(value.replace(' ', '')) * unit == defaults[name], name
+
+
+@pytest.mark.parametrize(
+    ('path', 'text'), make_states.pages().items(), ids=lambda item: getattr(item, 'name', '')
+)
+def test_states_are_drawn_as_the_code_has_them(path, text):
+    assert path.read_text(encoding='utf-8') == text, 'run python doc/make_states.py'

@@ -340,7 +340,8 @@ def test_empty_trajectory_overtakes_those_that_wait_to_be_planned(setup):
     texts = [plan.remarks[-1].split()[-1] for plan in setup.done[1:]]
     assert texts == ['one.', 'one.', 'rest.']
     motion = setup.timeline._motions[0].motion
-    setup.stream.on_plan(Plan(late.number, PlannedMotion(NAMES, motion, setup.now + SECOND, 4)), setup.at)
+    planned = PlannedMotion(NAMES, motion, setup.now + SECOND, 4)
+    setup.stream.on_plan(Plan(late.number, planned), setup.at)
     assert len(setup.timeline._motions) == 2  # the old one and the stop
     assert len(setup.planner.tasks) == 2
 
@@ -357,7 +358,8 @@ def test_jump_of_time_drops_motions_also_those_that_are_being_planned(setup):
     setup.take([(1, 1), (3, 3)], [1, 2])
     late = setup.planner.tasks[-1]
     assert setup.stream.clear('time jumped')
-    setup.stream.on_plan(Plan(late.number, PlannedMotion(NAMES, _motion(), 101 * SECOND, 4)), setup.at)
+    planned = PlannedMotion(NAMES, _motion(), 101 * SECOND, 4)
+    setup.stream.on_plan(Plan(late.number, planned), setup.at)
     assert not setup.timeline
     assert setup.timeline.state(setup.now) is None
     assert setup.done[-1].error == 'time jumped'

@@ -1,4 +1,4 @@
-"""Whatever is sent, stopped, switched off or killed in any order: what a stream guarantees holds."""
+"""Whatever is sent, stopped, switched off or killed in any order: what is guaranteed holds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check(world):
     largest = world.largest
     assert largest['joint'] <= 1e-9, 'a motion begins elsewhere than the one before is'
     assert largest['away'] <= SWING, 'what is commanded is not what the stream plans'
-    assert largest['effort'] <= 1.05, 'the effort is beyond its limit and the motions that were sent'
+    assert largest['effort'] <= 1.05, 'an effort is beyond its limit and the motions'
     assert not world.late, 'the controller had a trajectory after its stamp'
 
 

@@ -128,7 +128,7 @@ class World:
         self.events = [item for item in self.events if item[2] != 'plan']
         task, self.open_task = self.open_task, None
         if task is not None:
-            self.stream.on_plan(Plan(task.number, None, error='has ended', kind='internal'), self.at)
+            self.stream.on_plan(Plan(task.number, None, error='has ended'), self.at)
         self.planner = 'runs'
 
     def hang_planner(self):
