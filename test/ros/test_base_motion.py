@@ -331,11 +331,11 @@ def test_standard_deviations_are_those_on_the_base_that_moves():
 # Trajectories and services
 
 
-def trajectory(goal=(0.5, -0.4)):
+def trajectory(goal=(0.5, -0.4), begin=(0.0, 0.0)):
     message = JointTrajectory(joint_names=list(NAMES))
-    for number, positions in enumerate(((0.0, 0.0), goal)):
+    for number, positions in enumerate((begin, goal)):
         point = JointTrajectoryPoint(positions=positions)
-        point.time_from_start = Duration(nanosec=300_000_000 * number)
+        point.time_from_start = Duration(nanosec=300_000_000 * (number + 1))
         message.points.append(point)
     return message
 
@@ -356,7 +356,7 @@ def test_trajectories_are_streamed_on_the_base_that_moves_and_nothing_else_is(pl
     assert not any(len(getattr(answer, field)) for field in EFFORTS)
     assert (answer.valid_order, answer.continuous_order) == (0, -1)
     assert 'are for one at rest' in answer.remarks[-1]
-    end = stamp_of(answer) + 300_000_000
+    end = stamp_of(answer) + 600_000_000
 
     def streamed():
         efforts = platform.messages['hodyn_node/joint_effort']
@@ -377,7 +377,7 @@ def test_trajectories_are_streamed_on_the_base_that_moves_and_nothing_else_is(pl
     assert_close(np.array([commands[-1].data]), wanted, 1e-9)
     # An empty one stops what moves, and is answered likewise.
     platform.forget()
-    later = trajectory()
+    later = trajectory(begin=goal)
     later.points[1].time_from_start = Duration(sec=60)
     platform.publishers['joint_trajectory'].publish(later)
     platform.received('effort_trajectory')

@@ -13,7 +13,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros import inverse_dynamics
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros import qos
-from hodyn_ros.ros.trajectories import CHUNK
+from hodyn_ros.streams.motion_stream import CHUNK
 
 HOME = np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8])
 NAMES = PANDA.joint_names
@@ -57,7 +57,10 @@ def harness():
 def at_home(harness):
     """The same, at rest at home."""
     harness.forget()
-    harness.publishers['joint_trajectory'].publish(chunk_message([HOME, HOME], period=0.01))
+    way = chunk_message([HOME, HOME], period=0.01)
+    for point in way.points:  # from wherever the last motion has ended
+        point.time_from_start.sec += 1
+    harness.publishers['joint_trajectory'].publish(way)
     efforts = harness.messages['hodyn_node/joint_effort']
     harness.wait(lambda: efforts and at_rest(harness), 'rest at home')
     harness.forget()

@@ -14,6 +14,8 @@ from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros import qos
+from hodyn_ros.ros.conversions import nanoseconds
+from hodyn_ros.streams.motion_stream import LEAD_IN
 from hodyn_ros.trajectory.jtc import jtc_motion
 
 NAMES = ('shoulder', 'elbow')
@@ -100,15 +102,17 @@ def test_efforts_between_the_points_are_exact_up_to_the_tolerance(start, kind, f
     message = station.received('controller_trajectory')[0]
     assert tuple(message.joint_names) == NAMES
     whole = station.received('effort_trajectory')[0]
-    assert message.header.stamp == whole.header.stamp
     times, rows = columns(message)
-    assert times[0] == 0.0
-    assert times[-1] == TIMES[-1]
+    # The stamp comes before the first point: one that has passed is "now" for the controller.
+    assert times[0] == LEAD_IN
+    assert nanoseconds(whole.header.stamp) - nanoseconds(message.header.stamp) == 1e9 * LEAD_IN
+    times -= LEAD_IN
+    assert times[-1] == pytest.approx(TIMES[-1], abs=1e-12)
     expected = content(rows[:, :3], kind, friction)[:, 0]
     np.testing.assert_allclose(rows[:, 3], expected, rtol=0.0, atol=1e-11)
     # As the controller moves: of degree 5, with efforts that are interpolated linearly.
     executed = jtc_motion(times, *(rows[:, k] for k in range(3)))
-    looks = np.linspace(0.0, TIMES[-1], 2001)
+    looks = np.linspace(0.0, times[-1], 2001)
     exact = content(executed(looks, 2), kind, friction)[:, 0]
     sent = np.stack([np.interp(looks, times, rows[:, 3, j]) for j in range(2)], axis=1)
     assert np.abs(sent - exact).max() <= tolerance
@@ -147,7 +151,7 @@ def test_stop_reaches_the_controller_too(start):
     station.received('controller_trajectory')
     station.publishers['joint_trajectory'].publish(JointTrajectory())
     times, rows = columns(station.received('controller_trajectory', 2)[1])
-    assert times[-1] == pytest.approx(0.5)
+    assert times[-1] == pytest.approx(0.5 + LEAD_IN)
     np.testing.assert_allclose(rows[-1, 1:3], 0.0, atol=1e-12)
 
 

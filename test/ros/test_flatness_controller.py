@@ -348,7 +348,7 @@ def test_a_stream_that_begins_later_leaves_the_trajectory_alone_until_then(start
     harness = start(without_reference='hold', reference_timeout=0.01)
     now = 5 * 10**9
     harness.answer(now, STATE)
-    harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5], *[[0.6, 0.2]] * 9))
+    harness.publishers['joint_trajectory'].publish(trajectory(STATE[0], *[[0.6, 0.2]] * 9))
     harness.wait(lambda: harness.node.stream.timeline, 'planned')
     begin = now + 10**9
     send_and_wait(harness, begin, REFERENCE)

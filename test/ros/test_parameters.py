@@ -177,6 +177,7 @@ def test_values_reach_the_settings(plain_node):
         'trajectory_sample_period': 0.25, 'max_samples': 77, 'max_trajectory_points': 55,
         'max_message_size': 4096, 'interpolation': 'jtc', 'allow_partial_joints': True,
         'trajectory_timeout': 1.25, 'stop_duration': 1.5, 'input_timeout': 2.0,
+        'path_tolerance': 0.3, 'path_time': 0.4,
         'wrench_timeout': 0.75,
         'base_motion': False, 'base_motion_timeout': 0.2,
         'wrench_stale_policy': 'fade', 'wrench_fade_time': 0.125, 'stiffness_timeout': 0.3,

@@ -66,9 +66,10 @@ def harness():
 
 
 def trajectory(seconds=1):
+    """There and back, so that it can be sent again."""
     message = JointTrajectory(joint_names=['shoulder', 'elbow'])
-    for number in range(3):
-        point = JointTrajectoryPoint(positions=[0.1 * number, -0.2 * number])
+    for number, share in enumerate((0.0, 1.0, 0.0)):
+        point = JointTrajectoryPoint(positions=[0.2 * share, -0.4 * share])
         point.time_from_start = Duration(sec=number * seconds)
         message.points.append(point)
     return message

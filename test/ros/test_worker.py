@@ -21,7 +21,7 @@ from hodyn_ros.ros import planning, robot  # noqa: E402
 from hodyn_ros.ros.base import Worker  # noqa: E402
 from hodyn_ros.ros.node_settings import NodeSettings  # noqa: E402
 from hodyn_ros.ros.parameters import make_settings  # noqa: E402
-from hodyn_ros.ros.trajectories import Task  # noqa: E402
+from hodyn_ros.streams.motion_stream import Task  # noqa: E402
 
 # A fault of ours, memory that is used up, and what a library raises that wants to end the process.
 FAULTS = [ZeroDivisionError('a fault of ours'), MemoryError(), SystemExit(3)]

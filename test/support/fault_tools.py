@@ -460,9 +460,9 @@ def motion_trajectory(times, motions, names=NAMES, stamp: int = 0) -> JointMotio
 
 
 def joint_trajectory(
-    positions=((0.0, 0.0), (0.5, -0.4), (0.2, 0.3)), times=(0.0, 0.1, 0.2), names=NAMES
+    positions=((0.0, 0.0), (0.5, -0.4), (0.0, 0.0)), times=(0.0, 0.1, 0.2), names=NAMES
 ) -> JointTrajectory:
-    """Trajectory with positions alone."""
+    """Trajectory with positions alone; there and back, so that it can be sent again."""
     message = JointTrajectory(joint_names=list(names))
     for instant, position in zip(times, positions):
         point = JointTrajectoryPoint(positions=list(position))
