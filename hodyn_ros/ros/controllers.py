@@ -71,7 +71,10 @@ def controller_message(
 def planned_for_controller(
     robot: Robot, planned: PlannedMotion, settings: NodeSettings
 ) -> tuple[JointTrajectory | None, str, str]:
-    """Trajectory for a controller; a remark on it; a warning if it should be there but is not."""
+    """Trajectory for a controller; a remark on it; a warning if it should be there but is not.
+
+    Its stamp is left open; it lies `LEAD_IN` before the first sample of the motion.
+    """
     command = settings.command
     if not command.effort_tolerance or settings.base_motion:
         return None, '', ''
@@ -87,8 +90,8 @@ def planned_for_controller(
     except HodynError as error:
         return None, '', f'There is no trajectory for a controller. {error}'
     # Whatever stamp the waypoints had: one that has passed is "now" for a controller.
-    stamp = planned.first - round(LEAD_IN * NANOSECONDS)
-    message = controller_message(planned.joint_names, points, stamp, planned.start - stamp)
+    shift = planned.start - planned.first + round(LEAD_IN * NANOSECONDS)
+    message = controller_message(planned.joint_names, points, 0, shift)
     message.header.frame_id = robot.model.base_link
     return message, _cancelling(robot, points), ''
 

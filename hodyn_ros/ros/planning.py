@@ -43,7 +43,7 @@ from hodyn_ros.ros.answers import (
 )
 from hodyn_ros.ros.base import RobotNode, Worker
 from hodyn_ros.ros.controllers import planned_for_controller
-from hodyn_ros.ros.conversions import nanoseconds, time_message
+from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.diagnostics import (
     ENDED,
     RUNNING,
@@ -55,8 +55,8 @@ from hodyn_ros.ros.diagnostics import (
 )
 from hodyn_ros.ros.retiming_service import retimed
 from hodyn_ros.ros.robot import Robot, robot_of
-from hodyn_ros.streams.motion_stream import CHUNK, TRAJECTORY, Plan, Task
-from hodyn_ros.streams.timeline import PlannedMotion
+from hodyn_ros.streams.motion_stream import CHUNK, LEAD_IN, TRAJECTORY, Plan, Task
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.node_settings import NodeSettings
@@ -531,10 +531,10 @@ class Planner:
             latest, self._latest = self._latest, None
             if latest is not None and self._latest_number == number:
                 planned, (whole, points) = latest
-                shift = start - planned.start
-                self._publish(points, shift)
+                planned = planned._replace(start=start)
+                self._publish(points, planned.first - round(LEAD_IN * NANOSECONDS))
                 self._report(Delivered(False, time.monotonic() - decided))
-                self._publish(whole, shift)
+                self._publish(whole, start)
 
         self._worker.put(accept)
 
@@ -545,20 +545,21 @@ class Planner:
             robot = self._robot
             if robot is not None and robot.model.joint_names == planned.joint_names:
                 # A controller is in more of a hurry than who reads the whole answer.
-                self._publish(planned_for_controller(robot, planned, self._settings)[0], 0)
+                points = planned_for_controller(robot, planned, self._settings)[0]
+                self._publish(points, planned.first - round(LEAD_IN * NANOSECONDS))
                 self._report(Delivered(True, time.monotonic() - decided))
                 whole = whole_answer(robot, planned, self._settings, remark)
                 if self._settings.base_motion:
                     leave_efforts_out(whole)
-                self._publish(whole, 0)
+                self._publish(whole, planned.start)
 
         self._worker.put(publish)
 
-    def _publish(self, message: Any, shift: int) -> None:
-        """Publish a message about a motion that begins later by a time than it says [ns]."""
+    def _publish(self, message: Any, stamp: int) -> None:
+        """Publish a message about a motion, if it is one, with a stamp [ns]."""
         publisher = self._publishers.get(type(message))
         if publisher is not None:
-            message.header.stamp = time_message(nanoseconds(message.header.stamp) + shift)
+            message.header.stamp = time_message(stamp)
             publisher.publish(message)
 
     def close(self, grace: float) -> None:

@@ -25,6 +25,18 @@ from hodyn_ros.ros import qos
 from hodyn_ros.ros.base import RobotNode, main
 from hodyn_ros.ros.diagnostics import OK, SILENT, WARN
 from hodyn_ros.ros.parameters import entry
+from hodyn_ros.streams.goals import (
+    ACCEPTED,
+    ENDED,
+    EXECUTED,
+    OVER,
+    READY,
+    REPLACED,
+    SENT,
+    TIMED,
+    WAITS,
+    Goal,
+)
 
 try:
     from control_msgs.action import FollowJointTrajectory
@@ -34,11 +46,7 @@ except ImportError:  # it is on no package registry
 ACTION = 'follow_joint_trajectory'
 
 _WATCH_PERIOD = 0.2  # s
-_GRACE = 2.0  # s, for what a goal needs and is not there: it may only not be listed yet
-_LONG_WAIT = 5.0  # s, for a new timing, after which that is said
-
-# States of a goal: it waits for what it needs, is being retimed, is with the controller.
-_WAITS, _RETIMED, _SENT = 'waits', 'retimed', 'sent'
+_REPLACED = 'Replaced by a newer goal.'
 _TIMINGS = {'path': RetimeTrajectory.Request.PATH, 'uniform': RetimeTrajectory.Request.UNIFORM}
 
 
@@ -83,22 +91,19 @@ class _Server(ActionServer):
 
 
 @dataclass(eq=False)
-class _Goal:
+class _Goal(Goal):
     """A goal that has been accepted and is not at its end."""
 
-    handle: Any
-    arrival: float  # of time.monotonic [s]
-    state: str = _WAITS
+    handle: Any = None
     retiming: Future[Any] | None = None
-    planner: str = ''  # process that retimes it, as far as is known
-    is_long: bool = False  # which has been said
     executed: Any = None  # goal of the controller, once that has accepted it
 
 
 class TrajectoryProxy(RobotNode[ProxySettings]):
     """Takes goals, has them retimed and executed.
 
-    They come to the controller in their order, and there a goal takes the place of the one before.
+    A goal that is sent to the controller takes the place of those before: there, of the one that
+    the controller has, and here of those that it does not have yet.
     """
 
     def __init__(self, **node_options: Any) -> None:
@@ -140,7 +145,7 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
 
     def _on_goal(self, handle: Any) -> None:
         handle.execute()
-        self._goals.append(_Goal(handle, time.monotonic()))
+        self._goals.append(_Goal(time.monotonic(), handle=handle))
         self._watch.reset()
         self._on_watch()
 
@@ -152,7 +157,8 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             slower_only=settings.slower_only,
             drop_standstills=settings.drop_standstills and settings.timing == 'path',
         )
-        goal.state, goal.planner = _RETIMED, self._planner
+        goal.on(READY)
+        goal.planner = self._planner
         goal.retiming = self._retime.call_async(request)
         goal.retiming.add_done_callback(partial(self._on_retimed, goal))
 
@@ -182,11 +188,17 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         request.trajectory = response.trajectory
         for point in () if self.settings.efforts else request.trajectory.points:
             point.effort = []
-        goal.state = _SENT
-        sent = self._controller.send_goal_async(
-            request, lambda message: goal.handle.publish_feedback(message.feedback)
-        )
+        for older in self._goals[: self._goals.index(goal)]:
+            if older.on(REPLACED):
+                self._abort(older, _REPLACED)
+        goal.on(TIMED)
+        sent = self._controller.send_goal_async(request, partial(self._on_feedback, goal))
         sent.add_done_callback(partial(self._on_response, goal))
+
+    def _on_feedback(self, goal: _Goal, message: Any) -> None:
+        if goal in self._goals:
+            goal.heard = time.monotonic()
+            goal.handle.publish_feedback(message.feedback)
 
     def _on_response(self, goal: _Goal, future: Future[Any]) -> None:
         goal.executed = future.result()
@@ -195,6 +207,8 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             why = hint * self.settings.efforts
             self._abort(goal, f'{self._name} has rejected the goal; its log says why.{why}')
             return
+        if goal in self._goals:
+            goal.on(ACCEPTED)
         if goal not in self._goals or goal.handle.is_cancel_requested:
             goal.executed.cancel_goal_async()
         goal.executed.get_result_async().add_done_callback(partial(self._on_result, goal))
@@ -207,6 +221,7 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             self._finish(goal, 'canceled', result)
         else:
             text = result.error_string or f'{self._name} has ended the goal (status {status}).'
+            text = _REPLACED if goal.is_replaced else text
             self._abort(goal, text, result.error_code)
 
     def _on_cancel(self, handle: Any) -> CancelResponse:
@@ -217,44 +232,33 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         for goal in [goal for goal in self._goals if goal.handle == handle]:
             if goal.executed is not None:
                 goal.executed.cancel_goal_async()
-            elif goal.state != _SENT:
+            elif goal.state != SENT:
                 text = 'Cancelled before it was sent to the controller.'
                 self._finish(goal, 'canceled', FollowJointTrajectory.Result(error_string=text))
 
     def _on_watch(self) -> None:
         """Send goals on their way, and abort those of which nothing more can be heard."""
         for goal in list(self._goals):
-            waited, lacking = time.monotonic() - goal.arrival, self._lacking(goal.state)
-            if goal.state == _RETIMED:
-                lacking = lacking or self._lost(goal, waited)
-            if lacking and (goal.state != _WAITS or waited > _GRACE):
-                self._abort(goal, lacking)
-            elif goal.state == _WAITS and not lacking:
+            now, lacking = time.monotonic(), self._lacking(goal.state)
+            service, timeout = self.settings.retime_service, self.settings.retime_timeout
+            if why := goal.why_lost(now, lacking, service, self._planner, timeout):
+                self._abort(goal, why)
+            elif goal.state == WAITS and not lacking:
                 self._have_retimed(goal)
+            elif goal.is_long_now(now):
+                why = f': {self._hangs}' * bool(self._hangs)
+                waited = f'{now - goal.arrival:.0f} s'
+                self.get_logger().warning(f'A goal waits for {service} since {waited}{why}.')
         if not self._goals:
             self._watch.cancel()
 
-    def _lacking(self, state: str = _WAITS) -> str:
+    def _lacking(self, state: str = WAITS) -> str:
         """Say what a goal in a state needs that is not there."""
         if not self._controller.server_is_ready():
             return f'The action {self._name} is not there: is the controller active?'
         service = self.settings.retime_service
-        if state != _SENT and not self._retime.service_is_ready():
+        if state not in (SENT, EXECUTED) and not self._retime.service_is_ready():
             return f'The service {service} is not there: is hodyn_node running?'
-        return ''
-
-    def _lost(self, goal: _Goal, waited: float) -> str:
-        """Say why no new timing of a goal will come; empty if it may."""
-        service, timeout = self.settings.retime_service, self.settings.retime_timeout
-        goal.planner = goal.planner or self._planner
-        if self._planner != goal.planner:
-            return f'The process of {service} has ended while it retimed the goal; send it again.'
-        if waited > timeout:
-            return f'{service} has not answered within {timeout:g} s (retime_timeout).'
-        if waited > _LONG_WAIT and not goal.is_long:
-            goal.is_long = True
-            why = f': {self._hangs}' * bool(self._hangs)
-            self.get_logger().warning(f'A goal waits for {service} since {waited:.0f} s{why}.')
         return ''
 
     def _abort(self, goal: _Goal, why: str, code: int | None = None) -> None:
@@ -267,6 +271,8 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         if goal not in self._goals:
             return
         self._goals.remove(goal)
+        if goal.state != ENDED:
+            goal.on(OVER)
         if goal.retiming is not None:  # rclpy would keep it for ever
             self._retime.remove_pending_request(goal.retiming)
         self._counts[end] += 1

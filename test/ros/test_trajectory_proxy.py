@@ -69,7 +69,9 @@ class Controller:
             result.error_code, result.error_string = result.PATH_TOLERANCE_VIOLATED, 'elbow: 0.1'
             handle.abort()
             return result
-        while not self.go_on.wait(0.01):
+        while not self.go_on.wait(0.02):
+            if self.mode != 'silent':
+                handle.publish_feedback(feedback(handle.request.trajectory, 2))
             if handle.is_cancel_requested:
                 result.error_string = 'held'
                 handle.canceled()
@@ -203,12 +205,12 @@ def test_goal_is_retimed_and_all_else_goes_through(harness, controller, start, t
     node, send = start(timing=timing, efforts=efforts)
     wait_for_controller(harness, node)
     sent = send(goal())
-    harness.wait(lambda: len(sent.feedback) == 3, 'feedback')
+    harness.wait(lambda: len(sent.feedback) >= 3, 'feedback')
     assert not sent.outcome.done()
     controller.go_on.set()
     assert outcome(harness, sent) == (SUCCEEDED, 0, 'arrived')
     (received,), given = controller.goals, goal()
-    assert [item.index for item in sent.feedback] == [0, 1, 2]
+    assert [item.index for item in sent.feedback][:3] == [0, 1, 2]
     assert sent.feedback[2].desired == received.trajectory.points[2]
 
     client = harness.client.create_client(RetimeTrajectory, 'hodyn_node/retime')
@@ -252,7 +254,7 @@ def test_cancelling_reaches_the_controller(harness, controller, start):
     node, send = start()
     wait_for_controller(harness, node)
     sent = send(goal())
-    harness.wait(lambda: len(sent.feedback) == 3, 'feedback')
+    harness.wait(lambda: len(sent.feedback) >= 3, 'feedback')
     cancelling = sent.handle.cancel_goal_async()
     harness.wait(cancelling.done, 'cancellation')
     assert len(cancelling.result().goals_canceling) == 1
@@ -285,13 +287,13 @@ def test_newer_goal_takes_the_place_of_the_one_before(harness, controller, start
     node, send = start()
     wait_for_controller(harness, node)
     first = send(goal())
-    harness.wait(lambda: len(first.feedback) == 3, 'feedback')
+    harness.wait(lambda: len(first.feedback) >= 3, 'feedback')
     refused = send(goal(points=((0.0, 0.0), (0.0, 90.0))))  # does not disturb it
     assert outcome(harness, refused)[0] == ABORTED
     assert not first.outcome.done()
     second = send(goal())
     invalid = FollowJointTrajectory.Result.INVALID_GOAL
-    assert outcome(harness, first) == (ABORTED, invalid, 'new incoming action')
+    assert outcome(harness, first) == (ABORTED, invalid, 'Replaced by a newer goal.')
     controller.go_on.set()
     assert outcome(harness, second) == (SUCCEEDED, 0, 'arrived')
 
@@ -363,11 +365,52 @@ def test_controller_that_goes_while_it_executes_is_noticed(harness, controller, 
     node, send = start()
     wait_for_controller(harness, node)
     sent = send(goal())
-    harness.wait(lambda: len(sent.feedback) == 3, 'feedback')
+    harness.wait(lambda: len(sent.feedback) >= 3, 'feedback')
     controller.executor.remove_node(controller.node)
     controller.destroy()
     assert 'is not there' in outcome(harness, sent)[2]
     assert not node._goals
+
+
+@needs_control_msgs
+def test_controller_that_falls_silent_is_noticed_within_a_second(harness, controller, start):
+    controller.mode = 'silent'
+    node, send = start()
+    wait_for_controller(harness, node)
+    sent = send(goal())
+    harness.wait(lambda: len(sent.feedback) == 3, 'feedback')
+    assert 'has not told for 1.' in outcome(harness, sent)[2]
+    controller.go_on.set()
+
+
+@needs_control_msgs
+def test_newest_of_goals_that_are_being_retimed_wins(harness, controller, start):
+    controller.go_on.set()
+    node, send = start()
+    wait_for_controller(harness, node)
+    retimed, late = node._on_retimed, []
+    node._on_retimed = lambda *given: late.append(given)
+    older = send(goal())
+    harness.wait(lambda: late, 'timing')
+    node._on_retimed = retimed
+    assert outcome(harness, send(goal()))[0] == SUCCEEDED
+    assert outcome(harness, older)[2] == 'Replaced by a newer goal.'
+    node.soon(retimed, *late[0])
+    assert outcome(harness, send(goal()))[0] == SUCCEEDED
+    assert len(controller.goals) == 2
+
+
+@needs_control_msgs
+def test_way_to_the_first_waypoint_keeps_its_time(harness, controller, start):
+    controller.go_on.set()
+    node, send = start()
+    wait_for_controller(harness, node)
+    given = goal()
+    for point in given.trajectory.points:
+        point.time_from_start.sec += 1
+        point.time_from_start.nanosec += 500_000_000
+    assert outcome(harness, send(given))[0] == SUCCEEDED
+    assert rows(controller.goals[-1].trajectory)[0][0] == 1.5
 
 
 @needs_control_msgs
@@ -407,7 +450,7 @@ def test_goal_waits_for_a_service_that_is_not_listed_yet(harness, controller, st
 def test_goal_whose_planner_hangs_and_dies_is_aborted(
     harness, controller, start, monkeypatch, capfd
 ):
-    monkeypatch.setattr('hodyn_ros.ros.trajectory_proxy._LONG_WAIT', 0.5)
+    monkeypatch.setattr('hodyn_ros.streams.goals.LONG_WAIT', 0.5)
     silent = harness.client.create_service(
         RetimeTrajectory, 'silent/retime', lambda request, response: response
     )
