@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -67,9 +66,11 @@ from hodyn_ros.ros.flatness_settings import (
 from hodyn_ros.ros.joint_states import check_age, values_of
 from hodyn_ros.ros.robot import Drives, Robot, RobotPreparation, actuators_config, assemble
 from hodyn_ros.ros.trajectories import report_plan, request_of
+from hodyn_ros.streams import supervisor
 from hodyn_ros.streams.guard import Guard, SlowedMotion
 from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs, References
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant, MotionStream, Plan, Task
+from hodyn_ros.streams.supervisor import LEAVING, OFF_PATH, REPEAT, STOP, Seen, Supervisor, Watch
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
@@ -88,13 +89,6 @@ OBSERVED = (
     *('spring_torque', 'spring_torque_dot', 'external_torque', 'external_torque_dot'),
     'motor_friction',
 )
-
-# How many intervals of the stamps tell the period of the measurements, and how far it may be from
-# sample_period, as a part of it.
-_INTERVALS, _DEVIATION = 20, 0.2
-
-# A stop leaves the path where a joint is farther from it than this part of max_tracking_error.
-_ON_PATH = 0.99
 
 
 class _Loop(NamedTuple):
@@ -125,16 +119,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         )
         self._measured: Measured | None = None
         self._newest: Measured | None = None  # to be answered
-        self._intervals: deque[int] = deque(maxlen=_INTERVALS)  # of the stamps [ns]
         self._answered = 0  # stamp of the measurement that the observer has had [ns]
-        self._limited_since = 0  # stamp from which on a motor is at its limit [ns]; 0: none is
         self._command: Command | None = None  # the latest, unless there was none for a measurement
-        self._violations = 0  # of bounds, by measurements one after the other
         self._early = b''  # trajectory that has come before the simulated time
-        self._stopped = ''  # why the robot has been stopped
-        self._floats = False  # instead of being held where it has been stopped
-        self._leaves_path = False  # the stop is a motion of its own, by a law of its own
-        self._stops = self._beyond = 0
+        self._supervisor = Supervisor()
         self._tracking = self._largest_tracking = 0.0
         self.stream = MotionStream(
             self, lambda: self.settings.planning, self._start_state, self._on_planned
@@ -279,7 +267,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Refuse another law while the robot moves or has been stopped."""
         if self._measured is None:
             return
-        why = self._stopped and f'the robot has been stopped: {self._stopped}'
+        why = self._supervisor.why and f'the robot has been stopped: {self._supervisor.why}'
         why = why or loop.guard.unrest(self._measured.state[:2])
         if why:
             raise ControlError(f'The control law is changed at rest, but {why}')
@@ -308,9 +296,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def _take_reference(self, message: JointMotion) -> None:
         loop = self._ready()
         self._check_led()
-        if self._stopped:
+        if self._supervisor.has_stopped:
             hint = 'A trajectory ends that, also an empty one.'
-            raise ControlError(f'The robot has been stopped: {self._stopped} {hint}')
+            raise ControlError(f'The robot has been stopped: {self._supervisor.why} {hint}')
         given, orders = motion_from_message(loop.robot.model, message), loop.controller.orders
         if len(given) < orders:
             raise MotionError(
@@ -341,22 +329,21 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if not self._time():  # simulated time has not begun, nor can the motion
             self._early = data
             return
-        if self._stopped:
+        stopped = self._supervisor.why
+        if stopped:
             why = 'the motion to rest is not over.'
             if self._measured and self._references.has_stopped(self._measured.stamp):
                 why = self._ready().guard.unrest(self._measured.state[:2])
             if why:
                 raise ControlError(
-                    f'The robot has been stopped: {self._stopped} It does not move on yet: {why}'
+                    f'The robot has been stopped: {stopped} It does not move on yet: {why}'
                 )
         request = request_of(data, self.settings.planning.max_trajectory_points)
         if not self._preparation.is_under_way:
             self._preparation.ready()
         self.stream.take(request, self._instant())
-        if self._stopped:
-            self._stopped = ''
-            if self._floats:
-                self._floats = False
+        if stopped:
+            if self._supervisor.release():
                 self._ready().controller.begin()  # type: ignore[union-attr]
             self._references.end_stop()
             self.get_logger().info('The stop is over: a trajectory has come.')
@@ -436,10 +423,11 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
                 data, self._early = self._early, b''
                 self._take_early(data)
             if before is not None:
-                self._intervals.append(measured.stamp - before.stamp)
+                self._supervisor.note_interval(measured.stamp - before.stamp)
             command, error = self._answer(loop, measured)
         except Exception as failure:  # also a fault of ours: no silence while all seems well
             self._command = None
+            self._supervisor.note_silence()
             self.hold_back('command', failure)
             return
         self._command = command
@@ -449,7 +437,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._publisher.publish(message)
         loop.pairs.answer(stamp)
         is_limited = command.is_limited
-        self._limited_since = (self._limited_since or stamp) if is_limited.any() else 0
+        self._supervisor.note_command(stamp, bool(is_limited.any()))
         hits = [f'torque of {message.name[j]}' for j in is_limited.nonzero()[0]]
         self._tracking = float(abs(error).max())
         self._largest_tracking = max(self._largest_tracking, self._tracking)
@@ -464,90 +452,73 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         law = loop.controller if isinstance(loop.controller, ObserverController) else None
         if law is not None:
             # Velocities that are not measured are those of the observer.
-            for row, seen in ((1, law.observer.links), (3, law.observer.motors)):
+            for row, known in ((1, law.observer.links), (3, law.observer.motors)):
                 if np.isnan(measured.state[row]).any():
-                    measured.state[row] = seen[1]
-        if self._stopped and not self._references.is_stopping:
-            self._stop(loop, measured, self._stopped)  # time or the robot is another one
+                    measured.state[row] = known[1]
+        judge = self._supervisor
+        if judge.has_stopped and not self._references.is_stopping:
+            judge.stop(OFF_PATH, judge.why)  # time or the robot is another one
+            self._stop(loop, measured)
         try:
             reference, error = self._reference(loop, measured)
         except HodynError:
-            self._violations = 0  # they count one after the other
+            judge.note_no_reference()
             raise
-        watched, external = error, None
+        seen = Seen(measured.stamp, measured.state[:2], reference, error)
         if law is not None and law.yields:
-            watched = np.zeros_like(error)
+            seen = seen._replace(yields=True)
         elif law is not None and not law.observer.is_new:
-            external = law.observer.present[0][3]
-        violation = fault = ''
-        if self._stopped and not self._leaves_path and not self._floats:
-            if (abs(error) >= _ON_PATH * loop.guard.max_error).any():
-                fault = violation = self._stopped  # it cannot even follow the stop
-        elif not self._stopped:
-            fault = self._fault(measured, reference)
-            violation = fault or loop.guard.violation(measured.state[:2], watched, external)
-        self._violations = self._violations + 1 if violation else 0
-        if violation:
-            self._beyond += 1
-            if not fault and self._violations < self.settings.violation_samples:
-                if self._command is None:
-                    raise ControlError(violation)
-                return self._command, error
-            # By its own fault or that of others; where it moves otherwise than it should, the path
-            # is no help.
-            follows = fault or not loop.guard.violation(measured.state[:2], watched)
-            if follows and not fault and self.settings.collision_reaction == FLOAT:
-                floating = loop.modes[FLOATING]
-                if isinstance(floating, ObserverController):
-                    self._floats = True
-                    floating.begin()
-            self._stop(loop, measured, violation, reference if follows else None)
+            seen = seen._replace(external=law.observer.present[0][3])
+        verdict = judge.judge(loop.guard, self._watch(loop), seen)
+        if verdict == REPEAT:
+            if self._command is None:
+                raise ControlError(judge.doubt)
+            return self._command, error
+        if verdict == STOP:
+            self._stop(loop, measured, reference)
             reference, error = self._reference(loop, measured)
-        leaves_path = self._stopped and self._leaves_path
+        return self._evaluated(loop, law, measured, reference), error
+
+    def _watch(self, loop: _Loop) -> Watch:
+        settings = self.settings
+        floating = settings.collision_reaction == FLOAT
+        return Watch(
+            settings.max_gap,
+            settings.saturation_time,
+            settings.violation_samples,
+            settings.sample_period if settings.controller == TRACKING else None,
+            floating and isinstance(loop.modes.get(FLOATING), ObserverController),
+        )
+
+    def _evaluated(
+        self, loop: _Loop, law: ObserverController | None, measured: Measured, reference: Array
+    ) -> Command:
+        """Command of the law that the state of the supervisor asks for."""
+        state = self._supervisor.state
         if law is None:
-            plain = loop.stopping if leaves_path else loop.controller
-            return plain.evaluate(reference, *measured.state), error
+            plain = loop.stopping if state == LEAVING else loop.controller
+            return plain.evaluate(reference, *measured.state)
         observer, (q, qd, theta, thetad) = law.observer, measured.state
         missing = (measured.stamp - self._answered) / NANOSECONDS
         if missing > self.settings.max_gap or missing <= 0.0:
             law.reset()
         elif missing > 1.5 * law.sample_period:
             observer.bridge(round(missing / law.sample_period) - 1, q, theta)
-        if leaves_path:
+        if state == LEAVING:
             observer.update(q, qd, theta, thetad, measured.spring_torque)
             command = loop.stopping.evaluate(reference, *measured.state)
             observer.apply(command.torque, 0.0)
         else:
-            used = loop.modes[FLOATING] if self._floats else law
+            used = loop.modes[FLOATING] if state == supervisor.FLOATING else law
             assert isinstance(used, ObserverController)
             command = used.evaluate(reference, q, qd, theta, thetad, measured.spring_torque)
         self._answered = measured.stamp
-        return command, error
-
-    def _fault(self, measured: Measured, reference: Array) -> str:
-        """Say what does not let the robot move on, whatever it measures; empty if it may."""
-        settings, intervals, stamp = self.settings, self._intervals, measured.stamp
-        gap = intervals[-1] / NANOSECONDS if intervals else 0.0
-        if gap > settings.max_gap and reference[1:].any():
-            return f'There was no measurement for {gap:.3f} s while it moved (max_gap).'
-        limited = (stamp - (self._limited_since or stamp)) / NANOSECONDS
-        if limited > settings.saturation_time:
-            return f'A motor was at its torque limit for {limited:.3f} s (saturation_time).'
-        if len(intervals) == _INTERVALS and settings.controller == TRACKING:
-            # Samples that are lost make some intervals longer, not all.
-            T, found = settings.sample_period, np.array((min(intervals), max(intervals)))
-            shortest, longest = found / NANOSECONDS
-            if shortest > (1.0 + _DEVIATION) * T or longest < (1.0 - _DEVIATION) * T:
-                return (
-                    f'A measurement comes every {shortest:.6g} to {longest:.6g} s, sample_period '
-                    f'is {T:.6g} s.'
-                )
-        return ''
+        return command
 
     def _reference(self, loop: _Loop, measured: Measured) -> tuple[Array, Array]:
         """Return the reference of a measurement, later by the lead, and the tracking error."""
         settings, lead = self.settings, loop.controller.lead
-        if isinstance(loop.controller, GravityCompensation) and not self._stopped:
+        if isinstance(loop.controller, GravityCompensation) and not self._supervisor.has_stopped:
             reference = np.zeros((5, len(measured.state[0])))
             reference[0] = measured.state[0]
             return reference, reference[1]
@@ -559,23 +530,16 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         )
         return reference, shifted(reference, -lead)[0] - measured.state[0]
 
-    def _stop(
-        self, loop: _Loop, measured: Measured, violation: str, reference: Array | None = None
-    ) -> None:
-        """Bring the robot to rest and hold it.
+    def _stop(self, loop: _Loop, measured: Measured, reference: Array | None = None) -> None:
+        """Bring the robot to rest, and hold it, in the way that the supervisor has chosen.
 
-        Along the path of its reference (5, n), or, without one or where the robot is not at it,
-        by another law from where it is measured.
+        Along the path of its reference (5, n), or by another law from where it is measured.
         """
-        self._stopped, self._violations, self._stops = violation, 0, self._stops + 1
-        self._limited_since = 0
-        self.get_logger().error(f'The robot is being stopped: {violation}')
+        state, why = self._supervisor.state, self._supervisor.why
+        self.get_logger().error(f'The robot is being stopped: {why}')
         begin, duration = measured.stamp, self.settings.stop_duration
         motion: PiecewiseMotion | SlowedMotion = loop.guard.stopping(measured.state[:2])
-        self._leaves_path = reference is None or bool(
-            (abs(reference[0] - measured.state[0]) >= _ON_PATH * loop.guard.max_error).any()
-        )
-        if reference is not None and not self._leaves_path:
+        if reference is not None and state != LEAVING:
             begin += round(loop.controller.lead * NANOSECONDS)
             planned = self.stream.timeline.under_way(begin)
             if planned is None:
@@ -583,9 +547,13 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             else:
                 now = (begin - planned.start) / NANOSECONDS
                 motion = SlowedMotion(planned.motion, now, duration)
-        self.stream.clear(f'The robot is being stopped: {violation}')
+        floating = loop.modes.get(FLOATING)
+        if state == supervisor.FLOATING and isinstance(floating, ObserverController):
+            floating.begin()
+        self.stream.clear(f'The robot is being stopped: {why}')
         # What floats is followed, what has to rest keeps its distance.
-        most_ahead = np.zeros_like(loop.guard.max_error) if self._floats else loop.guard.max_error
+        floats = state == supervisor.FLOATING
+        most_ahead = np.zeros_like(loop.guard.max_error) if floats else loop.guard.max_error
         self._references.stop(motion, begin, most_ahead)
 
     def _publish_observed(self, loop: _Loop, stamp: int) -> None:
@@ -615,9 +583,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def on_time_jump(self, why: str) -> None:
         """Begin anew: after time has gone back nothing of before is true any more."""
         self._measured = self._command = self._newest = None
-        self._intervals.clear()
-        self._answered = self._limited_since = 0
-        self._violations = 0
+        self._answered = 0
+        self._supervisor.begin_anew()
         self._references.clear()
         if self._loop is not None:
             self._loop.pairs.clear()
@@ -636,9 +603,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             'reference': self._references.origin,
             'tracking error': f'{self._tracking:.3g}',
             'largest tracking error': f'{self._largest_tracking:.3g}',
-            'stopped because': self._stopped,
-            'stops': str(self._stops),
-            'measurements beyond a bound': str(self._beyond),
+            'state': self._supervisor.state,
+            'stopped because': self._supervisor.why,
+            'stops': str(self._supervisor.stops),
+            'measurements beyond a bound': str(self._supervisor.beyond),
         }
         self._largest_tracking = 0.0
         statuses = self.diagnostics.report(*self._preparation.state, {})
@@ -646,9 +614,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         output.name = output.name.replace(': joint_effort', ': motor_command')
         more = [KeyValue(key=key, value=value) for key, value in values.items()]
         output.values = [*output.values, *more]
-        if self._stopped:  # it lasts
+        if self._supervisor.has_stopped:  # it lasts
             output.level = DiagnosticStatus.ERROR
-            output.message = f'the robot has been stopped: {self._stopped}'
+            output.message = f'the robot has been stopped: {self._supervisor.why}'
         return statuses
 
 
