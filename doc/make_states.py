@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from hodyn_ros.streams import motion_stream
+from hodyn_ros.streams import motion_stream, supervisor
 
 FOLDER = Path(__file__).parent
 Transitions = Mapping[tuple[str, str], str]
 
 WIDTH, HEIGHT = 920, 460
-BOX = (110, 40)
+CHARACTER, MARGIN, TALL = 8.5, 36, 40  # of boxes: width of a character, both margins, height
 LINE = 15  # height of a line of text
-BEND = 40  # how far an arrow is drawn aside of the straight line between two states
-LABEL = 0.36  # part of the way at which an arrow has its label
+BEND = 50  # how far an arrow is drawn aside of the straight line between two states
+LABEL = 0.37  # part of the way at which an arrow has its label
 
 # Where the states stand: (across, down). Arrows that would cross a state are bent more.
 STREAM = {
@@ -26,6 +26,13 @@ STREAM = {
     'following': (460, 230),
     'stopping': (460, 410),
     'lost': (830, 230),
+}
+SUPERVISOR = {
+    'silent': (100, 230),
+    'following': (430, 230),
+    'stopping on the path': (430, 50),
+    'floating': (430, 410),
+    'leaving the path': (810, 230),
 }
 BENDS = {('joining', 'stopping'): 420}
 
@@ -70,7 +77,8 @@ def picture(transitions: Transitions, places: Mapping[str, tuple[int, int]]) -> 
         aside = -along[1], along[0]  # to the right of who walks along
         bend = BENDS.get((before, after), BEND)
         middle = [(x0 + x1) / 2 + bend * aside[0], (y0 + y1) / 2 + bend * aside[1]]
-        begin, end = leaving(places[before], middle), leaving(places[after], middle)
+        begin = leaving(places[before], middle, before)
+        end = leaving(places[after], middle, after)
         parts.append(
             f'<path d="M{begin[0]:.0f} {begin[1]:.0f}Q{middle[0]:.0f} {middle[1]:.0f} '
             f'{end[0]:.0f} {end[1]:.0f}" fill="none" stroke="#345" marker-end="url(#tip)"/>'
@@ -82,20 +90,26 @@ def picture(transitions: Transitions, places: Mapping[str, tuple[int, int]]) -> 
         y -= LINE * (len(events) - 1) / 2
         texts += [label(x, y + LINE * row, event) for row, event in enumerate(events)]
     for name, (x, y) in places.items():
+        wide = width(name)
         parts.append(
-            f'<rect x="{x - BOX[0] / 2}" y="{y - BOX[1] / 2}" width="{BOX[0]}" '
-            f'height="{BOX[1]}" rx="10" fill="#e8eef6" stroke="#345"/>'
+            f'<rect x="{x - wide / 2}" y="{y - TALL / 2}" width="{wide}" '
+            f'height="{TALL}" rx="10" fill="#e8eef6" stroke="#345"/>'
         )
         texts.append(label(x, y + 5, name, size=16))
     return '\n'.join([*parts, *texts, '</svg>']) + '\n'
 
 
-def leaving(place: tuple[int, int], towards: list[float]) -> tuple[float, float]:
-    """Point on the edge of a box in a direction."""
+def width(name: str) -> float:
+    """Width of the box of a state."""
+    return CHARACTER * len(name) + MARGIN
+
+
+def leaving(place: tuple[int, int], towards: list[float], name: str) -> tuple[float, float]:
+    """Point on the edge of the box of a state in a direction."""
     dx, dy = towards[0] - place[0], towards[1] - place[1]
     scale = min(
-        BOX[0] / 2 / abs(dx) if dx else math.inf,
-        BOX[1] / 2 / abs(dy) if dy else math.inf,
+        width(name) / 2 / abs(dx) if dx else math.inf,
+        TALL / 2 / abs(dy) if dy else math.inf,
     )
     return place[0] + scale * dx, place[1] + scale * dy
 
@@ -117,6 +131,8 @@ def pages() -> dict[Path, str]:
     return {
         FOLDER / 'stream_states.inc': table(transitions),
         FOLDER / 'images' / 'stream_states.svg': picture(drawn, STREAM),
+        FOLDER / 'supervisor_states.inc': table(supervisor.TRANSITIONS),
+        FOLDER / 'images' / 'supervisor_states.svg': picture(supervisor.TRANSITIONS, SUPERVISOR),
     }
 
 

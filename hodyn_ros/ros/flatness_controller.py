@@ -122,7 +122,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._answered = 0  # stamp of the measurement that the observer has had [ns]
         self._command: Command | None = None  # the latest, unless there was none for a measurement
         self._early = b''  # trajectory that has come before the simulated time
-        self._supervisor = Supervisor()
+        self.supervisor = Supervisor()
         self._tracking = self._largest_tracking = 0.0
         self.stream = MotionStream(
             self, lambda: self.settings.planning, self._start_state, self._on_planned
@@ -267,7 +267,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Refuse another law while the robot moves or has been stopped."""
         if self._measured is None:
             return
-        why = self._supervisor.why and f'the robot has been stopped: {self._supervisor.why}'
+        why = self.supervisor.why and f'the robot has been stopped: {self.supervisor.why}'
         why = why or loop.guard.unrest(self._measured.state[:2])
         if why:
             raise ControlError(f'The control law is changed at rest, but {why}')
@@ -296,9 +296,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def _take_reference(self, message: JointMotion) -> None:
         loop = self._ready()
         self._check_led()
-        if self._supervisor.has_stopped:
+        if self.supervisor.has_stopped:
             hint = 'A trajectory ends that, also an empty one.'
-            raise ControlError(f'The robot has been stopped: {self._supervisor.why} {hint}')
+            raise ControlError(f'The robot has been stopped: {self.supervisor.why} {hint}')
         given, orders = motion_from_message(loop.robot.model, message), loop.controller.orders
         if len(given) < orders:
             raise MotionError(
@@ -329,7 +329,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if not self._time():  # simulated time has not begun, nor can the motion
             self._early = data
             return
-        stopped = self._supervisor.why
+        stopped = self.supervisor.why
         if stopped:
             why = 'the motion to rest is not over.'
             if self._measured and self._references.has_stopped(self._measured.stamp):
@@ -343,7 +343,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             self._preparation.ready()
         self.stream.take(request, self._instant())
         if stopped:
-            if self._supervisor.release():
+            if self.supervisor.release():
                 self._ready().controller.begin()  # type: ignore[union-attr]
             self._references.end_stop()
             self.get_logger().info('The stop is over: a trajectory has come.')
@@ -423,11 +423,11 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
                 data, self._early = self._early, b''
                 self._take_early(data)
             if before is not None:
-                self._supervisor.note_interval(measured.stamp - before.stamp)
+                self.supervisor.note_interval(measured.stamp - before.stamp)
             command, error = self._answer(loop, measured)
         except Exception as failure:  # also a fault of ours: no silence while all seems well
             self._command = None
-            self._supervisor.note_silence()
+            self.supervisor.note_silence()
             self.hold_back('command', failure)
             return
         self._command = command
@@ -437,7 +437,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._publisher.publish(message)
         loop.pairs.answer(stamp)
         is_limited = command.is_limited
-        self._supervisor.note_command(stamp, bool(is_limited.any()))
+        self.supervisor.note_command(stamp, bool(is_limited.any()))
         hits = [f'torque of {message.name[j]}' for j in is_limited.nonzero()[0]]
         self._tracking = float(abs(error).max())
         self._largest_tracking = max(self._largest_tracking, self._tracking)
@@ -455,7 +455,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             for row, known in ((1, law.observer.links), (3, law.observer.motors)):
                 if np.isnan(measured.state[row]).any():
                     measured.state[row] = known[1]
-        judge = self._supervisor
+        judge = self.supervisor
         if judge.has_stopped and not self._references.is_stopping:
             judge.stop(OFF_PATH, judge.why)  # time or the robot is another one
             self._stop(loop, measured)
@@ -494,7 +494,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self, loop: _Loop, law: ObserverController | None, measured: Measured, reference: Array
     ) -> Command:
         """Command of the law that the state of the supervisor asks for."""
-        state = self._supervisor.state
+        state = self.supervisor.state
         if law is None:
             plain = loop.stopping if state == LEAVING else loop.controller
             return plain.evaluate(reference, *measured.state)
@@ -518,7 +518,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     def _reference(self, loop: _Loop, measured: Measured) -> tuple[Array, Array]:
         """Return the reference of a measurement, later by the lead, and the tracking error."""
         settings, lead = self.settings, loop.controller.lead
-        if isinstance(loop.controller, GravityCompensation) and not self._supervisor.has_stopped:
+        if isinstance(loop.controller, GravityCompensation) and not self.supervisor.has_stopped:
             reference = np.zeros((5, len(measured.state[0])))
             reference[0] = measured.state[0]
             return reference, reference[1]
@@ -535,7 +535,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
         Along the path of its reference (5, n), or by another law from where it is measured.
         """
-        state, why = self._supervisor.state, self._supervisor.why
+        state, why = self.supervisor.state, self.supervisor.why
         self.get_logger().error(f'The robot is being stopped: {why}')
         begin, duration = measured.stamp, self.settings.stop_duration
         motion: PiecewiseMotion | SlowedMotion = loop.guard.stopping(measured.state[:2])
@@ -584,7 +584,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Begin anew: after time has gone back nothing of before is true any more."""
         self._measured = self._command = self._newest = None
         self._answered = 0
-        self._supervisor.begin_anew()
+        self.supervisor.begin_anew()
         self._references.clear()
         if self._loop is not None:
             self._loop.pairs.clear()
@@ -603,10 +603,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             'reference': self._references.origin,
             'tracking error': f'{self._tracking:.3g}',
             'largest tracking error': f'{self._largest_tracking:.3g}',
-            'state': self._supervisor.state,
-            'stopped because': self._supervisor.why,
-            'stops': str(self._supervisor.stops),
-            'measurements beyond a bound': str(self._supervisor.beyond),
+            'state': self.supervisor.state,
+            'stopped because': self.supervisor.why,
+            'stops': str(self.supervisor.stops),
+            'measurements beyond a bound': str(self.supervisor.beyond),
         }
         self._largest_tracking = 0.0
         statuses = self.diagnostics.report(*self._preparation.state, {})
@@ -614,9 +614,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         output.name = output.name.replace(': joint_effort', ': motor_command')
         more = [KeyValue(key=key, value=value) for key, value in values.items()]
         output.values = [*output.values, *more]
-        if self._supervisor.has_stopped:  # it lasts
+        if self.supervisor.has_stopped:  # it lasts
             output.level = DiagnosticStatus.ERROR
-            output.message = f'the robot has been stopped: {self._supervisor.why}'
+            output.message = f'the robot has been stopped: {self.supervisor.why}'
         return statuses
 
 

@@ -53,7 +53,9 @@ Array = NDArray[np.float64]
 COMMAND, POSITION, STIFFNESS = 'motor_command', 'initial_position', 'initial_stiffness'
 LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
 MOST_MADE_UP = 100  # samples at once
-SLOW = 0.5  # of real time
+SLOW = 0.5  # of real time, in lock step
+KEPT = 0.9  # of real time, where samples follow the clock
+LATE = 'samples without a command', 'missed samples', 'samples left out'
 
 # All parameters are given at the start and stay.
 _entry = partial(entry, read_only=True)
@@ -106,10 +108,14 @@ class SimulationSettings:
         'controllers take the stamps as the time.',
     )
     command_timeout: float = _entry(
-        1.0, 'Without a command for this time [s] the last one is held: in lock step for one '
-        'sample more, in real time it is only counted. The first command is waited for.',
-        1e-3, 3600.0,
+        1.0, 'In lock step, without a command for this time [s] the last one is held for one '
+        'sample more. The first command is waited for.', 1e-3, 3600.0,
     )
+    brake_time: float = _entry(
+        0.1, 'In real time, without a command for this time [s] the brakes close and hold the '
+        'robot where it is, as drives do; the next command opens them.', 1e-3, 3600.0,
+    )
+    end_stops: bool = _entry(True, 'Joints go no farther than the limits of their positions.')
     command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)
     sensors: SensorSettings = group(SensorSettings)
     diagnostics_period: float = _same('diagnostics_period')
@@ -179,7 +185,12 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         actuators = actuators_from_config(model, actuators_config(settings.actuators))
         imperfections = Imperfections.from_tables(actuators_config(settings.imperfections))
         plant = ElasticPlant(
-            model, actuators, settings.time_step, settings.integrator, imperfections=imperfections
+            model,
+            actuators,
+            settings.time_step,
+            settings.integrator,
+            imperfections=imperfections,
+            end_stops=settings.end_stops,
         )
         sensors = Sensors(**asdict(settings.sensors))
         robot = SampledPlant(plant, settings.sample_period, sensors, settings.command_delay)
@@ -258,6 +269,15 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         What a busy machine cannot make up for is left out: the robot stands still meanwhile.
         """
         due = round((self.now() - self._stamp(robot)) / self._period)
+        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
+        if self._torque is not None and silence > self.settings.brake_time:
+            self._torque = None
+            robot.brake()
+            self._counts['brakes closed'] += 1
+            self.get_logger().warning(
+                f'No command for {silence:.3f} s (brake_time): the brakes close and hold the '
+                'robot where it is. The next command opens them.'
+            )
         if self._torque is None:
             self._start += due * self._period  # its brakes hold the robot
             self._publish(robot)
@@ -308,7 +328,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             values['samples'] = robot.count
             values['simulated time [s]'] = self._stamp(robot) / NANOSECONDS
             values['real-time factor'] = self._real_time_factor(robot)
-        for key in ('samples without a command', 'missed samples', 'samples left out'):
+        for key in (*LATE, 'brakes closed'):
             values[key] = counts[key]
         refused = sum((item.refused for item in inputs.values()), Counter[str]())
         values.update((f'refused: {kind}', refused[kind]) for kind in sorted(refused))
@@ -326,11 +346,16 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         if before is None or not before[1]:
             return ''  # the brakes held the robot
         factor = (count - before[1]) * self._period / (now - before[0])
-        if self._is_lock_step and factor < SLOW and not self._is_slow:
+        if factor < (SLOW if self._is_lock_step else KEPT) and not self._is_slow:
             self._is_slow = True
+            why = (
+                'in lock step every sample waits for its command'
+                if self._is_lock_step
+                else 'the machine cannot keep up, and what it cannot make up for is left out'
+            )
             self.get_logger().warning(
-                f'The robot moves at {factor:.2g} of real time: in lock step every sample waits '
-                'for its command. See real-time factor in the diagnostics.'
+                f'The robot moves at {factor:.2g} of real time: {why}. See real-time factor in '
+                'the diagnostics.'
             )
         return f'{factor:.3g}'
 
@@ -349,9 +374,11 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
                 )
         if self._robot is None:
             return DiagnosticStatus.WARN, 'Waiting for a robot description.'
+        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
+        if self._torque is None and self._last_command:
+            return DiagnosticStatus.STALE, f'No command for {silence:.1f} s: the brakes hold it.'
         if self._torque is None:
             return DiagnosticStatus.OK, 'The brakes hold the robot until the first command.'
-        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
         if silence > self.settings.command_timeout:
             return DiagnosticStatus.STALE, f'No command for {silence:.1f} s; the last one is held.'
         return DiagnosticStatus.OK, 'The robot moves as commanded.'

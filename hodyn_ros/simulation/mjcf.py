@@ -44,6 +44,8 @@ _STAND_IN = (1.0, (1.0, 1.0, 1.0))
 # constraint there: with the 20 ms that it has by default it even drives what brakes faster. And
 # its impedance, as high as it may be: by default what sticks creeps a thousand times faster.
 _STICTION, _HARDNESS = 2.0, 0.9999
+# Likewise of end stops; and how far those are that a joint has on one side only [rad, m].
+_END_STOP, _NO_STOP = 4.0, 1e6
 
 # A function that gives the torque may simulate something else on its way.
 _STEPPING = threading.RLock()
@@ -288,6 +290,7 @@ def elastic_model(
     joints: Mapping[str, SimulatedJoint],
     time_step: float,
     integrator: str = 'RK4',
+    end_stops: bool = False,
 ) -> Any:
     """Compile a robot with its motors and springs for MuJoCo, or raise a `SimulationError`.
 
@@ -307,6 +310,8 @@ def elastic_model(
     # A simulation that has broken down must not start again at zero unnoticed.
     spec.option.disableflags = off.mjDSBL_CONTACT.value | off.mjDSBL_AUTORESET.value
     _add_robot(spec, model, joints)
+    if end_stops:
+        _add_end_stops(spec, model)
     try:
         result = spec.compile()
     except ValueError as error:
@@ -361,6 +366,17 @@ def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint
     for joint in spec.joints:
         joint.solref_friction = (_STICTION * spec.option.timestep, 1.0)
         joint.solimp_friction = (_HARDNESS, _HARDNESS, 1.0, 0.5, 1.0)
+
+
+def _add_end_stops(spec: Any, model: RobotModel) -> None:
+    """Let joints go no farther than their limits."""
+    limits = model.limits
+    for name, lower, upper in zip(model.joint_names, limits.lower, limits.upper):
+        if np.isfinite(lower) or np.isfinite(upper):
+            joint = spec.joint(link_joint(name))
+            joint.limited = mujoco().mjtLimited.mjLIMITED_TRUE
+            joint.range = max(lower, -_NO_STOP), min(upper, _NO_STOP)
+            joint.solref_limit = (_END_STOP * spec.option.timestep, 1.0)
 
 
 def _add_link(

@@ -56,6 +56,8 @@ class ElasticPlant:
         RK4 (fourth order), Euler (semi-implicit), implicit or implicitfast (first order).
     imperfections : Imperfections, optional
         How the robot differs from model and actuators; by default it does not.
+    end_stops : bool
+        Whether joints go no farther than the limits of their positions.
 
     Attributes
     ----------
@@ -82,6 +84,7 @@ class ElasticPlant:
         time_step: float = 1e-4,
         integrator: str = 'RK4',
         imperfections: Imperfections | None = None,
+        end_stops: bool = False,
     ) -> None:
         if not isinstance(model, RobotModel):
             model = RobotModel.from_urdf(model)
@@ -100,7 +103,9 @@ class ElasticPlant:
         self._library = mujoco()
         rotors = [joint.is_carried * rotor_inertia(joint) for joint in self._joints]
         links = faults.links(model, np.array(rotors))
-        self.mujoco_model = elastic_model(links, joints, self.time_step, integrator)
+        self.mujoco_model = elastic_model(
+            links, joints, self.time_step, integrator, end_stops
+        )
         self.mujoco_data = self._library.MjData(self.mujoco_model)
         self._find_addresses()
         self._find_laws(links)

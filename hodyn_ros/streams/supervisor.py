@@ -21,11 +21,11 @@ FOLLOWING, STOPPING, LEAVING = 'following', 'stopping on the path', 'leaving the
 FLOATING, SILENT = 'floating', 'silent'
 
 ON_PATH = 'a bound is exceeded on the path'
-OFF_PATH = 'a bound is exceeded, away from the path'
+OFF_PATH = 'a bound is exceeded off the path'
 TOUCHED = 'a collision, and the robot is to float'
 RELEASED = 'a trajectory comes, at rest'
 NO_COMMAND = 'there is no command'
-COMMAND = 'there is a command'
+COMMAND = 'there is a reference, or a command'
 
 TRANSITIONS = {
     (FOLLOWING, COMMAND): FOLLOWING,
@@ -35,9 +35,6 @@ TRANSITIONS = {
     (FOLLOWING, TOUCHED): FLOATING,
     (SILENT, COMMAND): FOLLOWING,
     (SILENT, NO_COMMAND): SILENT,
-    (SILENT, ON_PATH): STOPPING,
-    (SILENT, OFF_PATH): LEAVING,
-    (SILENT, TOUCHED): FLOATING,
     (STOPPING, COMMAND): STOPPING,
     (STOPPING, NO_COMMAND): STOPPING,
     (STOPPING, OFF_PATH): LEAVING,
@@ -167,6 +164,8 @@ class Supervisor:
             self.stop(OFF_PATH, self.why)  # it cannot even follow the stop
             return STOP
         watched = np.zeros_like(seen.error) if seen.yields else seen.error
+        if self.state == SILENT:
+            self._on(COMMAND)
         fault = self._fault(watch, seen)
         self.doubt = fault or guard.violation(seen.state, watched, seen.external)
         if not self.doubt:

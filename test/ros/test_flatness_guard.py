@@ -36,6 +36,7 @@ from hodyn_ros.ros.flatness_controller import (  # noqa: E402
 from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
 from hodyn_ros.simulation.sampling import SampledPlant  # noqa: E402
 from hodyn_ros.streams.inputs import LINKS, MOTORS  # noqa: E402
+from hodyn_ros.streams.supervisor import FLOATING, STOPPING  # noqa: E402
 
 # The laws warn of what the tests want.
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
@@ -149,7 +150,7 @@ class Loop:
     def run_until_stopped(self, seconds=3.0, **options):
         for _ in range(round(1e3 * seconds)):
             self.sample(**options)
-            if self.node._stopped:
+            if self.node.supervisor.why:
                 return
         raise AssertionError('it was not stopped')
 
@@ -289,7 +290,7 @@ def test_an_empty_trajectory_ends_the_stop_for_a_stream(start):
     loop.refer(held)
     loop.sample()
     assert loop.node._references.origin == 'stream'
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
 
 
 def test_the_end_of_a_stop_is_held_as_that_of_a_trajectory(start):
@@ -301,7 +302,7 @@ def test_the_end_of_a_stop_is_held_as_that_of_a_trajectory(start):
     loop.send()
     loop.run(0.2)
     assert all(torque is not None for _, _, torque in loop.record[-1000:])
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
 
 
 @pytest.mark.parametrize('quantity', range(2))
@@ -316,7 +317,7 @@ def test_a_single_bad_sample_neither_stops_nor_jerks_the_robot(start, quantity):
         for _ in range(samples):
             np.testing.assert_array_equal(loop.sample(bad), before)
         loop.run(0.05)
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     assert dict_of(loop.status())['measurements beyond a bound'] == '3'
     loop.run(1.0)
     np.testing.assert_allclose(loop.q[-1], START + 0.3, atol=2e-3)
@@ -326,7 +327,7 @@ def test_a_measured_state_that_jumps_for_good_stops_where_it_is(start):
     loop = start()
     jump = np.array([[0.5, 0.0], [0.0, 0.0]] * 2)
     loop.run(0.01, change=jump)
-    assert 'The tracking error of shoulder is -0.5' in loop.node._stopped
+    assert 'The tracking error of shoulder is -0.5' in loop.node.supervisor.why
     loop.run(1.0, change=jump)
     # The sensor has slipped, not the robot.
     np.testing.assert_allclose(loop.q[-1], START, atol=0.02)
@@ -338,7 +339,7 @@ def test_a_robot_that_was_silent_while_its_trajectory_went_on_is_stopped(start):
     loop.run(0.4)
     begin, loop.stamp = len(loop.record), loop.stamp + 2 * 10**9
     loop.run(1.0)
-    assert 'The tracking error of' in loop.node._stopped
+    assert 'The tracking error of' in loop.node.supervisor.why
     # It does not rush after what it has missed.
     assert abs(loop.qd[begin:]).max() < 1.1 * abs(loop.qd[:begin]).max()
     assert abs(loop.qd[-1]).max() < REST
@@ -347,15 +348,15 @@ def test_a_robot_that_was_silent_while_its_trajectory_went_on_is_stopped(start):
 def test_a_joint_that_is_pushed_too_fast_is_stopped(start):
     loop = start(max_tracking_error=10.0)
     loop.run_until_stopped(push=[90.0, 0.0])
-    assert 'The velocity of shoulder is 3.' in loop.node._stopped
-    assert 'expected -3.6 to 3.6 (velocity_margin)' in loop.node._stopped
+    assert 'The velocity of shoulder is 3.' in loop.node.supervisor.why
+    assert 'expected -3.6 to 3.6 (velocity_margin)' in loop.node.supervisor.why
     loop.run(1.5)
     assert abs(loop.qd[-1]).max() < REST
 
 
 def test_a_joint_beyond_its_limit_is_stopped_and_may_return(start):
     loop = start(start=np.array([LIMIT + 0.1, -0.4]))
-    assert 'The position of shoulder is 2.1' in loop.node._stopped
+    assert 'The position of shoulder is 2.1' in loop.node.supervisor.why
     loop.run(0.6)
     home = np.array([LIMIT - 0.5, -0.4])
     with pytest.raises(ControlError, match='expected -2.05 to 2.05 .position_margin'):
@@ -449,12 +450,12 @@ def test_time_that_begins_anew_does_not_end_the_stop(start):
     loop = start()
     jump = np.array([[0.5, 0.0], [0.0, 0.0]] * 2)
     loop.run(0.01, change=jump)
-    reason = loop.node._stopped
+    reason = loop.node.supervisor.why
     assert reason
     loop.node.on_time_jump('time jumped back')
     loop.stamp = 10**8
     loop.run(1.0)
-    assert loop.node._stopped == reason
+    assert loop.node.supervisor.why == reason
     assert dict_of(loop.status())['reference'] == 'stop'
     np.testing.assert_allclose(loop.q[-1], START, atol=0.02)
 
@@ -462,9 +463,9 @@ def test_time_that_begins_anew_does_not_end_the_stop(start):
 def test_bounds_of_single_joints(start):
     loop = start(controller='feed_forward_2', **{'max_tracking_errors.elbow': 0.01})
     loop.run(0.05, change=np.array([[0.05, 0.0], [0.0, 0.0]] * 2))
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     loop.run(0.05, change=np.array([[0.0, 0.05], [0.0, 0.0]] * 2))
-    assert 'tracking error of elbow' in loop.node._stopped
+    assert 'tracking error of elbow' in loop.node.supervisor.why
     for value, expected in ((-1.0, 'expected 0 or a number from'), ([], 'expected 0 or')):
         (result,) = loop.node.set_parameters(
             [Parameter('max_tracking_errors.elbow', value=value)]
@@ -511,7 +512,7 @@ def test_tracking_follows_a_heavier_robot_without_velocities(start):
     now = loop.node._references._latest.motion[0]
     np.testing.assert_allclose(loop.q[-1], now, atol=5e-3)
     loop.run(2.0)
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     np.testing.assert_allclose(loop.q[-1], START + [0.6, -0.3], atol=1e-4)
 
 
@@ -521,11 +522,11 @@ def test_single_lost_measurements_are_bridged_and_long_pauses_stop_it_on_its_pat
     for _ in range(20):
         loop.run(0.02)
         loop.lose(2)
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     loop.lose(60)
     loop.sample()
-    assert 'no measurement' in loop.node._stopped and 'max_gap' in loop.node._stopped
-    assert loop.node._references.is_stopping and not loop.node._leaves_path
+    assert 'no measurement' in loop.node.supervisor.why and 'max_gap' in loop.node.supervisor.why
+    assert loop.node._references.is_stopping and loop.node.supervisor.state == STOPPING
     loop.run(1.5)
     # It rests on the way, a line on which the elbow moves as far as the shoulder.
     moved = loop.q[-1] - START
@@ -534,7 +535,7 @@ def test_single_lost_measurements_are_bridged_and_long_pauses_stop_it_on_its_pat
     assert abs(loop.qd[-1]).max() < REST
     loop.send(START + [0.8, -0.8], seconds=1.0)  # resumes on request
     loop.run(1.5)
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     np.testing.assert_allclose(loop.q[-1], START + [0.8, -0.8], atol=1e-3)
 
 
@@ -551,7 +552,7 @@ def test_a_trajectory_from_before_the_simulated_time_begins_with_it(start):
     loop.sample()
     loop.spin_until(lambda: loop.node.stream.timeline)
     loop.run(2.0)
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     np.testing.assert_allclose(loop.q[-1], [0.8, -0.9], atol=1e-3)
 
 
@@ -559,32 +560,32 @@ def test_a_pause_at_rest_does_not_stop_it(start):
     loop = start()
     loop.lose(200)
     loop.run(0.5)
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     np.testing.assert_allclose(loop.q[-1], START, atol=1e-3)
 
 
 def test_saturation_that_lasts_stops_it(start):
     loop = start(saturation_time=0.05, max_tracking_error=1e6, velocity_margin=1e6)
     loop.run(0.04, push=[100.0, 0.0])
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     loop.run(0.04, push=[100.0, 0.0])
-    assert 'torque limit' in loop.node._stopped
+    assert 'torque limit' in loop.node.supervisor.why
 
 
 def test_measurements_at_another_rate_than_it_was_told_stop_it(start):
     loop = start(sample_period=0.004)
-    assert 'sample_period is 0.004' in loop.node._stopped
-    assert 'every 0.001 to 0.001 s' in loop.node._stopped
+    assert 'sample_period is 0.004' in loop.node.supervisor.why
+    assert 'every 0.001 to 0.001 s' in loop.node.supervisor.why
 
 
 def test_a_collision_stops_it_along_its_path(start):
     loop = start(max_external_torque=30.0, **{'max_external_torques.elbow': 4.0})
     loop.send(START + [0.8, -0.8], seconds=1.5)
     loop.run(0.4)
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     loop.run(0.3, force=[0.0, 6.0])
-    assert 'external torque of elbow' in loop.node._stopped
-    assert not loop.node._leaves_path
+    assert 'external torque of elbow' in loop.node.supervisor.why
+    assert loop.node.supervisor.state == STOPPING
     loop.run(1.5)
     moved = loop.q[-1] - START
     assert 0.05 < moved[0] < 0.7
@@ -633,7 +634,7 @@ def test_laws_are_changed_at_rest_without_a_step(start):
         loop.sample(force=[2.0, 1.0])
         np.testing.assert_allclose(loop.record[-1][2], before, atol=0.1)
         loop.run(0.02 if law == 'gravity_compensation' else 0.6, force=[2.0, 1.0])
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     # Of one and the same observer, which was never at a loss.
     np.testing.assert_allclose(
         loop.node._loop.controller.observer.state().external_torque, [2.0, 1.0], rtol=0.2
@@ -644,7 +645,7 @@ def test_impedance_yields_by_its_stiffness(start):
     loop = start(controller='joint_impedance', joint_stiffness=50.0, max_external_torque=1e-3,
                  **{'joint_stiffnesses.elbow': 20.0})  # fmt: skip
     loop.run(1.2, force=[2.5, 1.0])
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     moved = loop.q[-1] - START
     np.testing.assert_allclose(moved, [2.5 / 50.0, 1.0 / 20.0], rtol=0.05)
 
@@ -671,14 +672,15 @@ def test_a_robot_that_collides_may_float_until_the_next_trajectory(start):
     loop.send(START + [0.8, -0.8], seconds=1.5)
     loop.run(0.4)
     loop.run(0.1, force=[0.0, 8.0])
-    assert 'external torque of elbow' in loop.node._stopped and loop.node._floats
+    assert 'external torque of elbow' in loop.node.supervisor.why
+    assert loop.node.supervisor.state == FLOATING
     loop.run(1.5)
     led = loop.q[-1]
     loop.run(0.3, force=[0.0, 1.0])
     assert loop.q[-1][1] - led[1] > 0.02  # it gives way
     loop.run(1.5)
     loop.send(START, seconds=1.0)
-    assert not loop.node._stopped
+    assert not loop.node.supervisor.why
     loop.run(1.3)
     np.testing.assert_allclose(loop.q[-1], START, atol=1e-3)
 
@@ -778,14 +780,14 @@ def test_over_topics_a_robot_in_lock_step_is_stopped_and_moves_on():
         spin_until(lambda: publisher.get_subscription_count() > 0)
         spin_until(lambda: robot._robot.count > 0)
         send([2.0, -0.4], 2 * 10**8)
-        spin_until(lambda: controller._stopped)
+        spin_until(lambda: controller.supervisor.why)
         samples(1500)
-        assert controller._stopped
+        assert controller.supervisor.why
         assert abs(robot._robot.plant.q).max() < LIMIT
         assert abs(robot._robot.plant.qd).max() < REST
         speeds.clear()
         send([0.0, -0.4], 2 * 10**9)
-        spin_until(lambda: not controller._stopped)
+        spin_until(lambda: not controller.supervisor.why)
         spin_until(lambda: controller.stream.timeline)
         samples(2500)
         np.testing.assert_allclose(robot._robot.plant.q, [0.0, -0.4], atol=2e-3)

@@ -331,7 +331,7 @@ def test_bytes_that_are_no_message_are_refused(bench):
 
 
 def test_in_real_time_samples_follow_the_clock(bench):
-    robot = bench(mode='real_time', sample_period=0.01, command_timeout=0.2)
+    robot = bench(mode='real_time', sample_period=0.01, brake_time=60.0)
     robot.wait(lambda: robot.received['joint_states'], 'first sample')
     begin = robot.client.get_clock().now().nanoseconds
     robot.command([0.0, 0.0], 0)
@@ -353,7 +353,7 @@ def clocked(bench, monkeypatch):
     """A robot in real time, and a clock for it that stands still until it is told."""
     clock = SimpleNamespace(now=10**18)
     monkeypatch.setattr(SimulatedRobot, 'now', lambda self: clock.now)
-    robot = bench(mode='real_time', sample_period=0.01, command_timeout=0.2)
+    robot = bench(mode='real_time', sample_period=0.01, brake_time=60.0)
     robot.node._timer.cancel()  # its ticks are those of the test
 
     def tick(later):
@@ -401,6 +401,53 @@ def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_robot_moves(clo
     assert abs(tick(-(10**12))) <= TICK / 2
     assert abs(tick(TICK)) <= TICK / 2
     assert robot.node._robot.count - before == 1
+
+
+def test_a_torque_that_is_not_renewed_is_let_go_and_the_brakes_hold(bench, capfd):
+    robot = bench(mode='real_time', sample_period=0.01, brake_time=0.2)
+    robot.wait(lambda: robot.received['joint_states'], 'first sample')
+    robot.command([0.0, 0.0], 0)
+    robot.wait(lambda: robot.value('brakes closed') == '1', 'brakes')
+    assert 'the brakes close and hold the robot where it is' in capfd.readouterr().err
+    robot.wait(lambda: 'brakes' in robot.status().message, 'diagnostics')
+    before = robot.received['joint_states'][-1]
+    count = len(robot.received['joint_states'])
+    robot.wait(lambda: len(robot.received['joint_states']) > count + 10, 'samples')
+    after = robot.received['joint_states'][-1]
+    assert abs(after.position[0]) > 0.0  # it had begun to fall
+    assert after.position == before.position and set(after.velocity) == {0.0}
+    robot.command([0.0, 0.0], 0)  # opens them
+    robot.wait(
+        lambda: robot.received['joint_states'][-1].position != after.position, 'motion'
+    )
+
+
+def test_a_robot_that_falls_stops_at_the_limits_of_its_joints(bench):
+    robot = bench(mode='real_time', sample_period=0.01, brake_time=60.0)
+    robot.wait(lambda: robot.received['joint_states'], 'first sample')
+    robot.command([40.0, 40.0], 0)
+    moved = robot.received['joint_states']
+    robot.wait(lambda: abs(moved[-1].position[0]) > 1.9, 'end stop')
+    count = len(moved)
+    robot.wait(lambda: len(moved) > count + 100, 'samples')
+    assert np.abs([m.position for m in moved]).max() < 2.1  # rad, of 2
+
+
+def test_a_machine_that_is_too_slow_for_real_time_is_said(clocked, monkeypatch):
+    robot, tick = clocked
+    said = []
+    monkeypatch.setattr(
+        type(robot.node.get_logger()), 'warning', lambda self, text, **_: said.append(text)
+    )
+    tick(TICK)
+    robot.command([0.0, 0.0], 0)
+    robot.wait(lambda: robot.node._torque is not None, 'command')
+    tick(TICK)
+    robot.node._report()
+    time.sleep(0.2)  # in which there are samples for half of it
+    tick(10 * TICK)
+    robot.node._report()
+    assert any('cannot keep up' in text for text in said)
 
 
 def test_a_run_in_lock_step_far_from_real_time_is_said_once(bench, monkeypatch):
