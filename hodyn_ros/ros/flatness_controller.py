@@ -390,17 +390,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             values = np.insert(values, 1, np.nan, axis=0)
         measured = pairs.take(topic, stamp, values)
         if measured is not None:
-            if measured.begins_anew:
-                self.get_logger().warning(
-                    'The stamps of the measurements have gone back to '
-                    f'{measured.stamp / NANOSECONDS:.6f} s; the control begins anew.'
-                )
-                self.diagnostics.time_jumped()
-                self.on_time_jump('the stamps have gone back')
-            if self._newest is not None:
-                for name in (LINKS, MOTORS):
-                    self.diagnostics.dropped(name)
-            self._newest = measured
+            self._put_aside(measured)
         elif pairs.behind:
             self.hold_back(
                 'command',
@@ -408,6 +398,20 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
                 f'answered. If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control '
                 'begins anew.'
             )
+
+    def _put_aside(self, measured: Measured) -> None:
+        """Keep a pair of measurements until it is its turn, in place of the one before."""
+        if measured.begins_anew:
+            self.get_logger().warning(
+                'The stamps of the measurements have gone back to '
+                f'{measured.stamp / NANOSECONDS:.6f} s; the control begins anew.'
+            )
+            self.diagnostics.time_jumped()
+            self.on_time_jump('the stamps have gone back')
+        if self._newest is not None:
+            for name in (LINKS, MOTORS):
+                self.diagnostics.dropped(name)
+        self._newest = measured
 
     def _control_newest(self) -> None:
         """Answer the newest pair of those that waited: commands for others come too late."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -36,6 +37,7 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import (
     HodynError,
     JointNameError,
+    RequestError,
     StaleError,
     TrajectoryError,
     WrenchError,
@@ -77,6 +79,7 @@ from hodyn_ros.streams.motion_stream import (
     Plan,
 )
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.streams.wrench_sources import Acting
 from hodyn_ros.trajectory.estimator import Estimate
 
 Array = NDArray[np.float64]
@@ -84,6 +87,10 @@ Array = NDArray[np.float64]
 
 _FAR_AHEAD = 60 * NANOSECONDS  # a stamp, such as of another clock
 _WARNING_PERIOD = 10.0  # s
+
+# Time in which efforts pass over to those of another description with the same joints, if a motion
+# is in progress [s].
+DESCRIPTION_TRANSITION = 0.5
 
 # Settings of which a robot is made.
 _OF_ROBOTS = ('limits', 'actuators', 'friction', 'command')
@@ -217,13 +224,14 @@ class HodynNode(RobotNode[NodeSettings]):
             if drives is not before:
                 self._motors = None if drives is None else MotorStream(drives.actuators)
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
+            if not self._passes_over(robot):
+                self._transitions.follow(self._preparation.with_payloads)
             self.robot = robot
             unlimited = without_limits(robot)
             if unlimited != self._unlimited:
                 self._unlimited = unlimited
                 for text in unlimited:
                     self.get_logger().info(f'{text} Motions are not checked for that.')
-            self._transitions.follow(self._preparation.with_payloads)
             self._identification.use(robot)
             self._can_command = True
             try:
@@ -239,6 +247,24 @@ class HodynNode(RobotNode[NodeSettings]):
         if self.stream.follow(robot, self._preparation.is_under_way, self._instant()):
             text = 'The running trajectory is stopped: the new robot has other joints.'
             self.get_logger().error(text)
+
+    def _passes_over(self, robot: Robot) -> bool:
+        """Have efforts pass over to those of another description amid a motion, without a step."""
+        before = self.robot
+        is_other = before is not None and before.description != robot.description
+        if not (before and is_other and self.stream.timeline):
+            return False
+        if before.model.joint_names != robot.model.joint_names:
+            return False
+        with suppress(RequestError):  # so many changes wait that nobody sees one more step
+            start = self._transitions.start(self.now())
+            self._transitions.add(before, robot, start, DESCRIPTION_TRANSITION)
+            self.get_logger().info(
+                'The motion in progress goes on with the new robot; its efforts take over within '
+                f'{DESCRIPTION_TRANSITION:g} s.'
+            )
+            return True
+        return False
 
     def _on_robot(self, made: Compiled) -> None:
         model, remark = made
@@ -391,24 +417,17 @@ class HodynNode(RobotNode[NodeSettings]):
     ) -> None:
         """Compute and publish the efforts of an instant [ns], with those of the motors."""
         begin = time.perf_counter()
-        acting, wrenches, dynamics = None, None, inverse_dynamics
         try:
-            if self.settings.base_motion:
-                base = self._base.motion_at(stamp, self.settings.base_motion_timeout)
-                motion = motion[: len(base.twist) + 1]
-                dynamics = partial(efforts_on, base)
-            if self._wrenches.sources:
-                acting = self._wrenches.at(stamp, motion, robot.model)
+            motion, dynamics, acting = self._circumstances(robot, motion, stamp)
         except (StaleError, WrenchError) as error:
             self.hold_back('effort', error)
             return
-        if acting is not None:
-            motion, wrenches = motion[: acting.order + 3], acting.wrenches or None
+        wrenches = None if acting is None else acting.wrenches or None
         if self._transitions.items:
             effort = self._efforts(dynamics, robot, 0, motion, stamp, wrenches)
         else:
             effort = dynamics(robot.model, motion, wrenches)
-        deviations, delay = None, 0.0
+        deviations, delay = None, 0.0 if estimate is None else estimate.delay
         if estimate is not None or acting is not None:
             deviations = effort_deviations(
                 robot.model,
@@ -419,16 +438,10 @@ class HodynNode(RobotNode[NodeSettings]):
                 () if acting is None else acting.deviations,
                 dynamics,
             )
-            delay = 0.0 if estimate is None else estimate.delay
         if estimate is not None and deviations is not None:
             self._identification.update(motion, stamp, wrenches, deviations)
-        message = self._message
-        write_efforts(message, effort, stamp, source, continuous, deviations, delay)
-        self._effort_publisher.publish(message)
-        for field, publisher in zip(EFFORT_FIELDS[: len(effort)], self._mirrors):
-            mirror = JointState(header=message.header, name=message.joint_names)
-            mirror.effort = getattr(message, field)
-            publisher.publish(mirror)
+        write_efforts(self._message, effort, stamp, source, continuous, deviations, delay)
+        self._send_message(len(effort))
         self.diagnostics.output.published(time.perf_counter() - begin)
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
@@ -440,6 +453,30 @@ class HodynNode(RobotNode[NodeSettings]):
             if robot.sent is not robot.model:
                 sent = self._efforts(dynamics, robot, 1, motion, stamp, wrenches)
             self._commands.publish(motion, sent)
+
+    def _circumstances(
+        self, robot: Robot, motion: Array, stamp: int
+    ) -> tuple[Array, Callable[..., Array], Acting | None]:
+        """Orders of a motion that have efforts, what computes them, and the wrenches that act."""
+        dynamics: Callable[..., Array] = inverse_dynamics
+        acting = None
+        if self.settings.base_motion:
+            base = self._base.motion_at(stamp, self.settings.base_motion_timeout)
+            motion = motion[: len(base.twist) + 1]
+            dynamics = partial(efforts_on, base)
+        if self._wrenches.sources:
+            acting = self._wrenches.at(stamp, motion, robot.model)
+            motion = motion[: acting.order + 3]
+        return motion, dynamics, acting
+
+    def _send_message(self, orders: int) -> None:
+        """Publish the message of efforts, and so many orders of it for plotting tools."""
+        message = self._message
+        self._effort_publisher.publish(message)
+        for field, publisher in zip(EFFORT_FIELDS[:orders], self._mirrors):
+            mirror = JointState(header=message.header, name=message.joint_names)
+            mirror.effort = getattr(message, field)
+            publisher.publish(mirror)
 
     def _efforts(
         self,
@@ -520,6 +557,7 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def _look_after_planning(self) -> None:
         """Nothing begins when nobody expects it any more."""
+        self._preparation.tell_progress()
         at = self._instant()
         self.stream.drop_overdue(self._planning.look(at.steady), at)
 

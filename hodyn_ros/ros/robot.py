@@ -46,6 +46,7 @@ Compiled = tuple[RobotModel, str]
 """A model, and why its kernels are slower than they could be, if they are."""
 
 EFFORT_ORDERS = range(3)  # derivatives of the efforts in messages
+LONG_PREPARATION = 2.0  # s, after which it is said what a new robot waits for
 REMEMBERED = 8  # robots that are taken up again at once, with and without what a gripper holds
 
 _START = 'actuators'
@@ -254,7 +255,9 @@ class RobotPreparation(Generic[M]):
         self.error = ''  # why the latest description was refused
         self.wanted: str | None = None  # description that is being made ready
         self._node, self._begin, self._finish = node, begin, finish
-        self._begun = time.monotonic()
+        self._begun = self._since = time.monotonic()
+        self._told = 0.0  # for how long the wait has been told [s]
+        self.wanted_joints = 0  # of the robot that is being made ready; 0: not known yet
         self._progressed, self._changed = progressed, changed
 
     @property
@@ -290,7 +293,8 @@ class RobotPreparation(Generic[M]):
         if self.robot is not None and xml == self.robot.description:
             self.wanted, self.error = None, ''
         elif xml != self.wanted:
-            self.wanted = xml
+            self.wanted, self.wanted_joints = xml, 0
+            self._since, self._told = time.monotonic(), 0.0
             job, soon = self._begin(xml), self._node.soon
             self._node.worker.put(
                 # Unless another one has taken its place.
@@ -298,6 +302,18 @@ class RobotPreparation(Generic[M]):
                 lambda error: soon(self._on_outcome, xml, None, reason(error)),
             )
         self._progressed()
+
+    def tell_progress(self) -> None:
+        """Say what is being waited for, if it takes long: after 2 s, 4 s, 8 s and so on."""
+        waited = time.monotonic() - self._since
+        if self.wanted is None or waited < max(2.0 * self._told, LONG_PREPARATION):
+            return
+        self._told = waited
+        n, stays = self.wanted_joints, ' The robot before stays in use.' if self.robot else ''
+        what = f'kernels for its {n} joints are compiled' if n else 'its description is read'
+        self._node.get_logger().info(
+            f'The new robot is being made ready for {waited:.0f} s: {what}.{stays}'
+        )
 
     def refuse(self, why: str) -> None:
         """Report that the latest description cannot be used."""
@@ -378,6 +394,8 @@ class CompiledRobots(RobotPreparation[Compiled]):
 
         def make() -> Compiled:
             model = self._assembled(xml)
+            if self.wanted == xml:
+                self.wanted_joints = model.n_joints
             present = [wrench for wrench in wrenches if wrench.link in model.links]
             wanted = _missing(model, (), base_moves) + _missing(model, present, base_moves)
             return model, _compile(self._node, model, wanted) or ''

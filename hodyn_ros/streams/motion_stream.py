@@ -454,23 +454,10 @@ class MotionStream:
 
     def _send(self, item: _Trajectory, lead: float, at: Instant) -> None:
         """Have a trajectory planned, to begin after a lead [s] where it has to join a motion."""
-        now, timeline, measured = at.now, self.timeline, self._measured(at.now)
+        measured = self._measured(at.now)
+        start, join = self._begin(item, lead, at.now, measured is not None)
+        known = self._known(at.now, join, measured)
         is_chunk, has_stamp = item.topic == CHUNK, bool(item.request.stamp)
-        start = item.start if has_stamp else now
-        join, earliest = max(start, now), now + round(lead * NANOSECONDS)
-        begun = timeline.state(join)
-        moves = begun is not None and begun.in_progress
-        if is_chunk or moves or (has_stamp and (begun or measured)):
-            join = max(join, earliest)
-        if is_chunk:  # All motions of chunks have their knots at the same times.
-            join += -join % round(self._settings().chunk.step * NANOSECONDS)
-        if not has_stamp and (is_chunk or moves):
-            start = join  # nothing of it is left out, nor hurried
-        known = timeline.state(join)
-        # What is measured now is where the robot will be if nothing moves it until then.
-        if not (known and known.in_progress) and not timeline.moves_between(now, join):
-            if measured and (known is None or measured.time >= known.time):
-                known = measured
         self._numbers += 1
         item.number, item.sent, item.tries = self._numbers, at, item.tries + 1
         item.is_joined = is_chunk or (known is not None and known.in_progress)
@@ -478,10 +465,37 @@ class MotionStream:
         self._open = item
         if item.is_joined:
             self._on(ASKED)
-        current = timeline.under_way(join) if is_chunk else None
-        latest, data = now if has_stamp else item.arrival.now, item.request.data
+        current = self.timeline.under_way(join) if is_chunk else None
+        latest, data = at.now if has_stamp else item.arrival.now, item.request.data
         task = Task(item.number, data, start, latest, known, join, item.topic, current)
         self._planner.plan(task)
+
+    def _begin(
+        self, item: _Trajectory, lead: float, now: int, is_measured: bool
+    ) -> tuple[int, int]:
+        """When the time of a trajectory is zero, and when its motion begins or joins [ns]."""
+        is_chunk, has_stamp = item.topic == CHUNK, bool(item.request.stamp)
+        start = item.start if has_stamp else now
+        join, earliest = max(start, now), now + round(lead * NANOSECONDS)
+        begun = self.timeline.state(join)
+        moves = begun is not None and begun.in_progress
+        if is_chunk or moves or (has_stamp and (is_measured or begun is not None)):
+            join = max(join, earliest)
+        if is_chunk:  # All motions of chunks have their knots at the same times.
+            join += -join % round(self._settings().chunk.step * NANOSECONDS)
+        if not has_stamp and (is_chunk or moves):
+            start = join  # nothing of it is left out, nor hurried
+        return start, join
+
+    def _known(self, now: int, join: int, measured: State | None) -> State | None:
+        """State of the joints when a motion begins [ns], as far as it is known."""
+        known = self.timeline.state(join)
+        if (known and known.in_progress) or self.timeline.moves_between(now, join):
+            return known
+        # What is measured now is where the robot will be if nothing moves it until then.
+        if measured and (known is None or measured.time >= known.time):
+            return measured
+        return known
 
     def on_plan(self, plan: Plan, at: Instant) -> None:
         """Carry out a plan, or have it made again if it has come too late to be joined."""

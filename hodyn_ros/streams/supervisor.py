@@ -178,12 +178,10 @@ class Supervisor:
         # By its own fault or that of others; where it moves otherwise than it should, the path is
         # no help.
         follows = bool(fault) or not guard.violation(seen.state, watched)
-        if follows and not fault and watch.floats:
-            event = TOUCHED
-        elif follows and not _is_off(seen.reference[0] - seen.state[0], guard):
-            event = ON_PATH
-        else:
+        if not follows or _is_off(seen.reference[0] - seen.state[0], guard):
             event = OFF_PATH
+        else:
+            event = TOUCHED if watch.floats and not fault else ON_PATH
         self.stop(event, self.doubt)
         return STOP
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from math import factorial
 
 import numpy as np
@@ -20,6 +21,7 @@ from support.oracles import taylor_rnea, taylor_terms
 from support.ros_harness import TIMEOUT, Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from hodyn_ros.ros import robot
 from hodyn_ros.trajectory import Waypoints, plan_motion
 
 NAMES = ('shoulder', 'elbow')
@@ -289,4 +291,63 @@ def test_payload_that_changes_while_a_trajectory_runs():
         distance = [np.abs(sent - effort).max(axis=1).min() for effort in of_weight]
         assert sum(value < 1e-9 for value in distance) > len(distance) // 2
     finally:
+        arm.close()
+
+
+def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_step():
+    arm = Arm(publish_rate=200.0)
+    try:
+        message = JointTrajectory(joint_names=list(NAMES))
+        for number, position in enumerate(((0.0, 0.0), (0.9, -0.7), (0.2, 0.4))):
+            point = JointTrajectoryPoint(positions=list(position))
+            point.time_from_start = Duration(sec=2 * number)
+            message.points.append(point)
+        arm.publishers['joint_trajectory'].publish(message)
+        arm.received('joint_effort', 40)
+        arm.describe(robots.HEAVIER_TWO_LINK)
+        whole = arm.received('effort_trajectory')[0]
+        begin, name = nanoseconds(whole.header.stamp), 'hodyn_node/joint_effort'
+        end = begin + 4 * SECOND
+        arm.wait(lambda: nanoseconds(arm.messages[name][-1].header.stamp) >= end, 'its end')
+        waypoints = Waypoints(NAMES, [0.0, 2.0, 4.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]])
+        motion = plan_motion(waypoints, NAMES).motion
+        shares, times = [], []
+        for item in list(arm.messages[name]):
+            time = (nanoseconds(item.header.stamp) - begin) / SECOND
+            state = motion(time)
+            before, after = (
+                taylor_rnea(urdf, NAMES, GRAVITY, state)[0].astype(float)
+                for urdf in (robots.TWO_LINK, robots.HEAVIER_TWO_LINK)
+            )
+            difference = after - before
+            share = (np.array(item.effort) - before) @ difference
+            shares.append(share / (difference @ difference))
+            times.append(time)
+        shares, times = np.array(shares), np.array(times)
+        assert abs(shares[0]) < 1e-6 and abs(shares[-1] - 1.0) < 1e-6
+        assert (shares[1:] - shares[:-1] > -1e-6).all()
+        passing = times[(shares > 1e-3) & (shares < 1.0 - 1e-3)]
+        assert 0.3 < np.ptp(passing) < 0.5
+    finally:
+        arm.close()
+
+
+def test_robot_that_takes_long_to_make_ready_says_what_it_waits_for(monkeypatch, capfd):
+    monkeypatch.setattr('hodyn_ros.ros.robot.LONG_PREPARATION', 0.05)
+    held = threading.Event()
+    make = robot.engine_of
+
+    def slow(model):
+        held.wait(TIMEOUT)
+        return make(model)
+
+    arm = Arm()
+    try:
+        monkeypatch.setattr(robot, '_compile', lambda node, model, wanted: slow(model) and None)
+        arm.describe(robots.HEAVIER_TWO_LINK)
+        text = 'kernels for its 2 joints are compiled. The robot before stays in use.'
+        arm.log(capfd, lambda said: text in said)
+        held.set()
+    finally:
+        held.set()
         arm.close()
