@@ -69,7 +69,7 @@ from hodyn_ros.ros.payloads import Transitions, mixed, payloads_of
 from hodyn_ros.ros.planning import LOOK_PERIOD, PlanningClient
 from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of, without_limits
 from hodyn_ros.ros.trajectories import report_plan, request_of
-from hodyn_ros.ros.wrenches import Wrenches, check_target
+from hodyn_ros.ros.wrenches import Wrenches, WrenchesAt, check_target
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
     LOST,
@@ -79,7 +79,6 @@ from hodyn_ros.streams.motion_stream import (
     Plan,
 )
 from hodyn_ros.streams.timeline import NANOSECONDS
-from hodyn_ros.streams.wrench_sources import Acting
 from hodyn_ros.trajectory.estimator import Estimate
 
 Array = NDArray[np.float64]
@@ -427,19 +426,17 @@ class HodynNode(RobotNode[NodeSettings]):
             effort = self._efforts(dynamics, robot, 0, motion, stamp, wrenches)
         else:
             effort = dynamics(robot.model, motion, wrenches)
-        deviations, delay = None, 0.0 if estimate is None else estimate.delay
+        deviations, delay = None, 0.0
         if estimate is not None or acting is not None:
+            known = None if estimate is None else estimate.deviations(len(motion))
+            of_wrenches = () if acting is None else acting.deviations
             deviations = effort_deviations(
-                robot.model,
-                motion,
-                effort,
-                wrenches or (),
-                None if estimate is None else estimate.deviations(len(motion)),
-                () if acting is None else acting.deviations,
-                dynamics,
+                robot.model, motion, effort, wrenches or (), known, of_wrenches, dynamics
             )
-        if estimate is not None and deviations is not None:
-            self._identification.update(motion, stamp, wrenches, deviations)
+        if estimate is not None:
+            delay = estimate.delay
+            if deviations is not None:
+                self._identification.update(motion, stamp, wrenches, deviations)
         write_efforts(self._message, effort, stamp, source, continuous, deviations, delay)
         self._send_message(len(effort))
         self.diagnostics.output.published(time.perf_counter() - begin)
@@ -447,16 +444,28 @@ class HodynNode(RobotNode[NodeSettings]):
             self._limit_check.look(motion, effort)
         if self._motors is not None:
             self._publish_motors(robot, motion, effort, stamp, source)
-        is_stream = source == JointEffort.SOURCE_JOINT_TRAJECTORY
-        if is_stream and self._can_command and self._commands.is_wanted:
-            sent = effort
-            if robot.sent is not robot.model:
-                sent = self._efforts(dynamics, robot, 1, motion, stamp, wrenches)
-            self._commands.publish(motion, sent)
+        if source == JointEffort.SOURCE_JOINT_TRAJECTORY:
+            self._publish_commands(dynamics, robot, motion, effort, stamp, wrenches)
+
+    def _publish_commands(
+        self,
+        dynamics: Callable[..., Array],
+        robot: Robot,
+        motion: Array,
+        effort: Array,
+        stamp: int,
+        wrenches: Sequence[Wrench] | None,
+    ) -> None:
+        """Publish what controllers are to do, if someone wants it."""
+        if not (self._can_command and self._commands.is_wanted):
+            return
+        if robot.sent is not robot.model:
+            effort = self._efforts(dynamics, robot, 1, motion, stamp, wrenches)
+        self._commands.publish(motion, effort)
 
     def _circumstances(
         self, robot: Robot, motion: Array, stamp: int
-    ) -> tuple[Array, Callable[..., Array], Acting | None]:
+    ) -> tuple[Array, Callable[..., Array], WrenchesAt | None]:
         """Orders of a motion that have efforts, what computes them, and the wrenches that act."""
         dynamics: Callable[..., Array] = inverse_dynamics
         acting = None
