@@ -71,9 +71,7 @@ def _retimed(
     points = controller_trajectory(robot.sent, found.motion, tolerance, max_points=most)
     order = joint_order(robot.model.joint_names, waypoints.joint_names)
     motion, effort = points.motion[..., order], points.effort[..., order]
-    # The way to the first waypoint keeps its time, which the robot takes from wherever it is.
-    way = float(waypoints.times[0])
-    ordered = points._replace(times=points.times - start + way, motion=motion, effort=effort)
+    ordered = points._replace(times=points.times - start, motion=motion, effort=effort)
     message = controller_message(waypoints.joint_names, ordered, 0)
     message.header = request.trajectory.header
     if settings.base_motion:

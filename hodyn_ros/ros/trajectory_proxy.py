@@ -37,6 +37,7 @@ from hodyn_ros.streams.goals import (
     WAITS,
     Goal,
 )
+from hodyn_ros.streams.timeline import NANOSECONDS
 
 try:
     from control_msgs.action import FollowJointTrajectory
@@ -79,6 +80,11 @@ class ProxySettings:
         True, 'Efforts are sent for feed-forward, with what command.* of hodyn_node says they '
         'contain; false for a controller that claims no effort interface, which rejects them.'
     )
+
+
+def _nanoseconds(duration: Any) -> int:
+    """Duration of a message [ns]."""
+    return int(duration.sec) * NANOSECONDS + int(duration.nanosec)
 
 
 class _Server(ActionServer):
@@ -185,7 +191,12 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         times = f'{response.duration_before:.3f} s to {response.duration:.3f} s'
         self.get_logger().info(f'Retimed from {times}.')
         request = goal.handle.request
+        # The new timing begins at the first waypoint; the way there keeps its time.
+        way = _nanoseconds(request.trajectory.points[0].time_from_start)
         request.trajectory = response.trajectory
+        for point in response.trajectory.points:
+            time_ = point.time_from_start
+            time_.sec, time_.nanosec = divmod(_nanoseconds(time_) + way, NANOSECONDS)
         for point in () if self.settings.efforts else request.trajectory.points:
             point.effort = []
         for older in self._goals[: self._goals.index(goal)]:

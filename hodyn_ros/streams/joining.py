@@ -19,13 +19,13 @@ from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
-from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.trajectory.spline import fit_spline, stop_motion
 
 MULTIPLE = 10.0
 """How many times what the waypoints or a stop ask for a way may ask for, without a limit."""
 
 STOP = 0.5
-"""Time of that stop, from the state at the beginning of the way [s]."""
+"""Time of that stop, and least time in which a way is compared with one from rest to rest [s]."""
 
 _LOOKS = (np.arange(32) + 0.5) / 32
 _MOST_SEGMENTS = 1000  # of which efforts are looked at
@@ -67,7 +67,8 @@ def plan_from_state(
     model : RobotModel
     limits : MotionLimits
         Those that are infinite are not known: then `MULTIPLE` times what the waypoints by
-        themselves ask for is allowed, or a stop within `STOP`.
+        themselves ask for is allowed, or a stop within `STOP`, or the way from rest to rest in its
+        time, which is taken for no shorter than that.
     waypoints : Waypoints
     start : StartState, optional
         None: not known; the motion begins at the first waypoint.
@@ -140,7 +141,7 @@ def _check_way(
     known = np.array([limits.velocity, limits.effort, limits.effort_dot])
     if (way <= known).all() and np.isfinite(known).all():
         return
-    own = _own_demand(model, waypoints, start, options)
+    own = _own_demand(model, waypoints, motion, start, options)
     most = np.where(np.isfinite(known), np.maximum(known, own), MULTIPLE * own)
     excess = way / np.maximum(most, _SLIGHT)
     if (excess <= 1.0 + _ROUNDING).all():
@@ -163,15 +164,19 @@ def _check_way(
 def _own_demand(
     model: RobotModel,
     waypoints: Waypoints,
+    motion: PiecewiseMotion,
     start: StartState,
     options: dict[str, Any],
 ) -> Array:
-    """What the waypoints ask for by themselves, and a stop from the state at the start."""
-    demands = []
-    state = np.nan_to_num(start.motion)
-    if start.in_progress:
-        stop = stop_motion(state, STOP)
-        demands.append(_Demand.of(model, stop.within(np.array([0]), _LOOKS)[..., :4, :]).values)
+    """What the waypoints ask for by themselves, a stop from the start, and an easy way."""
+    state, time = np.nan_to_num(start.motion), float(motion.times[1])
+    goal = motion(time, 0)[0]
+    easy = fit_spline([0.0, max(time - start.time, STOP)], [state[0], goal])
+    compared = [easy, stop_motion(state, STOP)] if start.in_progress else [easy]
+    demands = [
+        _Demand.of(model, item.within(np.array([0]), _LOOKS)[..., :4, :]).values
+        for item in compared
+    ]
     if len(waypoints.times) > 1:
         # Joints that the waypoints leave out are held where they are.
         missing = not set(model.joint_names) <= set(waypoints.joint_names)

@@ -337,13 +337,11 @@ def test_time_that_is_none_is_refused(harness, bad):
 
 
 def test_every_refused_trajectory_is_logged(harness, capfd):
-    for number in range(3):
+    for _ in range(3):
         harness.publishers['wrench_motion'].publish(wrench_motion(link='hand'))
         harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 0.2, 0.2)))
-        wanted = str(number + 1)
-        harness.status('joint_trajectory', lambda s, w=wanted: dict_of(s)['refused'] == w)
+        harness.log(capfd, lambda text: 'joint_trajectory refused' in text)
     harness.status('joint_trajectory', lambda s: 'increas' in dict_of(s)['last error'])
-    harness.log(capfd, lambda text: text.count('joint_trajectory refused') == 3)
 
 
 def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):

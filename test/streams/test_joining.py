@@ -9,7 +9,7 @@ from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import motion_limits
 from hodyn_ros.streams import plan_from_state
 from hodyn_ros.streams.joining import MULTIPLE, STOP
-from hodyn_ros.trajectory import StartState, Waypoints, plan_motion, stop_motion
+from hodyn_ros.trajectory import StartState, Waypoints, fit_spline, plan_motion, stop_motion
 
 NAMES = ('shoulder', 'elbow')
 WAYPOINTS = Waypoints(NAMES, [0.0, 1.0, 2.0], [[0.0, 0.0], [0.4, 0.2], [0.6, 0.6]])
@@ -81,6 +81,8 @@ def test_what_is_taken_asks_for_no_more_than_a_multiple_of_the_motions_own(model
     for time in np.linspace(0.1, 0.985, 30):
         start = at(time, (0.1, 0.0), True, (0.3, -0.2))
         stop = efforts(model, stop_motion(start.motion, STOP), 0.0, STOP)
+        easy = fit_spline([0.0, max(2.0 - time, STOP)], [start.motion[0], [0.6, 0.6]])
+        sooner = fit_spline([0.0, max(1.0 - time, STOP)], [start.motion[0], [0.4, 0.2]])
         try:
             motion = planned(model, start, limits=without_limits(model)).motion
         except TrajectoryError:
@@ -89,7 +91,9 @@ def test_what_is_taken_asks_for_no_more_than_a_multiple_of_the_motions_own(model
         taken += 1
         way = efforts(model, motion, time, motion.times[1])
         # The bound is looked at in between, up to what lies between the looks.
-        assert (way <= 1.05 * MULTIPLE * np.maximum(own, stop)).all()
+        straight = sooner if motion.times[1] == 1.0 else easy
+        own_way = efforts(model, straight, 0.0, straight.end_time)
+        assert (way <= 1.05 * MULTIPLE * np.max([own, stop, own_way], axis=0)).all()
     assert taken and refused
 
 
@@ -100,12 +104,23 @@ def without_limits(model):
 
 def test_known_limit_counts_before_the_multiple(model):
     limits = without_limits(model)._replace(effort_dot=np.full(2, 1e9), effort=np.full(2, 1e9))
-    start = at(0.9, (0.1, 0.0), True)
+    start = at(0.8, (0.1, 0.05), True)
     assert planned(model, start, limits=limits)
     own = efforts(model, plan_motion(WAYPOINTS, NAMES).motion, 0.0, 2.0)
     tight = limits._replace(effort=1.01 * own[0])
     with pytest.raises(TrajectoryError, match=r'effort of .*its limit'):
         planned(model, start, limits=tight)
+
+
+@pytest.mark.parametrize(('time', 'is_taken'), [(1.0, True), (0.4, True), (0.05, False)])
+def test_way_to_waypoints_that_stand_still_needs_its_time(model, time, is_taken):
+    hold = Waypoints(NAMES, [time, time + 0.1], [[0.6, -0.5]] * 2)
+    limits = without_limits(model)
+    if is_taken:
+        assert planned(model, at(0.0), hold, limits=limits)
+    else:
+        with pytest.raises(TrajectoryError, match='it has no limit'):
+            planned(model, at(0.0), hold, limits=limits)
 
 
 def test_single_waypoint_is_as_hard_as_it_was_asked_for(model):
