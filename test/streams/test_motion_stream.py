@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.motion_limits import FRANKA
+from support.stream_world import SETTINGS
 
 from hodyn_ros import HodynError, RobotModel
 from hodyn_ros.analysis import motion_limits
@@ -50,15 +51,6 @@ class Planner:
 
     def publish(self, planned, remark):
         self.published.append(planned)
-
-
-SETTINGS = {
-    'stop_duration': 0.5,
-    'trajectory_timeout': 2.0,
-    'path_tolerance': 0.2,
-    'path_time': 0.2,
-    'chunk': SimpleNamespace(step=0.01),
-}
 
 
 class Setup:

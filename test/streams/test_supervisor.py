@@ -35,8 +35,7 @@ NEAR, FAR = 0.01, 0.2  # rad, beside a largest error of 0.1
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)
 
 
-@pytest.fixture
-def guard():
+def bounds():
     return Guard(
         MODEL,
         motion_limits(MODEL),
@@ -46,6 +45,11 @@ def guard():
         velocity_margin=0.1,
         stop_duration=0.5,
     )
+
+
+@pytest.fixture
+def guard():
+    return bounds()
 
 
 def seen(stamp=0, q=0.3, error=0.0, speed=0.1, **more):
@@ -175,15 +179,7 @@ def test_every_state_is_reached():
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(['near', 'far', 'pushed', 'gap', 'silence', 'release', 'jump'])))
 def test_in_any_order_a_stopped_robot_stays_stopped_until_it_is_released(events):
-    guard = Guard(
-        MODEL,
-        motion_limits(MODEL),
-        np.full(2, 0.1),
-        np.full(2, 5.0),
-        position_margin=0.05,
-        velocity_margin=0.1,
-        stop_duration=0.5,
-    )
+    guard = bounds()
     supervisor, stamp = Supervisor(), MS
     kinds = {
         'near': {'error': NEAR},
