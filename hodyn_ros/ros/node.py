@@ -257,7 +257,7 @@ class HodynNode(RobotNode[NodeSettings]):
             return False
         with suppress(RequestError):  # so many changes wait that nobody sees one more step
             start = self._transitions.start(self.now())
-            self._transitions.add(before, robot, start, DESCRIPTION_TRANSITION)
+            self._transitions.add(before, robot, start, DESCRIPTION_TRANSITION, keeps_past=False)
             self.get_logger().info(
                 'The motion in progress goes on with the new robot; its efforts take over within '
                 f'{DESCRIPTION_TRANSITION:g} s.'
@@ -416,11 +416,14 @@ class HodynNode(RobotNode[NodeSettings]):
     ) -> None:
         """Compute and publish the efforts of an instant [ns], with those of the motors."""
         begin = time.perf_counter()
-        try:
-            motion, dynamics, acting = self._circumstances(robot, motion, stamp)
-        except (StaleError, WrenchError) as error:
-            self.hold_back('effort', error)
-            return
+        acting: WrenchesAt | None = None
+        dynamics: Callable[..., Array] = inverse_dynamics
+        if self.settings.base_motion or self._wrenches.sources:
+            try:
+                motion, dynamics, acting = self._circumstances(robot, motion, stamp)
+            except (StaleError, WrenchError) as error:
+                self.hold_back('effort', error)
+                return
         wrenches = None if acting is None else acting.wrenches or None
         if self._transitions.items:
             effort = self._efforts(dynamics, robot, 0, motion, stamp, wrenches)
@@ -428,17 +431,15 @@ class HodynNode(RobotNode[NodeSettings]):
             effort = dynamics(robot.model, motion, wrenches)
         deviations, delay = None, 0.0
         if estimate is not None or acting is not None:
-            known = None if estimate is None else estimate.deviations(len(motion))
-            of_wrenches = () if acting is None else acting.deviations
-            deviations = effort_deviations(
-                robot.model, motion, effort, wrenches or (), known, of_wrenches, dynamics
-            )
+            deviations = self._deviations(robot, motion, effort, estimate, acting, dynamics)
         if estimate is not None:
             delay = estimate.delay
             if deviations is not None:
                 self._identification.update(motion, stamp, wrenches, deviations)
         write_efforts(self._message, effort, stamp, source, continuous, deviations, delay)
-        self._send_message(len(effort))
+        self._effort_publisher.publish(self._message)
+        if self._mirrors:
+            self._publish_mirrors(len(effort))
         self.diagnostics.output.published(time.perf_counter() - begin)
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
@@ -478,10 +479,34 @@ class HodynNode(RobotNode[NodeSettings]):
             motion = motion[: acting.order + 3]
         return motion, dynamics, acting
 
-    def _send_message(self, orders: int) -> None:
-        """Publish the message of efforts, and so many orders of it for plotting tools."""
+    def _deviations(
+        self,
+        robot: Robot,
+        motion: Array,
+        effort: Array,
+        estimate: Estimate | None,
+        acting: WrenchesAt | None,
+        dynamics: Callable[..., Array],
+    ) -> Array | None:
+        """Standard deviations of efforts, by those of what is measured; None if not known."""
+        of_motion = None if estimate is None else estimate.deviations(len(motion))
+        if acting is None:
+            return effort_deviations(
+                robot.model, motion, effort, (), of_motion, (), dynamics
+            )
+        return effort_deviations(
+            robot.model,
+            motion,
+            effort,
+            acting.wrenches or (),
+            of_motion,
+            acting.deviations,
+            dynamics,
+        )
+
+    def _publish_mirrors(self, orders: int) -> None:
+        """Publish so many orders of the efforts once more, for plotting tools."""
         message = self._message
-        self._effort_publisher.publish(message)
         for field, publisher in zip(EFFORT_FIELDS[:orders], self._mirrors):
             mirror = JointState(header=message.header, name=message.joint_names)
             mirror.effort = getattr(message, field)

@@ -83,6 +83,7 @@ class _Transition(NamedTuple):
     after: Robot
     start: int  # [ns]
     duration: int  # [ns]
+    keeps_past: bool  # whether the robot before it is that of all times before
 
     @property
     def end(self) -> int:
@@ -129,16 +130,19 @@ class Transitions:
             )
         return max([now, *ends])
 
-    def add(self, before: Robot, after: Robot, start: int, duration: float) -> None:
-        """Add one that lasts so long [s]."""
-        self.items.append(_Transition(before, after, start, round(duration * NANOSECONDS)))
+    def add(
+        self, before: Robot, after: Robot, start: int, duration: float, keeps_past: bool = True
+    ) -> None:
+        """Add one that lasts so long [s]; before it was the robot before, or the latest."""
+        ns = round(duration * NANOSECONDS)
+        self.items.append(_Transition(before, after, start, ns, keeps_past))
 
     def at(self, time: int, latest: Robot) -> tuple[Robot, Robot, _Transition | None]:
         """Robots between which the one at a time [ns] is, both the same outside of transitions."""
         for item in self.items:
-            if time < item.start:
+            if time < item.start and item.keeps_past:
                 return item.before, item.before, None
-            if time < item.end:
+            if item.start <= time < item.end:
                 return item.before, item.after, item
         return latest, latest, None
 
