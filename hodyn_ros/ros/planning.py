@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import serialize_message
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
@@ -132,7 +134,6 @@ class Identity(NamedTuple):
     enclave: str
     service_names: tuple[str, ...]  # in the order of SERVICES
     trajectory_topic: str
-    controller_topic: str
     qos_overrides: tuple[tuple[str, Any], ...]
 
 
@@ -145,11 +146,13 @@ class Served(NamedTuple):
     waiting: int  # requests
 
 
-class Delivered(NamedTuple):
-    """A motion has been sent to who executes it."""
+class ForController(NamedTuple):
+    """Points of a motion for a controller, which the node publishes when it decides on them."""
 
-    is_stop: bool
-    duration: float  # since the node decided on it [s]
+    number: int  # of the task; 0: a stop, which has been decided on
+    data: bytes  # serialized JointTrajectory, whose stamp is left open
+    stamp: int  # of a stop; of a plan the distance from its start to the stamp [ns]
+    since: float  # of a stop the decision; of a plan when it was sent here, of a steady clock [s]
 
 
 class ProcessWatch:
@@ -226,11 +229,16 @@ class PlanningClient:
             next((enclave for *others, enclave in graph if others == [*names]), '/'),
             tuple(node.resolve_service_name(f'~/{service.name}') for service in SERVICES),
             node.resolve_topic_name('~/effort_trajectory'),
-            _controller_topic(node),
             tuple(item for item in given if item[0].startswith('qos_overrides.')),
         )
         self._lock = threading.Lock()
         self._set_up: tuple[Any, ...] = '', False, node.settings, ()  # arguments of `use`
+        self._controller = None
+        if _hears_no_own_trajectories(node):
+            self._controller = qos.create_publisher(
+                node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
+            )
+        self._points: ForController | None = None  # of the latest plan
         self._latest = 0  # number of the task that is perhaps not planned yet
         self._pipe: IO[bytes] | None = None
         self._closed = threading.Event()
@@ -254,9 +262,12 @@ class PlanningClient:
                 self._refuse_latest()
 
     def accept(self, number: int, start: int) -> None:
-        """Have the whole answer to a plan published."""
+        """Publish a plan for a controller at once, and have the whole answer to it published."""
+        points, self._points = self._points, None
+        if points is not None and points.number == number:
+            self._publish(points, start + points.stamp, is_stop=False)
         with self._lock:
-            self._send('accept', number, start, time.monotonic())
+            self._send('accept', number, start)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
         """Have the whole answer to a motion to rest published."""
@@ -323,7 +334,17 @@ class PlanningClient:
             'answering are lost.'
         )
 
-    def _on_event(self, event: Plan | Served | Delivered | str) -> None:
+    def _publish(self, points: ForController, stamp: int, is_stop: bool) -> None:
+        """Publish points with a stamp [ns]; the controller is to have them before that."""
+        if self._controller is None:
+            return
+        order = '<' if points.data[1] & 1 else '>'
+        # The stamp stands behind the four bytes that say how a message is encoded.
+        at = struct.pack(f'{order}iI', *divmod(stamp, NANOSECONDS))
+        self._controller.publish(points.data[:4] + at + points.data[4 + len(at) :])
+        self._delivered(time.monotonic() - points.since, is_stop)
+
+    def _on_event(self, event: Plan | Served | ForController | str) -> None:
         node, before = self._node, self._watch.state
         self._watch.hear(time.monotonic())
         if before == SILENT:
@@ -336,8 +357,10 @@ class PlanningClient:
             self._report_plan(event)
         elif isinstance(event, Served):
             self._on_served(event)
-        elif isinstance(event, Delivered):
-            self._delivered(event.duration, event.is_stop)
+        elif isinstance(event, ForController) and event.number:
+            self._points = event
+        elif isinstance(event, ForController):
+            self._publish(event, event.stamp, is_stop=True)
 
     def _tell_end_of_silence(self) -> None:
         if self._watch.state == RUNNING:
@@ -408,16 +431,16 @@ class PlanningClient:
         return f'it has ended with exit code {code}'
 
 
-def _controller_topic(node: RobotNode[NodeSettings]) -> str:
-    """Topic of trajectories for a controller; empty if the node would hear it itself."""
+def _hears_no_own_trajectories(node: RobotNode[NodeSettings]) -> bool:
+    """Whether trajectories for a controller have another topic than those that the node takes."""
     topic: str = node.resolve_topic_name('~/controller_trajectory')
     if topic != node.resolve_topic_name(TRAJECTORY):
-        return topic
+        return True
     node.get_logger().error(
         f'No trajectories for a controller are published: {topic} is where the node gets its own '
         'ones. Have planners send theirs to another topic (joint_trajectory).'
     )
-    return ''
+    return False
 
 
 def _write(pipe: IO[bytes], item: object) -> None:
@@ -443,13 +466,12 @@ class Planner:
         self,
         identity: Identity,
         settings: NodeSettings,
-        report: Callable[[Plan | Served | Delivered | str], None],
+        report: Callable[[Plan | Served | ForController | str], None],
         context: Context,
     ) -> None:
         self._settings, self._report = settings, report
         self._robot: Robot | None = None
-        self._latest: tuple[PlannedMotion, list[Any]] | None = None  # with its messages
-        self._latest_number = 0
+        self._latest: tuple[int, JointEffortTrajectory] | None = None  # whole answer to a plan
         self._changed = threading.Condition()  # of what requests wait for
         self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
         self._is_expected = False
@@ -466,13 +488,9 @@ class Planner:
             start_parameter_services=False,  # its parameters are those of the node
             parameter_overrides=overrides,
         )
-        topics = {JointEffortTrajectory: identity.trajectory_topic}
-        if identity.controller_topic:
-            topics[JointTrajectory] = identity.controller_topic
-        self._publishers = {
-            kind: qos.create_publisher(node, kind, topic, qos.EFFORT_TRAJECTORY)
-            for kind, topic in topics.items()
-        }
+        self._publisher = qos.create_publisher(
+            node, JointEffortTrajectory, identity.trajectory_topic, qos.EFFORT_TRAJECTORY
+        )
         for service, name in zip(SERVICES, identity.service_names):
             entity = node.create_service(
                 service.kind,
@@ -524,30 +542,28 @@ class Planner:
         failed = partial(refused_plan, task)
         self._worker.put(lambda: self._plan(task), lambda error: self._report(failed(error)))
 
-    def accept(self, number: int, start: int, decided: float) -> None:
-        """Publish the whole answer to a plan that starts at a time [ns], decided on at one [s]."""
+    def accept(self, number: int, start: int) -> None:
+        """Publish the whole answer to a plan that starts at a time [ns]."""
 
         def accept() -> None:
             latest, self._latest = self._latest, None
-            if latest is not None and self._latest_number == number:
-                planned, (whole, points) = latest
-                planned = planned._replace(start=start)
-                self._publish(points, planned.first - round(LEAD_IN * NANOSECONDS))
-                self._report(Delivered(False, time.monotonic() - decided))
-                self._publish(whole, start)
+            if latest is not None and latest[0] == number:
+                self._publish(latest[1], start)
 
         self._worker.put(accept)
 
     def publish(self, planned: PlannedMotion, remark: str, decided: float) -> None:
-        """Compute and publish the whole answer to a motion to rest, decided on at a time [s]."""
+        """Compute the whole answer to a motion to rest, decided on at a time [s]."""
 
         def publish() -> None:
             robot = self._robot
             if robot is not None and robot.model.joint_names == planned.joint_names:
                 # A controller is in more of a hurry than who reads the whole answer.
                 points = planned_for_controller(robot, planned, self._settings)[0]
-                self._publish(points, planned.first - round(LEAD_IN * NANOSECONDS))
-                self._report(Delivered(True, time.monotonic() - decided))
+                if points is not None:
+                    stamp = planned.start + _to_stamp(planned)
+                    data = serialize_message(points)
+                    self._report(ForController(0, data, stamp, decided))
                 whole = whole_answer(robot, planned, self._settings, remark)
                 if self._settings.base_motion:
                     leave_efforts_out(whole)
@@ -555,12 +571,10 @@ class Planner:
 
         self._worker.put(publish)
 
-    def _publish(self, message: Any, stamp: int) -> None:
-        """Publish a message about a motion, if it is one, with a stamp [ns]."""
-        publisher = self._publishers.get(type(message))
-        if publisher is not None:
-            message.header.stamp = time_message(stamp)
-            publisher.publish(message)
+    def _publish(self, whole: JointEffortTrajectory, start: int) -> None:
+        """Publish the whole answer to a motion that starts at a time [ns]."""
+        whole.header.stamp = time_message(start)
+        self._publisher.publish(whole)
 
     def close(self, grace: float) -> None:
         """Finish what has been begun, up to a time [s]."""
@@ -611,7 +625,10 @@ class Planner:
         points, *texts = planned_for_controller(self._robot, plan.planned, self._settings)
         remark, warning = ((text,) if text else () for text in texts)
         message.remarks = [*message.remarks, *remark, *warning]
-        self._latest_number, self._latest = task.number, (plan.planned, [message, points])
+        self._latest = task.number, message
+        if points is not None:
+            data, offset = serialize_message(points), _to_stamp(plan.planned)
+            self._report(ForController(task.number, data, offset, time.monotonic()))
         plan = plan._replace(
             remarks=(*plan.remarks, *remark), warnings=(*plan.warnings, *exceeded, *warning)
         )
@@ -680,6 +697,11 @@ class Planner:
         self._report(Served(service.name, response.message, kind, self._waiting))
 
 
+def _to_stamp(planned: PlannedMotion) -> int:
+    """From the start of a motion to the stamp of what a controller gets of it [ns]."""
+    return planned.first - planned.start - round(LEAD_IN * NANOSECONDS)
+
+
 def _beat(report: Callable[[str], None]) -> None:
     """Give signs of life, also while the other threads compute."""
     with suppress(OSError, ValueError):  # the node is no more
@@ -695,7 +717,7 @@ def serve() -> None:
     os.dup2(2, 1)  # whatever prints does not get into the answers
     lock = threading.Lock()
 
-    def report(event: Plan | Served | Delivered | str) -> None:
+    def report(event: Plan | Served | ForController | str) -> None:
         with lock:
             pickle.dump(event, outbox, pickle.HIGHEST_PROTOCOL)
             outbox.flush()

@@ -302,7 +302,7 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
 )
 def test_process_that_is_sent_nonsense_ends(data):
     # Here at first there is a planner, whose threads are not to keep the process.
-    identity = Identity('node', '/', next_domain(), '/', ('/a', '/r'), '/b', '/c', ())
+    identity = Identity('node', '/', next_domain(), '/', ('/a', '/r'), '/b', ())
     begin = ('', (identity, NodeSettings()))
     with subprocess.Popen(
         [sys.executable, '-c', planning._START, *sys.path],
@@ -343,7 +343,7 @@ def planner():
     domain, context, events = next_domain(), Context(), []
     rclpy.init(context=context, domain_id=domain)
     identity = Identity(
-        'hodyn_node', '/', domain, '/', ('/compute', '/retime'), '/efforts', '/points', ()
+        'hodyn_node', '/', domain, '/', ('/compute', '/retime'), '/efforts', ()
     )
     settings = NodeSettings(max_waiting_requests=3)
 
