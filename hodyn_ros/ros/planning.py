@@ -79,6 +79,9 @@ _LONGEST_LOOK = 4.0 * LOOK_PERIOD  # s, above which the node itself was held up
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # s, before a restart
 _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes soon
 
+# Between two trajectories for a controller [s]: a few of the cycles of any.
+SPACING = 0.004
+
 _ASKING_TIME = 1.0  # s, after which an answer goes on with what is known
 
 # The middleware drops the oldest of more requests than these, and whoever sent it waits for ever.
@@ -239,6 +242,7 @@ class PlanningClient:
                 node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
             )
         self._points: ForController | None = None  # of the latest plan
+        self._published = 0.0  # when a controller was last sent something, of a steady clock [s]
         self._latest = 0  # number of the task that is perhaps not planned yet
         self._pipe: IO[bytes] | None = None
         self._closed = threading.Event()
@@ -338,11 +342,14 @@ class PlanningClient:
         """Publish points with a stamp [ns]; the controller is to have them before that."""
         if self._controller is None:
             return
+        # A controller that gets two in one of its cycles drops the first.
+        time.sleep(max(self._published + SPACING - time.monotonic(), 0.0))
         order = '<' if points.data[1] & 1 else '>'
         # The stamp stands behind the four bytes that say how a message is encoded.
         at = struct.pack(f'{order}iI', *divmod(stamp, NANOSECONDS))
         self._controller.publish(points.data[:4] + at + points.data[4 + len(at) :])
-        self._delivered(time.monotonic() - points.since, is_stop)
+        self._published = time.monotonic()
+        self._delivered(self._published - points.since, is_stop)
 
     def _on_event(self, event: Plan | Served | ForController | str) -> None:
         node, before = self._node, self._watch.state

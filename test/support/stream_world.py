@@ -36,6 +36,7 @@ SETTINGS = {
 }
 LOOK_PERIOD = 250 * MS
 STREAM_PERIOD = 10 * MS
+SPACING = 2 * MS
 
 # With every new trajectory the controller lags by a cycle behind the old one until the new one
 # begins, and where it goes over it makes polynomials of its own.
@@ -187,8 +188,9 @@ class World:
         self.sent += 1
         points = controller_trajectory(self.model, planned.motion, TOLERANCE)
         self.effort_bound = np.maximum(self.effort_bound, np.abs(points.effort).max(axis=0))
-        # One after the other, as on a topic.
-        self.arrival = max(self.arrival, self.now + int(self.rng.integers(MS, longest)))
+        # One after the other, and not in one cycle, in which the controller would drop the first.
+        soonest = self.now + int(self.rng.integers(MS, longest))
+        self.arrival = max(self.arrival + SPACING, soonest)
         delay = self.arrival - self.now
 
         def arrive():
@@ -252,9 +254,9 @@ class World:
         )
         # The command is that of the next cycle.
         planned = self.stream.timeline.under_way(self.now + MS)
-        if planned is None:
+        if not self.stream.timeline:  # a controller that starts anew knows no motion of before
             self.is_off_path = False
-        elif not self.is_off_path:
+        elif planned is not None and not self.is_off_path:
             motion = planned.at(self.now + MS)
             away = np.abs(position - motion[0]) - LAG * np.abs(motion[1])
             self.largest['away'] = max(self.largest['away'], float(away.max()))
