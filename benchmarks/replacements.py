@@ -49,7 +49,7 @@ class Size(NamedTuple):
 
 SIZES = {
     'tiny': Size(4, 2, (0,)),
-    'quick': Size(30, 8, (0, 1)),
+    'quick': Size(30, 8, (0, 1, 3)),
     'full': Size(100, 20, (0, 1, 3)),
 }
 HOME = np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8])
