@@ -55,7 +55,6 @@ LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
 MOST_MADE_UP = 100  # samples at once
 SLOW = 0.5  # of real time, in lock step
 KEPT = 0.9  # of real time, where samples follow the clock
-LATE = 'samples without a command', 'missed samples', 'samples left out'
 
 # All parameters are given at the start and stay.
 _entry = partial(entry, read_only=True)
@@ -328,7 +327,12 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             values['samples'] = robot.count
             values['simulated time [s]'] = self._stamp(robot) / NANOSECONDS
             values['real-time factor'] = self._real_time_factor(robot)
-        for key in (*LATE, 'brakes closed'):
+        for key in (
+            'samples without a command',
+            'missed samples',
+            'samples left out',
+            'brakes closed',
+        ):
             values[key] = counts[key]
         refused = sum((item.refused for item in inputs.values()), Counter[str]())
         values.update((f'refused: {kind}', refused[kind]) for kind in sorted(refused))

@@ -379,12 +379,11 @@ class MotionStream:
 
     # Trajectories
 
-    def take(self, request: Request, at: Instant, is_held: bool = False) -> None:
-        """Take a trajectory, or a stop; without a robot it waits if it is to be held.
+    def take(self, request: Request, at: Instant) -> None:
+        """Take a trajectory, or a stop; without a robot it waits for one that is on its way.
 
         It takes the place of those that wait to be planned and would begin at its start or later.
         """
-        self._is_held = self._is_held or is_held
         item = _Trajectory(request, request.stamp or at.now, at)
         if item.is_stop and item.start <= at.now:
             self._forget_all('An empty trajectory has overtaken this one.', wanted=True)
