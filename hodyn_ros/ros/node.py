@@ -557,7 +557,8 @@ class HodynNode(RobotNode[NodeSettings]):
         request = request_of(data, self.settings.max_trajectory_points, topic)
         if not self._preparation.is_under_way:
             self._preparation.ready()
-        self.stream.take(request, self._instant())
+        if lost := self.stream.take(request, self._instant()):
+            self.get_logger().error(lost)
 
     def _on_stream_timer(self) -> None:
         now, robot = self.now(), self.robot

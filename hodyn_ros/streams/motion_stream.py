@@ -208,7 +208,9 @@ class Leads:
     @property
     def stop_delivery(self) -> float:
         """Time from the decision on a stop to its first point."""
-        return self._stop_delivery + self._lead_in
+        # What delays motions delays stops in proportion, whether one has been measured or not.
+        likely = self._delivery * _FIRST_STOP_DELIVERY / _FIRST_DELIVERY
+        return max(self._stop_delivery, likely) + self._lead_in
 
     def note_plan(self, duration: float, size: int) -> None:
         """Learn how long a message of a size in bytes was planned."""
@@ -295,6 +297,7 @@ class MotionStream:
         self._is_held = False
         self._numbers = 0
         self._away_since: int | None = None
+        self._away = ''  # how far the robot is from its motion, while it is too far
 
     def _on(self, event: str) -> None:
         self.state = TRANSITIONS[self.state, event]
@@ -313,6 +316,7 @@ class MotionStream:
         if names != before:
             is_stopped = self.timeline.clear()
             self._on(CLEARED)
+            self._away_since = None
         if before not in (None, names):
             self._forget_open('The robot has been replaced by one with other joints.')
         if robot is not None:
@@ -361,15 +365,21 @@ class MotionStream:
             return ''
         if self._away_since is None or time < self._away_since:
             self._away_since = time
-        lasted = (time - self._away_since) / NANOSECONDS
+        lasted, j = (time - self._away_since) / NANOSECONDS, int(distance.argmax())
+        self._away = (
+            f'{planned.joint_names[j]} is {distance[j]:.3g} away from the motion, for '
+            f'{lasted:.3g} s farther than path_tolerance ({settings.path_tolerance:g})'
+        )
         if lasted < settings.path_time:
             return ''
-        j = int(distance.argmax())
+        return self._lose()
+
+    def _lose(self) -> str:
+        """Send nothing more; return why."""
         self.why_lost = (
-            f'The robot does not follow: {planned.joint_names[j]} is {distance[j]:.3g} away from '
-            f'the motion, for {lasted:.3g} s farther than path_tolerance '
-            f'({settings.path_tolerance:g}). Was its controller switched off, or its motion '
-            'aborted? Nothing more is sent; the next motion begins where the robot is measured.'
+            f'The robot does not follow: {self._away}. Was its controller switched off, or its '
+            'motion aborted? Nothing more is sent; the next motion begins where the robot is '
+            'measured.'
         )
         self._forget_all(self.why_lost)
         self.timeline.clear()
@@ -379,12 +389,20 @@ class MotionStream:
 
     # Trajectories
 
-    def take(self, request: Request, at: Instant) -> None:
+    def take(self, request: Request, at: Instant) -> str:
         """Take a trajectory, or a stop; without a robot it waits for one that is on its way.
 
         It takes the place of those that wait to be planned and would begin at its start or later.
+
+        Returns
+        -------
+        str
+            As of `observe`: a trajectory that would continue a motion from which the robot is too
+            far already, for however short a time, begins where the robot is measured instead.
         """
         item = _Trajectory(request, request.stamp or at.now, at)
+        is_off = self._away_since is not None and not item.is_stop
+        lost = self._lose() if is_off and self.timeline else ''
         if item.is_stop and item.start <= at.now:
             self._forget_all('An empty trajectory has overtaken this one.', wanted=True)
         for older in [older for older in self._waiting if self._gives_way(older, item)]:
@@ -396,6 +414,7 @@ class MotionStream:
             self._refuse(reason, topic=oldest.topic)
         self._waiting.append(item)
         self._go_on(at)
+        return lost
 
     @staticmethod
     def _gives_way(older: _Trajectory, newer: _Trajectory) -> bool:

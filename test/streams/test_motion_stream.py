@@ -89,8 +89,9 @@ class Setup:
 
     def take(self, positions, times, stamp=0, topic=motion_stream.TRAJECTORY):
         data = bytes(8 * len(positions))
-        self.stream.take(Request(data, stamp, topic), self.at)
+        lost = self.stream.take(Request(data, stamp, topic), self.at)
         self.sent.append((np.array(positions, dtype=float), np.array(times)))
+        return lost
 
     def plan(self, takes=0.0, which=-1, duration=0.0):
         """Plan the last task, for the last or another message, as the planning does."""
@@ -678,6 +679,30 @@ def test_robot_that_lags_for_a_short_time_or_a_short_way_follows(setup):
     there = setup.timeline.state(setup.now).motion[0]
     assert not setup.stream.observe(there - 0.1, setup.now)
     assert setup.stream.state == FOLLOWING
+
+
+def test_trajectory_for_a_robot_that_is_away_begins_where_it_is_measured(setup):
+    """Before it is lost: what is planned is not where it is."""
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += SECOND // 2
+    assert not observe(setup, [0.0, 0.0], 0.1)
+    assert setup.stream.state == FOLLOWING
+    setup.measured = State(np.zeros((5, 2)), False, setup.now, 'as measured')
+    assert 'does not follow: b is 1' in setup.take([(0, 0), (1, 2)], [0, 1])
+    assert setup.stream.state == LOST
+    assert not setup.timeline
+    setup.plan()
+    np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [0, 0])
+    assert setup.stream.state == FOLLOWING
+    assert setup.take([(0, 0), (1, 2)], [0, 1]) == ''
+
+
+def test_stop_of_a_robot_that_is_away_stops(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += SECOND // 2
+    assert not observe(setup, [0.0, 0.0], 0.1)
+    assert setup.take([], []) == ''
+    assert setup.done[-1].planned is not None
 
 
 def test_robot_that_is_not_to_be_watched_is_never_lost():
