@@ -561,12 +561,12 @@ class HodynNode(RobotNode[NodeSettings]):
             self.get_logger().error(lost)
 
     def _on_stream_timer(self) -> None:
-        now, robot = self.now(), self.robot
-        timeline = self.stream.timeline
+        at, robot = self._instant(), self.robot
+        now, timeline = at.now, self.stream.timeline
         measured = self._measured.latest
         if measured is not None and (lost := self.stream.observe(*measured)):
             self.get_logger().error(lost)
-        due = self.stream.sample(now)
+        due = self.stream.sample(at)
         last, self._last_tick = self._last_tick, None if due is None else now
         if last is not None and due is not None:
             # A tick may come late by up to half a period without one being missed.

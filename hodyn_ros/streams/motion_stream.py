@@ -64,6 +64,11 @@ TRANSITIONS = {
 }
 """The state that follows a state and an event; another event cannot happen in that state."""
 
+# Motions that a controller has and that have not begun: joint_trajectory_controller falls back by
+# another cycle with each, until one begins. A stop may come on top of them.
+MOST_AHEAD = 2
+_SOON = NANOSECONDS // 2  # those that begin later than in this time do not count
+
 # Trajectories that wait for the one before them; of a flood the oldest give way.
 MOST_WAITING = 16
 
@@ -291,6 +296,8 @@ class MotionStream:
         self._waiting: deque[_Trajectory] = deque()
         self._open: _Trajectory | None = None
         self._stopping: PlannedMotion | None = None
+        self._has_controller = has_controller
+        self._ahead: list[int] = []  # when motions begin that the controller has [ns]
         self._joint_names: tuple[str, ...] | None = None
         self._turns: Array = np.zeros(0)
         self._limits: MotionLimits | None = None
@@ -331,15 +338,17 @@ class MotionStream:
         self._forget_all(reason)
         self._on(CLEARED)
         self._away_since = None
+        self._ahead.clear()
         return self.timeline.clear()
 
-    def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
+    def sample(self, at: Instant) -> tuple[PlannedMotion, int] | None:
         """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
-        due = self.timeline.sample(now)
+        due = self.timeline.sample(at.now)
         if due is not None and (due[0] is self._stopping) is not (self.state == STOPPING):
             self._on(BEGUN if self.state == STOPPING else STOPPED)
         if not self.timeline and self.state in (FOLLOWING, JOINING, STOPPING):
             self._on(ENDED)
+        self._go_on(at)
         return due
 
     def observe(self, position: Array, time: int) -> str:
@@ -460,6 +469,8 @@ class MotionStream:
         if self._joint_names is None and not self._is_held:
             self._forget_all('There is no robot model.')
         while self._open is None and self._waiting and self._joint_names is not None:
+            if self._is_ahead(at.now) and not self._waiting[0].is_stop:
+                return
             item = self._waiting.popleft()
             why = self._overdue(item, at)
             if why:
@@ -469,6 +480,11 @@ class MotionStream:
             else:
                 lead = self.leads.of(item.topic, len(item.request.data))
                 self._send(item, lead, at)
+
+    def _is_ahead(self, now: int) -> bool:
+        """Whether the controller has as many motions that have not begun as it bears."""
+        self._ahead = [first for first in self._ahead if first > now]
+        return sum(first <= now + _SOON for first in self._ahead) >= MOST_AHEAD
 
     def _send(self, item: _Trajectory, lead: float, at: Instant) -> None:
         """Have a trajectory planned, to begin after a lead [s] where it has to join a motion."""
@@ -563,6 +579,9 @@ class MotionStream:
         except TrajectoryError as error:
             return plan._replace(planned=None, error=str(error))
         self._planner.accept(plan.number, planned.start)
+        # A chunk is streamed only.
+        if self._has_controller and item.topic != CHUNK:
+            self._ahead.append(planned.first)
         remarks = plan.remarks
         if dropped:
             remarks = (*remarks, f'It replaces {dropped} that had not begun.')

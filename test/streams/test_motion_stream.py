@@ -115,7 +115,7 @@ class Setup:
 
     def sample(self, time):
         """Motion that is streamed at a time."""
-        due = self.stream.sample(time)
+        due = self.stream.sample(Instant(time, self.at.steady))
         return None if due is None else due[0].at(due[1])
 
 
@@ -661,6 +661,49 @@ def test_robot_that_does_not_follow_is_lost_and_the_next_motion_begins_where_it_
     np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [0, 0])
     setup.plan()
     assert setup.stream.state == FOLLOWING
+
+
+def test_controller_has_two_motions_at_most_that_have_not_begun():
+    """It falls back with each; of those that come meanwhile the newest is planned then."""
+    setup = Setup(has_controller=True)
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += SECOND // 5
+    assert setup.sample(setup.now) is not None
+    for number in range(5):
+        setup.take([(1 + number, 2)], [1])
+        if number < motion_stream.MOST_AHEAD:
+            setup.plan()
+        setup.now += SECOND // 1000
+        setup.sample(setup.now)
+    assert len(setup.planner.accepted) == 1 + motion_stream.MOST_AHEAD
+    assert setup.stream.waiting(setup.at)[0] == 1
+    tasks = len(setup.planner.tasks)
+    setup.now += SECOND // 5
+    setup.sample(setup.now)
+    assert len(setup.planner.tasks) == tasks + 1
+    setup.plan()
+    assert setup.timeline.state(setup.now + 3 * SECOND).motion[0, 0] == 5.0
+
+
+def test_stop_does_not_wait_for_motions_that_have_not_begun():
+    setup = Setup(has_controller=True)
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += SECOND // 5
+    for number in range(motion_stream.MOST_AHEAD):
+        setup.run([(number, 2)], [1])
+    setup.take([(7, 7)], [1])
+    assert setup.stream.waiting(setup.at)[0] == 1
+    setup.take([], [])
+    assert len(setup.planner.published) == 1
+
+
+def test_motions_far_ahead_keep_nothing_waiting():
+    setup = Setup(has_controller=True)
+    for hours in range(1, 4):
+        setup.take([(0, 0), (1, 2)], [0, 1], stamp=setup.now + hours * 3600 * SECOND)
+        setup.plan()
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    assert len(setup.planner.accepted) == 4
 
 
 def test_what_waits_is_refused_when_the_robot_is_lost(setup):

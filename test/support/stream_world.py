@@ -237,7 +237,7 @@ class World:
                 self.kill_planner()
         if not self.now % STREAM_PERIOD:
             self.stream.observe(self.position, self.now)
-            self.stream.sample(self.now)
+            self.stream.sample(self.at)
         self._execute()
 
     def _execute(self):
