@@ -7,6 +7,7 @@ return the torques of the motors. `StateObserver` estimates velocities and exter
 """
 
 from hodyn_ros.control.controller import Command, Controller, gains_from_poles, warm_up
+from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
     GravityCompensation,
@@ -36,6 +37,7 @@ __all__ = [
     'FeedForwardController',
     'FlatnessController',
     'GravityCompensation',
+    'Guards',
     'InteractionController',
     'JointImpedance',
     'Margins',

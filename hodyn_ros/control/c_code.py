@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from dataclasses import replace
+from dataclasses import asdict, replace
 from string import Template
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,8 @@ from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.codegen.c_source import Code, model_hash, program_function
 from hodyn_ros.codegen.translation import HELPERS, translated
 from hodyn_ros.control import kernels
-from hodyn_ros.control.observer import SUBSTEPS
+from hodyn_ros.control.guards import AT_REST, MOST_DAMPING, Guards, holding_bandwidth
+from hodyn_ros.control.observer import MOST_BRIDGED, SUBSTEPS
 from hodyn_ros.dynamics.matrices import MOST_BODIES
 from hodyn_ros.engine.matrix_program import term_program
 from hodyn_ros.engine.program import MASS_MATRIX
@@ -32,15 +33,25 @@ from hodyn_ros.model.friction import FrictionLaw
 if TYPE_CHECKING:
     from hodyn_ros.control.tracking import TrackingController
 
-_KERNELS = ('factorise', 'solve', 'observe', 'carry_forward', 'tracking_law', 'approach')
-_COLUMNS = {'Matrix': 'n', 'MotorMatrix': 'm', 'Transition': '5'}
+_KERNELS = (
+    *('factorise', 'solve', 'observe', 'carry_forward', 'tracking_law', 'approach'),
+    *('approach_pole', 'gate', 'outside', 'hold'),
+)
+_COLUMNS = {'Matrix': 'n', 'MotorMatrix': 'm'}
 
 _DECLARATIONS = Template("""
-/* Tracking law with observers; see TrackingController of hodyn_ros. The period of its calls, and
- * how much later than a measurement the wanted motion is [s]:
+/* Tracking law with observers and guards; see TrackingController of hodyn_ros. The period of its
+ * calls, and how much later than a measurement the wanted motion is [s]:
  */
 #define ${UPPER}_SAMPLE_PERIOD $T
 #define ${UPPER}_LEAD $lead
+
+/* Why a controller has stopped the robot. */
+enum {
+    ${UPPER}_FOLLOWS, ${UPPER}_POSITION, ${UPPER}_VELOCITY, ${UPPER}_TRACKING_ERROR,
+    ${UPPER}_EXTERNAL_TORQUE, ${UPPER}_DRIVE_ERROR, ${UPPER}_MEASUREMENTS, ${UPPER}_SATURATION,
+    ${UPPER}_GAP, ${UPPER}_ASKED
+};
 
 /* What a controller remembers. Estimates at the latest measurement in rows of $n: position,
  * velocity, torque that the model lacks, the same behind a low pass.
@@ -49,23 +60,48 @@ typedef struct {
     double links[5 * $n], motors[4 * $n];
     double mass[$n * $n], factor[$n * $n], bias[2 * $n], torque[2 * $n];
     double applied[($delay + 1) * $n], distance[5 * $n];
-    int is_running, has_arrived;
+    double measured[2 * $n], command[$n], left[$n], gated_since[2 * $n];
+    double stopping[7 * $n], stiffness[$n], damping[$n];
+    double pole, limited_for, stopped_for;
+    long gated; /* positions so far that could not be true */
+    int reason; /* why the robot has been stopped and is held; 0: it follows */
+    int joint; /* of the reason; of motors 0 to ${last} as well; -1: of none */
+    int is_running, has_command, has_departed, has_arrived, begins, beyond;
 } ${name}_controller;
 
 /* Forget everything: to be called first. The next measurement begins anew. */
 void ${name}_controller_reset(${name}_controller *controller);
 
+/* Bring the motors to rest from now on and hold them, as beyond a bound. */
+void ${name}_controller_stop(${name}_controller *controller);
+
+/* Let a robot that has been stopped follow again; it approaches what is wanted. Returns 1, and
+ * does nothing, if it still moves or its positions cannot be true.
+ */
+int ${name}_controller_release(${name}_controller *controller);
+
+/* Estimated state of links and motors, torques on the links that the model lacks, and those that
+ * the motors lose beside their friction [rad, m, s, N m, N]; any pointer may be NULL.
+ */
+void ${name}_controller_observed(
+    const ${name}_controller *controller, double position[$n], double velocity[$n],
+    double motor_position[$n], double motor_velocity[$n], double external_torque[$n],
+    double motor_friction[$n]);
+
 /* Motor torques [N m, N] within the limits; to be called once in every sample period.
  *
  * desired        motion, as above: position to snap, LEAD after the measurement
- * q, theta       positions of links, and of motors reflected to the links
+ * q, theta       positions of links, and of motors reflected to the links; one that cannot be
+ *                true, or is NaN, is taken for what is expected
  * qd, thetad     velocities, looked at in the first sample only; may be NULL
  * spring_torque  of torque sensors, in place of what the springs tell; may be NULL
+ * elapsed        time since the call before [s]: SAMPLE_PERIOD, or that of stamps
  *
  * Returns 0; or 1 if an argument or a result is not finite, 2 if the mass matrix is singular,
  * 3 if a spring would be out of its range, 4 if the first measurement cannot be true: far from
  * the position limits, or torques of springs beyond those of motors or other than those of
- * sensors. Then torque and controller are as before.
+ * sensors. Then torque and controller are as before. 5 if no time has elapsed: the torque is that
+ * of before. Beyond a bound the motors are brought to rest and held, and `reason` says why.
  */
 $evaluate;
 """)
@@ -73,7 +109,7 @@ $evaluate;
 _EVALUATE = Template("""int ${name}_controller_evaluate(
     ${name}_controller *controller, const double desired[5 * $n], const double q[$n],
     const double *qd, const double theta[$n], const double *thetad,
-    const double *spring_torque, double torque[$n])""")
+    const double *spring_torque, double elapsed, double torque[$n])""")
 
 _DEFINITIONS = Template("""
 /* --- Tracking law --- */
@@ -97,60 +133,210 @@ static int dynamics(${name}_controller *c)
     return factorise(N, c->mass, c->factor);
 }
 
+/* Begin where the robot is, and approach the wanted motion from there. */
+static void begin(${name}_controller *c)
+{
+    memset(c->distance, 0, sizeof(c->distance));
+    memset(c->left, 0, sizeof(c->left));
+    c->has_departed = c->has_arrived = 0;
+    c->begins = c->is_running;
+}
+
+/* Forget what has been observed. */
+static void forget(${name}_controller *c)
+{
+    memset(c->links, 0, sizeof(c->links));
+    memset(c->motors, 0, sizeof(c->motors));
+    memset(c->gated_since, 0, sizeof(c->gated_since));
+    c->is_running = 0;
+}
+
+/* Take positions, a time T after those before; what controller_evaluate returns. */
+static int take(
+    ${name}_controller *c, const double *desired, const double *qd, const double *thetad,
+    const double *spring_torque, double T)
+{
+    const size_t row = sizeof(double[N]);
+    const double *q = c->measured, *theta = c->measured + N;
+    for (int i = 0; i < N; ++i) {
+        const double spring = STIFFNESS[i] * (theta[i] - q[i]);
+        if (!c->is_running) {
+            c->links[i] = q[i];
+            c->motors[i] = theta[i];
+            c->links[N + i] = qd ? qd[i] : 0.0;
+            c->motors[N + i] = thetad ? thetad[i] : 0.0;
+        }
+        c->torque[i] = spring + DAMPING[i] * (c->motors[N + i] - c->links[N + i]);
+        if (spring_torque && IS_ELASTIC[i] > 0.0) c->torque[i] = spring_torque[i];
+        if (c->is_running) continue;
+        if (q[i] < LOWER[i] || q[i] > UPPER[i] || fabs(spring) > $overload * LIMIT[i]
+            || (spring_torque && fabs(spring - c->torque[i]) > $contradiction * LIMIT[i]))
+            return 4;
+    }
+    /* Second rows are of the sample before. */
+    if (c->is_running) {
+        observe(N, N, T, $share, JOINT, IS_ELASTIC, INERTIA, GAINS, GAINS, c->mass, c->factor,
+                c->bias, c->torque, c->torque, c->applied, q, theta, c->links, c->motors);
+        memcpy(c->bias + N, c->bias, row);
+    }
+    if (dynamics(c)) return 2;
+    for (int i = 0; i < N && !c->is_running; ++i) {
+        /* What the model lacks is taken for external, so that nothing jumps afterwards. */
+        double missing = c->bias[i] - c->torque[i];
+        for (int k = 0; k < N; ++k) missing += c->mass[i * N + k] * desired[2 * N + k];
+        c->bias[N + i] = c->bias[i];
+        c->links[2 * N + i] = c->links[3 * N + i] = IS_ELASTIC[i] * missing;
+        for (int k = 0; k <= DELAY; ++k)
+            c->applied[k * N + i] = c->torque[i] + (1.0 - IS_ELASTIC[i]) * missing;
+    }
+    memcpy(c->torque + N, c->torque, row);
+    c->is_running = 1;
+    return 0;
+}
+
+/* State a delay later. */
+static int look_ahead(const ${name}_controller *c, ${name}_controller *ahead)
+{
+    *ahead = *c;
+    if (DELAY == 0) return 0;
+    for (int i = 0; i < N; ++i) ahead->links[i] += 0.5 * DELAY * $T * c->links[N + i];
+    if (dynamics(ahead)) return 2;
+    memcpy(ahead->links, c->links, sizeof(double[N]));
+    carry_forward(N, N, DELAY, $substeps, $T, JOINT, IS_ELASTIC, ONES, INERTIA,
+                  ahead->factor, ahead->bias, c->torque, STIFFNESS, c->torque, c->measured,
+                  c->measured + N, c->applied + N, ahead->links, ahead->motors);
+    mass_matrix(ahead->links, ahead->mass);
+    return 0;
+}
+
+static void hold_motors(${name}_controller *c, double time, double *torque)
+{
+    double motion[3 * N] = {0.0}, weight[N], theta[N];
+    memcpy(motion, c->measured, sizeof(double[N]));
+    ${name}_inverse_dynamics_0(motion, weight);
+    for (int i = 0; i < N; ++i)
+        theta[i] = IS_ELASTIC[i] > 0.0 ? c->measured[N + i] : c->measured[i];
+    hold(N, $T, $speed_share, $spring_share, time, $stop_duration, JOINT, c->stiffness,
+         c->damping, SPRING_DAMPING, LIMIT, weight, c->measured, theta, c->stopping, torque);
+}
+
+/* Mass matrix a delay later. */
+static void stop(${name}_controller *c, const double *mass, int reason, int joint)
+{
+    double torque[N];
+    c->reason = reason;
+    c->joint = joint;
+    c->beyond = 0;
+    c->limited_for = c->stopped_for = 0.0;
+    memset(c->stopping, 0, sizeof(c->stopping));
+    for (int i = 0; i < N; ++i) {
+        const int is_elastic = IS_ELASTIC[i] > 0.0;
+        const double link = mass[i * N + i], moved = is_elastic ? INERTIA[i] + link : link;
+        const double speed = is_elastic ? c->motors[N + i] : c->links[N + i];
+        c->damping[i] = smaller(2.0 * $holding * moved,
+                                $most_damping * (is_elastic ? INERTIA[i] : link) / $T);
+        c->stiffness[i] = 0.25 * c->damping[i] * c->damping[i] / moved;
+        c->stopping[i] = c->stopping[2 * N + i] = c->measured[is_elastic * N + i];
+        c->stopping[N + i] = larger(-SPEED[i], smaller(speed, SPEED[i]));
+        c->stopping[3 * N + i] = c->stopping[N + i];
+        c->stopping[4 * N + i] = c->stopping[i] - c->measured[i];
+    }
+    hold_motors(c, 0.0, torque);
+    for (int i = 0; i < N; ++i) {
+        const double before = c->has_command ? c->command[i] : c->applied[DELAY * N + i];
+        c->stopping[6 * N + i] = before - torque[i];
+        c->stopping[3 * N + i] = c->stopping[N + i];
+        c->stopping[5 * N + i] = 0.0;
+    }
+}
+
+/* Stop the robot if it is beyond a bound. */
+static void judge(${name}_controller *c, const double *mass, const double *desired, int reason,
+                  int joint)
+{
+    double values[5 * N];
+    for (int i = 0; i < N; ++i) {
+        double wanted = 0.0;
+        for (int k = 4; k >= 0; --k)
+            wanted = desired[k * N + i] - c->distance[k * N + i] - $lead / (k + 1) * wanted;
+        values[i] = c->links[i];
+        values[N + i] = c->links[N + i];
+        values[2 * N + i] = c->has_departed ? wanted - c->links[i] : 0.0;
+        values[3 * N + i] = c->links[3 * N + i];
+        values[4 * N + i] = c->motors[3 * N + i];
+    }
+    const int found = outside(5, N, LOWEST, HIGHEST, values);
+    c->beyond = found ? c->beyond + 1 : 0;
+    if (!reason && c->limited_for > $saturation_time) {
+        reason = ${UPPER}_SATURATION;
+        joint = -1;
+    }
+    if (!reason && c->beyond >= $violation_samples) {
+        reason = 1 + (found - 1) / N;
+        joint = (found - 1) % N;
+    }
+    if (reason) stop(c, mass, reason, joint);
+}
+
 void ${name}_controller_reset(${name}_controller *controller)
 {
     memset(controller, 0, sizeof(*controller));
+    controller->joint = -1;
 }
 
-$evaluate
+void ${name}_controller_stop(${name}_controller *controller)
 {
-    ${name}_controller c = *controller, ahead;
-    const size_t row = sizeof(double[N]);
-    double effort[3 * N], motion[3 * N] = {0.0}, friction[N], feed_forward[N], demand[N];
-    double work[10 * N];
-    if (!all_finite(5 * N, desired) || !all_finite(N, q) || !all_finite(N, theta)
-        || (spring_torque && !all_finite(N, spring_torque))) return 1;
+    ${name}_controller ahead;
+    if (controller->is_running && !look_ahead(controller, &ahead))
+        stop(controller, ahead.mass, ${UPPER}_ASKED, -1);
+}
+
+int ${name}_controller_release(${name}_controller *controller)
+{
+    for (int i = 0; i < 2 * N && controller->reason; ++i)
+        if (!(fabs(controller->links[N + i % N]) <= $at_rest)
+            || controller->gated_since[i] >= $most_gated) return 1;
+    controller->reason = ${UPPER}_FOLLOWS;
+    controller->joint = -1;
+    begin(controller);
+    return 0;
+}
+
+void ${name}_controller_observed(
+    const ${name}_controller *controller, double position[$n], double velocity[$n],
+    double motor_position[$n], double motor_velocity[$n], double external_torque[$n],
+    double motor_friction[$n])
+{
     for (int i = 0; i < N; ++i) {
-        const double spring = STIFFNESS[i] * (theta[i] - q[i]);
-        if (!c.is_running) {
-            c.links[i] = q[i];
-            c.motors[i] = theta[i];
-            c.links[N + i] = qd ? qd[i] : 0.0;
-            c.motors[N + i] = thetad ? thetad[i] : 0.0;
+        if (position) position[i] = controller->links[i];
+        if (velocity) velocity[i] = controller->links[N + i];
+        if (motor_position) motor_position[i] = controller->motors[i];
+        if (motor_velocity) motor_velocity[i] = controller->motors[N + i];
+        if (external_torque) external_torque[i] = controller->links[3 * N + i];
+        if (motor_friction) motor_friction[i] = -controller->motors[3 * N + i];
+    }
+}
+
+/* Torques that follow what is wanted; what controller_evaluate returns. */
+static int follow(
+    ${name}_controller *c, const ${name}_controller *ahead, const double *wanted, double *torque)
+{
+    double desired[5 * N];
+    double effort[3 * N], motion[3 * N] = {0.0}, friction[N], feed_forward[N], demand[N];
+    double work[8 * N];
+    int is_limited = 0;
+    if (!c->has_departed) {
+        for (int i = 0; i < N; ++i) {
+            const double inertia = ahead->mass[i * N + i] + IS_ELASTIC[i] * INERTIA[i];
+            demand[i] = $approach_torque * LIMIT[i] / inertia;
         }
-        c.torque[i] = spring + DAMPING[i] * (c.motors[N + i] - c.links[N + i]);
-        if (spring_torque && IS_ELASTIC[i] > 0.0) c.torque[i] = spring_torque[i];
-        if (c.is_running) continue;
-        if (q[i] < LOWER[i] || q[i] > UPPER[i] || fabs(spring) > $overload * LIMIT[i]
-            || (spring_torque && fabs(spring - c.torque[i]) > $contradiction * LIMIT[i])) return 4;
+        for (int i = 0; i < 2 * N; ++i)
+            c->distance[i] = wanted[i] - 0.5 * $T * wanted[N + i] - ahead->links[i];
+        c->pole = approach_pole(N, $fastest, APPROACH_SPEED, demand, c->distance);
+        approach(N, 0.5 * $T, c->pole, c->distance);
+        c->has_departed = 1;
     }
-    /* Second rows are of the sample before. */
-    if (c.is_running) {
-        observe(N, N, $T, $share, JOINT, IS_ELASTIC, INERTIA, GAINS, GAINS, c.mass, c.factor,
-                c.bias, c.torque, c.torque, c.applied, q, theta, c.links, c.motors);
-        memcpy(c.bias + N, c.bias, row);
-    }
-    if (dynamics(&c)) return 2;
-    for (int i = 0; i < N && !c.is_running; ++i) {
-        /* What the model lacks is taken for external, so that nothing jumps afterwards. */
-        double missing = c.bias[i] - c.torque[i];
-        for (int k = 0; k < N; ++k) missing += c.mass[i * N + k] * desired[2 * N + k];
-        c.bias[N + i] = c.bias[i];
-        c.links[2 * N + i] = c.links[3 * N + i] = IS_ELASTIC[i] * missing;
-        for (int k = 0; k <= DELAY; ++k)
-            c.applied[k * N + i] = c.torque[i] + (1.0 - IS_ELASTIC[i]) * missing;
-    }
-    memcpy(c.torque + N, c.torque, row);
-    ahead = c;
-    if (DELAY > 0) {
-        for (int i = 0; i < N; ++i) ahead.links[i] += 0.5 * DELAY * $T * c.links[N + i];
-        if (dynamics(&ahead)) return 2;
-        memcpy(ahead.links, c.links, row);
-        carry_forward(N, N, DELAY, $substeps, $T, JOINT, IS_ELASTIC, ONES, INERTIA,
-                      ahead.factor, ahead.bias, c.torque, STIFFNESS, c.torque, q, theta,
-                      c.applied + N, ahead.links, ahead.motors);
-        mass_matrix(ahead.links, ahead.mass);
-    }
+    for (int i = 0; i < 5 * N; ++i) desired[i] = wanted[i] - c->distance[i];
     ${name}_inverse_dynamics_2(desired, effort);
     for (int i = 0; i < 2 * N; ++i)
         motion[N + i] = desired[N + i] + SOFTNESS[i % N] * effort[N + i];
@@ -159,23 +345,103 @@ $evaluate
         if (fabs(SOFTNESS[i] * effort[i]) > RANGE[i]) return 3;
         feed_forward[i] = effort[i] + INERTIA[i] * motion[2 * N + i] + friction[i];
     }
-    for (int i = 0; i < 2 * N && !c.is_running; ++i)
-        c.distance[i] = desired[i] - 0.5 * $T * desired[N + i] - ahead.links[i];
     tracking_law(N, N, $T, $bandwidth, JOINT, IS_ELASTIC, ONES, ONES, INERTIA, DAMPING, LIMIT,
-                 ahead.mass, STIFFNESS, c.torque, STIFFNESS, q, theta, ahead.links, ahead.motors,
-                 desired, effort, c.distance, feed_forward, work, demand);
-    if (!c.has_arrived && !(approach(N, TRANSITION, c.distance) > $arrived)) {
-        memset(c.distance, 0, sizeof(c.distance));
-        c.has_arrived = 1;
+                 ahead->mass, STIFFNESS, c->torque, STIFFNESS, c->measured, c->measured + N,
+                 ahead->links, ahead->motors, desired, effort, feed_forward, work, demand);
+    if (!c->has_arrived && !(approach(N, $T, c->pole, c->distance) > $arrived)) {
+        memset(c->distance, 0, sizeof(c->distance));
+        c->has_arrived = 1;
     }
-    if (!all_finite(5 * N, c.links) || !all_finite(4 * N, c.motors) || !all_finite(N, demand))
-        return 1;
-    memmove(c.applied, c.applied + N, DELAY * row);
     for (int i = 0; i < N; ++i) {
+        if (c->begins) c->left[i] = c->command[i] - demand[i];
+        demand[i] += c->left[i];
+        c->left[i] *= $fading;
         torque[i] = smaller(larger(demand[i], -LIMIT[i]), LIMIT[i]);
-        c.applied[DELAY * N + i] = torque[i] - friction[i];
+        if (torque[i] != demand[i]) is_limited = 1;
     }
-    c.is_running = 1;
+    c->begins = 0;
+    if (!all_finite(5 * N, c->links) || !all_finite(4 * N, c->motors) || !all_finite(N, demand))
+        return 1;
+    c->limited_for = is_limited ? c->limited_for + $T : 0.0;
+    memmove(c->applied, c->applied + N, DELAY * sizeof(double[N]));
+    for (int i = 0; i < N; ++i) c->applied[DELAY * N + i] = torque[i] - friction[i];
+    return 0;
+}
+
+$evaluate
+{
+    ${name}_controller c = *controller, ahead;
+    const size_t row = sizeof(double[N]);
+    double wanted[N], last[2 * N], now[2 * N];
+    int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1;
+    if (!all_finite(5 * N, desired) || (spring_torque && !all_finite(N, spring_torque))) return 1;
+    if (c.has_command && !(elapsed > 0.0)) {
+        memcpy(torque, c.command, row);
+        return 5;
+    }
+    if ($guarded && c.is_running && elapsed > $max_gap) {
+        forget(&c);
+        begin(&c);
+        for (int i = N; i < 5 * N && !reason; ++i)
+            if (desired[i] != 0.0) reason = ${UPPER}_GAP;
+    }
+    if (c.is_running && elapsed > ($most_bridged + 0.5) * $T) forget(&c);
+    memcpy(last, c.measured, sizeof(last));
+    memcpy(c.measured, q, row);
+    memcpy(c.measured + N, theta, row);
+    if (c.is_running) {
+        c.gated += gate(N, elapsed, REACH, c.links, c.gated_since, c.measured);
+        for (int i = 0; i < N; ++i)
+            if (IS_ELASTIC[i] == 0.0) c.measured[N + i] = c.motors[i] + elapsed * c.motors[N + i];
+        c.gated += gate(N, elapsed, REACH + N, c.motors, c.gated_since + N, c.measured + N);
+        samples = (int)larger(1.0, rint(elapsed / $T));
+    } else if (!all_finite(2 * N, c.measured)) {
+        return 1;
+    }
+    memcpy(now, c.measured, sizeof(now));
+    for (int k = 1; k < samples && !failed; ++k) {
+        for (int i = 0; i < 2 * N; ++i)
+            c.measured[i] = last[i] + (double)k / samples * (now[i] - last[i]);
+        failed = take(&c, desired, NULL, NULL, NULL, elapsed / samples);
+        memcpy(wanted, c.applied + DELAY * N, row);
+        memmove(c.applied, c.applied + N, DELAY * row);
+        memcpy(c.applied + DELAY * N, wanted, row);
+    }
+    memcpy(c.measured, now, sizeof(now));
+    if (!failed) failed = take(&c, desired, qd, thetad, spring_torque, elapsed / samples);
+    for (int i = 2 * N - 1; i >= 0 && $guarded && !c.reason; --i)
+        if (c.gated_since[i] >= $most_gated) slipped = i;
+    if (!failed && slipped >= 0) {
+        reason = ${UPPER}_MEASUREMENTS;
+        joint = slipped % N;
+        if (all_finite(N, q) && all_finite(N, theta)) {
+            const double rest[5 * N] = {0.0};
+            ahead = c;
+            forget(&ahead);
+            memcpy(ahead.measured, q, row);
+            memcpy(ahead.measured + N, theta, row);
+            if (!take(&ahead, rest, NULL, NULL, NULL, $T)) c = ahead;
+        }
+    }
+    if (!failed) failed = look_ahead(&c, &ahead);
+    if (failed) return failed;
+    if ($guarded && !c.reason) judge(&c, ahead.mass, desired, reason, joint);
+    if (c.reason) {
+        c.stopped_for += $T;
+        hold_motors(&c, c.stopped_for, torque);
+        for (int i = 0; i < N; ++i) c.stopping[6 * N + i] *= $hold_fading;
+        memmove(c.applied, c.applied + N, DELAY * row);
+        memcpy(c.applied + DELAY * N, torque, row);
+    } else {
+        memcpy(wanted, torque, row);
+        failed = follow(&c, &ahead, desired, torque);
+        if (failed) {
+            memcpy(torque, wanted, row);
+            return failed;
+        }
+    }
+    memcpy(c.command, torque, row);
+    c.has_command = 1;
     *controller = c;
     return 0;
 }
@@ -240,12 +506,23 @@ def with_controller(
         'SOFTNESS': softness, 'RANGE': reach, 'DAMPING': t.damping, 'ONES': np.ones(n),
         'LIMIT': controller.torque_limits, 'LOWER': limits.lower - outside,
         'UPPER': limits.upper + outside, 'GAINS': observer.link_gains,
-        'TRANSITION': controller.transition,
+        'SPEED': controller.fastest, 'APPROACH_SPEED': controller.approach_speed,
+        'REACH': observer.reach, 'SPRING_DAMPING': controller.holding.spring_damping,
     }  # fmt: skip
+    bounds, guards = controller.bounds, controller.guards or Guards()
+    if bounds is not None:
+        tables |= {'LOWEST': bounds.lowest, 'HIGHEST': bounds.highest}
+    else:
+        tables |= {'LOWEST': np.full(5 * n, -np.inf), 'HIGHEST': np.full(5 * n, np.inf)}
     constants = _table('int', 'JOINT', range(n))
     constants += ''.join(_table('double', *item) for item in tables.items())
     values = {
-        **numbers, 'name': code.name, 'UPPER': code.name.upper(), 'n': n,
+        **numbers, **asdict(guards), 'guarded': int(bounds is not None), 'last': n - 1,
+        'speed_share': controller.holding.speed_share, 'at_rest': AT_REST,
+        'spring_share': controller.holding.spring_share,
+        'hold_fading': controller.holding.fading, 'most_damping': MOST_DAMPING,
+        'holding': holding_bandwidth(controller.sample_period), 'most_bridged': MOST_BRIDGED,
+        'fading': controller.fading, 'name': code.name, 'UPPER': code.name.upper(), 'n': n,
         'delay': observer.delay_samples, 'T': controller.sample_period, 'lead': controller.lead,
         'bandwidth': controller.bandwidth, 'share': observer.share, 'substeps': SUBSTEPS,
         'constants': constants, 'functions': '\n'.join(functions),

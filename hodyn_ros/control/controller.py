@@ -42,6 +42,9 @@ class Command(NamedTuple):
     """Motor torque within the limits, shape (n,) [N m] or [N]."""
     demand: Array
     """Motor torque without limits, shape (n,)."""
+    reason: str = ''
+    """Why the law has stopped the robot and holds it, or answers with the torque before; empty
+    while it does what is wanted."""
 
     @property
     def is_limited(self) -> NDArray[np.bool_]:
@@ -354,15 +357,18 @@ def shifted(motion: Array, time: float) -> Array:
     return np.array([powers[: K - k] @ motion[k:] for k in range(K)])
 
 
-def fill(target: Array, name: str, values: ArrayLike) -> None:
-    """Copy an argument of a control law into an array, or raise a `MotionError`."""
+def fill(target: Array, name: str, values: ArrayLike, may_miss: bool = False) -> None:
+    """Copy an argument of a control law into an array, or raise a `MotionError`.
+
+    Numbers that are not finite only if some `may_miss`.
+    """
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise MotionError(f'{name} is {type(values).__name__}, expected numbers.') from None
     if array.shape != target.shape:
         raise MotionError(f'{name} has the shape {array.shape}, expected {target.shape}.')
-    if not all_finite(array.ravel()):
+    if not may_miss and not all_finite(array.ravel()):
         raise MotionError(f'{name} is {array.tolist()}; all values must be finite.')
     target[...] = array
 

@@ -11,7 +11,7 @@ torque that the model lacks, the same behind its low pass. Source of the equatio
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite, pi, sqrt
+from math import exp, isfinite, pi, sqrt
 from typing import Any
 
 from numpy import float64
@@ -24,8 +24,6 @@ Matrix = NDArray[float64]
 """Two indices, the columns one a joint."""
 MotorMatrix = NDArray[float64]
 """Two indices, the columns one a motor."""
-Transition = NDArray[float64]
-"""Five rows and columns."""
 Index = NDArray[Any]
 
 
@@ -47,7 +45,7 @@ def prepare() -> None:
         'float': types.float64,
         'Index': types.Array(types.int64, 1, 'C', readonly=True),
         'Vector': vector,
-        **dict.fromkeys(('Matrix', 'MotorMatrix', 'Transition'), matrix),
+        **dict.fromkeys(('Matrix', 'MotorMatrix'), matrix),
     }
     for kernel in _kernels:
         names = [name for what, name in kernel.__annotations__.items() if what != 'return']
@@ -235,23 +233,22 @@ def tracking_law(
     motors: MotorMatrix,
     desired: Matrix,
     effort: Matrix,
-    distance: Matrix,
     feed_forward: Vector,
     work: Matrix,
     demand: Vector,
 ) -> None:
     """Torques of the motors for a state, and wanted motion and efforts half a sample later.
 
-    `inertia` and `limit` are those of the motors of each joint; springs as in `carry_forward`. The
-    wanted motion is lessened by the `distance` that is still gone. `work` has ten rows.
+    `inertia` and `limit` are those of the motors of each joint; springs as in `carry_forward`.
+    `work` has eight rows.
     """
     for i in range(n):
         h = -0.5 * T
         position = desired[3, i] + 0.25 * h * desired[4, i]
         position = desired[1, i] + 0.5 * h * (desired[2, i] + h / 3.0 * position)
-        work[0, i] = desired[0, i] + h * position - distance[0, i] - links[0, i]
+        work[0, i] = desired[0, i] + h * position - links[0, i]
         velocity = desired[2, i] + 0.5 * h * (desired[3, i] + h / 3.0 * desired[4, i])
-        work[1, i] = desired[1, i] + h * velocity - distance[1, i] - links[1, i]
+        work[1, i] = desired[1, i] + h * velocity - links[1, i]
         wanted = effort[0, i] + h * (effort[1, i] + 0.5 * h * effort[2, i])
         work[2, i] = wanted - links[3, i] - torque[i]
         work[3, i] = effort[1, i] + h * effort[2, i]
@@ -273,36 +270,137 @@ def tracking_law(
         work[2, j] -= rate[i] * (motors[0, i] - theta[i] - turns[i] * (links[0, j] - q[j]))
         work[3, j] -= rate[i] * (motors[1, i] - turns[i] * links[1, j])
     for i in range(n):
-        # What the mass matrix makes of the distance: torque, its first and second derivative.
-        work[7, i], work[8, i], work[9, i] = 0.0, 0.0, 0.0
-        for k in range(n):
-            work[7, i] += M[i, k] * distance[2, k]
-            work[8, i] += M[i, k] * distance[3, k]
-            work[9, i] += M[i, k] * distance[4, k]
-        work[2, i] -= work[7, i]
-        work[3, i] -= work[8, i]
-    for i in range(n):
         c, D = work[4, i], work[5, i]
         B = is_elastic[i] * inertia[i]
         u = c * (w * w + 2.0 * w * D) * work[2, i] + c * (D + 2.0 * w) * work[3, i]
         u += B * work[6, i]
         for k in range(n):
             u += M[i, k] * (work[6, k] + w * w * c * D * work[1, k])
-        work[7, i] = u - links[3, i] - work[7, i] - B * distance[2, i] - c * work[9, i]
+        work[7, i] = u - links[3, i]
     for i in range(m):
         demand[i] = feed_forward[i] + share[i] * work[7, joint[i]] - motors[3, i]
 
 
 @_compiled
-def approach(n: int, transition: Transition, distance: Matrix) -> float:
-    """Advance a distance and its derivatives (5, n) by a sample; return the largest of them."""
-    largest = 0.0
+def approach(n: int, T: float, p: float, distance: Matrix) -> float:
+    """Advance a distance and its derivatives (5, n) by a sample; return the largest of them.
+
+    It goes to zero as (d/dt + p)^5 d = 0, so that d e^(p t) is a polynomial of degree 4.
+    """
+    decay, largest = exp(-p * T), 0.0
     for i in range(n):
         d0, d1, d2 = distance[0, i], distance[1, i], distance[2, i]
-        d3, d4 = distance[3, i], distance[4, i]
+        y1 = d1 + p * d0
+        y2 = d2 + p * (2.0 * d1 + p * d0)
+        y3 = distance[3, i] + p * (3.0 * d2 + p * (3.0 * d1 + p * d0))
+        y4 = 4.0 * distance[3, i] + p * (6.0 * d2 + p * (4.0 * d1 + p * d0))
+        y4 = distance[4, i] + p * y4
+        z0 = d0 + T * (y1 + 0.5 * T * (y2 + T / 3.0 * (y3 + 0.25 * T * y4)))
+        z1 = y1 + T * (y2 + 0.5 * T * (y3 + T / 3.0 * y4))
+        z2 = y2 + T * (y3 + 0.5 * T * y4)
+        z3 = y3 + T * y4
+        distance[0, i] = decay * z0
+        distance[1, i] = decay * (z1 - p * z0)
+        distance[2, i] = decay * (z2 - p * (2.0 * z1 - p * z0))
+        distance[3, i] = decay * (z3 - p * (3.0 * z2 - p * (3.0 * z1 - p * z0)))
+        distance[4, i] = y4 - p * (4.0 * z3 - p * (6.0 * z2 - p * (4.0 * z1 - p * z0)))
+        distance[4, i] *= decay
         for k in range(5):
-            value = transition[k, 0] * d0 + transition[k, 1] * d1 + transition[k, 2] * d2
-            value += transition[k, 3] * d3 + transition[k, 4] * d4
-            distance[k, i] = value
-            largest = max(largest, abs(value))
+            largest = max(largest, abs(distance[k, i]))
     return largest
+
+
+@_compiled
+def approach_pole(
+    n: int, fastest: float, speed: Vector, acceleration: Vector, distance: Matrix
+) -> float:
+    """Pole p of `approach` at which no joint goes faster or accelerates more than it may.
+
+    From rest the speed is p d x^4 e^-x / 24 with x = p t: at most 0.1954 p d; the acceleration is
+    at most 0.0902 p^2 d.
+    """
+    p = fastest
+    for i in range(n):
+        d = abs(distance[0, i])
+        if 0.1954 * p * d > speed[i]:
+            p = speed[i] / (0.1954 * d)
+        if 0.0902 * p * p * d > acceleration[i]:
+            p = sqrt(acceleration[i] / (0.0902 * d))
+    return p
+
+
+@_compiled
+def gate(
+    n: int, T: float, reach: Vector, expected: Matrix, since: Vector, values: Vector
+) -> int:
+    """Replace measured positions that cannot be true, and say how many have been.
+
+    After a time T they may be `reach` (by second) away from where they are expected, by positions
+    and velocities in the rows of `expected`, or they are taken for what is expected. `since`
+    counts how often that has been done one after the other.
+    """
+    count: int = 0
+    for i in range(n):
+        likely = expected[0, i] + T * expected[1, i]
+        if abs(values[i] - likely) <= T * reach[i]:
+            since[i] = 0.0
+        else:
+            values[i] = likely
+            since[i] += 1.0
+            count += 1
+    return count
+
+
+@_compiled
+def outside(rows: int, n: int, lowest: Matrix, highest: Matrix, values: Matrix) -> int:
+    """Number of the first value (rows, n), from one on, beyond its bounds or NaN; zero: none."""
+    for k in range(rows):
+        for i in range(n):
+            is_within: int = 0
+            if values[k, i] >= lowest[k, i]:
+                if values[k, i] <= highest[k, i]:
+                    is_within = 1
+            if is_within == 0:
+                return 1 + k * n + i
+    return 0
+
+
+@_compiled
+def hold(
+    m: int,
+    T: float,
+    share: float,
+    spring_share: float,
+    time: float,
+    duration: float,
+    joint: Index,
+    stiffness: Vector,
+    damping: Vector,
+    spring_damping: Vector,
+    limit: Vector,
+    weight: Vector,
+    q: Vector,
+    theta: Vector,
+    rest: MotorMatrix,
+    torque: Vector,
+) -> None:
+    """Torques of motors that come to rest in a duration, and are held there.
+
+    Rows of `rest`: position and velocity at which they were told to; latest position and speed by
+    a low pass; the same of the deflection of the spring; what is left of the torque before. The
+    speed falls by a polynomial of degree 5.
+    """
+    x = min(1.0, time / duration)
+    pace = 1.0 - x * x * x * (10.0 - x * (15.0 - 6.0 * x))
+    way = duration * (x - x * x * x * x * (2.5 - x * (3.0 - x)))
+    for i in range(m):
+        rest[3, i] += share * ((theta[i] - rest[2, i]) / T - rest[3, i])
+        rest[2, i] = theta[i]
+        deflection = theta[i] - q[joint[i]]
+        rest[5, i] += spring_share * ((deflection - rest[4, i]) / T - rest[5, i])
+        rest[4, i] = deflection
+        e = rest[0, i] + way * rest[1, i] - theta[i]
+        rate = pace * rest[1, i] - rest[3, i]
+        torque[i] = weight[i] + stiffness[i] * e + damping[i] * rate + rest[6, i]
+        torque[i] -= spring_damping[i] * rest[5, i]
+        torque[i] = max(-limit[i], min(limit[i], torque[i]))

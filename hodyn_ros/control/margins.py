@@ -90,7 +90,7 @@ def find_margins(
     q = middle_of_range(model) if position is None else np.asarray(position, dtype=np.float64)
     law = type(controller)(
         controller.actuators, T, bandwidth=controller.bandwidth,
-        delay=controller.observer.delay_samples * T,
+        delay=controller.observer.delay_samples * T, torque_limits=np.inf, guards=None,
     )  # fmt: skip
     theta = law.resting(q, stiffness)
     A, B, C, D = _linear_law(law, q, theta, stiffness)

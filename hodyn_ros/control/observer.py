@@ -24,20 +24,24 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import fill, middle_of_range
-from hodyn_ros.control.kernels import carry_forward, factorise, observe
+from hodyn_ros.control.kernels import carry_forward, factorise, gate, observe
 from hodyn_ros.control.transmission import Springs, Transmission
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
-from hodyn_ros.errors import ControlError
+from hodyn_ros.errors import ControlError, MotionError
 
 Array = NDArray[np.float64]
 
 # Steps in a sample in which the state is carried forward over a known delay.
 SUBSTEPS = 4
 _MOST_DELAYED = 100  # samples
+MOST_BRIDGED = 100  # samples; after a longer gap everything begins anew
 # Fastest and slowest poles of the observers, by the sample time and the bandwidth, and how much
 # faster than the resonance of a joint they are.
 _FASTEST, _SLOWEST, _OVER_RESONANCE = 0.4, 3.5, 1.5
+# How far a measured position may be from what is expected: by the largest speed, and at least,
+# for what encoders resolve [rad, m].
+_MOST_SPEED, _LEAST_REACH = 4.0, 3e-3
 
 
 class ObservedState(NamedTuple):
@@ -103,6 +107,12 @@ class StateObserver:
         At the latest measurement, with dampers; by the torque sensors where there are any.
     is_new : bool
         Whether there has been no measurement yet.
+    reach : ndarray, shape (n + m,)
+        How fast positions of links and motors may leave where they are expected [rad/s, m/s].
+    gated : int
+        Measured positions so far that could not be true.
+    gated_since : ndarray, shape (n + m,)
+        How many of each link and motor one after the other until now.
     acting : ndarray, shape (m,)
         Motor torque that was commanded last, at first that of rest; empty before a measurement.
     mass : ndarray, shape (n, n)
@@ -135,6 +145,10 @@ class StateObserver:
         # Of the springs and of the links, at a sample and the one before.
         self._torque, self._load, self._bias = (np.empty((2, count)) for count in (n, m, n))
         self._motion = np.zeros((3, n))
+        self.gated, self.gated_since = 0, np.zeros(n + m)
+        self.reach = np.full(n + m, np.inf)
+        limits = self.model.limits.velocity
+        self.expect(np.where(limits > 0.0, limits, np.inf), np.full(m, np.inf))
         self.reset()
 
     def poles(self, resonance: Array) -> Array:
@@ -156,9 +170,23 @@ class StateObserver:
         self.link_gains = np.array(gains)
         self._motor_gains = np.ascontiguousarray(self.link_gains[:, self.transmission.joint])
 
+    def expect(self, speed: Array, torque: Array) -> None:
+        """Say what the joints can do: largest speeds (n,) and motor torques (m,).
+
+        A measured position farther from what is expected than some of it is gated: four times the
+        way at the largest speed, of motors on springs also twice that under the largest torque.
+        """
+        t, T = self.transmission, self.sample_period
+        links = np.maximum(_MOST_SPEED * speed, _LEAST_REACH / T)
+        elastic = np.where(t.inertia > 0.0, t.inertia, np.inf)
+        with np.errstate(invalid='ignore'):
+            springs = np.nan_to_num(2.0 * T * torque / elastic, nan=0.0, posinf=np.inf)
+        self.reach = np.concatenate([links, links[t.joint] + springs])
+
     def reset(self) -> None:
         """Forget everything; the next measurement begins anew."""
         self.is_new, self.acting = True, np.empty(0)
+        self.gated_since[:] = 0.0
         self.links[:], self.motors[:] = 0.0, 0.0
         # Of the sample that ends at the next measurement, and those under way.
         self._applied: deque[Array] = deque(maxlen=self.delay_samples + 1)
@@ -171,8 +199,12 @@ class StateObserver:
         thetad: ArrayLike | None,
         spring_torque: ArrayLike | None = None,
         acceleration: Array | None = None,
+        elapsed: float | None = None,
     ) -> None:
         """Take a measurement.
+
+        A position that cannot be reached from where it is expected, or is NaN, is taken for what
+        is expected, and counted in `gated`.
 
         Parameters
         ----------
@@ -188,17 +220,61 @@ class StateObserver:
         acceleration : ndarray, shape (n,), optional
             Of the links in the first sample, zero by default. What the model then lacks is taken
             for an external torque, so that nothing jumps afterwards.
+        elapsed : float, optional
+            Time since the measurement before [s], by default a sample period. Measurements that
+            have not come meanwhile lie on a line to this one; the torque has been held. After more
+            than 100 of them this measurement is the first one.
 
         Raises
         ------
         MotionError
-            If a shape is wrong or a value is not finite.
+            If a shape is wrong, a first value is not finite, or no time has elapsed.
         DeflectionError
             If a spring is measured outside of its range.
         """
+        T = self.sample_period
+        if elapsed is not None:
+            T = checked_number('elapsed', elapsed, MotionError, above=0.0, unit='s')
+        samples = max(1, round(T / self.sample_period))
+        if samples > MOST_BRIDGED:
+            self.reset()
+        last_q, last_theta = (values.copy() for values in self.measured)
         position, motor_position = self.measured
-        fill(position, 'q', q)
-        fill(motor_position, 'theta', theta)
+        fill(position, 'q', q, may_miss=not self.is_new)
+        fill(motor_position, 'theta', theta, may_miss=not self.is_new)
+        if not self.is_new:
+            self._gate(T)
+        for k in range(1, samples if not self.is_new else 1):
+            whole = position.copy(), motor_position.copy()
+            share = k / samples
+            position[:] = last_q + share * (whole[0] - last_q)
+            motor_position[:] = last_theta + share * (whole[1] - last_theta)
+            self._take(None, None, None, None, T / samples)
+            self.apply(self._applied[-1], 0.0)
+            position[:], motor_position[:] = whole
+        self._take(qd, thetad, spring_torque, acceleration, T / samples)
+
+    def _gate(self, elapsed: float) -> None:
+        """Take measured positions that cannot be true for what is expected."""
+        t, (position, motor_position) = self.transmission, self.measured
+        n, m = len(t.is_elastic), len(t.joint)
+        since_links, since_motors = self.gated_since[:n], self.gated_since[n:]
+        found = gate(n, elapsed, self.reach[:n], self.links, since_links, position)
+        # Those of rigid joints are not looked at.
+        rigid = t.rigid_motors
+        motor_position[rigid] = self.motors[0, rigid] + elapsed * self.motors[1, rigid]
+        found += gate(m, elapsed, self.reach[n:], self.motors, since_motors, motor_position)
+        self.gated += found
+
+    def _take(
+        self,
+        qd: ArrayLike | None,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None,
+        acceleration: Array | None,
+        T: float,
+    ) -> None:
+        """Take the positions in `measured`, a time T [s] after those before."""
         if self.is_new:
             self._begin(qd, thetad)
         springs = self._springs(spring_torque)
@@ -215,7 +291,7 @@ class StateObserver:
             self.acting = acts
         else:
             self._torque[0], self._load[0] = torque, load
-            self._advance()
+            self._advance(T)
             self._torque[1], self._load[1] = torque, load
             self._bias[1] = self._bias[0]
             self._mass, self._bias[0] = self._dynamics(self.links, self._factor)
@@ -223,21 +299,6 @@ class StateObserver:
         self.present = self.ahead = self.links.copy(), self.motors.copy()
         if self.delay_samples:
             self.ahead = self._carried_forward()
-
-    def bridge(self, samples: int, q: ArrayLike, theta: ArrayLike) -> None:
-        """Make up for measurements that have not come, on a line to the next one (n,), (m,).
-
-        The torque of the last answer has been held.
-        """
-        q, theta = np.asarray(q, dtype=np.float64), np.asarray(theta, dtype=np.float64)
-        last_q, last_theta = (values.copy() for values in self.measured)
-        for k in range(1, samples + 1):
-            share = k / (samples + 1.0)
-            self.update(
-                last_q + share * (q - last_q), None, last_theta + share * (theta - last_theta),
-                None,
-            )  # fmt: skip
-            self.apply(self._applied[-1], 0.0)
 
     def _begin(self, qd: ArrayLike | None, thetad: ArrayLike | None) -> None:
         """Begin at a measurement: at rest where no velocities are known."""
@@ -266,11 +327,11 @@ class StateObserver:
             load = np.where(t.is_single[t.joint], sensed[t.joint], load)
         return springs._replace(torque=torque, load=load)
 
-    def _advance(self) -> None:
-        """Let a sample pass from the estimate before, and correct it by the measurement."""
+    def _advance(self, T: float) -> None:
+        """Let a time T [s] pass from the estimate before, and correct it by the measurement."""
         t = self.transmission
         observe(
-            len(t.is_elastic), len(t.joint), self.sample_period, self.share, t.joint,
+            len(t.is_elastic), len(t.joint), T, self.share, t.joint,
             t.is_elastic, t.inertia, self.link_gains, self._motor_gains, self._mass,
             self._factor, self._bias, self._torque, self._load, self._applied[0], *self.measured,
             self.links, self.motors,

@@ -27,17 +27,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import expm
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import Command, fill, per_joint, warm_up
-from hodyn_ros.control.kernels import approach, tracking_law
+from hodyn_ros.control.controller import Command, fill, per_joint, shifted, warm_up
+from hodyn_ros.control.guards import (
+    AT_REST,
+    FOLLOWING,
+    QUANTITIES,
+    STOPPED,
+    Bounds,
+    Guards,
+    bounds_of,
+    holding,
+)
+from hodyn_ros.control.kernels import approach, approach_pole, hold, tracking_law
 from hodyn_ros.control.margins import Margins, find_margins
 from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import ControlError, MotionError
 
 if TYPE_CHECKING:
@@ -50,11 +60,17 @@ _BANDWIDTH, _MOST_BANDWIDTH = 0.05, 0.2  # by the sample time
 _DAMPING, _MOST_DAMPING = 1.4, 3.0
 # Poles, by the bandwidth, with which a distance from the reference at the start goes to zero.
 _APPROACH = 0.5
+# Largest speed and torque of an approach, by those that the joints can have.
+_APPROACH_SPEED, _APPROACH_TORQUE = 1.0 / 3.0, 1.0 / 3.0
 _ARRIVED = 1e-9  # rad, m
 # What the first measurement may be: beyond a position limit [rad, m]; torque of a spring, and
 # difference to that of a sensor, by the torque limit of the motors.
 _OUTSIDE, _OVERLOAD, _CONTRADICTION = 1.0, 2.0, 0.25
 _MOST_SENSITIVITY, _FREQUENCIES = 3.0, 80
+GUARDS = Guards()
+# Positions one after the other that cannot be true, after which they are taken for true, and the
+# robot is stopped.
+MOST_GATED = 5
 _FADING = 0.25  # of the bandwidth, with which goes what is left of the torque of the law before
 
 
@@ -71,12 +87,16 @@ class ObserverController(ABC):
     bandwidth : float, optional
         w [rad/s]; by default 0.05 / T.
     torque_limits : float or array-like, shape (m,), optional
-        Largest motor torque in both directions [N m] or [N]; infinite where there is none.
+        Largest motor torque in both directions [N m] or [N], infinite where there is none; by
+        default the efforts of the robot description.
     delay : float
         From a measurement until its command acts [s], in whole samples; 0 if the command acts at
         once. The half sample for which it is held is known.
     observer : StateObserver, optional
         Of the same robot, if several laws share one.
+    guards : Guards, optional
+        Bounds beyond which the law stops the robot, by default those of `Guards()`; None if
+        something else watches over the robot.
 
     Attributes
     ----------
@@ -86,6 +106,10 @@ class ObserverController(ABC):
     observer : StateObserver
     yields : bool
         Whether the robot is to give way to what touches it.
+    state : str
+        `FOLLOWING` or `STOPPED`.
+    reason : str
+        Why it has been stopped; empty if it has not.
 
     Raises
     ------
@@ -105,6 +129,7 @@ class ObserverController(ABC):
         torque_limits: ArrayLike | None = None,
         delay: float = 0.0,
         observer: StateObserver | None = None,
+        guards: Guards | None = GUARDS,
     ) -> None:
         if not isinstance(actuators, Actuators):
             raise ControlError(
@@ -124,14 +149,28 @@ class ObserverController(ABC):
         self.bandwidth = bandwidth
         self.sample_period = T
         self.lead = (self.observer.delay_samples + 0.5) * T
-        given = np.inf if torque_limits is None else torque_limits
+        given = _efforts(actuators) if torque_limits is None else torque_limits
         self.torque_limits = per_joint('torque_limits', given, actuators.n_motors, np.inf)
         self._desired = np.empty((self.orders, self.model.n_joints))
         t = self.observer.transmission
         turning = np.where(t.turns > 0.0, self.torque_limits, 0.0)
-        self._limit = np.bincount(t.joint, turning, self.model.n_joints)
+        self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(float)
+        limits, self.guards = self.model.limits.velocity, guards
+        self.fastest = np.where(limits > 0.0, limits, np.inf)
+        if observer is None:
+            self.observer.expect(self.fastest, self.torque_limits)
+        self.bounds = None
+        if guards is not None:
+            self.bounds = bounds_of(self.model, guards, self._limit, self.yields)
+        self.holding = holding(t, np.zeros((self.model.n_joints,) * 2), T)
+        self.state, self.reason = FOLLOWING, ''
+        self._beyond, self._limited_for = 0, 0.0
+        self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
+        self._last: Command | None = None
+        self._on_links = t.is_elastic[t.joint] == 0.0
+        self._motor_limits = self.torque_limits.copy()
         self._begins, self._left = True, np.zeros(actuators.n_motors)
-        self._fading = np.exp(-_FADING * bandwidth * T)
+        self.fading = np.exp(-_FADING * bandwidth * T)
 
     def command(self, desired: ArrayLike, *measured: Any, **more: Any) -> Array:
         """Motor torques within the limits; see `evaluate`."""
@@ -146,8 +185,13 @@ class ObserverController(ABC):
         thetad: ArrayLike | None,
         spring_torque: ArrayLike | None = None,
         stiffness: Mapping[str, ArrayLike] | None = None,
+        elapsed: float | None = None,
     ) -> Command:
         """Motor torques for a measurement; to be called once in every sample period.
+
+        A position that cannot be true, or is NaN, is taken for what is expected; see
+        `StateObserver`. Beyond a bound of `guards` the motors are brought to rest and held, and
+        `reason` says why, until `release`.
 
         Parameters
         ----------
@@ -158,6 +202,10 @@ class ObserverController(ABC):
             See `StateObserver.update`; velocities may be None.
         stiffness : mapping of joint name to array-like, shape (3,), optional
             Wanted stiffness of each joint that can choose it and two derivatives [N m/rad].
+        elapsed : float, optional
+            Time since the measurement before [s], by default a sample period: of stamps, it tells
+            samples that are missing or come at other times. Where it is not positive, the torque
+            stays as it is.
 
         Returns
         -------
@@ -167,28 +215,156 @@ class ObserverController(ABC):
         Raises
         ------
         MotionError
-            If a shape is wrong or a value is not finite.
+            If a shape is wrong, or a value wanted or measured first is not finite.
         DeflectionError
             If a spring is measured, or would have to be, outside of its range.
         ControlError
             If the first measurement cannot be one of this robot in rad, m, N m and N.
         """
         fill(self._desired, 'desired', desired)
-        observer = self.observer
+        observer, gap = self.observer, ''
+        if elapsed is not None and not elapsed > 0.0 and self._last is not None:
+            text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
+            return self._last._replace(reason=text)
+        if self.guards is not None and elapsed is not None and elapsed > self.guards.max_gap:
+            gap = f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
+            observer.reset()
+            self.begin()
         is_new = observer.is_new
         wanted = self._desired[2] if self.orders == 5 else None
-        observer.update(q, qd, theta, thetad, spring_torque, wanted)
+        observer.update(q, qd, theta, thetad, spring_torque, wanted, elapsed)
         if is_new:
-            reason = self._implausible(spring_torque)
+            reason = self._implausible(*observer.measured)
+            reason = reason or self._contradicted(spring_torque)
             if reason:
                 observer.reset()
                 raise ControlError(reason)
-        return self.answer(self._desired, stiffness)
+        if self.bounds is not None and self.state == FOLLOWING:
+            gap = gap if self._desired[1:].any() else ''
+            self._judge(self.bounds, self.lost(q, theta) or gap)
+        if self.state == STOPPED:
+            self._last = self._held()
+        else:
+            self._last = self.answer(self._desired, stiffness)
+        return self._last
 
-    def _implausible(self, spring_torque: ArrayLike | None) -> str:
-        """Say what cannot be true in the first measurement; empty if all of it can."""
+    def _judge(self, bounds: Bounds, reason: str) -> None:
+        """Stop the robot for a reason, or if it is beyond a bound for some samples."""
+        observer, guards = self.observer, self.guards
+        t, (links, motors), n = observer.transmission, observer.present, self.model.n_joints
+        assert guards is not None
+        values = np.zeros((len(QUANTITIES), n))
+        values[0], values[1], values[3] = links[0], links[1], links[3]
+        remaining = self._remaining
+        if not self.yields and remaining is not None:
+            values[2] = shifted(self._desired - remaining, -self.lead)[0] - links[0]
+        values[4] = t.by_joint(t.turns * motors[3])
+        beyond = bounds.violation(values)
+        self._beyond = self._beyond + 1 if beyond else 0
+        if self._limited_for > guards.saturation_time:
+            limited = f'{self._limited_for:.3f} s (saturation_time)'
+            reason = reason or f'A motor was at its torque limit for {limited}.'
+        if self._beyond >= guards.violation_samples:
+            reason = reason or beyond
+        if reason:
+            self.stop(reason)
+
+    def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
+        """Say which position has not been possible for some samples; empty if all are.
+
+        Positions of links (n,) and motors (m,) that were measured last are then taken for those
+        of a robot at rest, if they may be.
+        """
+        gated = self.observer.gated_since >= MOST_GATED
+        if not gated.any():
+            return ''
+        links = [f'joint {name!r}' for name in self.model.joint_names]
+        motors = [f'motor {name!r}' for name in self.actuators.motor_names]
+        found = np.asarray(q, dtype=np.float64), np.asarray(theta, dtype=np.float64)
+        if np.isfinite(np.append(*found)).all() and not self._implausible(*found):
+            self.observer.reset()
+            self.observer.update(q, None, theta, None)
+            self.begin()
+        return (
+            f'{MOST_GATED} positions of {[*links, *motors][int(gated.argmax())]} one after the '
+            'other cannot be true.'
+        )
+
+    @property
+    def _remaining(self) -> Array | None:
+        """Distance from what is wanted that is still gone, shape (5, n); None: it is not known."""
+        return None
+
+    def stop(self, reason: str) -> None:
+        """Bring the motors to rest from now on and hold them, whatever is wanted."""
+        observer, t = self.observer, self.observer.transmission
+        links, motors = observer.present
+        fastest = self.fastest[t.joint]
+        self.state, self.reason = STOPPED, reason
+        self._beyond, self._limited_for, self._stopped_for = 0, 0.0, 0.0
+        self.holding = holding(t, observer.mass, self.sample_period)
+        theta, rest = self._motor_positions(), self._stopping
+        speed = np.clip(np.where(self._on_links, links[1, t.joint], motors[1]), -fastest, fastest)
+        before = self._last.torque if self._last is not None else observer.acting
+        deflection = theta - observer.measured[0][t.joint]
+        rest[:] = theta, speed, theta, speed, deflection, 0.0 * theta, 0.0 * theta
+        rest[6] = before - self._holding_torque(0.0)
+        rest[3] = speed
+
+    def _held(self) -> Command:
+        """Torques of motors that come to rest, or are held there."""
+        self._stopped_for += self.sample_period
+        torque = self._holding_torque(self._stopped_for)
+        self._stopping[6] *= self.holding.fading
+        self.observer.apply(torque, 0.0)
+        return Command(torque, torque.copy(), self.reason)
+
+    def _holding_torque(self, time: float) -> Array:
+        """Torques (m,) of the law that holds, some time [s] after the stop began."""
+        observer, gains = self.observer, self.holding
+        t, q = observer.transmission, observer.measured[0]
+        weight = t.share * gravity_effort(self.model, q[None])[0][t.joint]
+        if t.is_variable:  # and what the springs pull against each other with
+            load = observer.springs.load
+            weight += np.where(t.turns > 0.0, load - t.share * t.by_joint(load)[t.joint], load)
+        duration, torque = (self.guards or GUARDS).stop_duration, np.empty(len(weight))
+        hold(
+            len(torque), self.sample_period, gains.speed_share, gains.spring_share, time, duration,
+            t.joint, gains.stiffness, gains.damping, gains.spring_damping, self._motor_limits,
+            weight, q, self._motor_positions(), self._stopping, torque,
+        )  # fmt: skip
+        return torque
+
+    def _motor_positions(self) -> Array:
+        """Measured positions of the motors (m,), of rigid joints those of the links."""
+        (q, theta), joint = self.observer.measured, self.observer.transmission.joint
+        positions: Array = np.where(self._on_links, q[joint], theta)
+        return positions
+
+    def release(self) -> None:
+        """Let a robot that has been stopped follow again: it approaches what is wanted.
+
+        Raises
+        ------
+        ControlError
+            If it still moves, or its positions still cannot be true.
+        """
+        speed = np.abs(self.observer.present[0][1])
+        j, why = int(speed.argmax()), ''
+        if (self.observer.gated_since >= MOST_GATED).any():
+            why = 'its measured positions cannot be true.'
+        elif not speed[j] <= AT_REST:
+            why = f'{self.model.joint_names[j]} still moves at {speed[j]:.3g}.'
+        if self.state == STOPPED and why:
+            raise ControlError(
+                f'The robot has been stopped: {self.reason} It does not move on yet: {why}'
+            )
+        self.state, self.reason = FOLLOWING, ''
+        self.begin()
+
+    def _implausible(self, q: Array, theta: Array) -> str:
+        """Say what cannot be true in first positions (n,) and (m,); empty if all of it can."""
         observer, limits, names = self.observer, self.model.limits, self.model.joint_names
-        q = observer.measured[0]
         outside = np.maximum(limits.lower - q, q - limits.upper)
         j = int(outside.argmax())
         if outside[j] > _OUTSIDE:
@@ -196,7 +372,7 @@ class ObserverController(ABC):
                 f'The position of joint {names[j]!r} is {q[j]:.6g}, far from its limits '
                 f'{limits.lower[j]:.6g} to {limits.upper[j]:.6g}: is it in degrees?'
             )
-        springs = observer.transmission.at(*observer.measured).torque
+        springs = observer.transmission.at(q, theta).torque
         j = int((np.abs(springs) / self._limit).argmax())
         if abs(springs[j]) > _OVERLOAD * self._limit[j]:
             return (
@@ -205,17 +381,21 @@ class ObserverController(ABC):
                 'of joint and motor contradict each other. Motor positions are those behind the '
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )
-        if spring_torque is not None:
-            differs = np.abs(springs - observer.springs.torque) / self._limit
-            j = int(differs.argmax())
-            if differs[j] > _CONTRADICTION:
-                return (
-                    f'The torque sensor of joint {names[j]!r} says '
-                    f'{observer.springs.torque[j]:.4g}, the deflection of its spring '
-                    f'{springs[j]:.4g}: look at sign, unit and offset of the sensor, and at the '
-                    'stiffness.'
-                )
         return ''
+
+    def _contradicted(self, spring_torque: ArrayLike | None) -> str:
+        """Say which sensor contradicts its spring in the first measurement; empty if none does."""
+        observer = self.observer
+        springs, sensed = observer.transmission.at(*observer.measured).torque, observer.springs
+        differs = np.abs(springs - sensed.torque) / self._limit
+        j = int(differs.argmax())
+        if spring_torque is None or differs[j] <= _CONTRADICTION:
+            return ''
+        return (
+            f'The torque sensor of joint {self.model.joint_names[j]!r} says '
+            f'{sensed.torque[j]:.4g}, the deflection of its spring {springs[j]:.4g}: look at '
+            'sign, unit and offset of the sensor, and at the stiffness.'
+        )
 
     def answer(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None = None
@@ -226,7 +406,7 @@ class ObserverController(ABC):
             self._begins = False
             self._left = self.observer.acting - demand
         demand += self._left
-        self._left *= self._fading
+        self._left *= self.fading
         if not np.isfinite(demand).all():
             i = int(np.argmin(np.isfinite(demand)))
             raise MotionError(
@@ -235,11 +415,15 @@ class ObserverController(ABC):
             )
         torque = np.minimum(np.maximum(demand, -self.torque_limits), self.torque_limits)
         self.observer.apply(torque, friction)
+        is_limited = bool((torque != demand).any())
+        self._limited_for = self._limited_for + self.sample_period if is_limited else 0.0
         return Command(torque, demand)
 
     def reset(self) -> None:
-        """Forget everything; the next measurement begins anew."""
+        """Forget everything, also why the robot was stopped; the next measurement begins anew."""
         self.observer.reset()
+        self.state, self.reason, self._last = FOLLOWING, '', None
+        self._beyond, self._limited_for = 0, 0.0
         self.begin()
 
     def resting(
@@ -265,6 +449,23 @@ class ObserverController(ABC):
         """Motor torques (m,) without limits, and the friction of the motors known in them."""
 
 
+def _efforts(actuators: Actuators) -> Array:
+    """Largest torques of the motors (m,), from the description of the robot."""
+    model = actuators.model
+    joint = np.asarray(actuators.joint_of_motor)
+    effort: Array = model.limits.effort[joint]
+    known = (effort > 0.0) & np.isfinite(effort)
+    single = np.bincount(joint, minlength=model.n_joints)[joint] == 1
+    if not (known & single).all():
+        i = int(np.argmin(known & single))
+        raise ControlError(
+            f'The largest torque of motor {actuators.motor_names[i]!r} is not known: the robot '
+            'description has no effort limit of its joint, or the joint has several motors. Give '
+            'torque_limits [N m, N], np.inf where there is none.'
+        )
+    return effort
+
+
 def without_dampers(actuators: Actuators) -> Actuators:
     """Copy the actuators, the series elastic ones without damping."""
     by_joint = dict(actuators.by_joint)
@@ -279,16 +480,21 @@ class TrackingController(ObserverController):
 
     def __init__(self, actuators: Actuators, sample_period: float, **options: Any) -> None:
         super().__init__(actuators, sample_period, **options)
-        self._work = np.empty((10, self.model.n_joints))
-        p = _APPROACH * self.bandwidth
-        chain = np.diag(np.ones(4), 1)
-        chain[4] = -np.array([p**5, 5.0 * p**4, 10.0 * p**3, 10.0 * p**2, 5.0 * p])
-        self.transition = expm(chain * self.sample_period)
+        self._work = np.empty((8, self.model.n_joints))
+        self.approach_speed = _APPROACH_SPEED * self.fastest
         self.begin()
 
+    @property
+    def _remaining(self) -> Array | None:
+        return None if self._departs else self._distance
+
     def begin(self) -> None:
-        """Begin where the robot is, and approach the wanted motion from there."""
+        """Begin where the robot is, and approach the wanted motion from there.
+
+        The approach takes at most a third of the speeds and torques that the joints can have.
+        """
         self._begins = self.observer.acting.size > 0
+        self._left[:] = 0.0
         self._distance = np.zeros((5, self.model.n_joints))
         self._departs = self._is_far = True
 
@@ -322,7 +528,8 @@ class TrackingController(ObserverController):
 
         return with_controller(
             code, self, arrived=_ARRIVED, outside=_OUTSIDE, overload=_OVERLOAD,
-            contradiction=_CONTRADICTION,
+            contradiction=_CONTRADICTION, most_gated=MOST_GATED,
+            fastest=_APPROACH * self.bandwidth, approach_torque=_APPROACH_TORQUE,
         )  # fmt: skip
 
     def _demand(
@@ -331,22 +538,28 @@ class TrackingController(ObserverController):
         observer = self.observer
         t, springs, (links, motors) = observer.transmission, observer.springs, observer.ahead
         # Torques act half a sample later than the state for which they are found.
+        T, n = self.sample_period, self.model.n_joints
+        if self._departs:
+            self._departs = False
+            self._distance[:2] = desired[:2] - 0.5 * T * desired[1:3] - links[:2]
+            inertia = np.diagonal(observer.mass) + t.is_elastic * t.joint_inertia
+            self._pole = approach_pole(
+                n, _APPROACH * self.bandwidth, self.approach_speed,
+                _APPROACH_TORQUE * self._limit / inertia, self._distance,
+            )  # fmt: skip
+            approach(n, 0.5 * T, self._pole, self._distance)
+        desired = desired - self._distance
         effort = inverse_dynamics(self.model, desired)
         motion = motor_motion(self._undamped, desired, effort, stiffness=stiffness)
         friction, demand = self._friction(motion.position), np.empty(len(t.joint))
-        if self._departs:
-            self._departs = False
-            self._distance[:2] = desired[:2] - 0.5 * self.sample_period * desired[1:3] - links[:2]
         tracking_law(
-            len(t.is_elastic), len(t.joint), self.sample_period, self.bandwidth, t.joint,
-            t.is_elastic, t.turns, t.share, t.joint_inertia, t.damping, self._limit,
-            observer.mass, springs.stiffness, springs.torque, springs.rate, *observer.measured,
-            links, motors, desired, effort, self._distance, motion.torque[0], self._work, demand,
+            n, len(t.joint), T, self.bandwidth, t.joint, t.is_elastic, t.turns, t.share,
+            t.joint_inertia, t.damping, self._limit, observer.mass, springs.stiffness,
+            springs.torque, springs.rate, *observer.measured, links, motors, desired, effort,
+            motion.torque[0], self._work, demand,
         )  # fmt: skip
         if self._is_far:
-            self._is_far = (
-                approach(len(t.is_elastic), self.transition, self._distance) > _ARRIVED
-            )
+            self._is_far = approach(n, T, self._pole, self._distance) > _ARRIVED
             if not self._is_far:
                 self._distance[:] = 0.0
         if t.is_variable:
@@ -381,6 +594,7 @@ def tracking_controller(
     torque_limits: ArrayLike | None = None,
     delay: float = 0.0,
     observer: StateObserver | None = None,
+    guards: Guards | None = GUARDS,
 ) -> TrackingController:
     """Make the recommended tracking law for a robot; see `ObserverController`.
 
@@ -397,7 +611,7 @@ def tracking_controller(
     def make(w: float | None) -> TrackingController:
         return TrackingController(
             actuators, sample_period, bandwidth=w, torque_limits=torque_limits, delay=delay,
-            observer=observer,
+            observer=observer, guards=guards,
         )  # fmt: skip
 
     law = make(bandwidth)

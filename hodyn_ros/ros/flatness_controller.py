@@ -185,7 +185,15 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Make what controls a robot; HodynError if there is no controller for it."""
         model, drives = robot.model, robot.drives
         assert drives is not None
-        limits = drives.limits.motor_torque if settings.limit_torques else None
+        unlimited = np.full(drives.actuators.n_motors, np.inf)
+        limits = drives.limits.motor_torque if settings.limit_torques else unlimited
+        unknown = ~np.isfinite(np.asarray(limits))
+        if settings.limit_torques and unknown.any():
+            motor = drives.actuators.motor_names[int(unknown.argmax())]
+            self.get_logger().warning(
+                f'The largest torque of motor {motor} is not known: nothing cuts it, and its '
+                'first measurement is not compared with it. Give max_motor_torque.'
+            )
         bandwidth = settings.of_joints('bandwidths', 'bandwidth', model.joint_names)
         if settings.controller in MODES and settings.bandwidths:
             raise ControlError(
@@ -472,7 +480,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         if law is not None and law.yields:
             seen = seen._replace(yields=True)
         elif law is not None and not law.observer.is_new:
-            seen = seen._replace(external=law.observer.present[0][3])
+            external = law.observer.present[0][3]
+            lost = law.lost(measured.state[0], measured.state[2])
+            seen = seen._replace(external=external, fault=lost)
         verdict = judge.judge(loop.guard, self._watch(loop), seen)
         if verdict == REPEAT:
             if self._command is None:
@@ -506,16 +516,17 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         missing = (measured.stamp - self._answered) / NANOSECONDS
         if missing > self.settings.max_gap or missing <= 0.0:
             law.reset()
-        elif missing > 1.5 * law.sample_period:
-            observer.bridge(round(missing / law.sample_period) - 1, q, theta)
+            missing = law.sample_period
         if state == LEAVING:
-            observer.update(q, qd, theta, thetad, measured.spring_torque)
+            observer.update(q, qd, theta, thetad, measured.spring_torque, elapsed=missing)
             command = loop.stopping.evaluate(reference, *measured.state)
             observer.apply(command.torque, 0.0)
         else:
             used = loop.modes[FLOATING] if state == supervisor.FLOATING else law
             assert isinstance(used, ObserverController)
-            command = used.evaluate(reference, q, qd, theta, thetad, measured.spring_torque)
+            command = used.evaluate(
+                reference, q, qd, theta, thetad, measured.spring_torque, elapsed=missing
+            )
         self._answered = measured.stamp
         return command
 
@@ -597,6 +608,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     # Health
 
+    def _gated(self) -> int:
+        law = None if self._loop is None else self._loop.controller
+        return law.observer.gated if isinstance(law, ObserverController) else 0
+
     def statuses(self) -> list[DiagnosticStatus]:
         """Health as that of the hodyn node, with commands for an output."""
         for topic in (LINKS, MOTORS):
@@ -611,6 +626,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             'stopped because': self.supervisor.why,
             'stops': str(self.supervisor.stops),
             'measurements beyond a bound': str(self.supervisor.beyond),
+            'positions that cannot be true': str(self._gated()),
         }
         self._largest_tracking = 0.0
         statuses = self.diagnostics.report(*self._preparation.state, {})
@@ -632,10 +648,11 @@ def _modes(
     modes: dict[str, ObserverController | ControlError] = {}
     tracking = tracking_controller(
         actuators, T, bandwidth=settings.bandwidth or None, torque_limits=limits,
-        delay=settings.delay,
+        delay=settings.delay, guards=None,
     )  # fmt: skip
     shared: dict[str, Any] = {
-        'bandwidth': tracking.bandwidth, 'torque_limits': limits, 'observer': tracking.observer
+        'bandwidth': tracking.bandwidth, 'torque_limits': limits, 'observer': tracking.observer,
+        'guards': None,
     }  # fmt: skip
     ratio = settings.damping_ratio
     joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', model.joint_names)

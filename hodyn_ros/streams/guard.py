@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.control.guards import Bounds
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import MotionError
 from hodyn_ros.lie.leibniz import compose
@@ -14,9 +15,6 @@ from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 
 Array = NDArray[np.float64]
-
-_QUANTITIES = ('position', 'velocity', 'tracking error', 'external torque')
-_PARAMETERS = ('position_margin', 'velocity_margin', 'max_tracking_error', 'max_external_torque')
 
 # A stop takes at least this share of stop_duration, however little room there is.
 _SHORTEST_STOP = 0.1
@@ -81,8 +79,11 @@ class Guard:
         self._stop_duration = stop_duration
         speed = (1.0 + velocity_margin) * limits.velocity
         bounds = speed, max_tracking_error, max_external_torque
-        self._lowest = np.vstack((limits.lower - position_margin, *(-np.array(bounds))))
-        self._highest = np.vstack((limits.upper + position_margin, *bounds))
+        self._bounds = Bounds(
+            model.joint_names,
+            np.vstack((limits.lower - position_margin, *(-np.array(bounds)))),
+            np.vstack((limits.upper + position_margin, *bounds)),
+        )
 
     def check_reference(self, motion: Array) -> None:
         """Raise MotionError if a reference (5, n) exceeds limits, unless it may."""
@@ -103,15 +104,9 @@ class Guard:
 
         By positions and velocities (2, n), tracking errors (n,) or external torques (n,).
         """
-        values = np.vstack((state, error, np.zeros_like(error) if external is None else external))
-        outside = ~((values >= self._lowest) & (values <= self._highest))  # NaN is outside
-        if not outside.any():
-            return ''
-        row, j = np.argwhere(outside)[0]
-        return (
-            f'The {_QUANTITIES[row]} of {self.model.joint_names[j]} is '
-            f'{values[row, j]:.6g}, expected {self._lowest[row, j]:.6g} to '
-            f'{self._highest[row, j]:.6g} ({_PARAMETERS[row]}).'
+        none = np.zeros_like(error)
+        return self._bounds.violation(
+            np.vstack((state, error, none if external is None else external))
         )
 
     def unrest(self, state: Array) -> str:

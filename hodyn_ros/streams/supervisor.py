@@ -92,6 +92,8 @@ class Seen(NamedTuple):
     """Whether the law gives way to forces: then the error is none."""
     external: Array | None = None
     """Torques on the links that the model lacks, if they are known, shape (n,)."""
+    fault: str = ''
+    """Why it is not to be trusted; empty if it is."""
 
 
 class Supervisor:
@@ -187,6 +189,8 @@ class Supervisor:
 
     def _fault(self, watch: Watch, seen: Seen) -> str:
         """Say what does not let the robot move on, whatever it measures; empty if it may."""
+        if seen.fault:
+            return seen.fault
         intervals = self._intervals
         gap = intervals[-1] / NANOSECONDS if intervals else 0.0
         if gap > watch.max_gap and seen.reference[1:].any():

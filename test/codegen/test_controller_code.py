@@ -81,13 +81,14 @@ class Compiled:
     def reset(self):
         self.library[f'{self.name}_controller_reset'](self.memory)
 
-    def command(self, *given):
+    def command(self, *given, elapsed=T):
         given = [x if x is None else np.array(x, dtype=float) for x in given]
         pointers = [x if x is None else ctypes.c_void_p(x.ctypes.data) for x in given]
         torque = np.full(self.n, 1234.5)
         function = self.library[f'{self.name}_controller_evaluate']
         none = [None] * (6 - len(pointers))
-        self.status = function(self.memory, *pointers, *none, ctypes.c_void_p(torque.ctypes.data))
+        address = ctypes.c_void_p(torque.ctypes.data)
+        self.status = function(self.memory, *pointers, *none, ctypes.c_double(elapsed), address)
         return torque
 
 
@@ -96,7 +97,11 @@ SIZES = """
 #include <stddef.h>
 size_t size(void);
 int joints(void);
+int reason(const robot_controller *controller);
+int gated(const robot_controller *controller);
 size_t size(void) { return sizeof(robot_controller); }
+int reason(const robot_controller *controller) { return controller->reason; }
+int gated(const robot_controller *controller) { return (int)controller->gated; }
 int joints(void) { return ROBOT_N_JOINTS; }
 """
 
@@ -203,6 +208,103 @@ def test_closed_loop_is_that_of_python(panda, case, tmp_path):
         assert np.mean(np.any(np.abs(record.torque) >= limits, axis=1)) > 0.02
 
 
+def faults(name):
+    """What happens to a robot that is followed, by the number of the sample."""
+    brake = range(600, 800)
+    return {
+        'missing samples': {'elapsed': {k: 3 for k in range(400, 900, 7)}},
+        'jitter': {'elapsed': {k: 1.0 + 0.3 * np.sin(k) for k in range(1, 1200)}},
+        'glitches': {'wrong': {300: (3, 1.0), 400: (8, 0.15), 500: (2, np.nan)}},
+        'slip': {'wrong': {k: (4, 0.1) for k in range(500, 1200)}},
+        'slip that no spring bears': {'wrong': {k: (4, 0.3) for k in range(500, 600)}},
+        'brake': {'locked': brake, 'release': 1400},
+        'gap': {'elapsed': {600: 80}},
+        'clock': {'elapsed': {600: 0, 700: -1}},
+    }[name]
+
+
+def reason_number(controller):
+    """Number of the reason in C for what Python says."""
+    words = ('position of', 'velocity', 'tracking error', 'external torque', 'drive error',
+             'cannot be true', 'torque limit for', 'no measurement')  # fmt: skip
+    found = [number for number, word in enumerate(words, 1) if word in controller.reason]
+    return found[0] if found else 0
+
+
+@pytest.mark.parametrize(
+    ('name', 'delay', 'reason'),
+    [
+        ('missing samples', 2e-3, 0),
+        ('jitter', 0.0, 0),
+        ('glitches', 0.0, 0),
+        ('slip', 1e-3, 6),
+        ('slip that no spring bears', 1e-3, 6),
+        ('brake', 1e-3, 5),
+        ('gap', 0.0, 8),
+        ('clock', 0.0, 0),
+    ],
+)
+def test_faults_are_met_as_in_python(panda, name, delay, reason, tmp_path):
+    """Time, gate, guards, the law that holds, and the way back."""
+    condition = Condition()
+    controller = law(panda, springs(damping=1.0), delay=delay)
+    c, plant, motion = Compiled(build(controller, tmp_path)), condition.plant(), condition.motion
+    fault, seen, largest, error = faults(name), 0, 0.0, 0.0
+    state = plant.at_rest(motion([0.0])[0, 0])
+    under_way = [plant.torque] * round(delay / T)
+    for k in range(fault.get('release', 800) + 400):
+        elapsed = fault.get('elapsed', {}).get(k, 1)
+        time, q, theta = (k + max(elapsed - 1, 0)) * T, state[0].copy(), state[2].copy()
+        if k in fault.get('wrong', {}):
+            place, by = fault['wrong'][k]
+            (q if place < 7 else theta)[place % 7] += by
+        given = motion([time + controller.lead])[0], q, None, theta, None
+        torque = controller.command(*given, elapsed=elapsed * T)
+        found = c.command(*given, elapsed=elapsed * T)
+        assert c.status == (5 if elapsed <= 0 else 0)
+        error, largest = max(error, np.abs(found - torque).max()), max(largest, *abs(torque))
+        seen = seen or reason_number(controller)
+        assert c.library.reason(c.memory) == reason_number(controller)
+        if k >= fault.get('release', 9999) and controller.reason:
+            try:
+                controller.release()
+            except HodynError:
+                assert c.library.robot_controller_release(c.memory) == 1
+            else:
+                assert c.library.robot_controller_release(c.memory) == 0
+        under_way.append(torque)
+        before, state = state, plant.hold(state, under_way.pop(0), T, 3)
+        if k in fault.get('locked', ()):
+            state[2], state[3] = before[2], 0.0
+    assert seen == reason
+    assert error < 1e-9 * largest
+    assert c.library.gated(c.memory) == controller.observer.gated
+    assert ('release' in fault) <= (controller.reason == '')
+
+
+def test_robot_is_stopped_and_told_about_in_c_as_in_python(at_rest):
+    library, controller, (desired, q, _, theta) = at_rest
+    controller.reset()
+    c = Compiled(library)
+    given = desired, q, None, theta, None
+    for k in range(30):
+        if k == 20:
+            controller.stop('asked for')
+            library.robot_controller_stop(c.memory)
+        np.testing.assert_allclose(c.command(*given), controller.command(*given), atol=1e-9)
+    assert library.reason(c.memory) == 9
+    rows = np.full((6, 7), np.nan)
+    pointers = [ctypes.c_void_p(row.ctypes.data) for row in rows]
+    library.robot_controller_observed(c.memory, *pointers)
+    state = controller.observer.state()
+    expected = (
+        *(state.position, state.velocity, state.motor_position, state.motor_velocity),
+        *(state.external_torque, state.motor_friction),
+    )
+    np.testing.assert_allclose(rows, expected, atol=1e-9)
+    library.robot_controller_observed(c.memory, *[None] * 6)
+
+
 @pytest.mark.parametrize('compiler', [*C_COMPILERS, *CPP_COMPILERS])
 @pytest.mark.parametrize('delay', [pytest.param(0.0, marks=pytest.mark.slow), 2e-3])
 def test_code_compiles_without_warning_as_c_and_as_cpp(panda, compiler, delay, tmp_path):
@@ -251,6 +353,13 @@ def test_what_is_not_finite_changes_nothing(at_rest, which, value, samples):
         wrong = [np.array(x) for x in given]
         wrong[which].flat[place] = value
         torque = c.command(*wrong)
+        if samples and which in (1, 3):  # taken for what is expected
+            expected = Compiled(library)
+            for _ in range(samples + 1):
+                held = expected.command(*given)
+            assert c.status == 0
+            np.testing.assert_allclose(torque, held, atol=1e-9)
+            break
         if samples and which in (2, 4):  # velocities are those of the observer
             assert c.status == 0
             break
@@ -327,7 +436,7 @@ def arm():
 def test_singular_mass_matrix_is_told(tmp_path):
     model = arm()
     by_joint = {name: SeriesElastic(1000.0, 0.5) for name in model.joint_names}
-    controller = TrackingController(Actuators(model, by_joint), T)
+    controller = TrackingController(Actuators(model, by_joint), T, torque_limits=np.inf)
     c = Compiled(build(controller, tmp_path))
     desired = np.zeros((5, 2))
     bent = np.array([0.0, 1.0])

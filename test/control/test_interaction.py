@@ -266,7 +266,7 @@ def test_bad_arguments_of_the_tip_are_refused(panda, given, message):
 def test_variable_stiffness_is_refused(panda):
     variable = VariableStiffness(Qbmove(a=8.9992, k=0.0019, max_deflection=0.8), 0.1)
     with pytest.raises(ControlError, match='variable stiffness: use TrackingController'):
-        GravityCompensation(Actuators(panda, {JOINTS[0]: variable}), PERIOD)
+        GravityCompensation(Actuators(panda, {JOINTS[0]: variable}), PERIOD, torque_limits=9.0)
 
 
 def test_pose_that_is_none_is_refused(panda):

@@ -33,7 +33,7 @@ def stiffness_at(time):
 def errors(urdf):
     """Errors of the links (N, 2) and of the stiffness at the end."""
     model = RobotModel.from_urdf(TWO_LINK)
-    law = tracking_controller(Actuators(model, DRIVES), T)
+    law = tracking_controller(Actuators(model, DRIVES), T, torque_limits=np.inf)
     plant = ElasticPlant(RobotModel.from_urdf(urdf), DRIVES)
     start = MOTION(0.0)[0]
     robot = SampledPlant(plant, T)

@@ -27,6 +27,7 @@ DRIVES = {
     'variable': VariableStiffness(Qbmove(6.0, 20.0), 0.2),
 }
 T, q = 1e-3, np.array([0.3, -0.4])
+options = {'bandwidth': 20.0, 'torque_limits': 100.0}
 made, prepare = [], Engine.prepare
 Engine.prepare = lambda self, request: made.append(request) or prepare(self, request)
 warm_up(model)
@@ -36,10 +37,10 @@ before = [len(f.signatures) for f in compiled]
 
 def laws(drive):
     actuators = Actuators(model, {'shoulder': drive, 'elbow': RigidDrive(0.1)})
-    yield control.TrackingController(actuators, T, bandwidth=20.0, delay=2 * T)
+    yield control.TrackingController(actuators, T, delay=2 * T, **options)
     if not isinstance(drive, VariableStiffness):
-        yield control.JointImpedance(actuators, T, bandwidth=20.0, stiffness=10.0)
-        yield control.GravityCompensation(actuators, T, bandwidth=20.0)
+        yield control.JointImpedance(actuators, T, stiffness=10.0, **options)
+        yield control.GravityCompensation(actuators, T, **options)
     if type(drive) is SeriesElastic and not drive.damping:
         for kind in CONTROLLERS:
             yield control.make_controller(model, kind, actuators, 20.0)

@@ -1,0 +1,180 @@
+"""What must hold while a control law runs, and how a robot is held for which it does not.
+
+The law that holds a robot is proportional and derivative control of its motors with the weight
+that the links have where they are measured, and a damper of the springs. It needs no observer and
+not their stiffness, and is passive (Tomei 1991, "A simple PD controller for robots with elastic
+joints"), so that it also ends what a wrong model has begun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.checks import checked_number
+from hodyn_ros.control.controller import per_joint
+from hodyn_ros.control.kernels import outside
+from hodyn_ros.control.transmission import Transmission
+from hodyn_ros.errors import ControlError
+from hodyn_ros.model.robot import RobotModel
+
+Array = NDArray[np.float64]
+
+FOLLOWING, STOPPED = 'following', 'stopped'
+"""States of a law: it follows what is wanted, or has been stopped and holds the robot."""
+
+QUANTITIES = (
+    ('position', 'position_margin'),
+    ('velocity', 'velocity_margin'),
+    ('tracking error', 'max_tracking_error'),
+    ('external torque', 'max_external_torque'),
+    ('drive error', 'max_drive_error'),
+)
+"""What is bounded, and the name of the bound."""
+
+# Bounds of torques that are not given, by the largest torque of the motors of a joint.
+_EXTERNAL, _DRIVE = 1.0, 0.5
+# Bandwidth of the law that holds [rad/s], at most this part of the sampling rate; the largest
+# damping by the inertia of a motor and the sample time.
+_HOLDING, _SLOWEST, MOST_DAMPING = 20.0, 0.02, 0.3
+# Bandwidths of the speeds of motors and springs that it sees, and of what is left of the torque
+# before; decay of what rings on the springs [rad/s].
+_SPEED, _DEFLECTION, _FADING, _RINGING = 100.0, 400.0, 50.0, 15.0
+AT_REST = 0.05  # rad/s, m/s
+
+
+@dataclass(frozen=True)
+class Guards:
+    """Bounds of a law, beyond which it stops the robot; numbers for all joints or for each.
+
+    Attributes
+    ----------
+    max_tracking_error : float or array-like, shape (n,)
+        Largest distance from the wanted position [rad, m]; not for laws that give way to forces.
+    max_external_torque : float or array-like, shape (n,), optional
+        Largest torque on a link that the model lacks [N m, N]; by default that of its motors.
+    max_drive_error : float or array-like, shape (n,), optional
+        Largest difference between the torque that is commanded and that which moves the motor
+        [N m, N], as with a brake that is closed, a drive that is off, friction, another torque
+        constant or inertia; by default half of the largest torque.
+    velocity_margin : float
+        Share of its limit by which a joint may be faster.
+    position_margin : float
+        How far beyond a limit of its position a joint may be [rad, m].
+    violation_samples : int
+        Samples one after the other beyond a bound that stop the robot.
+    saturation_time : float
+        Longest time for which a motor may be at its torque limit [s].
+    max_gap : float
+        Longest time without a measurement while the robot is to move [s].
+    stop_duration : float
+        Time in which the motors come to rest [s].
+    """
+
+    max_tracking_error: ArrayLike = 0.2
+    max_external_torque: ArrayLike | None = None
+    max_drive_error: ArrayLike | None = None
+    velocity_margin: float = 0.2
+    position_margin: float = 0.05
+    violation_samples: int = 3
+    saturation_time: float = 0.2
+    max_gap: float = 0.05
+    stop_duration: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name in ('velocity_margin', 'position_margin'):
+            checked_number(name, getattr(self, name), ControlError, least=0.0)
+        for name in ('saturation_time', 'max_gap', 'stop_duration'):
+            checked_number(name, getattr(self, name), ControlError, above=0.0, unit='s')
+        checked_number(
+            'violation_samples', self.violation_samples, ControlError, least=1, whole=True
+        )
+
+
+class Bounds:
+    """Lowest and highest values (K, n) of the first K `QUANTITIES` of the joints of a robot."""
+
+    def __init__(self, names: tuple[str, ...], lowest: Array, highest: Array) -> None:
+        self.names = names
+        self.lowest, self.highest = (np.ascontiguousarray(rows) for rows in (lowest, highest))
+
+    def first(self, values: Array) -> int:
+        """Number of the first value (K, n) beyond its bounds or NaN, from one on; zero: none."""
+        rows, n = self.lowest.shape
+        found: int = outside(rows, n, self.lowest, self.highest, values)
+        return found
+
+    def violation(self, values: Array) -> str:
+        """Say which of some values (K, n) is beyond its bounds, if any is."""
+        found = self.first(values)
+        if not found:
+            return ''
+        row, j = divmod(found - 1, len(self.names))
+        quantity, parameter = QUANTITIES[row]
+        return (
+            f'The {quantity} of {self.names[j]} is {values[row, j]:.6g}, expected '
+            f'{self.lowest[row, j]:.6g} to {self.highest[row, j]:.6g} ({parameter}).'
+        )
+
+
+def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) -> Bounds:
+    """Bounds of a law for a robot whose joints have some largest torque (n,)."""
+    n, limits = model.n_joints, model.limits
+    error = np.full(n, np.inf) if yields else guards.max_tracking_error
+    external, drive = guards.max_external_torque, guards.max_drive_error
+    symmetric = [
+        (1.0 + guards.velocity_margin) * np.where(limits.velocity > 0.0, limits.velocity, np.inf),
+        per_joint('max_tracking_error', error, n, np.inf),
+        per_joint(
+            'max_external_torque', _EXTERNAL * torque if external is None else external, n, np.inf
+        ),
+        per_joint('max_drive_error', _DRIVE * torque if drive is None else drive, n, np.inf),
+    ]
+    margin = guards.position_margin
+    return Bounds(
+        model.joint_names,
+        np.vstack((limits.lower - margin, *(-row for row in symmetric))),
+        np.vstack((limits.upper + margin, *symmetric)),
+    )
+
+
+class Holding(NamedTuple):
+    """What the law that holds a robot is made of, see `kernels.hold`; m motors."""
+
+    stiffness: Array
+    """Of each motor against the ground, shape (m,) [N m/rad]."""
+    damping: Array
+    """Shape (m,) [N m s/rad]."""
+    spring_damping: Array
+    """Of each motor against its link, zero where there is no spring, shape (m,) [N m s/rad]."""
+    speed_share: float
+    """Of a difference that the low pass of the speed takes in a sample."""
+    spring_share: float
+    """The same for the deflection of the springs."""
+    fading: float
+    """What remains of the torque before after a sample."""
+
+
+def holding_bandwidth(T: float) -> float:
+    """Bandwidth of the law that holds at a sample time [s], in [rad/s]."""
+    return min(_HOLDING, _SLOWEST / T)
+
+
+def holding(transmission: Transmission, mass: Array, T: float) -> Holding:
+    """Gains of the law that holds a robot with a mass matrix (n, n) at a sample time [s]."""
+    t = transmission
+    link = t.turns * np.diagonal(mass)[t.joint]
+    rigid = t.is_elastic[t.joint] == 0.0
+    # The mass matrix has the motors of rigid joints in it.
+    moved = np.where(rigid, link, t.inertia + t.share * link)
+    turned = np.where(rigid, link, t.inertia)
+    w = holding_bandwidth(T)
+    damping = np.minimum(2.0 * w * moved, MOST_DAMPING * turned / T)
+    with np.errstate(invalid='ignore', divide='ignore'):
+        stiffness = np.where(moved > 0.0, 0.25 * damping**2 / moved, 0.0)
+    springs = np.where(rigid, 0.0, 2.0 * min(_RINGING, _SLOWEST / T) * t.inertia)
+    speed, deflection = (float(-np.expm1(-w * T)) for w in (_SPEED, _DEFLECTION))
+    return Holding(stiffness, damping, springs, speed, deflection, float(np.exp(-_FADING * T)))
