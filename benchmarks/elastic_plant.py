@@ -30,7 +30,7 @@ LINKS, SPEEDS, MOTORS, MOTOR_SPEEDS, HYSTERESIS, TORQUES = range(6)
 
 _PRESLIDING = 1e-3  # rad, over which the hysteresis of a spring builds up
 _STRIBECK = 0.05  # rad/s
-_SLIPS = 1.0 - 1e-9  # share of its bound from which on dry friction is taken for slipping
+_PIVOTS, _TOGETHER = 60, 10  # at most, and how many of them with all joints at once
 
 
 class Friction(NamedTuple):
@@ -213,18 +213,25 @@ class ElasticPlant:
     def _link_dry(self, q: Array, after: Array, speed: Array) -> Array:
         """Friction (n,) of links that without it would have the speed h `after`.
 
-        The links are coupled: those at their bounds stay there, and the others are to stop.
+        The links are coupled: which of them stick is found by principal pivoting. Those that do
+        have no speed after the step, the others friction at its bound against their speed.
         """
         M = pinocchio.crba(self.model, self.data, q)
         A = np.linalg.inv(np.triu(M) + np.triu(M, 1).T)
         bound = self.faults.link_friction.bound(speed)
-        found, free = np.zeros(self.n), np.ones(self.n, dtype=bool)
-        while free.any():
-            rest = after - A @ (found * ~free)
-            found[free] = np.linalg.solve(A[np.ix_(free, free)], rest[free])
-            slips = free & (np.abs(found) >= _SLIPS * bound)
-            found = np.clip(found, -bound, bound)
-            if not slips.any():
+        sign = np.sign(after)
+        found = bound * sign
+        for pivot in range(_PIVOTS):
+            found, sticks = bound * sign, np.flatnonzero(sign == 0.0)
+            rest = after - A @ found
+            found[sticks] = np.linalg.solve(A[np.ix_(sticks, sticks)], rest[sticks])
+            rest -= A[:, sticks] @ found[sticks]
+            slipping = np.where((sign == 0.0) & (np.abs(found) > bound), np.sign(found), sign)
+            changed = np.where((sign != 0.0) & (rest * sign < 0.0), 0.0, slipping)
+            wrong = np.flatnonzero(changed != sign)
+            if not len(wrong):
                 break
-            free &= ~slips
-        return found
+            if pivot >= _TOGETHER:  # all at once may go round in circles, one at a time does not
+                wrong = wrong[:1]
+            sign[wrong] = changed[wrong]
+        return np.clip(found, -bound, bound)
