@@ -717,14 +717,15 @@ TABLES: dict[str, Callable[[Run], str]] = {
 }
 LEGEND = (
     'Columns are laws with their bandwidths at 1 kHz [rad/s]: the recommended tracking law; the '
-    'feed-forward of the torques and two derivatives with PD of the motors; computed torque of a '
-    'rigid robot; PD of the motors with weight. The tracking law has its default bandwidth. The '
-    'others get, at each sample rate, that with the smallest RMS error of "all" with an unknown '
-    'delay of 2 ms in another motion, of {bandwidths} rad/s, with which no torque reaches its '
-    'limit or, at rest, changes by more than {rate:.0f} N m/s. "All" is K -5 %, a payload '
-    'of 1 kg and 1 N m of Coulomb friction in the motors. All rows have encoders, none has stops of the joints; a robot '
-    'diverges when a joint is more than {away:.2f} rad off. A law that refuses a measurement has '
-    'its last torques held; "refused" is one that gave none. Seed {seed}.'
+    'feed-forward of the torques and two derivatives with PD of the motors; computed torque of a'
+    ' rigid robot; PD of the motors with weight. The tracking law has its default bandwidth. The'
+    ' others get, at each sample rate, that with the smallest RMS error of "all" with an unknown'
+    ' delay of 2 ms in another motion, of {bandwidths} rad/s, with which no torque reaches its '
+    'limit or, at rest, changes by more than {rate:.0f} N m/s. "All" is K -5 %, a payload of 1 '
+    'kg and 1 N m of Coulomb friction in the motors. All rows have encoders, none has stops of '
+    'the joints; a robot diverges when a joint is more than {away:.2f} rad off. A law that '
+    'refuses a measurement has its last torques held; "refused" is one that gave none. Seed '
+    '{seed}.'
 )
 
 

@@ -298,6 +298,6 @@ def test_tables_are_written(laws, tmp_path, capsys):
     assert text in capsys.readouterr().out
     document = core.publish_doctree(text, settings_overrides={'report_level': 5})
     assert document.parse_messages == []
-    for row, count in (('exact', 5), ('wall', 5), ('motors x 100', 4)):
-        assert sum(line.startswith(row) for line in text.splitlines()) == count
+    for row in ('exact', 'wall', 'motors x 100'):
+        assert sum(line.startswith(row) for line in text.splitlines()) == 4
     assert 'refused' in text
