@@ -19,7 +19,7 @@ margin for any.
 from __future__ import annotations
 
 import argparse
-import inspect
+import contextlib
 import sys
 import textwrap
 import time
@@ -39,7 +39,13 @@ from benchmarks.elastic_plant import LINKS, MOTORS, SPEEDS, ElasticPlant, Faults
 from benchmarks.report import folder_options, grid, write_tables
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import Actuators, SeriesElastic
-from hodyn_ros.control import GravityCompensation, make_controller, tracking_controller, warm_up
+from hodyn_ros.control import (
+    GravityCompensation,
+    Guards,
+    make_controller,
+    tracking_controller,
+    warm_up,
+)
 from hodyn_ros.control.controller import Command
 from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import HodynError
@@ -79,19 +85,8 @@ DAMPING = 0.5  # N m s/rad, of gravity compensation
 AWAY = np.pi  # rad, from which on a joint that should follow counts as diverged
 FAR_AWAY = 10.0  # rad, the same of one that is left alone
 
-GUARDS: dict[str, Any] = {
-    'max_tracking_error': 0.2,
-    'max_speed': np.array([2.61] * 4 + [3.132] * 3),
-    'max_external_torque': 0.6 * TORQUE_LIMITS,
-    'saturation_time': 0.2,
-}
-"""Bounds beyond which a law is to stop [rad, rad/s, N m, s]: speeds 1.2 times the limits."""
-
-
-def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep the options that a function takes: the one place that knows of older laws."""
-    parameters = inspect.signature(function).parameters
-    return {name: value for name, value in options.items() if name in parameters}
+GUARDS = Guards(max_external_torque=0.6 * TORQUE_LIMITS)
+RELEASED = 1.5  # s, when a robot whose brakes or drives were off is told to follow again
 
 
 @cache
@@ -235,9 +230,8 @@ def known(case: Case) -> Robot:
 
 def recommended(robot: Robot, w: float) -> Any:
     """Make the tracking law."""
-    guards = accepted(tracking_controller, GUARDS)
     return tracking_controller(
-        robot.actuators, robot.period, bandwidth=w, torque_limits=robot.limits, **guards
+        robot.actuators, robot.period, bandwidth=w, torque_limits=robot.limits, guards=GUARDS
     )
 
 
@@ -253,11 +247,8 @@ def of_kind(kind: str) -> Callable[[Robot, float], Any]:
 
 def without_weight(robot: Robot, w: float) -> Any:
     """Make the gravity compensation of the package."""
-    # What all laws of this kind take is named by the first of them.
-    guards = accepted(tracking_controller, GUARDS)
-    guards.pop('max_tracking_error', None)
     return GravityCompensation(
-        robot.actuators, robot.period, damping=DAMPING, torque_limits=robot.limits, **guards
+        robot.actuators, robot.period, damping=DAMPING, torque_limits=robot.limits, guards=GUARDS
     )
 
 
@@ -331,7 +322,6 @@ class Contestant:
             self._law = kind.make(robot, bandwidth)
         except HodynError as reason:
             raise Refused(str(reason)) from None
-        self._takes_elapsed = bool(accepted(self._law.evaluate, {'elapsed': None}))
         self.lead: float = self._law.lead
         self.said: tuple[float, str] | None = None
         self.state = ''
@@ -351,7 +341,7 @@ class Contestant:
             found = (np.array([q, theta]) - places) / elapsed
             velocities = velocities + share * (found - velocities)
         qd, thetad = (None, None) if self._observes else velocities
-        timed = {'elapsed': elapsed} if self._takes_elapsed else {}
+        timed = {'elapsed': elapsed} if self._observes else {}
         try:
             command = self._law.evaluate(desired, q, qd, theta, thetad, **timed)
         except HodynError as reason:
@@ -359,11 +349,17 @@ class Contestant:
                 raise Refused(str(reason)) from None
             self._hear(t, str(reason))
             return self._torque
-        self._hear(t, getattr(command, 'reason', ''))
-        self.state = str(getattr(command, 'state', ''))
+        self._hear(t, command.reason)
+        self.state = getattr(self._law, 'state', '')
         self._before = t, np.array([q, theta]), velocities
         self._torque = np.array(command.torque)
         return self._torque
+
+    def release(self) -> None:
+        """Let a robot that its law has stopped follow again, as soon as it rests."""
+        if self.state == 'stopped':
+            with contextlib.suppress(HodynError):
+                self._law.release()
 
     def _hear(self, t: float, reason: str) -> None:
         if reason and self.said is None:
@@ -529,6 +525,8 @@ def _follow(contestant: Contestant, case: Case, plant: ElasticPlant) -> Run:
     for k, t in enumerate(times[:-1]):
         if called[k]:
             glitches = k == round(GLITCH / case.period)
+            if (case.brakes or case.drives_off) and t > RELEASED:
+                contestant.release()
             torque = contestant.answer(t, desired[k], *measured(case, state, glitches))
             bus.send(t, torque)
         torques.append(torque)

@@ -50,7 +50,7 @@ _DECLARATIONS = Template("""
 enum {
     ${UPPER}_FOLLOWS, ${UPPER}_POSITION, ${UPPER}_VELOCITY, ${UPPER}_TRACKING_ERROR,
     ${UPPER}_EXTERNAL_TORQUE, ${UPPER}_DRIVE_ERROR, ${UPPER}_MEASUREMENTS, ${UPPER}_SATURATION,
-    ${UPPER}_GAP, ${UPPER}_ASKED
+    ${UPPER}_GAP, ${UPPER}_SPRING_RANGE, ${UPPER}_ASKED
 };
 
 /* What a controller remembers. Estimates at the latest measurement in rows of $n: position,
@@ -98,10 +98,11 @@ void ${name}_controller_observed(
  * elapsed        time since the call before [s]: SAMPLE_PERIOD, or that of stamps
  *
  * Returns 0; or 1 if an argument or a result is not finite, 2 if the mass matrix is singular,
- * 3 if a spring would be out of its range, 4 if the first measurement cannot be true: far from
- * the position limits, or torques of springs beyond those of motors or other than those of
- * sensors. Then torque and controller are as before. 5 if no time has elapsed: the torque is that
- * of before. Beyond a bound the motors are brought to rest and held, and `reason` says why.
+ * 3 if a spring would be out of its range and there are no guards, 4 if the first measurement
+ * cannot be true: far from the position limits, or torques of springs beyond those of motors or
+ * other than those of sensors. Then torque and controller are as before. 5 if no time has
+ * elapsed: the torque is that of before. Beyond a bound the motors are brought to rest and held,
+ * and `reason` says why.
  */
 $evaluate;
 """)
@@ -370,7 +371,7 @@ static int follow(
 
 $evaluate
 {
-    ${name}_controller c = *controller, ahead;
+    ${name}_controller c = *controller, ahead, before;
     const size_t row = sizeof(double[N]);
     double wanted[N], last[2 * N], now[2 * N];
     int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1;
@@ -426,19 +427,24 @@ $evaluate
     if (!failed) failed = look_ahead(&c, &ahead);
     if (failed) return failed;
     if ($guarded && !c.reason) judge(&c, ahead.mass, desired, reason, joint);
+    if (!c.reason) {
+        memcpy(wanted, torque, row);
+        before = c;
+        failed = follow(&c, &ahead, desired, torque);
+        if (failed) memcpy(torque, wanted, row);
+        if (failed != 3 || !$guarded) {
+            if (failed) return failed;
+        } else {
+            c = before;
+            stop(&c, ahead.mass, ${UPPER}_SPRING_RANGE, -1);
+        }
+    }
     if (c.reason) {
         c.stopped_for += $T;
         hold_motors(&c, c.stopped_for, torque);
         for (int i = 0; i < N; ++i) c.stopping[6 * N + i] *= $hold_fading;
         memmove(c.applied, c.applied + N, DELAY * row);
         memcpy(c.applied + DELAY * N, torque, row);
-    } else {
-        memcpy(wanted, torque, row);
-        failed = follow(&c, &ahead, desired, torque);
-        if (failed) {
-            memcpy(torque, wanted, row);
-            return failed;
-        }
     }
     memcpy(c.command, torque, row);
     c.has_command = 1;

@@ -45,6 +45,8 @@ class Command(NamedTuple):
     reason: str = ''
     """Why the law has stopped the robot and holds it, or answers with the torque before; empty
     while it does what is wanted."""
+    remark: str = ''
+    """What was wanted and cannot be, and what is done instead; empty if there is nothing."""
 
     @property
     def is_limited(self) -> NDArray[np.bool_]:

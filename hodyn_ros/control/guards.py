@@ -82,7 +82,7 @@ class Guards:
     violation_samples: int = 3
     saturation_time: float = 0.2
     max_gap: float = 0.05
-    stop_duration: float = 0.2
+    stop_duration: float = 0.1
 
     def __post_init__(self) -> None:
         for name in ('velocity_margin', 'position_margin'):

@@ -50,6 +50,8 @@ _MOST_STIFFNESS = 0.6  # by that of the springs
 _STEP, _DELAY = 0.4, 1.5  # of a low pass that tells the rate of the spring torques, in samples
 _STEPS = 2  # of Newton's method in a sample
 _CRAWL = 0.01  # rad/s or m/s, below which less than the known friction is compensated
+# Bandwidth of what lasts: of a difference of torques, an error of the springs [rad/s].
+_LASTING = 1.0
 _SINGULAR = 1e-6  # added to the squares of the singular values of a Jacobian
 _HALF_TURN = 3.0  # rad, from which on the axis of a rotation is found with more care
 
@@ -152,7 +154,22 @@ class InteractionController(ObserverController):
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
     ) -> tuple[Array, Array | float]:
-        observer, half = self.observer, 0.5 * self.sample_period
+        links, motors = self.observer.ahead
+        torque, rate = self._spring_torque()
+        velocity = np.where(self._is_rigid, links[1], motors[1])
+        position = np.where(self._is_rigid, links[0], motors[0])
+        position += 0.5 * self.sample_period * velocity
+        wanted = self._wanted(desired, position, velocity) - self._ringing * rate
+        demand = torque + self._gain * (wanted - torque)
+        friction, known = self._lost(velocity)
+        if not self.observes_friction:
+            friction *= np.minimum(1.0, abs(velocity) / _CRAWL)
+            known = friction
+        return demand + friction, known
+
+    def _spring_torque(self) -> tuple[Array, Array]:
+        """Torques of the springs (n,) when the answer acts, and their rates."""
+        observer, T = self.observer, self.sample_period
         springs, (links, motors), now = observer.springs, observer.ahead, observer.present
         self._see(springs.stiffness)
         # Of what is measured alone: an estimated velocity of the links lags behind when they are
@@ -160,20 +177,19 @@ class InteractionController(ObserverController):
         if self._slow is None:
             self._slow = springs.torque.copy()
         self._slow += _STEP * (springs.torque - self._slow)
-        rate = (springs.torque - self._slow) / (_DELAY * self.sample_period)
+        rate = (springs.torque - self._slow) / (_DELAY * T)
         # Torques act half a sample later than the state for which they are found, and a delay.
-        velocity = np.where(self._is_rigid, links[1], motors[1])
-        position = np.where(self._is_rigid, links[0], motors[0]) + half * velocity
         meanwhile = motors[0] - now[1][0] - links[0] + now[0][0]
-        torque = springs.torque + springs.rate * meanwhile + half * rate
-        wanted = self._wanted(desired, position, velocity) - self._ringing * rate
-        demand = torque + self._gain * (wanted - torque)
+        return springs.torque + springs.rate * meanwhile + 0.5 * T * rate, rate
+
+    def _lost(self, velocity: Array) -> tuple[Array, Array | float]:
+        """Friction of the motors (n,) as it is observed, or known; of that what is known."""
         if self.observes_friction:
-            return demand - motors[3], 0.0
+            return -self.observer.ahead[1][3], 0.0
         known = np.zeros((1, len(velocity)))
         self.actuators.single.add_friction(velocity[None], known)
-        friction: Array = known[0] * np.minimum(1.0, abs(velocity) / _CRAWL)
-        return demand + friction, friction
+        friction: Array = known[0]
+        return friction, friction
 
     def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
         """Torques u (n,) for motors in a state, without the dampers between links and motors."""
@@ -219,10 +235,43 @@ class InteractionController(ObserverController):
 
 
 class GravityCompensation(InteractionController):
-    """A robot without weight, to be led by hand: u = g(q_b) - D theta'.
+    """A robot without weight, to be led by hand: u = g(q) - D theta'.
 
-    `desired` is not looked at. The motors feel like B_theta. See `InteractionController`.
+    The weight follows from where the links are measured, whatever the springs are: what their
+    torques differ from it for long is taken for an error of their stiffness. So the motors feel
+    like B_theta when they are moved, but not at rest, and friction is compensated where they
+    move. `desired` is not looked at. See `InteractionController`.
+
+    Source: De Luca, Siciliano and Zollo 2005, "PD control with on-line gravity compensation for
+    robots with elastic joints".
     """
+
+    def begin(self) -> None:
+        """Begin with what the observer knows; see `ObserverController.begin`."""
+        super().begin()
+        self._lasting = np.zeros((2, 0))
+
+    def _demand(
+        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
+    ) -> tuple[Array, Array | float]:
+        observer = self.observer
+        links, motors = observer.ahead
+        torque, rate = self._spring_torque()
+        velocity = np.where(self._is_rigid, links[1], motors[1])
+        weight = gravity_effort(self.model, links[:1])[0]
+        wanted = weight - self._damping @ velocity - self._ringing * rate
+        friction, known = self._lost(velocity)
+        seen = np.array([wanted - torque, friction])
+        if not self._lasting.size:
+            self._lasting = seen.copy()
+        self._lasting -= np.expm1(-_LASTING * self.sample_period) * (seen - self._lasting)
+        excess, lost = seen - self._lasting
+        if not self.observes_friction:
+            lost = friction
+        # Friction resists: what helps the motion is none.
+        moves = np.clip(velocity / _CRAWL, -1.0, 1.0)
+        friction = np.maximum(lost * np.sign(moves), 0.0) * moves
+        return wanted + (self._gain - 1.0) * excess + friction, known * np.abs(moves)
 
 
 class TorqueControl(InteractionController):

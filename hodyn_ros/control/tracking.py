@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import Command, fill, per_joint, shifted, warm_up
@@ -48,7 +48,7 @@ from hodyn_ros.control.margins import Margins, find_margins
 from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort
-from hodyn_ros.errors import ControlError, MotionError
+from hodyn_ros.errors import ControlError, DeflectionError, MotionError
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
@@ -60,6 +60,7 @@ _BANDWIDTH, _MOST_BANDWIDTH = 0.05, 0.2  # by the sample time
 _DAMPING, _MOST_DAMPING = 1.4, 3.0
 # Poles, by the bandwidth, with which a distance from the reference at the start goes to zero.
 _APPROACH = 0.5
+_EDGE = 1e-3  # share by which a stiffness stays away from the ends of its range
 # Largest speed and torque of an approach, by those that the joints can have.
 _APPROACH_SPEED, _APPROACH_TORQUE = 1.0 / 3.0, 1.0 / 3.0
 _ARRIVED = 1e-9  # rad, m
@@ -167,6 +168,7 @@ class ObserverController(ABC):
         self._beyond, self._limited_for = 0, 0.0
         self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
         self._last: Command | None = None
+        self._remark = ''
         self._on_links = t.is_elastic[t.joint] == 0.0
         self._motor_limits = self.torque_limits.copy()
         self._begins, self._left = True, np.zeros(actuators.n_motors)
@@ -201,7 +203,8 @@ class ObserverController(ABC):
         q, qd, theta, thetad, spring_torque
             See `StateObserver.update`; velocities may be None.
         stiffness : mapping of joint name to array-like, shape (3,), optional
-            Wanted stiffness of each joint that can choose it and two derivatives [N m/rad].
+            Wanted stiffness of each joint that can choose it and two derivatives [N m/rad]; one
+            that is not possible gives way to the nearest, and `remark` says so.
         elapsed : float, optional
             Time since the measurement before [s], by default a sample period: of stamps, it tells
             samples that are missing or come at other times. Where it is not positive, the torque
@@ -217,7 +220,8 @@ class ObserverController(ABC):
         MotionError
             If a shape is wrong, or a value wanted or measured first is not finite.
         DeflectionError
-            If a spring is measured, or would have to be, outside of its range.
+            If a spring is measured outside of its range; without guards also if it would have to
+            be.
         ControlError
             If the first measurement cannot be one of this robot in rad, m, N m and N.
         """
@@ -245,8 +249,18 @@ class ObserverController(ABC):
         if self.state == STOPPED:
             self._last = self._held()
         else:
-            self._last = self.answer(self._desired, stiffness)
+            self._last = self._followed(stiffness)
         return self._last
+
+    def _followed(self, stiffness: Mapping[str, ArrayLike] | None) -> Command:
+        """Answer, or stop the robot if a spring would have to be outside of its range."""
+        try:
+            return self.answer(self._desired, stiffness)
+        except DeflectionError as error:
+            if self.guards is None:
+                raise
+            self.stop(str(error))
+            return self._held()
 
     def _judge(self, bounds: Bounds, reason: str) -> None:
         """Stop the robot for a reason, or if it is beyond a bound for some samples."""
@@ -417,7 +431,7 @@ class ObserverController(ABC):
         self.observer.apply(torque, friction)
         is_limited = bool((torque != demand).any())
         self._limited_for = self._limited_for + self.sample_period if is_limited else 0.0
-        return Command(torque, demand)
+        return Command(torque, demand, remark=self._remark)
 
     def reset(self) -> None:
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
@@ -550,7 +564,7 @@ class TrackingController(ObserverController):
             approach(n, 0.5 * T, self._pole, self._distance)
         desired = desired - self._distance
         effort = inverse_dynamics(self.model, desired)
-        motion = motor_motion(self._undamped, desired, effort, stiffness=stiffness)
+        motion = self._motor_motion(desired, effort, stiffness)
         friction, demand = self._friction(motion.position), np.empty(len(t.joint))
         tracking_law(
             n, len(t.joint), T, self.bandwidth, t.joint, t.is_elastic, t.turns, t.share,
@@ -565,6 +579,31 @@ class TrackingController(ObserverController):
         if t.is_variable:
             demand += self._spread(motion.position, motors)
         return demand, friction
+
+    def _motor_motion(
+        self, desired: Array, effort: Array, stiffness: Mapping[str, ArrayLike] | None
+    ) -> MotorMotion:
+        """Wanted motion of the motors, with the nearest stiffness that the springs can have."""
+        self._remark, wanted = '', dict(stiffness or {})
+        try:
+            return motor_motion(self._undamped, desired, effort, stiffness=stiffness)
+        except DeflectionError:
+            if not wanted:
+                raise
+        for name in wanted:
+            actuator, j = self.actuators[name], self.model.joint_names.index(name)
+            series = np.asarray(wanted[name], dtype=np.float64)
+            lowest, highest = actuator.stiffness_range(effort[0, j])  # type: ignore[attr-defined]
+            # At the edges the motors would have to move infinitely fast.
+            least, most = (1.0 + _EDGE) * lowest, highest / (1.0 + _EDGE)
+            if least <= series[0] <= most or not least <= most:
+                continue
+            wanted[name] = np.array([np.clip(series[0], least, most), 0.0, 0.0])
+            self._remark = (
+                f'The stiffness of {name} is to be {series[0]:.6g}, but can be {lowest:.6g} to '
+                f'{highest:.6g} N m/rad at its torque: the nearest is taken.'
+            )
+        return motor_motion(self._undamped, desired, effort, stiffness=wanted)
 
     def _friction(self, position: Array) -> Array | float:
         """Friction of the motors along a wanted motion, as far as the model knows it."""

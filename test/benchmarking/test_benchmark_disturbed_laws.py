@@ -19,6 +19,8 @@ from support.control_cases import (  # noqa: E402
 )
 from support.control_plant import Plant  # noqa: E402
 
+from hodyn_ros.control.controller import Command  # noqa: E402
+
 TIP = 'panda_link8'
 START = np.array(HOME)
 NONE = np.zeros(7)
@@ -209,43 +211,37 @@ def test_wall_stands_where_the_tip_has_its_speed(laws, robot):
     assert robot().tip(later)[0][2] < height - 0.05
 
 
-class Old:
-    """A law of a year ago."""
+class Law:
+    """Notes the times that it is told, and stops at the third call."""
 
-    lead = 0.0
-
-    def evaluate(self, desired, q, qd, theta, thetad):
-        return Answer(np.ones(7))
-
-
-class New(Old):
-    """A law that bridges calls and says what it does."""
+    lead, state = 0.0, 'following'
 
     def __init__(self):
         self.elapsed = []
 
     def evaluate(self, desired, q, qd, theta, thetad, elapsed=None):
         self.elapsed.append(elapsed)
-        return Answer(np.ones(7), 'too fast' if len(self.elapsed) > 2 else '', 'stopping')
+        if len(self.elapsed) > 2:
+            self.state = 'stopped'
+        torque = np.ones(7)
+        return Command(torque, torque, 'too fast' if len(self.elapsed) > 2 else '')
+
+    def release(self):
+        self.state = 'following'
 
 
-class Answer:
-    def __init__(self, torque, reason='', state=''):
-        self.torque, self.reason, self.state = torque, reason, state
-
-
-@pytest.mark.parametrize('law', [Old(), New()])
-def test_laws_are_told_the_time_and_heard_if_they_can(laws, law):
+def test_laws_are_told_the_time_and_heard(laws):
+    law = Law()
     kind = laws.Kind(lambda robot, w: law, True)
     contestant = laws.Contestant(kind, None, 50.0)
     for k in (0, 1, 3, 4):
         contestant.answer(1e-3 * k, np.zeros((5, 7)), NONE, NONE)
-    if isinstance(law, New):
-        np.testing.assert_allclose(law.elapsed[1:], [1e-3, 2e-3, 1e-3])
-        assert law.elapsed[0] is None
-        assert contestant.said == (3e-3, 'too fast') and contestant.state == 'stopping'
-    else:
-        assert contestant.said is None and contestant.state == ''
+    np.testing.assert_allclose(law.elapsed[1:], [1e-3, 2e-3, 1e-3])
+    assert law.elapsed[0] is None
+    assert contestant.said == (3e-3, 'too fast')
+    assert contestant.state == 'stopped'
+    contestant.release()
+    assert law.state == 'following'
 
 
 def test_refused_measurement_holds_the_torque_and_does_not_spoil_velocities(laws):

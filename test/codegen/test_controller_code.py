@@ -292,7 +292,7 @@ def test_robot_is_stopped_and_told_about_in_c_as_in_python(at_rest):
             controller.stop('asked for')
             library.robot_controller_stop(c.memory)
         np.testing.assert_allclose(c.command(*given), controller.command(*given), atol=1e-9)
-    assert library.reason(c.memory) == 9
+    assert library.reason(c.memory) == 10
     rows = np.full((6, 7), np.nan)
     pointers = [ctypes.c_void_p(row.ctypes.data) for row in rows]
     library.robot_controller_observed(c.memory, *pointers)
@@ -414,6 +414,22 @@ def test_spring_out_of_its_range_is_told(panda, tmp_path):
     desired, q, _, theta = resting(controller)
     c.command(desired, q, None, theta)
     assert c.status == 0
+    controller.command(desired, q, None, theta, None)
+    desired[2, 1] = 100.0
+    for _ in range(3):
+        torque = c.command(desired, q, None, theta)
+        assert (c.status, c.library.reason(c.memory)) == (0, 9)
+        answer = controller.evaluate(desired, q, None, theta, None)
+        np.testing.assert_allclose(torque, answer.torque, atol=1e-9)
+        assert JOINTS[1] in answer.reason
+
+
+def test_spring_out_of_its_range_is_told_without_guards(panda, tmp_path):
+    short = {**springs(), JOINTS[1]: SeriesElastic(LinearSpring(1000.0, 0.05), 0.6)}
+    controller = law(panda, short, guards=None)
+    c = Compiled(build(controller, tmp_path))
+    desired, q, _, theta = resting(controller)
+    c.command(desired, q, None, theta)
     desired[2, 1] = 100.0
     torque = c.command(desired, q, None, theta)
     assert (c.status, torque[0]) == (3, 1234.5)

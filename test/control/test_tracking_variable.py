@@ -52,6 +52,31 @@ def errors(urdf):
     return np.array(found), elastic.stiffness[0] - HIGH
 
 
+@pytest.mark.parametrize('asked', [1.0, 1e5])
+def test_stiffness_that_is_not_possible_gives_way_to_the_nearest(asked):
+    model = RobotModel.from_urdf(TWO_LINK)
+    shoulder = VariableStiffness(Qbmove(6.0, 20.0, max_deflection=0.3), 0.2)
+    drives = {**DRIVES, 'shoulder': shoulder}
+    law = tracking_controller(Actuators(model, drives), T, torque_limits=np.inf)
+    robot, start = SampledPlant(ElasticPlant(model, drives), T), MOTION(0.0)[0]
+    robot.reset(start, theta=law.resting(start, stiffness_at(0.0)))
+    for k in range(1500):
+        wanted = {'shoulder': np.array([asked, 0.0, 0.0])} if k > 100 else stiffness_at(0.0)
+        measured = robot.measurement
+        command = law.evaluate(
+            MOTION(0.0), measured.q, None, measured.theta, None, stiffness=wanted
+        )
+        robot.advance(command.torque)
+        assert bool(command.remark) == (k > 100)
+    assert f'shoulder is to be {asked:.6g}, but can be' in command.remark
+    last = robot.measurement
+    assert np.abs(last.q - start).max() < 1e-3
+    elastic = shoulder.elastic(last.q[:1], last.theta[:2, None])
+    lowest, highest = shoulder.stiffness_range(elastic.effort[0])
+    expected = lowest if asked < LOW else highest
+    np.testing.assert_allclose(elastic.stiffness[0], expected, rtol=0.02)
+
+
 def test_motion_and_stiffness_are_followed():
     motion, stiffness = errors(TWO_LINK)
     assert np.abs(motion).max() < 1e-3
