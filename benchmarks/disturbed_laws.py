@@ -228,11 +228,12 @@ def known(case: Case) -> Robot:
     return Robot(Actuators(model, springs), case.period, limits)
 
 
-def recommended(robot: Robot, w: float) -> Any:
-    """Make the tracking law."""
+def recommended(robot: Robot, w: float | None) -> Any:
+    """Make the tracking law, with its default bandwidth if none is given."""
     return tracking_controller(
-        robot.actuators, robot.period, bandwidth=w, torque_limits=robot.limits, guards=GUARDS
-    )
+        robot.actuators, robot.period, bandwidth=w, torque_limits=robot.limits, guards=GUARDS,
+        resolution=(LINK_STEP, MOTOR_STEP),
+    )  # fmt: skip
 
 
 def of_kind(kind: str) -> Callable[[Robot, float], Any]:
@@ -275,19 +276,19 @@ class Kind(NamedTuple):
     make: Callable[[Robot, float], Any]
     observes: bool = False
     """Whether it finds velocities by itself."""
-    gain: float | None = None
-    """Bandwidth by 1 / T, unless it is tuned."""
+    is_tuned: bool = True
+    """Whether the bandwidth is chosen by the rule; otherwise it is that of the law."""
 
 
 LAWS = {
-    'tracking': Kind(recommended, True, 0.05),
+    'tracking': Kind(recommended, True, False),
     'FF + PD': Kind(of_kind('feed_forward_2')),
     'computed torque': Kind(of_kind('rigid_computed_torque')),
     'PD + gravity': Kind(of_kind('pd_gravity')),
 }
 LEADING = {
-    'GravityCompensation': Kind(without_weight, True, 0.05),
-    'g(q) fed forward': Kind(WeightAhead, False, 0.0),
+    'GravityCompensation': Kind(without_weight, True, False),
+    'g(q) fed forward': Kind(WeightAhead, False, False),
 }
 KINDS = {**LAWS, **LEADING}
 
@@ -623,8 +624,8 @@ def tuned(
     found, jobs = {}, []
     for law, kind in KINDS.items():
         for period in periods:
-            if kind.gain is not None:
-                found[law, period] = kind.gain / period
+            if not kind.is_tuned:
+                found[law, period] = recommended(known(Case(period=period)), None).bandwidth
             else:
                 case = replace(TUNING, period=period)
                 jobs += [Job(law, w, case) for w in size.bandwidths]

@@ -6,7 +6,13 @@ compare. All of them take a reference (5, n), the motion of the links and that o
 return the torques of the motors. `StateObserver` estimates velocities and external torques.
 """
 
-from hodyn_ros.control.controller import Command, Controller, gains_from_poles, warm_up
+from hodyn_ros.control.controller import (
+    Command,
+    Controller,
+    ControlWarning,
+    gains_from_poles,
+    warm_up,
+)
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
@@ -16,7 +22,6 @@ from hodyn_ros.control.interaction import (
     TorqueControl,
 )
 from hodyn_ros.control.laws import (
-    ControlWarning,
     FeedForwardController,
     FlatnessController,
     MotorGains,

@@ -21,7 +21,15 @@ from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.codegen.c_source import Code, model_hash, program_function
 from hodyn_ros.codegen.translation import HELPERS, translated
 from hodyn_ros.control import kernels
-from hodyn_ros.control.guards import AT_REST, MOST_DAMPING, Guards, holding_bandwidth
+from hodyn_ros.control.guards import (
+    AT_REST,
+    FASTEST_DAMPED,
+    MOST_DAMPING,
+    MOST_TURNED,
+    Guards,
+    holding_bandwidth,
+    ringing_bandwidth,
+)
 from hodyn_ros.control.observer import MOST_BRIDGED, SUBSTEPS
 from hodyn_ros.dynamics.matrices import MOST_BODIES
 from hodyn_ros.engine.matrix_program import term_program
@@ -61,7 +69,7 @@ typedef struct {
     double mass[$n * $n], factor[$n * $n], bias[2 * $n], torque[2 * $n];
     double applied[($delay + 1) * $n], distance[5 * $n];
     double measured[2 * $n], command[$n], left[$n], gated_since[2 * $n];
-    double stopping[7 * $n], stiffness[$n], damping[$n];
+    double stopping[7 * $n], stiffness[$n], damping[$n], spring_damping[$n];
     double pole, limited_for, stopped_for;
     long gated; /* positions so far that could not be true */
     int reason; /* why the robot has been stopped and is held; 0: it follows */
@@ -76,7 +84,7 @@ void ${name}_controller_reset(${name}_controller *controller);
 void ${name}_controller_stop(${name}_controller *controller);
 
 /* Let a robot that has been stopped follow again; it approaches what is wanted. Returns 1, and
- * does nothing, if it still moves or its positions cannot be true.
+ * does nothing, if its motors still move or its positions cannot be true.
  */
 int ${name}_controller_release(${name}_controller *controller);
 
@@ -218,7 +226,7 @@ static void hold_motors(${name}_controller *c, double time, double *torque)
     for (int i = 0; i < N; ++i)
         theta[i] = IS_ELASTIC[i] > 0.0 ? c->measured[N + i] : c->measured[i];
     hold(N, $T, $speed_share, $spring_share, time, $stop_duration, JOINT, c->stiffness,
-         c->damping, SPRING_DAMPING, LIMIT, weight, c->measured, theta, c->stopping, torque);
+         c->damping, c->spring_damping, LIMIT, weight, c->measured, theta, c->stopping, torque);
 }
 
 /* Mass matrix a delay later. */
@@ -234,9 +242,16 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
         const int is_elastic = IS_ELASTIC[i] > 0.0;
         const double link = mass[i * N + i], moved = is_elastic ? INERTIA[i] + link : link;
         const double speed = is_elastic ? c->motors[N + i] : c->links[N + i];
+        const double turned = is_elastic ? INERTIA[i] : link;
         c->damping[i] = smaller(2.0 * $holding * moved,
-                                $most_damping * (is_elastic ? INERTIA[i] : link) / $T);
-        c->stiffness[i] = 0.25 * c->damping[i] * c->damping[i] / moved;
+                                smaller($most_turned * $holding, $most_damping / $T) * turned);
+        c->stiffness[i] = smaller($holding * $holding * moved, $holding * c->damping[i]);
+        c->spring_damping[i] = 0.0;
+        if (is_elastic) {
+            const double fast = sqrt(STIFFNESS[i] * (1.0 / link + 1.0 / turned));
+            c->spring_damping[i] = larger(0.0, 1.0 - fast / $fastest_damped);
+            c->spring_damping[i] *= 2.0 * $ringing * turned;
+        }
         c->stopping[i] = c->stopping[2 * N + i] = c->measured[is_elastic * N + i];
         c->stopping[N + i] = larger(-SPEED[i], smaller(speed, SPEED[i]));
         c->stopping[3 * N + i] = c->stopping[N + i];
@@ -295,7 +310,7 @@ void ${name}_controller_stop(${name}_controller *controller)
 int ${name}_controller_release(${name}_controller *controller)
 {
     for (int i = 0; i < 2 * N && controller->reason; ++i)
-        if (!(fabs(controller->links[N + i % N]) <= $at_rest)
+        if (!(fabs(controller->motors[N + i % N]) <= $at_rest)
             || controller->gated_since[i] >= $most_gated) return 1;
     controller->reason = ${UPPER}_FOLLOWS;
     controller->joint = -1;
@@ -363,7 +378,7 @@ static int follow(
     c->begins = 0;
     if (!all_finite(5 * N, c->links) || !all_finite(4 * N, c->motors) || !all_finite(N, demand))
         return 1;
-    c->limited_for = is_limited ? c->limited_for + $T : 0.0;
+    c->limited_for = larger(0.0, c->limited_for + (is_limited ? $T : -0.5 * $T));
     memmove(c->applied, c->applied + N, DELAY * sizeof(double[N]));
     for (int i = 0; i < N; ++i) c->applied[DELAY * N + i] = torque[i] - friction[i];
     return 0;
@@ -513,7 +528,7 @@ def with_controller(
         'LIMIT': controller.torque_limits, 'LOWER': limits.lower - outside,
         'UPPER': limits.upper + outside, 'GAINS': observer.link_gains,
         'SPEED': controller.fastest, 'APPROACH_SPEED': controller.approach_speed,
-        'REACH': observer.reach, 'SPRING_DAMPING': controller.holding.spring_damping,
+        'REACH': observer.reach,
     }  # fmt: skip
     bounds, guards = controller.bounds, controller.guards or Guards()
     if bounds is not None:
@@ -527,6 +542,8 @@ def with_controller(
         'speed_share': controller.holding.speed_share, 'at_rest': AT_REST,
         'spring_share': controller.holding.spring_share,
         'hold_fading': controller.holding.fading, 'most_damping': MOST_DAMPING,
+        'most_turned': MOST_TURNED, 'fastest_damped': FASTEST_DAMPED,
+        'ringing': ringing_bandwidth(controller.sample_period),
         'holding': holding_bandwidth(controller.sample_period), 'most_bridged': MOST_BRIDGED,
         'fading': controller.fading, 'name': code.name, 'UPPER': code.name.upper(), 'n': n,
         'delay': observer.delay_samples, 'T': controller.sample_period, 'lead': controller.lead,

@@ -35,6 +35,10 @@ _ROUNDING = 1e-9
 _STATE = ('q', 'qd', 'theta', 'thetad')
 
 
+class ControlWarning(UserWarning):
+    """A controller that holds the robot far softer than its springs do."""
+
+
 class Command(NamedTuple):
     """What a controller answers to a measurement."""
 

@@ -40,9 +40,12 @@ _EXTERNAL, _DRIVE = 1.0, 0.5
 # Bandwidth of the law that holds [rad/s], at most this part of the sampling rate; the largest
 # damping by the inertia of a motor and the sample time.
 _HOLDING, _SLOWEST, MOST_DAMPING = 20.0, 0.02, 0.3
+# Largest damping by the inertia of a motor and that bandwidth; resonance from which on the springs
+# are not damped, since a delay that nobody knows would turn it round [rad/s].
+MOST_TURNED, FASTEST_DAMPED = 3.0, 200.0
 # Bandwidths of the speeds of motors and springs that it sees, and of what is left of the torque
 # before; decay of what rings on the springs [rad/s].
-_SPEED, _DEFLECTION, _FADING, _RINGING = 100.0, 400.0, 50.0, 15.0
+_SPEED, _DEFLECTION, _FADING, _RINGING = 200.0, 400.0, 50.0, 15.0
 AT_REST = 0.05  # rad/s, m/s
 
 
@@ -67,7 +70,8 @@ class Guards:
     violation_samples : int
         Samples one after the other beyond a bound that stop the robot.
     saturation_time : float
-        Longest time for which a motor may be at its torque limit [s].
+        Longest time for which a motor may be at its torque limit, less half of the time for which
+        it is not [s].
     max_gap : float
         Longest time without a measurement while the robot is to move [s].
     stop_duration : float
@@ -163,8 +167,13 @@ def holding_bandwidth(T: float) -> float:
     return min(_HOLDING, _SLOWEST / T)
 
 
-def holding(transmission: Transmission, mass: Array, T: float) -> Holding:
-    """Gains of the law that holds a robot with a mass matrix (n, n) at a sample time [s]."""
+def ringing_bandwidth(T: float) -> float:
+    """Largest decay of what rings on the springs at a sample time [s], in [1/s]."""
+    return min(_RINGING, _SLOWEST / T)
+
+
+def holding(transmission: Transmission, mass: Array, stiffness: Array, T: float) -> Holding:
+    """Gains of the law that holds a robot with a mass matrix (n, n) and springs (n,) at T [s]."""
     t = transmission
     link = t.turns * np.diagonal(mass)[t.joint]
     rigid = t.is_elastic[t.joint] == 0.0
@@ -172,9 +181,15 @@ def holding(transmission: Transmission, mass: Array, T: float) -> Holding:
     moved = np.where(rigid, link, t.inertia + t.share * link)
     turned = np.where(rigid, link, t.inertia)
     w = holding_bandwidth(T)
-    damping = np.minimum(2.0 * w * moved, MOST_DAMPING * turned / T)
-    with np.errstate(invalid='ignore', divide='ignore'):
-        stiffness = np.where(moved > 0.0, 0.25 * damping**2 / moved, 0.0)
-    springs = np.where(rigid, 0.0, 2.0 * min(_RINGING, _SLOWEST / T) * t.inertia)
+    most = np.minimum(MOST_TURNED * w, MOST_DAMPING / T) * turned
+    damping = np.minimum(2.0 * w * moved, most)
+    calm = np.maximum(0.0, 1.0 - t.resonances(mass, stiffness)[t.joint] / FASTEST_DAMPED)
     speed, deflection = (float(-np.expm1(-w * T)) for w in (_SPEED, _DEFLECTION))
-    return Holding(stiffness, damping, springs, speed, deflection, float(np.exp(-_FADING * T)))
+    return Holding(
+        np.minimum(w**2 * moved, w * damping),
+        damping,
+        np.where(rigid, 0.0, 2.0 * ringing_bandwidth(T) * calm * t.inertia),
+        speed,
+        deflection,
+        float(np.exp(-_FADING * T)),
+    )

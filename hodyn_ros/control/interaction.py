@@ -50,8 +50,6 @@ _MOST_STIFFNESS = 0.6  # by that of the springs
 _STEP, _DELAY = 0.4, 1.5  # of a low pass that tells the rate of the spring torques, in samples
 _STEPS = 2  # of Newton's method in a sample
 _CRAWL = 0.01  # rad/s or m/s, below which less than the known friction is compensated
-# Bandwidth of what lasts: of a difference of torques, an error of the springs [rad/s].
-_LASTING = 1.0
 _SINGULAR = 1e-6  # added to the squares of the singular values of a Jacobian
 _HALF_TURN = 3.0  # rad, from which on the axis of a rotation is found with more care
 
@@ -161,11 +159,10 @@ class InteractionController(ObserverController):
         position += 0.5 * self.sample_period * velocity
         wanted = self._wanted(desired, position, velocity) - self._ringing * rate
         demand = torque + self._gain * (wanted - torque)
-        friction, known = self._lost(velocity)
-        if not self.observes_friction:
-            friction *= np.minimum(1.0, abs(velocity) / _CRAWL)
-            known = friction
-        return demand + friction, known
+        if self.observes_friction:
+            return demand - motors[3], 0.0
+        friction = self._known_friction(velocity)
+        return demand + friction, friction
 
     def _spring_torque(self) -> tuple[Array, Array]:
         """Torques of the springs (n,) when the answer acts, and their rates."""
@@ -182,14 +179,12 @@ class InteractionController(ObserverController):
         meanwhile = motors[0] - now[1][0] - links[0] + now[0][0]
         return springs.torque + springs.rate * meanwhile + 0.5 * T * rate, rate
 
-    def _lost(self, velocity: Array) -> tuple[Array, Array | float]:
-        """Friction of the motors (n,) as it is observed, or known; of that what is known."""
-        if self.observes_friction:
-            return -self.observer.ahead[1][3], 0.0
+    def _known_friction(self, velocity: Array) -> Array:
+        """Friction of the motors (n,) as the actuators know it, less of it where they crawl."""
         known = np.zeros((1, len(velocity)))
         self.actuators.single.add_friction(velocity[None], known)
-        friction: Array = known[0]
-        return friction, friction
+        friction: Array = known[0] * np.minimum(1.0, abs(velocity) / _CRAWL)
+        return friction
 
     def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
         """Torques u (n,) for motors in a state, without the dampers between links and motors."""
@@ -235,43 +230,54 @@ class InteractionController(ObserverController):
 
 
 class GravityCompensation(InteractionController):
-    """A robot without weight, to be led by hand: u = g(q) - D theta'.
+    """A robot without weight, to be led by hand: tau = g(q) - D theta'.
 
-    The weight follows from where the links are measured, whatever the springs are: what their
-    torques differ from it for long is taken for an error of their stiffness. So the motors feel
-    like B_theta when they are moved, but not at rest, and friction is compensated where they
-    move. `desired` is not looked at. See `InteractionController`.
+    The weight follows from where the links are measured, whatever the stiffness of the springs.
+    `desired` is not looked at. See `InteractionController`.
+
+    Parameters
+    ----------
+    actuators, sample_period, **options
+        See `InteractionController`.
+    feeds_torque_back : bool
+        Whether the torque of the springs is fed back: the motors then feel like B_theta and their
+        friction is compensated as it is observed, u = g(q_b) - D theta'. That takes torque sensors
+        or springs that are known to a percent: what the stiffness is wrong by is taken for weight,
+        and the robot sinks. Otherwise friction is compensated as far as the actuators know it.
 
     Source: De Luca, Siciliano and Zollo 2005, "PD control with on-line gravity compensation for
     robots with elastic joints".
     """
 
+    def __init__(
+        self,
+        actuators: Actuators,
+        sample_period: float,
+        *,
+        feeds_torque_back: bool = False,
+        **options: Any,
+    ) -> None:
+        self.feeds_torque_back = feeds_torque_back
+        super().__init__(actuators, sample_period, **options)
+
     def begin(self) -> None:
         """Begin with what the observer knows; see `ObserverController.begin`."""
         super().begin()
-        self._lasting = np.zeros((2, 0))
+        if not self.feeds_torque_back:  # what the springs say at first is no torque before
+            self._begins = self.observer.acting.size > 0
 
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
     ) -> tuple[Array, Array | float]:
-        observer = self.observer
-        links, motors = observer.ahead
-        torque, rate = self._spring_torque()
+        if self.feeds_torque_back:
+            return super()._demand(desired, stiffness)
+        links, motors = self.observer.ahead
+        _, rate = self._spring_torque()
         velocity = np.where(self._is_rigid, links[1], motors[1])
         weight = gravity_effort(self.model, links[:1])[0]
-        wanted = weight - self._damping @ velocity - self._ringing * rate
-        friction, known = self._lost(velocity)
-        seen = np.array([wanted - torque, friction])
-        if not self._lasting.size:
-            self._lasting = seen.copy()
-        self._lasting -= np.expm1(-_LASTING * self.sample_period) * (seen - self._lasting)
-        excess, lost = seen - self._lasting
-        if not self.observes_friction:
-            lost = friction
-        # Friction resists: what helps the motion is none.
-        moves = np.clip(velocity / _CRAWL, -1.0, 1.0)
-        friction = np.maximum(lost * np.sign(moves), 0.0) * moves
-        return wanted + (self._gain - 1.0) * excess + friction, known * np.abs(moves)
+        friction = self._known_friction(velocity)
+        demand = weight - self._damping @ velocity - self._ringing * rate
+        return demand + friction, friction
 
 
 class TorqueControl(InteractionController):

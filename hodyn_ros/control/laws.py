@@ -18,6 +18,7 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.control.controller import (
     Controller,
+    ControlWarning,
     Poles,
     controlled_motors,
     fill,
@@ -256,10 +257,6 @@ def _pd(gains: MotorGains, wanted: Array, state: Array) -> Array:
     proportional, derivative = gains
     torque: Array = proportional * (wanted[0] - state[2]) + derivative * (wanted[1] - state[3])
     return torque
-
-
-class ControlWarning(UserWarning):
-    """A controller that holds the robot far softer than its springs do."""
 
 
 class FlatnessController(Controller):

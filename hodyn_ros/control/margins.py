@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import expm
+from scipy.linalg import expm, solve_discrete_lyapunov
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import middle_of_range
@@ -55,6 +55,11 @@ class Margins(NamedTuple):
     tip_stiffness: float
     """Least ratio of an oscillating force to the deflection at any link's origin, over directions
     and frequencies [N/m]; infinite at frequency zero."""
+    noise: Array
+    """Standard deviation of each motor torque at rest that the resolution of the encoders causes,
+    shape (m,) [N m]; NaN if none is given."""
+    noise_rate: Array
+    """The same of the change from sample to sample, shape (m,) [N m/s]."""
 
     def table(self, motor_names: Sequence[str]) -> str:
         """Text with a line for each motor."""
@@ -73,6 +78,13 @@ class Margins(NamedTuple):
             f'Slowest error: {self.decay:.3g} 1/s; least stiffness against an oscillating force: '
             f'{1e-3 * self.tip_stiffness:.3g} N/mm.'
         )
+        if np.isnan(self.noise).any():
+            rows.append('Torques that encoders cause at rest are not known: give resolution.')
+        else:
+            rows.append(
+                f'Torques that encoders cause at rest, standard deviations: up to '
+                f'{self.noise.max():.2g} N m, and {self.noise_rate.max():.3g} N m/s.'
+            )
         return '\n'.join(rows)
 
 
@@ -104,6 +116,10 @@ def find_margins(
 
     closed = _closed_loop(A, B @ seen, C, D @ seen, F, acts, delay)
     largest = np.abs(np.linalg.eigvals(closed)).max()
+    noise = np.full((2, m), np.nan)
+    if controller.resolution is not None:
+        noise = _noise(closed, (A, B, C, D), seen, acts, delay, controller.resolution)
+        noise[1] /= T
 
     w = np.geomspace(_SLOWEST, np.pi / T, count)
     z = np.exp(1j * w * T)[:, None, None]
@@ -121,7 +137,7 @@ def find_margins(
     return Margins(
         float(-np.log(largest) / T), up, down, phase, bears, np.abs(sensitivity).max(axis=0),
         crossover, t.is_elastic * t.resonances(law.observer.mass, law.observer.springs.stiffness),
-        float(1.0 / softest) if softest > 0.0 else np.inf,
+        float(1.0 / softest) if softest > 0.0 else np.inf, *noise,
     )  # fmt: skip
 
 
@@ -212,6 +228,40 @@ def _closed_loop(
         whole[:N, :N] += acts @ D
         whole[:N, -M:] = acts @ C
     return whole
+
+
+def _noise(
+    closed: Array,
+    law: tuple[Array, Array, Array, Array],
+    seen: Array,
+    acts: Array,
+    delay: int,
+    resolution: Array,
+) -> Array:
+    """Standard deviations (2, m) of torques and of their changes from sample to sample.
+
+    Positions are rounded to a `resolution` (n + m,), which is taken for white noise: of each
+    1 / 12 of its square (Widrow 1956, "A study of rough amplitude quantization by means of
+    Nyquist sampling theory").
+    """
+    A, B, C, D = law
+    N, M, m = seen.shape[1], len(A), len(C)
+    variance = np.diag(resolution**2 / 12.0)
+    enters = np.zeros((len(closed), len(B.T)))
+    enters[-M:] = B
+    if delay:
+        enters[len(closed) - M - m : -M] = D
+    else:
+        enters[:N] = acts @ D
+    gives = np.zeros((m, len(closed)))
+    gives[:, :N], gives[:, -M:] = D @ seen, C
+    if not np.abs(np.linalg.eigvals(closed)).max() < 1.0:
+        return np.full((2, m), np.inf)
+    P = solve_discrete_lyapunov(closed, enters @ variance @ enters.T)
+    at_once = gives @ P @ gives.T + D @ variance @ D.T
+    next_one = gives @ (closed @ P @ gives.T + enters @ variance @ D.T)
+    squares = np.diagonal(at_once), 2.0 * np.diagonal(at_once - next_one)
+    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def loop_margins(w: Array, loop: ComplexArray) -> tuple[float, float, float, float, float]:

@@ -20,8 +20,9 @@ computed torque of a rigid robot.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,14 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import Command, fill, per_joint, shifted, warm_up
+from hodyn_ros.control.controller import (
+    Command,
+    ControlWarning,
+    fill,
+    per_joint,
+    shifted,
+    warm_up,
+)
 from hodyn_ros.control.guards import (
     AT_REST,
     FOLLOWING,
@@ -62,12 +70,15 @@ _DAMPING, _MOST_DAMPING = 1.4, 3.0
 _APPROACH = 0.5
 _EDGE = 1e-3  # share by which a stiffness stays away from the ends of its range
 # Largest speed and torque of an approach, by those that the joints can have.
-_APPROACH_SPEED, _APPROACH_TORQUE = 1.0 / 3.0, 1.0 / 3.0
+_APPROACH_SPEED, _APPROACH_TORQUE = 0.5, 1.0 / 3.0
 _ARRIVED = 1e-9  # rad, m
 # What the first measurement may be: beyond a position limit [rad, m]; torque of a spring, and
 # difference to that of a sensor, by the torque limit of the motors.
 _OUTSIDE, _OVERLOAD, _CONTRADICTION = 1.0, 2.0, 0.25
 _MOST_SENSITIVITY, _FREQUENCIES = 3.0, 80
+# Largest rate of torques at rest, standard deviation by the torque limit [1/s], and least decay of
+# errors by the bandwidth, below which a law is practically undamped.
+_MOST_NOISE, _LEAST_DECAY = 5.0, 0.05
 GUARDS = Guards()
 # Positions one after the other that cannot be true, after which they are taken for true, and the
 # robot is stopped.
@@ -86,7 +97,9 @@ class ObserverController(ABC):
     sample_period : float
         T [s]; `evaluate` is called as often.
     bandwidth : float, optional
-        w [rad/s]; by default 0.05 / T.
+        w [rad/s]; by default 0.05 / T, and with a `resolution` for `tracking_controller` as much
+        less as keeps the torque rates that it causes at rest below 5 times the torque limits a
+        second (standard deviations).
     torque_limits : float or array-like, shape (m,), optional
         Largest motor torque in both directions [N m] or [N], infinite where there is none; by
         default the efforts of the robot description.
@@ -95,6 +108,9 @@ class ObserverController(ABC):
         once. The half sample for which it is held is known.
     observer : StateObserver, optional
         Of the same robot, if several laws share one.
+    resolution : tuple of two (float or array-like), optional
+        Steps in which positions of links (n,) and motors (m,) are measured [rad] or [m], behind
+        the gears; the default bandwidth and the margins allow for the torques that they cause.
     guards : Guards, optional
         Bounds beyond which the law stops the robot, by default those of `Guards()`; None if
         something else watches over the robot.
@@ -130,6 +146,7 @@ class ObserverController(ABC):
         torque_limits: ArrayLike | None = None,
         delay: float = 0.0,
         observer: StateObserver | None = None,
+        resolution: tuple[ArrayLike, ArrayLike] | None = None,
         guards: Guards | None = GUARDS,
     ) -> None:
         if not isinstance(actuators, Actuators):
@@ -146,6 +163,7 @@ class ObserverController(ABC):
         )
         self.actuators, self.model = actuators, actuators.model
         self._undamped = without_dampers(actuators)
+        self.resolution = _steps(actuators, resolution)
         self.observer = observer or StateObserver(actuators, T, bandwidth, delay)
         self.bandwidth = bandwidth
         self.sample_period = T
@@ -163,7 +181,7 @@ class ObserverController(ABC):
         self.bounds = None
         if guards is not None:
             self.bounds = bounds_of(self.model, guards, self._limit, self.yields)
-        self.holding = holding(t, np.zeros((self.model.n_joints,) * 2), T)
+        self.holding = holding(t, np.eye(self.model.n_joints), np.zeros(self.model.n_joints), T)
         self.state, self.reason = FOLLOWING, ''
         self._beyond, self._limited_for = 0, 0.0
         self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
@@ -316,7 +334,8 @@ class ObserverController(ABC):
         fastest = self.fastest[t.joint]
         self.state, self.reason = STOPPED, reason
         self._beyond, self._limited_for, self._stopped_for = 0, 0.0, 0.0
-        self.holding = holding(t, observer.mass, self.sample_period)
+        stiffness = observer.springs.stiffness
+        self.holding = holding(t, observer.mass, stiffness, self.sample_period)
         theta, rest = self._motor_positions(), self._stopping
         speed = np.clip(np.where(self._on_links, links[1, t.joint], motors[1]), -fastest, fastest)
         before = self._last.torque if self._last is not None else observer.acting
@@ -361,14 +380,17 @@ class ObserverController(ABC):
         Raises
         ------
         ControlError
-            If it still moves, or its positions still cannot be true.
+            If its motors still move, or its positions still cannot be true.
         """
-        speed = np.abs(self.observer.present[0][1])
-        j, why = int(speed.argmax()), ''
+        links, motors = self.observer.present
+        joint = self.observer.transmission.joint
+        # Links may still ring on their springs: a law that follows damps that.
+        speed = np.abs(np.where(self._on_links, links[1, joint], motors[1]))
+        i, why = int(speed.argmax()), ''
         if (self.observer.gated_since >= MOST_GATED).any():
             why = 'its measured positions cannot be true.'
-        elif not speed[j] <= AT_REST:
-            why = f'{self.model.joint_names[j]} still moves at {speed[j]:.3g}.'
+        elif not speed[i] <= AT_REST:
+            why = f'motor {self.actuators.motor_names[i]} still moves at {speed[i]:.3g}.'
         if self.state == STOPPED and why:
             raise ControlError(
                 f'The robot has been stopped: {self.reason} It does not move on yet: {why}'
@@ -430,7 +452,9 @@ class ObserverController(ABC):
         torque = np.minimum(np.maximum(demand, -self.torque_limits), self.torque_limits)
         self.observer.apply(torque, friction)
         is_limited = bool((torque != demand).any())
-        self._limited_for = self._limited_for + self.sample_period if is_limited else 0.0
+        # What is limited again and again is limited for long, too.
+        passed = self.sample_period if is_limited else -0.5 * self.sample_period
+        self._limited_for = max(0.0, self._limited_for + passed)
         return Command(torque, demand, remark=self._remark)
 
     def reset(self) -> None:
@@ -461,6 +485,22 @@ class ObserverController(ABC):
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
     ) -> tuple[Array, Array | float]:
         """Motor torques (m,) without limits, and the friction of the motors known in them."""
+
+
+def _steps(actuators: Actuators, resolution: tuple[ArrayLike, ArrayLike] | None) -> Array | None:
+    """Steps (n + m,) of the positions that are measured, if they are known."""
+    if resolution is None:
+        return None
+    try:
+        links, motors = resolution
+    except (TypeError, ValueError):
+        raise ControlError(
+            f'The resolution is {resolution!r}, expected a pair: steps of the positions of links '
+            'and of motors [rad, m].'
+        ) from None
+    n, m = actuators.model.n_joints, actuators.n_motors
+    of_links = per_joint('resolution of links', links, n)
+    return np.concatenate([of_links, per_joint('resolution of motors', motors, m)])
 
 
 def _efforts(actuators: Actuators) -> Array:
@@ -505,7 +545,8 @@ class TrackingController(ObserverController):
     def begin(self) -> None:
         """Begin where the robot is, and approach the wanted motion from there.
 
-        The approach takes at most a third of the speeds and torques that the joints can have.
+        The approach takes at most half of the speeds and a third of the torques that the joints
+        can have.
         """
         self._begins = self.observer.acting.size > 0
         self._left[:] = 0.0
@@ -633,6 +674,7 @@ def tracking_controller(
     torque_limits: ArrayLike | None = None,
     delay: float = 0.0,
     observer: StateObserver | None = None,
+    resolution: tuple[ArrayLike, ArrayLike] | None = None,
     guards: Guards | None = GUARDS,
 ) -> TrackingController:
     """Make the recommended tracking law for a robot; see `ObserverController`.
@@ -650,25 +692,52 @@ def tracking_controller(
     def make(w: float | None) -> TrackingController:
         return TrackingController(
             actuators, sample_period, bandwidth=w, torque_limits=torque_limits, delay=delay,
-            observer=observer, guards=guards,
+            observer=observer, resolution=resolution, guards=guards,
         )  # fmt: skip
 
     law = make(bandwidth)
     warm_up(law.model)
-    if law.observer.transmission.is_variable or _holds(law):
+    if law.observer.transmission.is_variable:
         return law
-    least, most = 0.05 * law.bandwidth, law.bandwidth
+    if bandwidth is None and observer is None and not _is_calm(law):
+        law = make(_largest(law.bandwidth, lambda w: _is_calm(make(w))) or law.bandwidth)
+    if _holds(law):
+        decay = law.margins(frequencies=_FREQUENCIES).decay
+        if decay < _LEAST_DECAY * law.bandwidth:
+            warnings.warn(
+                f'What rings on the springs decays at {decay:.2g} 1/s only, with a bandwidth of '
+                f'{law.bandwidth:.3g} rad/s: they are too stiff to be damped at this sample rate. '
+                'Their own damping, which nobody knows here, has to do it.',
+                ControlWarning,
+                stacklevel=2,
+            )
+        return law
     observer = None
-    advice = 'None down to a twentieth of it would do.'
-    if _holds(make(least)):
-        for _ in range(6):
-            middle = float(np.sqrt(least * most))
-            least, most = (middle, most) if _holds(make(middle)) else (least, middle)
-        advice = f'{least:.2g} rad/s would do.'
+    best = _largest(law.bandwidth, lambda w: _holds(make(w)))
+    advice = f'{best:.2g} rad/s would do.' if best else 'None down to a twentieth of it would do.'
     raise ControlError(
         f'With a bandwidth of {law.bandwidth:.3g} rad/s the robot would not be stable, or not by '
         f'much: its sensitivity would be above {_MOST_SENSITIVITY:g}. {advice}'
     )
+
+
+def _largest(most: float, holds: Callable[[float], bool]) -> float:
+    """Largest bandwidth from a twentieth of some on for which something holds; 0 if none does."""
+    least = 0.05 * most
+    if not holds(least):
+        return 0.0
+    for _ in range(6):
+        middle = float(np.sqrt(least * most))
+        least, most = (middle, most) if holds(middle) else (least, middle)
+    return least
+
+
+def _is_calm(law: TrackingController) -> bool:
+    """Whether encoders of the stated resolution leave the torques at rest, or none is stated."""
+    if law.resolution is None:
+        return True
+    rate = law.margins(frequencies=2).noise_rate
+    return bool((rate <= _MOST_NOISE * law.torque_limits).all())
 
 
 def _holds(law: TrackingController) -> bool:

@@ -662,7 +662,9 @@ def _modes(
         JOINT: lambda: JointImpedance(
             actuators, T, stiffness=joint, damping_ratio=ratio, **shared
         ),
-        FLOATING: lambda: GravityCompensation(actuators, T, damping=floating, **shared),
+        FLOATING: lambda: GravityCompensation(
+            actuators, T, damping=floating, feeds_torque_back=settings.torque_sensors, **shared
+        ),
     }
     if settings.tool_link:
         made[CARTESIAN] = lambda: CartesianImpedance(

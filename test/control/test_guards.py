@@ -234,7 +234,7 @@ def test_wrong_motor_inertia_ends_in_a_stop(panda):
     robot = Followed(law(panda, inertia=0.1)).run(1.5)
     assert robot.law.reason
     assert robot.speed < 1.3
-    assert np.abs(robot.state[1]).max() < 0.3
+    assert np.abs(robot.state[3]).max() < 0.1
 
 
 def test_motor_at_its_limit_for_long_stops_the_robot(panda):
@@ -283,7 +283,7 @@ def test_law_that_begins_far_away_approaches_within_the_limits(panda):
     robot.run(3.0)
     assert not robot.law.reason
     assert robot.errors[-1] < 2e-3
-    assert robot.speed < 0.4
+    assert robot.speed < 0.6
     assert max(robot.rates) < 2000.0
 
 

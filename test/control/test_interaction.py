@@ -154,10 +154,26 @@ def test_contact_with_a_stiff_wall_comes_to_rest(panda):
 def test_robot_is_led_by_hand_with_little_force(panda, coulomb):
     plant = Condition(coulomb=coulomb).plant()
     start = tip(plant, HOME)[0].translation
-    controller = law(GravityCompensation, panda, damping=0.5)
+    feeds_back = coulomb > 0.0
+    controller = law(GravityCompensation, panda, damping=0.5, feeds_torque_back=feeds_back)
     run = touch(plant, held(controller), hand(start, [0.0, 0.25, 0.0]), 0.8)
     assert run.position[-1, 1] - start[1] > 0.13
     assert np.abs(run.wrench[500:, 1]).mean() < 2.0
+
+
+@pytest.mark.parametrize('feeds_back', [False, True])
+@pytest.mark.parametrize('stiffness', [-0.2, 0.05])
+def test_weight_does_not_hang_on_the_springs(panda, stiffness, feeds_back):
+    """A robot that is left alone: fed back, their error is taken for weight."""
+    plant, controller = Condition(stiffness=stiffness).plant(), law(
+        GravityCompensation, panda, damping=0.5, feeds_torque_back=feeds_back, guards=None
+    )  # fmt: skip
+    state = plant.at_rest(np.array(HOME))
+    for _ in range(1500):
+        torque = controller.command(AT_HOME, state[0], None, state[2], None)
+        state = plant.hold(state, torque, PERIOD, 2)
+    moved = np.abs(state[0] - HOME).max()
+    assert moved > 0.3 if feeds_back else moved < 1e-3
 
 
 def test_known_friction_can_be_compensated_alone(panda):

@@ -4,10 +4,20 @@ import numpy as np
 import pinocchio
 import pytest
 from support import control_simulation
-from support.control_cases import HOME, MOTOR_INERTIA, PERIOD, STIFFNESS, Condition
+from support.control_cases import (
+    HOME,
+    JOINTS,
+    LINK_STEP,
+    MOTOR_INERTIA,
+    MOTOR_STEP,
+    PERIOD,
+    STIFFNESS,
+    TORQUE_LIMITS,
+    Condition,
+)
 
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
-from hodyn_ros.control import tracking_controller
+from hodyn_ros.control import ControlWarning, tracking_controller
 from hodyn_ros.control.margins import loop_margins
 from hodyn_ros.errors import ControlError, HodynError
 
@@ -75,6 +85,59 @@ def test_delay_raised_until_it_breaks(panda, margins, motor):
     assert growth(controller, motor, delay=1.07 * margins.delay[motor]) > 1.0
 
 
+ENCODERS = LINK_STEP, MOTOR_STEP
+
+
+def test_noise_of_encoders_is_that_of_a_robot_at_rest(panda):
+    """The robot itself is what dithers its encoders; white noise is an approximation."""
+    controller = law(panda, resolution=ENCODERS, torque_limits=TORQUE_LIMITS)
+    found = controller.margins(HOME)
+    plant, desired = Condition().plant(), np.zeros((5, 7))
+    desired[0] = HOME
+    state, torques = plant.at_rest(np.array(HOME) + 1e-4), []
+    for _ in range(1500):
+        q, theta = np.round(state[0] / LINK_STEP), np.round(state[2] / MOTOR_STEP)
+        torques.append(
+            controller.command(desired, LINK_STEP * q, None, MOTOR_STEP * theta, None)
+        )
+        state = plant.hold(state, torques[-1], PERIOD, 2)
+    rest = np.array(torques)[700:]
+    assert np.all(rest.std(axis=0) < 2.0 * found.noise)
+    assert np.all(rest.std(axis=0) > 0.2 * found.noise)
+    rates = np.diff(rest, axis=0).std(axis=0) / PERIOD
+    assert np.all(rates < 1.5 * found.noise_rate)
+    assert np.all(rates > 0.15 * found.noise_rate)
+    assert f'{found.noise_rate.max():.3g} N m/s' in found.table(JOINTS)
+
+
+def test_resolution_that_is_not_given_is_said(panda, margins):
+    assert np.isnan(margins.noise).all()
+    assert 'not known: give resolution' in margins.table(JOINTS)
+    with pytest.raises(ControlError, match='a pair'):
+        law(panda, resolution=1e-5)
+    with pytest.raises(ControlError, match='resolution of motors'):
+        law(panda, resolution=(1e-5, 0.0))
+
+
+def test_default_bandwidth_allows_for_encoders(panda):
+    drives = {name: SeriesElastic(float(k), float(b))
+              for name, k, b in zip(panda.joint_names, STIFFNESS, MOTOR_INERTIA)}  # fmt: skip
+    actuators = Actuators(panda, drives)
+    given = {'torque_limits': TORQUE_LIMITS}
+    fast = tracking_controller(actuators, 2.5e-4, **given)
+    calm = tracking_controller(actuators, 2.5e-4, resolution=ENCODERS, **given)
+    assert fast.bandwidth == pytest.approx(200.0)
+    assert 20.0 < calm.bandwidth < 100.0
+    assert np.all(calm.margins().noise_rate < 5.0 * TORQUE_LIMITS)
+    finer = tracking_controller(actuators, 2.5e-4, resolution=(1e-9, 1e-9), **given)
+    assert finer.bandwidth == fast.bandwidth
+
+
+def test_springs_too_stiff_to_be_damped_are_said(panda):
+    with pytest.warns(ControlWarning, match='decays at 0.0'):
+        law(panda, np.full(7, 20000.0))
+
+
 def test_margins_are_those_of_a_law_that_may_be_switched_on(margins):
     assert margins.decay > 25.0
     assert margins.gain_up.min() > 3.0
@@ -107,7 +170,7 @@ def test_margins_leave_a_law_in_use_as_it_is(panda):
 
 def test_text_has_a_line_for_each_motor(panda, margins):
     text = margins.table(panda.joint_names)
-    assert len(text.splitlines()) == 9
+    assert len(text.splitlines()) == 10
     assert f'{margins.gain_up[6]:.2g}' in next(x for x in text.splitlines() if 'joint7' in x)
 
 
