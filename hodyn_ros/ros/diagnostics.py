@@ -141,7 +141,6 @@ class StreamHealth(NamedTuple):
     state: str
     lost: str  # what the robot does instead of following; empty if it follows
     lead: float  # time from the decision on a motion until a controller has it [s]
-    stop_lead: float  # likewise of a stop [s]
 
 
 class Cause(NamedTuple):
@@ -442,11 +441,10 @@ class Diagnostics:
                 'longest wait of a trajectory [s]': f'{longest:.1f}',
             }
         if self.stream is not None:
-            state, lost, lead, stop_lead = self.stream
+            state, lost, lead = self.stream
             causes.append(Cause(ERROR, lost, int(bool(lost))))
             values['stream of motions'] = state
             values['lead of motions [ms]'] = f'{1e3 * lead:.3g}'
-            values['lead of stops [ms]'] = f'{1e3 * stop_lead:.3g}'
         if self.waiting is not None:
             count, most = self.waiting
             values['waiting requests'], values['most waiting requests'] = count, most

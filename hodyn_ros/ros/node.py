@@ -136,7 +136,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._planning = PlanningClient(
             self,
             lambda plan: self.stream.on_plan(plan, self._instant()),
-            lambda *delivery: self.stream.leads.note_delivery(*delivery),
+            lambda duration: self.stream.leads.note_delivery(duration),
         )
         self.closing.append(self._planning.close)
         self.stream = MotionStream(
@@ -630,9 +630,7 @@ class HodynNode(RobotNode[NodeSettings]):
         stream = self.stream
         diagnostics.waiting_trajectories = stream.waiting(self._instant())
         lost = stream.why_lost if stream.state == LOST else ''
-        diagnostics.stream = StreamHealth(
-            stream.state, lost, stream.leads.delivery, stream.leads.stop_delivery
-        )
+        diagnostics.stream = StreamHealth(stream.state, lost, stream.leads.delivery)
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
         reports = diagnostics.report(*self._preparation.state, values)

@@ -150,12 +150,12 @@ class Served(NamedTuple):
 
 
 class ForController(NamedTuple):
-    """Points of a motion for a controller, which the node publishes when it decides on them."""
+    """Points of a plan for a controller, which the node publishes when it decides on it."""
 
-    number: int  # of the task; 0: a stop, which has been decided on
+    number: int  # of the task
     data: bytes  # serialized JointTrajectory, whose stamp is left open
-    stamp: int  # of a stop; of a plan the distance from its start to the stamp [ns]
-    since: float  # of a stop the decision; of a plan when it was sent here, of a steady clock [s]
+    offset: int  # from the start of the plan to the stamp [ns]
+    since: float  # when it was sent to the node, of a steady clock [s]
 
 
 class ProcessWatch:
@@ -217,7 +217,7 @@ class PlanningClient:
         self,
         node: RobotNode[NodeSettings],
         report: Callable[[Plan], None],
-        delivered: Callable[[float, bool], None],
+        delivered: Callable[[float], None],
     ) -> None:
         self._node, self._report_plan, self._delivered = node, report, delivered
         self._watch = ProcessWatch()
@@ -269,14 +269,25 @@ class PlanningClient:
         """Publish a plan for a controller at once, and have the whole answer to it published."""
         points, self._points = self._points, None
         if points is not None and points.number == number:
-            self._publish(points, start + points.stamp, is_stop=False)
+            self._publish(points.data, start + points.offset, points.since)
         with self._lock:
             self._send('accept', number, start)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Have the whole answer to a motion to rest published."""
+        """Publish a motion to rest for a controller, and have the whole answer to it published.
+
+        Its points are computed here: a robot is stopped whatever has become of the planner.
+        """
+        robot, since = self._node.robot, time.monotonic()
+        if robot is not None and robot.model.joint_names == planned.joint_names:
+            points, _, warning = planned_for_controller(robot, planned, self._node.settings)
+            if warning:
+                self._node.get_logger().error(warning)
+            if points is not None:
+                data = serialize_message(points)
+                self._publish(data, planned.start + _to_stamp(planned), since)
         with self._lock:
-            self._send('publish', planned, remark, time.monotonic())
+            self._send('publish', planned, remark)
 
     def close(self) -> None:
         """End the process; what it has begun it finishes, but not for long."""
@@ -338,18 +349,18 @@ class PlanningClient:
             'answering are lost.'
         )
 
-    def _publish(self, points: ForController, stamp: int, is_stop: bool) -> None:
-        """Publish points with a stamp [ns]; the controller is to have them before that."""
+    def _publish(self, data: bytes, stamp: int, since: float) -> None:
+        """Publish points, decided on at a time [s], with a stamp [ns] before which they arrive."""
         if self._controller is None:
             return
         # A controller that gets two in one of its cycles drops the first.
         time.sleep(max(self._published + SPACING - time.monotonic(), 0.0))
-        order = '<' if points.data[1] & 1 else '>'
+        order = '<' if data[1] & 1 else '>'
         # The stamp stands behind the four bytes that say how a message is encoded.
         at = struct.pack(f'{order}iI', *divmod(stamp, NANOSECONDS))
-        self._controller.publish(points.data[:4] + at + points.data[4 + len(at) :])
+        self._controller.publish(data[:4] + at + data[4 + len(at) :])
         self._published = time.monotonic()
-        self._delivered(self._published - points.since, is_stop)
+        self._delivered(self._published - since)
 
     def _on_event(self, event: Plan | Served | ForController | str) -> None:
         node, before = self._node, self._watch.state
@@ -364,10 +375,8 @@ class PlanningClient:
             self._report_plan(event)
         elif isinstance(event, Served):
             self._on_served(event)
-        elif isinstance(event, ForController) and event.number:
-            self._points = event
         elif isinstance(event, ForController):
-            self._publish(event, event.stamp, is_stop=True)
+            self._points = event
 
     def _tell_end_of_silence(self) -> None:
         if self._watch.state == RUNNING:
@@ -559,18 +568,12 @@ class Planner:
 
         self._worker.put(accept)
 
-    def publish(self, planned: PlannedMotion, remark: str, decided: float) -> None:
-        """Compute the whole answer to a motion to rest, decided on at a time [s]."""
+    def publish(self, planned: PlannedMotion, remark: str) -> None:
+        """Compute the whole answer to a motion to rest."""
 
         def publish() -> None:
             robot = self._robot
             if robot is not None and robot.model.joint_names == planned.joint_names:
-                # A controller is in more of a hurry than who reads the whole answer.
-                points = planned_for_controller(robot, planned, self._settings)[0]
-                if points is not None:
-                    stamp = planned.start + _to_stamp(planned)
-                    data = serialize_message(points)
-                    self._report(ForController(0, data, stamp, decided))
                 whole = whole_answer(robot, planned, self._settings, remark)
                 if self._settings.base_motion:
                     leave_efforts_out(whole)

@@ -63,7 +63,8 @@ def report_plan(node: RobotNode[Any], plan: Plan) -> None:
         return
     if plan.planned is not None:
         duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
-        logger.info(f'Trajectory taken: a motion of {duration:.3f} s.')
+        what = 'Trajectory taken: a motion' if plan.number else 'The robot is stopped: a motion'
+        logger.info(f'{what} of {duration:.3f} s.')
     elif remarks:
         logger.info(remarks.pop(0))
     for remark in remarks:  # they come with the whole answer too

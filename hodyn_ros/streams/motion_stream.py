@@ -17,6 +17,7 @@ import numpy as np
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.streams.following import Following
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.piecewise import position_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
@@ -80,9 +81,9 @@ _TIME_PER_BYTE = 1e-6
 _FORGETTING = 0.7
 _MOST_TRIES = 4
 
-# First guesses of the time from the decision on a motion until a controller has it [s]: of one
-# that is planned, and of a stop, whose points are computed only then.
-_FIRST_DELIVERY, _FIRST_STOP_DELIVERY = 0.02, 0.06
+# First guess of the time from the decision on a motion until a controller has it, and the longest
+# that is reckoned with for a stop, which is sent at once and should not let the robot go on [s].
+_FIRST_DELIVERY, _MOST_OF_STOP = 0.02, 0.1
 LEAD_IN = 0.01
 """Time between the stamp of a trajectory for a controller and its first point [s].
 
@@ -97,8 +98,6 @@ _MARGIN = 2.0
 _STOPS = (1.0, 1.4, 0.7, 2.0, 0.5, 2.8, 0.35, 4.0, 0.25)
 _LOOKS = np.linspace(0.0, 1.0, 65)
 _ROUNDING = 1e-6
-
-_TURN = 2.0 * np.pi  # rad, after which a continuous joint is where it was
 
 
 class Instant(NamedTuple):
@@ -200,9 +199,8 @@ class Leads:
 
     def __init__(self, has_controller: bool) -> None:
         self._time_per_byte = _TIME_PER_BYTE
-        first = (_FIRST_DELIVERY, _FIRST_STOP_DELIVERY) if has_controller else (0.0, 0.0)
-        self._least = tuple(0.5 * value for value in first)
-        self._delivery, self._stop_delivery = first
+        self._delivery = _FIRST_DELIVERY if has_controller else 0.0
+        self._least = 0.5 * self._delivery
         self._lead_in = LEAD_IN if has_controller else 0.0
 
     @property
@@ -211,25 +209,18 @@ class Leads:
         return self._delivery + self._lead_in
 
     @property
-    def stop_delivery(self) -> float:
+    def of_stop(self) -> float:
         """Time from the decision on a stop to its first point."""
-        # What delays motions delays stops in proportion, whether one has been measured or not.
-        likely = self._delivery * _FIRST_STOP_DELIVERY / _FIRST_DELIVERY
-        return max(self._stop_delivery, likely) + self._lead_in
+        return min(self._delivery, _MOST_OF_STOP) + self._lead_in
 
     def note_plan(self, duration: float, size: int) -> None:
         """Learn how long a message of a size in bytes was planned."""
         self._time_per_byte = max(_FORGETTING * self._time_per_byte, duration / size)
 
-    def note_delivery(self, duration: float, is_stop: bool) -> None:
+    def note_delivery(self, duration: float) -> None:
         """Learn how long it took to send a motion that had been decided on."""
-        wanted = _MARGIN * duration
-        if is_stop:
-            kept = max(_FORGETTING * self._stop_delivery, self._least[1])
-            self._stop_delivery = max(kept, wanted)
-        else:
-            kept = max(_FORGETTING * self._delivery, self._least[0])
-            self._delivery = max(kept, wanted)
+        kept = max(_FORGETTING * self._delivery, self._least)
+        self._delivery = max(kept, _MARGIN * duration)
 
     def of(self, topic: str, size: int) -> float:
         """Time to plan and send a message of a size in bytes."""
@@ -299,12 +290,10 @@ class MotionStream:
         self._has_controller = has_controller
         self._ahead: list[int] = []  # when motions begin that the controller has [ns]
         self._joint_names: tuple[str, ...] | None = None
-        self._turns: Array = np.zeros(0)
         self._limits: MotionLimits | None = None
         self._is_held = False
         self._numbers = 0
-        self._away_since: int | None = None
-        self._away = ''  # how far the robot is from its motion, while it is too far
+        self._following = Following()
 
     def _on(self, event: str) -> None:
         self.state = TRANSITIONS[self.state, event]
@@ -323,12 +312,11 @@ class MotionStream:
         if names != before:
             is_stopped = self.timeline.clear()
             self._on(CLEARED)
-            self._away_since = None
         if before not in (None, names):
             self._forget_open('The robot has been replaced by one with other joints.')
         if robot is not None:
             kinds = getattr(robot.model, 'joint_types', None) or ('',) * len(names or ())
-            self._turns = np.array([_TURN if kind == 'continuous' else 0.0 for kind in kinds])
+            self._following.use(tuple(kinds))
         self._joint_names, self._is_held = names, is_held
         self._go_on(at)
         return is_stopped
@@ -337,7 +325,7 @@ class MotionStream:
         """Drop everything; return whether a motion has been stopped."""
         self._forget_all(reason)
         self._on(CLEARED)
-        self._away_since = None
+        self._following.forget()
         self._ahead.clear()
         return self.timeline.clear()
 
@@ -360,39 +348,24 @@ class MotionStream:
             Why the stream is lost, if it is from now on: nothing more is sent, and the next motion
             begins where the robot is measured. Empty otherwise.
         """
-        planned = self.timeline.under_way(time)
         settings = self._settings()
-        if planned is None or not settings.path_tolerance:
-            self._away_since = None
+        if not settings.path_tolerance:
             return ''
-        away = position - planned.at(time)[0]
-        # A continuous joint is at the same place after each turn.
-        turns = np.divide(away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0)
-        distance = np.abs(away - self._turns * np.round(turns))
-        if (distance <= settings.path_tolerance).all():
-            self._away_since = None
-            return ''
-        if self._away_since is None or time < self._away_since:
-            self._away_since = time
-        lasted, j = (time - self._away_since) / NANOSECONDS, int(distance.argmax())
-        self._away = (
-            f'{planned.joint_names[j]} is {distance[j]:.3g} away from the motion, for '
-            f'{lasted:.3g} s farther than path_tolerance ({settings.path_tolerance:g})'
-        )
-        if lasted < settings.path_time:
-            return ''
-        return self._lose()
+        planned = self.timeline.under_way(time)
+        lasted = self._following.lasts(planned, position, time, settings.path_tolerance)
+        away_for_long = lasted >= round(settings.path_time * NANOSECONDS) > 0
+        return self._lose() if away_for_long or (lasted and not settings.path_time) else ''
 
     def _lose(self) -> str:
         """Send nothing more; return why."""
         self.why_lost = (
-            f'The robot does not follow: {self._away}. Was its controller switched off, or its '
-            'motion aborted? Nothing more is sent; the next motion begins where the robot is '
-            'measured.'
+            f'The robot does not follow: {self._following.why}. Was its controller switched off, '
+            'or its motion aborted? Nothing more is sent; the next motion begins where the robot '
+            'is measured.'
         )
         self._forget_all(self.why_lost)
         self.timeline.clear()
-        self._away_since = None
+        self._following.forget()
         self._on(AWAY)
         return self.why_lost
 
@@ -407,10 +380,10 @@ class MotionStream:
         -------
         str
             As of `observe`: a trajectory that would continue a motion from which the robot is too
-            far already, for however short a time, begins where the robot is measured instead.
+            far already begins where the robot is measured instead.
         """
         item = _Trajectory(request, request.stamp or at.now, at)
-        is_off = self._away_since is not None and not item.is_stop
+        is_off = self._following.is_away and not item.is_stop
         lost = self._lose() if is_off and self.timeline else ''
         if item.is_stop and item.start <= at.now:
             self._forget_all('An empty trajectory has overtaken this one.', wanted=True)
@@ -513,6 +486,8 @@ class MotionStream:
         join, earliest = max(start, now), now + round(lead * NANOSECONDS)
         begun = self.timeline.state(join)
         moves = begun is not None and begun.in_progress
+        # What has been taken and begins before this one can.
+        moves = moves or self.timeline.moves_between(join, earliest)
         if is_chunk or moves or (has_stamp and (is_measured or begun is not None)):
             join = max(join, earliest)
         if is_chunk:  # All motions of chunks have their knots at the same times.
@@ -545,7 +520,9 @@ class MotionStream:
             self.leads.note_plan(plan.duration, len(item.request.data))
             delivery = 0.0 if item.topic == CHUNK else self.leads.delivery
             earliest = at.now + round(delivery * NANOSECONDS)
-            if plan.planned.first < earliest and not self._may_begin_later(item):
+            is_late = plan.planned.first < earliest
+            moves = self.timeline.moves_between(plan.planned.first, earliest)
+            if is_late and (moves or not self._may_begin_later(item)):
                 if item.tries < _MOST_TRIES:
                     elapsed = (at.now - item.sent.now) / NANOSECONDS
                     self._send(item, 2.0 * max(elapsed, SHORTEST_LEAD) + delivery, at)
@@ -593,7 +570,7 @@ class MotionStream:
         Whatever the time is: a stop for when nothing moves any more takes place at once.
         """
         duration, timeline = self._settings().stop_duration, self.timeline
-        lead = round(self.leads.stop_delivery * NANOSECONDS) if duration else 0
+        lead = round(self.leads.of_stop * NANOSECONDS) if duration else 0
         time = max(wanted, now + lead)
         warnings: tuple[str, ...] = ()
         state = timeline.state(time)
@@ -609,6 +586,9 @@ class MotionStream:
         if state is None or not state.in_progress:
             timeline.cut(time)  # motions that are over by then are left alone
             remark = 'An empty trajectory: there is nothing to stop.'
+            if last := timeline.under_way(now):
+                left = (last.last - now) / NANOSECONDS
+                remark = f'An empty trajectory: the motion ends by itself in {left:.3f} s.'
         elif timeline.under_way(time) is self._stopping:
             timeline.drop_behind(time)
             remark = 'The motion is being brought to rest already.'

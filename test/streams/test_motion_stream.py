@@ -609,23 +609,22 @@ def test_controller_has_motions_and_stops_before_their_first_point():
     setup.now += SECOND
     setup.take([], [])
     (stop,) = setup.planner.published
-    assert stop.first == setup.now + round(leads.stop_delivery * SECOND)
+    assert stop.first == setup.now + round(leads.of_stop * SECOND)
     before = setup.timeline.state(setup.now).motion
     np.testing.assert_array_equal(setup.sample(setup.now), before)  # the old one goes on
 
 
 def test_leads_grow_with_late_deliveries_and_shrink_again():
     leads = Leads(has_controller=True)
-    first = leads.delivery, leads.stop_delivery
-    leads.note_delivery(0.2, is_stop=False)
-    leads.note_delivery(0.3, is_stop=True)
+    first = leads.delivery
+    leads.note_delivery(0.1)
     assert leads.delivery > 0.2
-    assert leads.stop_delivery > 0.3
+    leads.note_delivery(5.0)
+    assert leads.delivery == 10.0 + motion_stream.LEAD_IN
+    assert leads.of_stop == 0.1 + motion_stream.LEAD_IN  # which is sent at once
     for _ in range(50):
-        leads.note_delivery(0.001, is_stop=False)
-        leads.note_delivery(0.001, is_stop=True)
-    assert 0.0 < leads.delivery < first[0]
-    assert 0.0 < leads.stop_delivery < first[1]
+        leads.note_delivery(0.001)
+    assert 0.0 < leads.delivery < first
 
 
 @pytest.mark.parametrize('ahead', [-3600, 0, 3600])
@@ -652,7 +651,7 @@ def observe(setup, position, seconds):
 def test_robot_that_does_not_follow_is_lost_and_the_next_motion_begins_where_it_is(setup):
     setup.run([(0, 0), (1, 2)], [0, 1])
     said = observe(setup, [0.0, 0.0], 1.0)
-    assert 'does not follow: b is ' in said
+    assert 'does not follow: b stands still while its motion goes on' in said
     assert setup.stream.state == LOST
     assert setup.sample(setup.now) is None
     assert not setup.timeline
@@ -731,13 +730,62 @@ def test_trajectory_for_a_robot_that_is_away_begins_where_it_is_measured(setup):
     assert not observe(setup, [0.0, 0.0], 0.1)
     assert setup.stream.state == FOLLOWING
     setup.measured = State(np.zeros((5, 2)), False, setup.now, 'as measured')
-    assert 'does not follow: b is 1' in setup.take([(0, 0), (1, 2)], [0, 1])
+    assert 'does not follow: b is farther' in setup.take([(0, 0), (1, 2)], [0, 1])
     assert setup.stream.state == LOST
     assert not setup.timeline
     setup.plan()
     np.testing.assert_array_equal(setup.planner.tasks[-1].known.motion[0], [0, 0])
     assert setup.stream.state == FOLLOWING
     assert setup.take([(0, 0), (1, 2)], [0, 1]) == ''
+
+
+def test_robot_that_stands_still_near_its_motion_is_lost_soon(setup):
+    """Its controller was switched off at a time when it was slow."""
+    setup.run([(0, 0), (0.4, 0.6)], [0, 3])
+    setup.now += SECOND // 2
+    begin, there = setup.now, setup.timeline.state(setup.now).motion[0]
+    while not setup.stream.observe(there, setup.now):
+        setup.now += SECOND // 100
+    assert setup.now - begin < 6 * SECOND // 10
+    assert 'b stands still' in setup.stream.why_lost
+
+
+def test_trajectory_for_a_robot_that_has_just_been_held_begins_where_it_is(setup):
+    setup.run([(0, 0), (0.4, 0.6)], [0, 1])
+    setup.now += SECOND // 2
+    there = setup.timeline.state(setup.now).motion[0]
+    assert not observe(setup, there, 0.12)
+    setup.measured = State(np.vstack([there, np.zeros((4, 2))]), False, setup.now, 'measured')
+    assert 'stands still' in setup.take([(0, 0), (1, 2)], [0, 1])
+
+
+def test_measurements_that_come_again_say_nothing_new(setup):
+    """Joint states at 5 Hz."""
+    setup.run([(0, 0), (1, 2)], [0, 2])
+    for _ in range(19):
+        setup.now += SECOND // 10
+        seen = setup.timeline.state(setup.now).motion[0], setup.now
+        for _ in range(10):
+            assert not setup.stream.observe(*seen)
+    assert setup.stream.state == FOLLOWING
+
+
+@pytest.mark.parametrize('takes', [0.0, 0.005, 0.02, 0.1, 0.2])
+def test_trajectories_from_rest_one_after_the_other_join(takes):
+    """The second is asked for before the first, which has been taken, begins."""
+    setup = Setup(has_controller=True)
+    setup.run([(0, 0), (0, 0)], [0, 0.001])
+    setup.now += SECOND
+    setup.sample(setup.now)
+    setup.take([(1, 1)], [0.5])
+    setup.take([(-1, -1)], [0.5])
+    setup.plan(which=-2)
+    setup.plan(takes=takes)
+    while setup.stream.waiting(setup.at)[0]:
+        setup.plan()
+    first = setup.timeline._motions[-1].first
+    jumps = derivative_jumps(setup.timeline, first)
+    assert max(jumps[:3]) < 1e-6
 
 
 def test_stop_of_a_robot_that_is_away_stops(setup):
@@ -756,9 +804,9 @@ def test_robot_that_is_not_to_be_watched_is_never_lost():
 
 def test_continuous_joint_is_where_it_is_after_a_turn(setup):
     setup.follow(NAMES, False, ('continuous', 'revolute'))
-    setup.run([(0, 0), (0.1, 0.1)], [0, 1])
+    setup.run([(0, 0), (0.01, 0.01)], [0, 1])
     assert not observe(setup, [2.0 * np.pi, 0.0], 0.9)
-    setup.run([(0.1, 0.1), (0, 0)], [0, 1])
+    setup.run([(0.01, 0.01), (0, 0)], [0, 1])
     assert observe(setup, [0.0, 2.0 * np.pi], 0.9)
 
 

@@ -49,11 +49,10 @@ def model():
 
 
 class Delays(NamedTuple):
-    """Longest times that planning takes, and that sending motions and stops takes [ns]."""
+    """Longest times that planning and sending take [ns]."""
 
     planning: int = 60 * MS
     sending: int = 9 * MS
-    stopping: int = 28 * MS
 
 
 class World:
@@ -179,12 +178,12 @@ class World:
             jump = np.abs(planned.at(planned.first)[:rows] - known.motion[:rows])
             size = 1.0 + np.abs(known.motion[:rows])
             self.largest['joint'] = max(self.largest['joint'], float((jump / size).max()))
-        self._deliver(planned, self.delays.sending, is_stop=False)
+        self._deliver(planned, self.delays.sending)
 
     def publish(self, planned, remark):
-        self._deliver(planned, self.delays.stopping, is_stop=True)
+        self._deliver(planned, self.delays.sending)
 
-    def _deliver(self, planned, longest, is_stop):
+    def _deliver(self, planned, longest):
         self.sent += 1
         points = controller_trajectory(self.model, planned.motion, TOLERANCE)
         self.effort_bound = np.maximum(self.effort_bound, np.abs(points.effort).max(axis=0))
@@ -194,7 +193,7 @@ class World:
         delay = self.arrival - self.now
 
         def arrive():
-            self.stream.leads.note_delivery(delay / SECOND, is_stop)
+            self.stream.leads.note_delivery(delay / SECOND)
             stamp = planned.first - round(LEAD_IN * SECOND)
             self.late += stamp < self.now
             if self.jtc is None:

@@ -1,0 +1,104 @@
+"""Whether a robot follows its motion, as its measured positions tell."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.checks import Array
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+
+# A robot stands still if in some time [ns] a joint goes less than a share of the way of its
+# motion, where that is some way, and is some way off [rad, m].
+_WINDOW, _SHARE, _WAY, _OFF = NANOSECONDS // 10, 0.2, 0.02, 0.01
+# What has not lasted for so long may be a hitch of the clock or of the transport [ns].
+_BRIEF = NANOSECONDS // 20
+
+_TURN = 2.0 * np.pi  # rad, after which a continuous joint is where it was
+
+
+class _Look(NamedTuple):
+    time: int
+    position: Array
+    planned: Array
+
+
+class Following:
+    """Compares measured positions with motions, one measurement after the other."""
+
+    def __init__(self) -> None:
+        self._turns: Array = np.zeros(0)
+        self._looks: deque[_Look] = deque()
+        self._since: int | None = None
+        self.why = ''
+        """How the robot is away from its motion, at the latest look at which it was."""
+
+    def use(self, joint_types: tuple[str, ...]) -> None:
+        """Watch a robot with joints of these types."""
+        self._turns = np.array([_TURN if kind == 'continuous' else 0.0 for kind in joint_types])
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._looks.clear()
+        self._since = None
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the robot is away from its motion, and not only for an instant."""
+        return self._since is not None and self._looks[-1].time - self._since >= _BRIEF
+
+    def lasts(self, planned: PlannedMotion | None, position: Array, time: int, most: float) -> int:
+        """Take a position (n,) that was measured at a time [ns].
+
+        `most` is the largest distance from the motion [rad, m].
+
+        Returns
+        -------
+        int
+            For how long the robot has been farther away than that, or has stood still while its
+            motion went on [ns]; 0 if it follows, or there is no motion.
+        """
+        looks = self._looks
+        if planned is None or (looks and time < looks[-1].time):
+            self.forget()
+        if planned is None or (looks and time == looks[-1].time):
+            return 0 if self._since is None else time - self._since
+        wanted = planned.at(time)[0]
+        away = position - wanted
+        # A continuous joint is at the same place after each turn.
+        turns = np.divide(away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0)
+        distance = np.abs(away - self._turns * np.round(turns))
+        looks.append(_Look(time, position.copy(), wanted))
+        while len(looks) > 1 and looks[1].time <= time - _WINDOW:
+            looks.popleft()
+        still = self._stands(distance)
+        if not still.any() and (distance <= most).all():
+            self._since = None
+            return 0
+        if self._since is None:
+            self._since = looks[0].time if still.any() else time
+        lasted = time - self._since
+        j = int(np.where(still, distance, 0.0 if still.any() else distance).argmax())
+        what = (
+            'stands still while its motion goes on'
+            if still.any()
+            else f'is farther from the motion than path_tolerance ({most:g})'
+        )
+        self.why = (
+            f'{planned.joint_names[j]} {what}, for {lasted / NANOSECONDS:.3g} s, and is '
+            f'{distance[j]:.3g} away from it'
+        )
+        return lasted
+
+    def _stands(self, distance: Array) -> NDArray[np.bool_]:
+        """Which joints stand still while their motion goes on, shape (n,)."""
+        first, last = self._looks[0], self._looks[-1]
+        way = np.abs(last.planned - first.planned)
+        stands = np.abs(last.position - first.position) < _SHARE * way
+        is_long = last.time - first.time >= _WINDOW
+        found: NDArray[np.bool_] = stands & (way > _WAY) & (distance > _OFF) & is_long
+        return found
