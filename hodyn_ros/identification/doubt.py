@@ -165,7 +165,7 @@ def doubted(found: Estimation, others: Equations) -> Doubt:
     """
     causes: list[_Cause] = []
     sums = _summed(found, lambda stretch, rows: _columns(found, others, stretch, rows, causes))
-    base, before = sums.fitted()
+    before = sums.fitted()[1]
     count, none = float(sums.count.sum()), np.zeros(sums.b)
     freedom = sums.count * (1.0 - sums.b / max(count, sums.b + 1.0))
     reduced = np.where(freedom > 0.0, before / np.maximum(freedom, 1e-300), np.nan)
@@ -183,7 +183,7 @@ def doubted(found: Estimation, others: Equations) -> Doubt:
         if not members[0].unit and np.abs(values[sums.b :]).max() > _FAR:
             continue
         text = _told(members, dict(zip(columns, values[sums.b :].tolist())), others.payload_link)
-        rate(text, after, len(columns), values[: sums.b] - base[: sums.b])
+        rate(text, after, len(columns), values[: sums.b])
     best, excess = min(tried), before.sum() - freedom.sum()
     if is_much.any() and best.after.sum() - freedom.sum() > _UNEXPLAINED * excess:
         for text, change in _other_data(found):
