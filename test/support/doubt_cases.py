@@ -15,7 +15,7 @@ MASS = 1.2  # kg, at the flange
 GROUPS = ('payload', 'viscous', 'coulomb', 'stiffness')
 LINK = 'panda_link8'
 SENSING = cases.Sensing(period=2e-3, noise=0.1)
-MOTION = cases.random_motion(5, duration=25.0)
+MOTION = cases.random_motion(5, duration=16.0)
 ROBOT = cases.ElasticRobot(
     cases.panda(None, (MASS, (0.0, 0.0, 0.0))), stiffness=0.9 * STIFFNESS,
     friction=cases.Friction(np.full(7, 0.2), np.ones(7), offset=np.zeros(7)),
