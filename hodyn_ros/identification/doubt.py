@@ -28,7 +28,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 _STEP = 1e-4  # of a factor, for a derivative
-_EXCESS = 1.0  # of chi-square over degrees of freedom that is worth a remark, and in its deviations
+_EXCESS = 1.0  # of chi-square over degrees of freedom that is worth a remark; in its deviations
 _CERTAIN, _SURE = 5.0, 30.0  # the same of a cause, as chi-square beside what is left
 _NAMED, _FAULT = 0.25, 0.8  # share of the excess that is named, that other data have to explain
 _UNEXPLAINED = 0.05  # the same that is left, for other data to be tried
