@@ -417,8 +417,8 @@ def compare() -> None:
     'identification', 'Identify parameters of a robot from recordings.', *_ROBOT, *_RECORDINGS,
     _LIMITS, _ACTUATORS,
     _file('-o', '--output', metavar='FILE', required=True,
-          help='Robot description (.urdf); files of limits, friction and actuators and a report '
-          'have its name with other endings.'),
+          help='Robot description (.urdf); files of limits, friction and actuators, a report '
+          'and the archive have its name with other endings.'),
     _option('--estimate', 'groups', multiple=True,
             type=click.Choice(['bodies', 'payload', 'armature', 'viscous', 'coulomb', 'stribeck',
                                'offset', 'stiffness', 'cubic_stiffness', 'damping', 'gravity',
@@ -427,7 +427,8 @@ def compare() -> None:
             'instead), viscous, coulomb, offset and delay, without --link armature, and with '
             'elastic joints stiffness and damping.'),
     _file('--validate', 'validation', multiple=True, metavar='RECORDING',
-          help='Recording that is not used but compared with; may be repeated.'),
+          help='Recording that is not used but compared with; may be repeated. By default a fifth '
+          'of the recordings, in pieces.'),
     _option('--smoothing', type=click.FloatRange(0.0), default=0.01, show_default=True,
             metavar='RAD/S', help='Of Coulomb friction in what is written.'),
     _JSON,
@@ -438,8 +439,11 @@ def identify() -> None:
     RECORDING is a file as for `hodyn compare`; of elastic joints (--actuators says which) with
     <joint>.motor_position and <joint>.motor_torque. Written are a robot description in which only
     masses and inertias change, such that bodies can have them, parameter files for nodes and for
-    --limits (those that ROBOT has beside its description), --friction and --actuators, and a
-    report.
+    --limits (those that ROBOT has beside its description), --friction and --actuators, a report,
+    and an archive of the run: inputs with digests, options, versions and figures.
+
+    What is left is held against the noise, and what would explain the rest is said. A result that
+    meets what was not used worse than ROBOT does is refused.
 
     For example
       hodyn excite panda -o motion.csv

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 import click
@@ -17,6 +21,7 @@ from hodyn_ros.cli.output import (
     PICTURES,
     echo_json,
     number,
+    plain,
     progress,
     show_remarks,
     table,
@@ -35,6 +40,7 @@ from hodyn_ros.identification.recording import RecordingFile
 from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.labels import RESIDUAL_KINDS
 from hodyn_ros.plotting.report import report_libraries
+from hodyn_ros.resources import package_version
 
 _MOST_SHOWN, _MOST_COLUMNS = 12, 4
 _LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
@@ -140,7 +146,7 @@ def identify(
         found = identified_from(
             model, _files(given, recordings, motor_topic), groups or None,
             actuators=problem.actuators, link=link, smoothing=smoothing,
-            validation=_files(given, validation, motor_topic), bandwidth=bandwidth,
+            validation=_files(given, validation, motor_topic) or None, bandwidth=bandwidth,
             fixed=outputs.fixed_parameters(model, description),
         )  # fmt: skip
         compared = compared_with(
@@ -164,14 +170,28 @@ def identify(
     files['report'] = output.with_name(f'{output.stem}.html')
     with written(files['report']) as target:
         target.write_text(_page(problem, compared, found), encoding='utf-8', errors='replace')
+    files['run'] = output.with_name(f'{output.stem}_run.json')
+    told = {
+        'robot': model.name, 'provenance': model.provenance.lines(),
+        'recordings': list(recordings), 'files': files,
+        'parameters': found.parameters, 'payload': found.payload,
+        'residuals': found.residuals, 'validation': found.validation,
+        'chi_square': found.doubt.chi_square, 'explanations': found.doubt.explanations,
+        'remarks': found.remarks,
+    }  # fmt: skip
+    options = {
+        'estimate': groups, 'link': link, 'validate': validation, 'motor_topic': motor_topic,
+        'smoothing': smoothing, 'bandwidth': bandwidth, **vars(given),
+    }  # fmt: skip
+    inputs = [*recordings, *validation, given.friction, given.actuators, given.limits]
+    run = {
+        'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told
+    }  # fmt: skip
+    with written(files['run']) as target:
+        text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
+        target.write_text(f'{text}\n', encoding='utf-8')
     if as_json:
-        echo_json({
-            'robot': model.name, 'provenance': model.provenance.lines(),
-            'recordings': list(recordings), 'files': files,
-            'parameters': found.parameters, 'payload': found.payload,
-            'residuals': found.residuals, 'validation': found.validation,
-            'remarks': found.remarks,
-        })  # fmt: skip
+        echo_json(told)
         return
     show_remarks(found.remarks)
     click.echo(_identified(found))
@@ -179,6 +199,22 @@ def identify(
     words = ''.join(f' --{name} {files[name]}' for name in tables if name in files)
     if words:
         click.echo(f'The robot is all of these: hodyn check {output} MOTION{words}')
+
+
+def _digests(inputs: Iterable[str | Path | None]) -> dict[str, str]:
+    """SHA-256 of files, and of those in folders, as bags are; of names of robots there is none."""
+    paths = [Path(item) for item in inputs if item is not None]
+    every = [file for path in paths for file in (sorted(path.rglob('*')) or [path])]
+    return {
+        str(file): sha256(file.read_bytes()).hexdigest()
+        for file in every if file.is_file()
+    }  # fmt: skip
+
+
+def _versions() -> dict[str, str]:
+    """What computed the result."""
+    others = {name: version(name) for name in ('numpy', 'scipy', 'clarabel')}
+    return {'hodyn_ros': package_version(), 'python': python_version(), **others}
 
 
 def _drives(found: Identification) -> Actuators:
@@ -245,9 +281,8 @@ def _estimate(item: IdentifiedParameter | None) -> str:
 
 def _left(item: Residual, names: tuple[str, ...]) -> str:
     known = [j for j, size in enumerate(item.size) if np.isfinite(size)]
-    rows = [
-        (names[j], *(number(values[j], 3) for values in (item.size, item.before, item.after)))
-        for j in known
-    ]
-    head = ['joint', 'measured', 'left by the\ngiven model', 'left by the\nidentified']
+    columns = item.size, item.before, item.after, item.noise, *item.chi_square
+    rows = [(names[j], *(number(values[j], 3) for values in columns)) for j in known]
+    head = ['joint', 'measured', 'left by the\ngiven model', 'left by the\nidentified', 'noise']
+    head += ['chi-square\nbefore', 'chi-square\nafter']
     return table(head, rows)

@@ -6,7 +6,8 @@ nodes take.
 """
 
 from hodyn_ros.control.online import OnlineEstimator, ParameterEstimate
-from hodyn_ros.identification.compare import BANDS, Comparison, Explanation, compare
+from hodyn_ros.identification.compare import BANDS, Comparison, compare
+from hodyn_ros.identification.doubt import Doubt, Explanation
 from hodyn_ros.identification.equations import GROUPS
 from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.excitation import Excitation, excite
@@ -24,7 +25,7 @@ from hodyn_ros.identification.recording import RecordingFile, with_motors
 from hodyn_ros.model.inertia import Payload
 
 __all__ = [
-    'BANDS', 'GROUPS', 'Comparison', 'Excitation', 'Explanation', 'Identification',
+    'BANDS', 'GROUPS', 'Comparison', 'Doubt', 'Excitation', 'Explanation', 'Identification',
     'IdentifiedParameter', 'OnlineEstimator', 'ParameterEstimate', 'Payload', 'RecordingFile',
     'Residual', 'actuator_config', 'compare', 'described', 'excite',
     'fixed_parameters', 'friction_config', 'identify', 'limit_config', 'main_link',

@@ -14,6 +14,7 @@ from hodyn_ros.checks import Array
 from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files.samples import Results
+from hodyn_ros.identification.doubt import Explanation, last_link
 from hodyn_ros.identification.equations import Equations
 from hodyn_ros.identification.estimation import Estimation, scale_remarks
 from hodyn_ros.identification.recording import (
@@ -25,7 +26,6 @@ from hodyn_ros.identification.recording import (
     prepared,
     several,
 )
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
@@ -61,17 +61,6 @@ class ComparedStretch(NamedTuple):
     """Those of the model, shape (M, n)."""
     is_used: Flags
     """Where both can be compared, shape (M, n)."""
-
-
-class Explanation(NamedTuple):
-    """What a change of the model would explain."""
-
-    text: str
-    """Such as 'a payload of 0.98 kg at panda_link8'."""
-    shares: Array
-    """Part of the squared residual that would be gone, shape (n,); NaN where there is none."""
-    share: float
-    """The same of all joints together."""
 
 
 @shown
@@ -207,7 +196,7 @@ def compare(
         'delay': ('delay',), 'gravity': ('gravity',), 'payload': ('payload',),
         'friction': ('viscous', 'coulomb', 'offset'), 'bodies': ('bodies',), 'all': _EVERY,
     }  # fmt: skip
-    link = link or _last_link(model)
+    link = link or last_link(model)
     if link is None:
         candidates.pop('payload')
     explanations = [
@@ -227,14 +216,6 @@ def compare(
         # Of those that explain the same to a percent, the one with the fewest parameters.
         (*sorted(single, key=lambda item: -round(item.share, 2)), together), tuple(remarks),
     )  # fmt: skip
-
-
-def _last_link(model: RobotModel) -> str | None:
-    """Tip of a robot, or the last link of a chain; None where there is none that moves."""
-    ends = set(range(model.n_bodies)) - set(model.parent.tolist())
-    last = [name for name, frame in model.links.items() if frame.body in ends]
-    link = model.tip_link or last[-1]
-    return None if model.link(link).body == BASE or len(ends) > 1 else link
 
 
 def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStretch:

@@ -81,6 +81,8 @@ class Rows(NamedTuple):
     """Of what the deviations of the derivatives add, shape (M, n)."""
     signal: Array
     """Effort that they are about, shape (M, n)."""
+    floor: Array
+    """Variance that the noise of samples accounts for, shape (M, n)."""
 
 
 class Nonlinear(NamedTuple):
@@ -211,6 +213,7 @@ class Equations:
         moving = stretch.is_used['resting'] | (not self._has_friction)
         own = 'effort' if 'effort' in measured else 'motor_torque'
         bodies, fixed, variance = self._bodies(stretch)
+        scatter = {what: stretch.noise.get(what, np.zeros(n)) ** 2 for what in measured}
 
         def empty(which: Flags) -> tuple[Array, Array, Flags]:
             return np.zeros((M, n, P)), np.zeros((M, n)), np.tile(which, (M, 1))
@@ -235,7 +238,8 @@ class Equations:
             used &= measure(X, y, own) & moving
             y -= fixed
             self._motor(X, y, stretch, stretch.motion, put)
-            yield Rows('effort', X, y, used, variance, measured[own][:, 0])
+            floor = variance + scatter[own]
+            yield Rows('effort', X, y, used, variance, measured[own][:, 0], floor)
         if not self.elastic.any():
             return
         if stretch.motor_motion is None:
@@ -254,26 +258,28 @@ class Equations:
                     y -= known * values
             put(X, 'deflection_offset', 1.0)
 
+        stiffness = self.known_drives['stiffness']
+        noise = stiffness**2 * (stretch.deviations[1:] ** 2).sum(axis=0)
         if 'motor_torque' in measured:
             X, y, used = empty(self.elastic)
             used &= measure(X, y, 'motor_torque') & moving
             self._motor(X, y, stretch, stretch.motor_motion, put)
             spring(X, y)
             exact = np.zeros((M, n))
-            yield Rows('motor', X, y, used, exact, measured['motor_torque'][:, 0])
+            floor = noise + scatter['motor_torque']
+            yield Rows('motor', X, y, used, exact, measured['motor_torque'][:, 0], floor)
         if 'effort' in measured:
             X, y, used = empty(self.elastic)
             used &= measure(X, y, 'effort')
             spring(X, y)
             put(X, 'sensor_offset', 1.0)
-            yield Rows('sensor', X, y, used, np.zeros((M, n)), measured['effort'][:, 0])
+            floor = noise + scatter['effort']
+            yield Rows('sensor', X, y, used, np.zeros((M, n)), measured['effort'][:, 0], floor)
         X, y, used = empty(self.elastic)
         X -= bodies
         y += fixed
         spring(X, y)
-        stiffness = self.known_drives['stiffness']
-        noise = stiffness**2 * (stretch.deviations[1:] ** 2).sum(axis=0)
-        yield Rows('spring', X, y, used, variance + noise, stiffness * d)
+        yield Rows('spring', X, y, used, variance + noise, stiffness * d, variance + noise)
 
     def efforts(self, stretch: Stretch) -> Iterator[tuple[str, Array, Array, Flags]]:
         """What is measured with its kind, what is computed, and where both are used, (M, n) each.

@@ -23,7 +23,7 @@ from hodyn_ros.identification.equations import (
     Rows,
     Structure,
 )
-from hodyn_ros.identification.recording import Stretch
+from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.names import listed
 
 _PASSES, _HELD, _SETTLED = 10, 3, 0.02  # of all rows; without delay; last step over deviations
@@ -38,7 +38,6 @@ _RANK = 1e-6  # of directions that recordings show at all, over the best one
 _UNSEEN = 1e-3  # share of a parameter in the others
 _LEAST_SHOWN = 0.25  # of the parameters
 _LONGEST_DELAY, _LATE = 0.1, 2e-4  # s
-_LAGS, _MUCH_BETTER = 12, 0.95  # rows, and correlation over that of another time
 _STRIBECK_STEP = 0.5  # of the logarithm of the velocity
 _MUCH = 0.01  # share of rows that is worth a remark
 _DOUBT, _NAMED = 0.05, 6  # deviation over a torque that is worth one, and names in it
@@ -85,6 +84,7 @@ class Estimation:
         self.columns = [equations.columns[i] for i in structure.independent]
         self.noise: dict[str, _Noise] = {}
         self.dropped = self.used = 0
+        self._half = np.zeros((len(self.z), 1))
         late = np.array([column.group == 'delay' for column in self.columns], dtype=np.bool_)
         for number in range(passes):
             # Rows that no law of friction describes, where joints stick, look like a delay until
@@ -105,29 +105,40 @@ class Estimation:
                 yield rows._replace(X=X), rows.y - X @ self.z
 
     def _judged(self) -> dict[str, _Noise]:
-        """Noise of each kind of rows, from what the parameters leave."""
-        left: dict[str, list[tuple[Rows, Array]]] = {}
+        """Noise of each kind of rows: what the parameters leave, and what they have taken of it.
+
+        The residuals of least squares have the covariance of the noise less that of X @ z, which
+        is added again, lag by lag.
+        """
+        left: dict[str, list[tuple[Rows, Array, list[Array]]]] = {}
         for rows, rest in self._rows():
-            left.setdefault(rows.kind, []).append((rows._replace(X=rest[..., None]), rest))
+            part = rows.X @ self._half
+            taken = [(part[k:] * part[: len(part) - k]).sum(axis=2) for k in range(_MEMORY + 1)]
+            left.setdefault(rows.kind, []).append((rows._replace(X=rest), rest, taken))
         found = {}
         for kind, parts in left.items():
             n = parts[0][1].shape[1]
             size, memory, gain = np.full(n, np.inf), np.zeros((n, _MEMORY)), np.ones(n)
             for j in range(n):
-                used = [rows.is_used[:, j] for rows, _ in parts]
-                values = np.concatenate([rest[u, j] for u, (_, rest) in zip(used, parts)])
+
+                columns = [
+                    np.stack([rest, r.variance, r.signal, taken[0]])[:, r.is_used[:, j], j]
+                    for r, rest, taken in parts
+                ]
+                values, added, signal, lacking = np.concatenate(columns, axis=1)
                 if len(values) < 10 * _MEMORY:
                     continue
-                added = np.concatenate([rows.variance[u, j] for u, (rows, _) in zip(used, parts)])
-                signal = np.concatenate([rows.signal[u, j] for u, (rows, _) in zip(used, parts)])
-                typical = (_MEDIAN * np.median(np.abs(values))) ** 2
+                typical = (_MEDIAN * np.median(np.abs(values))) ** 2 + lacking.mean()
                 least = (_ROUNDING * np.abs(signal).max()) ** 2 + 1e-300
                 size[j] = np.sqrt(max(typical - np.median(added), 0.04 * typical, least))
-                series = []
-                for u, (rows, rest) in zip(used, parts):
-                    relative = rest[:, j] / np.sqrt(size[j] ** 2 + rows.variance[:, j])
-                    series.append(np.where(u, np.clip(relative, -_OUTLIER, _OUTLIER), np.nan))
-                memory[j], gain[j] = _autoregression(series)
+                series, given_back = [], []
+                for rows, rest, taken in parts:
+                    spread = np.sqrt(size[j] ** 2 + rows.variance[:, j])
+                    relative = np.clip(rest[:, j] / spread, -_OUTLIER, _OUTLIER)
+                    series.append(np.where(rows.is_used[:, j], relative, np.nan))
+                    pairs = [spread[k:] * spread[: len(spread) - k] for k in range(_MEMORY + 1)]
+                    given_back.append([t[:, j] / pair for t, pair in zip(taken, pairs)])
+                memory[j], gain[j] = _autoregression(series, given_back)
             if kind == 'spring':
                 gain *= _ENCODERS
             found[kind] = _Noise(size, memory, gain)
@@ -141,9 +152,8 @@ class Estimation:
             spread = np.sqrt(power / np.maximum(rows.is_used.sum(axis=0), 1))
             weights = 1.0 / np.sqrt(np.where(spread > 0.0, spread, 1.0) ** 2 + rows.variance)
             return np.asarray((both * weights[..., None])[rows.is_used])
-        noise = self.noise[rows.kind]
+        noise, used = self.noise[rows.kind], self.is_kept(rows, rest)
         spread = np.sqrt(noise.size**2 + rows.variance)
-        used = rows.is_used & (np.abs(rest) < _OUTLIER * spread)
         self.used += int(rows.is_used.sum())
         self.dropped += int(rows.is_used.sum() - used.sum())
         both /= spread[..., None]
@@ -153,6 +163,12 @@ class Estimation:
             fine[k:] &= used[:-k]
         fine[:_MEMORY] = False
         return np.asarray((white / noise.gain[:, None])[fine])
+
+    def is_kept(self, rows: Rows, rest: Array) -> Flags:
+        """Which rows are used and do not miss by far, shape (M, n)."""
+        spread = np.sqrt(self.noise[rows.kind].size ** 2 + rows.variance)
+        kept: Flags = rows.is_used & (np.abs(rest) < _OUTLIER * spread)
+        return kept
 
     def _step(self) -> float:
         """Take a step of least squares; the largest one over its standard deviation."""
@@ -177,9 +193,10 @@ class Estimation:
         half = V / s / scale[:, None]
         along = half.T @ gram[:b, b]
         step = half @ along
-        factor = count / max(count - len(s), 1)  # of the rows, whose noise is 1 by construction
-        self.covariance = factor * half @ half.T
-        self.information = (V * s).T * scale / np.sqrt(factor)
+        if self.noise:  # else rows are not in units of it
+            self._half = half
+        self.covariance = half @ half.T
+        self.information = (V * s).T * scale
         unseen = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0)
         self.is_shown = (sizes > 0.0) & (unseen < _UNSEEN)
         if self.is_shown.mean() < _LEAST_SHOWN:
@@ -318,13 +335,18 @@ class Estimation:
         return remarks
 
 
-def _autoregression(series: Sequence[Array]) -> tuple[Array, float]:
-    """Weights (_MEMORY,) of values before in series with gaps (NaN); the deviation that is new."""
+def _autoregression(
+    series: Sequence[Array], taken: Sequence[Sequence[Array]]
+) -> tuple[Array, float]:
+    """Weights (_MEMORY,) of values before in series with gaps (NaN); the deviation that is new.
+
+    `taken` is what each product at a lag lacks.
+    """
     from scipy.linalg import solve_toeplitz
 
     lags = []
     for k in range(_MEMORY + 1):
-        products = [s[k:] * s[: len(s) - k] for s in series]
+        products = [s[k:] * s[: len(s) - k] + t[k] for s, t in zip(series, taken)]
         lags.append(float(np.nanmean(np.concatenate(products))))
     gamma = np.array(lags)
     gamma[1:] *= 1.0 - 1e-3  # nothing follows exactly
@@ -346,21 +368,15 @@ def _late(delay: float) -> IdentificationError:
 def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
     """Sentences on efforts that look like other units or signs; `plain` estimates nothing.
 
-    An `IdentificationError` is raised if no joint with a notable effort agrees with the model, or
-    if all of them agree much better with that of another time.
+    An `IdentificationError` is raised if no joint with a notable effort agrees with the model.
     """
     power, own, common = np.zeros((3, plain.model.n_joints))
-    late = {lag: 0.0 for lag in range(-_LAGS, _LAGS + 1)}
     for stretch in stretches:
         for _, *both, used in plain.efforts(stretch):
             measured, computed = (np.where(used, values, 0.0) for values in both)
             pairs = (measured, measured), (computed, computed), (measured, computed)
             sums = [(a * b).sum(axis=0) for a, b in pairs]
             power, own, common = power + sums[0], own + sums[1], common + sums[2]
-            size = np.sqrt(np.maximum(sums[0] * sums[1], 1e-300))
-            for lag in late:
-                products = np.roll(computed, lag, axis=0) * measured
-                late[lag] += float((products.sum(axis=0) / size).mean())
     scale = common / np.maximum(own, 1e-300)
     alike = np.abs(common) > _ALIKE * np.sqrt(power * own)
     alike &= own > 1e-3 * own.max(initial=0.0)
@@ -379,9 +395,4 @@ def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
         remarks.append(f'Measured efforts of {turned_names} have the opposite sign.')
     if remarks and not (alike & ~off & ~turned).any():
         raise IdentificationError(' '.join(remarks))
-    best = max(late, key=late.__getitem__)
-    if abs(best * stretches[0].step) > 0.5 * _LONGEST_DELAY and (
-        max(late[0], _ALIKE * len(stretches)) < _MUCH_BETTER * late[best]
-    ):
-        raise _late(best * stretches[0].step)
     return remarks

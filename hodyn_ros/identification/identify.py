@@ -17,12 +17,14 @@ from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
+from hodyn_ros.identification.doubt import Doubt, doubted, last_link, other_equations
 from hodyn_ros.identification.equations import FRICTION, SPRING, Column, Equations
 from hodyn_ros.identification.estimation import Estimation, IdentifiedParameter, scale_remarks
 from hodyn_ros.identification.recording import (
     Preparation,
     Recording,
     Stretch,
+    held_out,
     measured_in,
     prepared,
     several,
@@ -41,6 +43,7 @@ from hodyn_ros.model.robot import ModelWarning, RobotModel
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')
 
+_WORSE = 4.0
 _FLAT = 1e3  # prior of what recordings determine, over its deviation
 
 
@@ -56,6 +59,14 @@ class Residual(NamedTuple):
     """RMS of what the given model leaves."""
     after: Array
     """RMS of what the identified one leaves."""
+    noise: Array
+    """RMS of the noise behind the filter, as samples scatter and encoders round."""
+
+    @property
+    def chi_square(self) -> Array:
+        """Squares of what both models leave over those of the noise, shape (2, n)."""
+        with np.errstate(invalid='ignore', divide='ignore'):
+            return np.asarray((np.stack([self.before, self.after]) / self.noise) ** 2)
 
 
 @shown
@@ -82,7 +93,9 @@ class Identification:
     residuals: tuple[Residual, ...]
     """Of the recordings."""
     validation: tuple[Residual, ...]
-    """Of recordings that were not used."""
+    """Of recordings, or parts of them, that were not used."""
+    doubt: Doubt
+    """What is left beside the noise of samples, and what explains it."""
     remarks: tuple[str, ...]
 
     def __getitem__(self, name: str) -> IdentifiedParameter:
@@ -100,7 +113,7 @@ def identify(
     *,
     actuators: Actuators | None = None,
     link: str | None = None,
-    validation: Recording | Sequence[Recording] = (),
+    validation: Recording | Sequence[Recording] | None = None,
     smoothing: float = 0.01,
     bandwidth: float | None = None,
     fixed: Array | None = None,
@@ -123,7 +136,8 @@ def identify(
     link : str, optional
         Link that carries what 'payload' stands for.
     validation : Samples, path, or sequence of them
-        Recordings that are not used but compared with.
+        Recordings that are not used but compared with; by default a fifth of `recordings`, in
+        pieces of a tenth. Empty: nothing is.
     smoothing : float
         Of `Coulomb` and `Stribeck` friction in the result, which torque rates need [rad/s] or
         [m/s]; identified are the laws without it.
@@ -140,7 +154,9 @@ def identify(
     ------
     IdentificationError
         If the recordings lack efforts or excitation, are clipped, in other units or of another
-        robot, or lead to parameters that no robot has.
+        robot, or lead to parameters that no robot has; if a swap of encoders or another time
+        explains them better, a stiffness is not larger than its deviation, or what was held out
+        is met worse than by the given model.
     JointNameError, FileError, MotionError
         If a recording lacks joints or cannot be read.
     """
@@ -160,25 +176,39 @@ def identify(
     given = several(recordings)
     if not given:
         raise IdentificationError('There are no recordings.')
-    preparation = Preparation(model, equations.laws(), equations.elastic, bandwidth)
+    others = other_equations(equations, link or last_link(model))
+    laws = {**others.laws(), **equations.laws()}
+    preparation = Preparation(model, laws, equations.elastic, bandwidth)
     stretches = prepared(preparation, given)
-    every = [stretch for found in stretches.values() for stretch in found]
     flaws = preparation.remarks()
+    if validation is None:
+        stretches, held = held_out(stretches)
+    else:
+        held = prepared(preparation, several(validation))
+        if held:
+            measured_in([stretch for each in held.values() for stretch in each])
+    every = [stretch for found in stretches.values() for stretch in found]
     structure = equations.structure(measured_in(every))
     known = Equations(model, (), actuators)
     scales = scale_remarks(known, every)
     found = Estimation(equations, structure, every)
-    full, remarks = _physical(found, fixed)
+    doubt = doubted(found, others)
+    if doubt.is_fault:
+        raise IdentificationError(f'{doubt.sentence} Correct the recordings.')
+    # What the likeliest cause that is not in the equations has done to the estimates.
+    found.covariance = found.covariance + np.outer(doubt.shift, doubt.shift)
+    try:
+        full, remarks = _physical(found, fixed)
+    except IdentificationError as error:
+        raise IdentificationError(f'{error} {doubt.sentence}'.rstrip()) from None
     result, drives, payload = _updated(found.equations, full, smoothing, link)
     residuals = _residuals(found.equations, full, known, stretches)
-    held = prepared(preparation, several(validation))
-    if held:
-        measured_in([stretch for each in held.values() for stretch in each])
     unseen = _residuals(found.equations, full, known, held)
+    _refuse_worse(unseen, len(found.z) / max(found.used, 1), doubt)
     return Identification(
         result, drives, payload, found.parameters(), tuple(equations.columns), structure.mapping,
-        full, found.covariance, residuals, unseen,
-        (*flaws, *scales, *found.remarks(), *remarks),
+        full, found.covariance, residuals, unseen, doubt,
+        (*flaws, *scales, *filter(None, [doubt.sentence]), *found.remarks(), *remarks),
     )  # fmt: skip
 
 
@@ -201,6 +231,13 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
                     f'{column.owner}: the {column.name} comes out as {estimates[k]:.4g} +- '
                     f'{std[k]:.2g} {column.unit}, which no joint has. Check signs and '
                     'units of positions and torques of the motors, and which joint is which.'
+                )
+            if column.name == 'stiffness' and std[k] >= estimates[k]:
+                raise IdentificationError(
+                    f'{column.owner}: the stiffness comes out as {estimates[k]:.4g} +- '
+                    f'{std[k]:.2g} {column.unit}, which is not known to be any. Record a motion '
+                    'that turns this joint quickly (hodyn excite --target springs), or do not '
+                    'ask for it.'
                 )
         elif column.group not in ('bodies', 'payload'):
             prior[i] = max(abs(given[i]), 1.0)
@@ -303,6 +340,22 @@ def _updated(
     return model, None if actuators is None else Actuators(model, drives), payload
 
 
+def _refuse_worse(unseen: Sequence[Residual], taken: float, doubt: Doubt) -> None:
+    """Refuse a result that meets what was held out worse than the given model.
+
+    `taken` is the number of parameters over that of rows, by which even a right one may be worse.
+    """
+    known = [(r.before, r.after) for r in unseen if r.kind != 'spring']
+    before, after = (np.sqrt(np.nansum(np.square(v))) for v in zip(*known)) if known else (0, 0)
+    if after > before * (1.0 + _WORSE * taken):
+        raise IdentificationError(
+            f'What was held out is met worse than by the given model: {after:.3g} beside '
+            f'{before:.3g} N m of torques are left, all joints together. Ask for other '
+            f'parameters, or record a motion that shows them (hodyn excite). {doubt.sentence}'
+            .rstrip()
+        )
+
+
 def _residuals(
     equations: Equations, beta: Array, known: Equations,
     recordings: Mapping[str, Sequence[Stretch]],
@@ -316,7 +369,8 @@ def _residuals(
             pairs = zip(equations.rows(stretch), known.rows(stretch))
             for rows, plain in pairs:
                 after, before = rows.y - rows.X @ beta, plain.y
-                part = [np.where(rows.is_used, v, 0.0) ** 2 for v in (rows.signal, before, after)]
+                every = rows.signal, before, after, np.sqrt(rows.floor)
+                part = [np.where(rows.is_used, v, 0.0) ** 2 for v in every]
                 sums.setdefault(rows.kind, []).append(
                     np.stack([rows.is_used.sum(axis=0), *(v.sum(axis=0) for v in part)])
                 )

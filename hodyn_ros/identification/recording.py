@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -65,7 +65,11 @@ _KERNELS = (
     np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60.0,
     np.array([2.0, -27.0, 270.0, -490.0, 270.0, -27.0, 2.0]) / 180.0,
 )
+_HELD_OUT = 60  # rows from which on some are held out
 _FEW = 1e-4  # share of samples that is worth a remark
+# Samples that say how noisy they are; share of differences that are noise, and their variance over
+# that of all where these are normal.
+_FEWEST, _USUAL, _OF_USUAL = 16, 0.95, 0.759
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +92,21 @@ class Stretch:
     """Whether what is measured is used, and whether a joint is not 'resting', shape (M, n)."""
     deviations: Array
     """Standard deviations of accelerations, positions and positions of motors, (3, M, n)."""
+    noise: Mapping[str, Array] = field(default_factory=dict)
+    """Standard deviations of what is measured, as neighbouring samples scatter, shape (n,)."""
+
+
+    def part(self, first: int, last: int) -> Stretch:
+        """Rows of it, from the first to before the last."""
+        rows = slice(first, last)
+        motors = None if self.motor_motion is None else self.motor_motion[rows]
+        return Stretch(
+            self.start + first * self.step, self.step, self.motion[rows], motors,
+            {name: values[rows] for name, values in self.measured.items()},
+            {name: values[rows] for name, values in self.laws.items()},
+            {name: flags[rows] for name, flags in self.is_used.items()},
+            self.deviations[:, rows], self.noise,
+        )  # fmt: skip
 
 
 class Preparation:
@@ -151,18 +170,19 @@ class Preparation:
 
     def _given(self, samples: Samples) -> Stretch:
         """Samples whose derivatives are exact, as they are."""
-        measured, used = {}, {}
+        measured, used, noise = {}, {}, {}
         for what in ('effort', 'motor_torque'):
             if (values := getattr(samples, what)) is not None:
                 measured[what] = np.nan_to_num(values)[:, None]
                 used[what] = np.isfinite(values)
+                noise[what] = _noise(measured[what][:, 0], _USUAL)
         speed = samples.motion[:, 1]
         used['resting'] = np.abs(speed) > _SLOW * np.abs(speed).max(axis=0)
         laws = {name: law(speed[..., None])[..., 0] for name, law in self.laws.items()}
         step = float(np.median(np.diff(samples.times))) if len(samples) > 1 else 1.0
         none = np.zeros((3, len(samples), samples.motion.shape[2]))
         start, motion = float(samples.times[0]), samples.motion[:, :3]
-        return Stretch(start, step, motion, None, measured, laws, used, none)
+        return Stretch(start, step, motion, None, measured, laws, used, none, noise)
 
     def _filtered(self, samples: Samples) -> Iterator[Stretch]:
         from scipy.ndimage import median_filter
@@ -216,14 +236,15 @@ class Preparation:
             if motors:
                 motor_motion, motor_speed = smooth.with_rates(even['motor_position'], 3)
                 speed = np.where(self.at_motor, motor_speed, speed)
-            measured, used = {}, {}
+            gains = smooth.gains()
+            measured, used, floors = {}, {}, {}
             for what in ('effort', 'motor_torque'):
                 if what in even:
+                    floors[what] = gains[0] * _noise(np.nan_to_num(series[what]), _USUAL)
                     measured[what] = smooth.with_rates(even[what], 4)[0]
                     touched = smooth.passed(flawed[what].astype(float))[smooth.kept]
                     used[what] = (touched < _TOUCHED) & flawless
             motor_noise = noise.get('motor_position', 0.0 * noise['q'])
-            gains = smooth.gains()
             deviations = np.zeros((3, *motion[:, 0].shape))
             deviations[0] = gains[2] * noise['q']
             pairs = (noise['q'], motion), (motor_noise, motor_motion)
@@ -245,7 +266,7 @@ class Preparation:
             }
             yield Stretch(
                 start + margin * h, smooth.stride * h, motion, motor_motion, measured, laws, used,
-                deviations,
+                deviations, floors,
             )  # fmt: skip
 
 
@@ -266,6 +287,25 @@ def prepared(
         f'{name} ({number})' if many else name: preparation.stretches(item)
         for number, (name, item) in enumerate(zip(names, recordings), start=1)
     }
+
+
+def held_out(
+    recordings: Mapping[str, Sequence[Stretch]],
+) -> tuple[dict[str, list[Stretch]], dict[str, list[Stretch]]]:
+    """Recordings without a fifth of each stretch, in two pieces, and these; short ones whole."""
+    kept: dict[str, list[Stretch]] = {name: [] for name in recordings}
+    held: dict[str, list[Stretch]] = {}
+    for name, stretches in recordings.items():
+        for stretch in stretches:
+            count = len(stretch.motion)
+            ends = (np.array([0.0, 0.3, 0.4, 0.7, 0.8, 1.0]) * count).astype(int).tolist()
+            pieces = [stretch.part(*pair) for pair in zip(ends, ends[1:])]
+            if count < _HELD_OUT:
+                pieces = [stretch]
+            kept[name] += pieces[::2]
+            if pieces[1::2]:
+                held.setdefault(name, []).extend(pieces[1::2])
+    return kept, held
 
 
 def measured_in(stretches: Sequence[Stretch]) -> tuple[str, ...]:
@@ -394,9 +434,16 @@ def _even(
         yield float(times[rows[0]]), h, even, known
 
 
-def _noise(values: Array) -> Array:
-    """Standard deviations of the noise of each column, from its fourth differences."""
-    return np.asarray(np.sqrt(np.mean(np.diff(values, 4, axis=0) ** 2, axis=0) / 70.0))
+def _noise(values: Array, share: float = 1.0) -> Array:
+    """Standard deviations of the noise of each column, from its fourth differences.
+
+    With a share below 1 the largest of them do not count, which are steps of dry friction.
+    """
+    if len(values) < _FEWEST:
+        return np.zeros(values.shape[1])
+    squares = np.sort(np.diff(values, 4, axis=0) ** 2, axis=0)
+    kept = squares[: int(np.ceil(share * len(squares)))]
+    return np.asarray(np.sqrt(kept.mean(axis=0) / (70.0 if share == 1.0 else 70.0 * _OF_USUAL)))
 
 
 def _pass_band(q: Array, noise: Array, h: float) -> float:

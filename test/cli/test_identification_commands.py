@@ -4,7 +4,9 @@ The recordings come from Pinocchio: a Panda whose masses, armature and friction 
 description, and one that carries a payload.
 """
 
+import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,15 +155,29 @@ def test_identify_says_what_it_found_in_tables_and_json(recordings, tmp_path, ca
     assert 'panda_link8 carries 1.5' in text
     assert 'Bodies: with their part of the torque' in text
     limits = path.with_name('loaded_limits.yaml')
-    assert f'Written: {path}, {limits}, {path.with_suffix(".html")}' in text  # no friction
+    archive = path.with_name('loaded_run.json')
+    written = ', '.join(map(str, (path, limits, path.with_suffix('.html'), archive)))
+    assert f'Written: {written}' in text  # no friction
     assert f'hodyn check {path} MOTION --limits {limits}' in text
     found = told(capsys, *words, *groups)
     assert found['payload']['mass'] == pytest.approx(1.5, abs=0.005)
     np.testing.assert_allclose(found['payload']['com'], [0.02, 0.0, 0.08], atol=2e-3)
     by_name = {item['name']: item for item in found['parameters']}
     assert by_name['delay']['value'] == pytest.approx(2e-3, abs=3e-4)
-    assert sorted(found['files']) == ['', 'limits', 'report']
-    assert found['validation'] == []
+    assert sorted(found['files']) == ['', 'limits', 'report', 'run']
+    # Without another recording a part of this one is held out; noise is all that is left.
+    (held,) = found['validation']
+    assert held['name'] == recordings['loaded']
+    ratio = np.array(held['after']) / np.array(held['noise'])
+    np.testing.assert_allclose(ratio, 1.0, atol=0.35)
+    assert np.all(np.array(held['before']) > 1.2 * np.array(held['after']))
+    assert found['explanations'] == []
+    run_of = json.loads(archive.read_text(encoding='utf-8'))
+    digest = hashlib.sha256(Path(recordings['loaded']).read_bytes()).hexdigest()
+    assert run_of['inputs'] == {recordings['loaded']: digest}
+    assert run_of['options']['estimate'] == ['payload', 'delay']
+    assert {'hodyn_ros', 'numpy', 'clarabel'} <= run_of['versions'].keys()
+    assert run_of['parameters'] == found['parameters']
     masses = [RobotModel.from_urdf(name).M_body[6, 5, 5] for name in ('panda', path)]
     assert masses[1] - masses[0] == pytest.approx(1.5, abs=0.005)
 

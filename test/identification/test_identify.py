@@ -69,13 +69,13 @@ def assert_honest(errors, share=0.93):
 
 
 def test_parameters_of_a_rigid_robot_are_within_their_deviations(model, robot):
-    found = identify(model, recorded(robot, replace(SENSING, delay=2.3e-3)))
+    found = identify(model, recorded(robot, replace(SENSING, delay=2.3e-3)), validation=())
     assert_honest(misses(found, robot, delay=2.3e-3))
     assert found['delay'].value == pytest.approx(2.3e-3, abs=2e-4)
     assert any('ms' in remark and 'behind' in remark for remark in found.remarks)
     for item in found.parameters:
         if item.share > 0.05:  # what matters
-            assert item.std < 0.05 * abs(item.value), item
+            assert item.std < 0.06 * abs(item.value), item
 
 
 def test_torques_of_the_identified_robot_are_those_of_the_true_one(model, robot):

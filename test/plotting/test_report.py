@@ -426,10 +426,10 @@ def test_identified_parameters_and_what_they_leave_are_listed(compared):
     ]
     # A recording does not know every joint.
     assert compared.table('swing.csv, torques of the joints, RMS [N m]')[1:] == [
-        ['elbow', '3', '0.75', '0.0625']
+        ['elbow', '3', '0.75', '0.0625', '0.0312', '576', '4']
     ]
     unseen = compared.table('Not used to identify: swing.csv, torques of the motors')
-    assert unseen[1:] == [['elbow', '3', '0.5', '0.125']]
+    assert unseen[1:] == [['elbow', '3', '0.5', '0.125', '–', '–', '–']]
     assert 'tool carries 1.5 kg with its centre at (0.0100, 0.0000, -0.0200) m' in (
         compared.visible_text()
     )

@@ -336,6 +336,10 @@ class ElasticRobot:
     """Of springs [N m/rad^3]."""
     damping: np.ndarray = field(default_factory=lambda: np.zeros(7))
     """Parallel to springs [N m s/rad]."""
+    hysteresis: float = 0.0
+    """Of springs: force by which their way back differs, over `reach` [N m]."""
+    reach: float = 2e-4
+    """Deflection over which it turns [rad]."""
     friction: Friction = field(default_factory=Friction)
 
     @classmethod
@@ -359,11 +363,30 @@ class ElasticRobot:
                 break
         return d
 
+    def to_and_fro(self, torque):
+        """Deflections of linear springs with k d + h z = torque, z' = d' / w (1 - z sign(d')).
+
+        Source: Dahl 1968, "A solid friction model"; each step is solved by Newton's method.
+        """
+        d, z = torque / self.stiffness, np.zeros(7)
+        for k in range(1, len(torque)):
+            now, side = d[k - 1].copy(), np.sign(torque[k] - torque[k - 1])
+            for _ in range(30):
+                left = np.exp(-np.abs(now - d[k - 1]) / self.reach)
+                force = side - (side - z) * left
+                missed = self.stiffness * now + self.hysteresis * force - torque[k]
+                slope = self.stiffness + self.hysteresis * (1.0 - z * side) * left / self.reach
+                now = now - missed / slope
+                if np.abs(missed).max() < 1e-10:
+                    break
+            d[k], z = now, side - (side - z) * np.exp(-np.abs(now - d[k - 1]) / self.reach)
+        return d
+
     def behaviour(self, motion, duration):
         """Functions of times (N,): torques behind the springs, theta and two derivatives."""
         t = np.arange(-0.05, duration + 0.05, 1e-3)
         Q = rigid_torques(self.model, motion(t))
-        d = self.deflection(Q)
+        d = self.to_and_fro(Q) if self.hysteresis else self.deflection(Q)
         torque = make_interp_spline(t, Q, 5)
         if self.damping.any():
             assert self.damping.all()

@@ -13,6 +13,7 @@ from hodyn_ros.actuators import motor_motion
 from hodyn_ros.files import Results
 from hodyn_ros.identification import (
     Comparison,
+    Doubt,
     Explanation,
     Identification,
     IdentifiedParameter,
@@ -87,11 +88,14 @@ def identification_of(model, names, link='tool', remark='At the boundary.', name
     payload = Payload(link, 1.5, np.array([0.01, 0.0, -0.02]), np.eye(3))
     missing = np.full(model.n_joints, np.nan)
     missing[1] = 3.0
-    residuals = (Residual(name, 'effort', missing, missing / 4.0, missing / 48.0),)
-    unseen = (Residual(f'/home/of/{name}', 'motor', missing, missing / 6.0, missing / 24.0),)
+    left, unknown = (missing / 4.0, missing / 48.0, missing / 96.0), np.full_like(missing, np.nan)
+    residuals = (Residual(name, 'effort', missing, *left),)
+    rest = missing / 6.0, missing / 24.0, unknown
+    unseen = (Residual(f'/home/of/{name}', 'motor', missing, *rest),)
+    doubt = Doubt(missing, (), np.zeros(2), False)
     return Identification(
         model, None, payload, parameters, (), np.eye(2), np.zeros(2), np.eye(2), residuals,
-        unseen, (remark,),
+        unseen, doubt, (remark,),
     )  # fmt: skip
 
 

@@ -1,0 +1,391 @@
+"""What is left of recordings beside the noise of their samples, and what would explain it.
+
+Rows are weighted by the noise floor: what neighbouring samples of efforts scatter, behind the
+filter, and what encoders round. Where parameters leave more than that (chi-square over degrees of
+freedom beyond 1), causes that were not asked for are tried: each adds columns to the equations,
+or makes other recordings of these, and takes its share of the excess. Of causes that do as much
+the one with the fewest columns counts. Source: Schwarz 1978, "Estimating the dimension of a
+model".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.checks import Array
+from hodyn_ros.identification.equations import GROUPS, SPRING, Equations, Rows
+from hodyn_ros.identification.estimation import Estimation
+from hodyn_ros.identification.recording import Flags, Stretch
+from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+
+_STEP = 1e-4  # of a factor, for a derivative
+_EXCESS = 1.0  # of chi-square over degrees of freedom that is worth a remark; in its deviations
+_CERTAIN, _SURE = 5.0, 30.0  # the same of a cause, as chi-square beside what is left
+_NAMED, _FAULT = 0.25, 0.8  # share of the excess that is named, that other data have to explain
+_UNEXPLAINED = 0.05  # the same that is left, for other data to be tried
+_ALONE = 1e-9  # floor over the largest effort where samples are exact
+_WIDTHS = 0.05, 0.3  # of hysteresis, over the RMS of what goes to and fro
+_LAGS = 12  # rows
+_FAR = 0.5  # change of a factor that is no small one
+_ALIKE = 0.02  # of the excess, by which causes are hardly told apart
+_SHOWN = 5  # explanations
+_ALL = 'all joints'
+_WHOLE = {
+    'payload': 'a payload',
+    'bodies': 'other masses and inertias',
+    'gravity': 'another direction of gravity',
+    'delay': 'efforts that come late',
+}
+_SIDES = {'motion': 'encoder', 'motor_motion': 'motor encoder'}
+
+
+class Explanation(NamedTuple):
+    """What a change of the model would explain."""
+
+    text: str
+    """Such as 'a payload of 0.98 kg at panda_link8'."""
+    shares: Array
+    """Part of the squared residual that would be gone, shape (n,); NaN where there is none."""
+    share: float
+    """The same of all joints together."""
+
+
+class Doubt(NamedTuple):
+    """How far an estimation is from the noise, and why."""
+
+    chi_square: Array
+    """Of each joint over its degrees of freedom, shape (n,); NaN where nothing is measured."""
+    explanations: tuple[Explanation, ...]
+    """Of the excess, the likeliest first; empty where there is none."""
+    shift: Array
+    """By how much base parameters change with the first one, shape (b,); 0 if it is not sure."""
+    is_fault: bool
+    """Whether the first one is a mistake in the recordings."""
+
+    @property
+    def sentence(self) -> str:
+        """What is left and what explains it; empty where noise is all there is."""
+        if not self.explanations:
+            return ''
+        times, best = np.sqrt(np.nanmax(self.chi_square)), self.explanations[0]
+        left = f'Up to {times:.3g} times the noise is left'
+        if best.share < _NAMED:
+            return f'{left}; nothing that was tried explains much of what is beyond it.'
+        return f'{left}; of what is beyond it {best.text} explains {100.0 * best.share:.0f} %.'
+
+
+class _Cause(NamedTuple):
+    """Columns that equations may lack."""
+
+    name: str
+    owner: str
+    """The joint; empty for the whole robot."""
+    unit: str
+    """Of the first column; empty for a factor."""
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, order=True)
+class _Tried:
+    """A cause with what it leaves; the likeliest is the least."""
+
+    score: float = field(init=False)
+    text: str = field(compare=False)
+    after: Array = field(compare=False)
+    """Chi-square, shape (n,)."""
+    penalty: float = field(compare=False)
+    shift: Array = field(compare=False)
+    is_fault: bool = field(compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'score', float(self.after.sum()) + self.penalty)
+
+
+class _Sums:
+    """Chi-square of each joint as a quadratic form of base parameters and columns of causes."""
+
+    def __init__(self, found: Estimation) -> None:
+        self.found, self.b = found, len(found.z)
+        self.count = np.zeros(found.equations.model.n_joints)
+        self.form: Array = np.zeros(())
+
+    def add(self, rows: Rows, kept: Flags, extra: Array) -> None:
+        """Rows with columns of causes, shape (M, n, E)."""
+        index = self.found.structure.independent
+        rest = rows.y - rows.X[..., index] @ self.found.z
+        least = (_ALONE * np.abs(rows.signal).max(initial=0.0)) ** 2 + 1e-300
+        whole = np.concatenate([rows.X[..., index], extra, rest[..., None]], axis=2)
+        whole *= np.where(kept, 1.0 / np.sqrt(np.maximum(rows.floor, least)), 0.0)[..., None]
+        self.form = self.form + np.einsum('mjp,mjq->jpq', whole, whole, optimize=True)
+        self.count += kept.sum(axis=0)
+
+    def fitted(self, columns: Sequence[int] = ()) -> tuple[Array, Array]:
+        """Change of base parameters and coefficients of columns; chi-square that is left (n,)."""
+        total = self.form.sum(axis=0)
+        place = np.array([*range(self.b), *(self.b + k for k in columns)], dtype=np.intp)
+        size = np.sqrt(np.diag(total)[place])
+        scale = np.where(size > 0.0, size, 1.0)
+        matrix = total[np.ix_(place, place)] / np.outer(scale, scale)
+        found = np.linalg.lstsq(matrix, total[place, -1] / scale, rcond=1e-10)[0] / scale
+        left = np.zeros(len(total))
+        left[place], left[-1] = -found, 1.0
+        return found, np.einsum('jpq,p,q->j', self.form, left, left, optimize=True)
+
+
+def other_equations(equations: Equations, link: str | None) -> Equations:
+    """Those of the groups of parameters that were not asked for."""
+    bodies = {'bodies', 'payload'} if 'bodies' in equations.groups or link is None else set()
+    springs = set() if equations.elastic.any() else set(SPRING)
+    left_out = {*equations.groups, *bodies, *springs}
+    groups = [group for group in GROUPS if group not in left_out]
+    return Equations(equations.model, groups, equations.actuators, link)
+
+
+def doubted(found: Estimation, others: Equations) -> Doubt:
+    """Hold what an estimation leaves against the noise, and look for causes of the rest.
+
+    Parameters
+    ----------
+    found : Estimation
+    others : Equations
+        Of parameters that it does not have, see `other_equations`.
+
+    Returns
+    -------
+    Doubt
+    """
+    causes: list[_Cause] = []
+    sums = _summed(found, lambda stretch, rows: _columns(found, others, stretch, rows, causes))
+    before = sums.fitted()[1]
+    count, none = float(sums.count.sum()), np.zeros(sums.b)
+    freedom = sums.count * (1.0 - sums.b / max(count, sums.b + 1.0))
+    reduced = np.where(freedom > 0.0, before / np.maximum(freedom, 1e-300), np.nan)
+    limit = 1.0 + np.maximum(_EXCESS, _CERTAIN * np.sqrt(2.0 / np.maximum(freedom, 1.0)))
+    is_much = reduced > limit
+    tried: list[_Tried] = []
+
+    def rate(text: str, after: Array, width: int, shift: Array, is_fault: bool = False) -> None:
+        least = max(1.0, float(after.sum()) / count)
+        tried.append(_Tried(text, after, width * np.log(count) * least, shift, is_fault))
+
+    for members in _sets(causes):
+        columns = [k for cause in members for k in cause.columns]
+        values, after = sums.fitted(columns)
+        if not members[0].unit and np.abs(values[sums.b :]).max() > _FAR:
+            continue
+        text = _told(members, dict(zip(columns, values[sums.b :].tolist())), others.payload_link)
+        rate(text, after, len(columns), values[: sums.b])
+    best, excess = min(tried), before.sum() - freedom.sum()
+    if is_much.any() and best.after.sum() - freedom.sum() > _UNEXPLAINED * excess:
+        for text, change in _other_data(found):
+            again = _summed(found, change=change)
+            after = again.fitted()[1] * sums.count / np.maximum(again.count, 1.0)
+            if before.sum() - after.sum() > _FAULT * excess:
+                rate(text, after, 1, none, is_fault=True)
+    best = min(tried)
+    excess = max(excess, before.sum() - best.after.sum())
+    enough = best.after.sum() + _ALIKE * excess
+    alike = sorted((item for item in tried if item.after.sum() <= enough), key=_by_width)
+    best = alike[0]
+    gain = before.sum() - best.score
+    is_sure = gain > _SURE * max(1.0, best.after.sum() / count) and gain > _NAMED * excess
+    if not (is_much.any() or is_sure):
+        return Doubt(reduced, (), none, False)
+    each = np.where(is_much, before - freedom, np.nan)
+    if len(alike) > 1 and alike[1].penalty <= best.penalty:
+        best = replace(best, text=f'{best.text}, or {alike[1].text},')
+    shown = tuple(
+        Explanation(item.text, gone / each, float(gone.sum() / excess))
+        for item in [best, *sorted(item for item in tried if item is not alike[0])][:_SHOWN]
+        for gone in (before - item.after,)
+    )  # fmt: skip
+    return Doubt(reduced, shown, best.shift if is_sure else none, is_sure and best.is_fault)
+
+
+def _by_width(item: _Tried) -> tuple[float, float]:
+    return item.penalty, item.score
+
+
+def last_link(model: RobotModel) -> str | None:
+    """Tip of a robot, or the last link of a chain; None where there is none that moves."""
+    ends = set(range(model.n_bodies)) - set(model.parent.tolist())
+    last = [name for name, frame in model.links.items() if frame.body in ends]
+    link = model.tip_link or last[-1]
+    return None if model.link(link).body == BASE or len(ends) > 1 else link
+
+
+def _summed(
+    found: Estimation,
+    columns: Callable[[Stretch, list[Rows]], list[Array]] | None = None,
+    change: Callable[[Stretch], Stretch] | None = None,
+) -> _Sums:
+    """Quadratic forms of all stretches, with columns, or of other data in their place."""
+    sums, index = _Sums(found), found.structure.independent
+    for stretch in found.stretches:
+        rows = list(found.equations.rows(stretch))
+        kept = [found.is_kept(r, r.y - r.X[..., index] @ found.z) for r in rows]
+        extra = [np.zeros((*r.y.shape, 0)) for r in rows]
+        if columns is not None:
+            extra = columns(stretch, rows)
+        if change is not None:
+            rows = list(found.equations.rows(change(stretch)))
+            kept = [k & r.is_used for k, r in zip(kept, rows)]
+        for each in zip(rows, kept, extra):
+            sums.add(*each)
+    return sums
+
+
+def _columns(
+    found: Estimation, others: Equations, stretch: Stretch, rows: list[Rows],
+    causes: list[_Cause],
+) -> list[Array]:  # fmt: skip
+    """Columns of all causes in rows of each kind, (M, n, E) each; `causes` says what they are."""
+    equations, index = found.equations, found.structure.independent
+    names, causes[:] = equations.model.joint_names, []
+    extra = [other.X for other in others.rows(stretch)]
+    places: dict[tuple[str, str], list[int]] = {}
+    for k, column in enumerate(others.columns):
+        is_whole = column.group in _WHOLE
+        name = column.group if is_whole or column.group == 'stribeck' else column.name
+        places.setdefault((name, '' if is_whole else column.owner), []).append(k)
+    for (name, owner), own in places.items():
+        causes.append(_Cause(name, owner, others.columns[own[0]].unit, tuple(own)))
+    count = len(others.columns)
+    more: list[list[Array]] = [[] for _ in rows]
+
+    def put(name: str, owner: str, unit: str, columns: Sequence[Sequence[Array]]) -> None:
+        """A cause of columns (M, n) of each kind."""
+        first = count + len(more[0])
+        for each, own in zip(more, zip(*columns)):
+            each.extend(own)
+        causes.append(_Cause(name, owner, unit, tuple(range(first, first + len(columns)))))
+
+    joints = np.eye(len(names))
+    # Measured efforts are those of the model times a factor; were it the other way round, none of
+    # them would fit best.
+    rest = [r.y - r.X[..., index] @ found.z for r in rows]
+    computed = [r.signal - left for left, r in zip(rest, rows)]
+    for title, kinds in (('torque constant', ('effort', 'motor')), ('torque sensor', ('sensor',))):
+        if not {r.kind for r in rows} & set(kinds):
+            continue
+        parts = [values * (r.kind in kinds) for values, r in zip(computed, rows)]
+        for owner, which in zip(names, joints):
+            put(title, owner, '', [[part * which for part in parts]])
+        # All of them and all parameters times the same factor leave what springs miss as it is.
+        missed = [left * (r.kind == 'spring') for left, r in zip(rest, rows)]
+        put(title, _ALL, '', [[part - left for part, left in zip(parts, missed)]])
+    # A wrong scale can make a stiffness come out as none, with which encoders do not count.
+    is_spring = [column.name == 'stiffness' for column in found.columns]
+    point = np.where(is_spring, found.structure.mapping @ equations.known, found.z)
+    for what, title in _SIDES.items():
+        if (given := getattr(stretch, what)) is None:
+            continue
+        every = []
+        for owner, which in zip(names, joints):
+            scaled = equations.rows(replace(stretch, **{what: given * (1.0 + _STEP * which)}))
+            pairs = zip(rows, scaled)
+            every.append([(b.y - a.y - (b.X - a.X)[..., index] @ point) / _STEP for a, b in pairs])
+            put(title, owner, '', [every[-1]])
+        put(title, _ALL, '', [[sum(parts) for parts in zip(*every)]])
+    travel = stretch.motion[:, 0]
+    if stretch.motor_motion is not None:
+        travel = np.where(equations.elastic, stretch.motor_motion[:, 0] - travel, travel)
+    loops = [_hysteresis(travel, width) for width in _WIDTHS]
+    for j, owner in enumerate(names):
+        only = np.arange(len(names)) == j
+        put('hysteresis', owner, 'N m', [[np.where(only, loop, 0.0) for _ in rows]
+                                         for loop in loops])  # fmt: skip
+    return [np.concatenate([a, np.stack(b, axis=2)], axis=2) for a, b in zip(extra, more)]
+
+
+def _hysteresis(travel: Array, width: float) -> Array:
+    """Force of unit size that follows positions (M, n) by a share of their RMS.
+
+    Source: Dahl 1968, "A solid friction model".
+    """
+    scale = width * np.std(travel, axis=0) + 1e-300
+    force = np.zeros_like(travel)
+    for k, step in enumerate(np.diff(travel, axis=0) / scale):
+        side = np.sign(step)
+        force[k + 1] = side - (side - force[k]) * np.exp(-np.abs(step))
+    return force
+
+
+def _sets(causes: Sequence[_Cause]) -> Iterator[list[_Cause]]:
+    """Each cause by itself, then those of a kind of all joints; factors are one for all."""
+    kinds: dict[str, list[_Cause]] = {}
+    for cause in causes:
+        yield [cause]
+        if cause.unit:
+            kinds.setdefault(cause.name, []).append(cause)
+    yield from (members for members in kinds.values() if len(members) > 1)
+
+
+def _told(members: Sequence[_Cause], values: dict[int, float], link: str | None) -> str:
+    """Causes with their values."""
+    first = members[0]
+    value = values[first.columns[0]]
+    if first.name in _WHOLE:
+        text = _WHOLE[first.name]
+        if first.name == 'payload':
+            text += f' ({value:+.3g} kg) at {link}'
+        return text + f' ({1e3 * value:+.3g} ms)' * (first.name == 'delay')
+    each = []
+    for cause in members:
+        value = values[cause.columns[0]]
+        size = sum(values[k] for k in cause.columns) if cause.name == 'hysteresis' else value
+        each.append(f'{size:+.3g}' if cause.unit else f'x {1.0 + value:.4g}')
+    name, unit = first.name.replace('_', ' '), f' {first.unit}' * bool(first.unit)
+    owner = first.owner if len(members) == 1 else 'all joints one by one'
+    return f'{name} of {owner} ({listed(each)}{unit})'
+
+
+def _other_data(found: Estimation) -> Iterator[tuple[str, Callable[[Stretch], Stretch]]]:
+    """What recordings may be mistaken for, and how they are made of the given ones."""
+    equations, first = found.equations, found.stretches[0]
+    names = equations.model.joint_names
+    for what, title in _SIDES.items():
+        for a, b in combinations(range(len(names)), 2):
+            if getattr(first, what) is not None:
+                order = np.arange(len(names))
+                order[[a, b]] = b, a
+                own = bool(equations.elastic[a]) == (what == 'motor_motion')
+                text = f'a swap of the {title}s of {names[a]} and {names[b]}'
+                yield text, partial(_swapped, what=what, order=order, with_laws=own)
+    for lag in (*range(-_LAGS, 0), *range(1, _LAGS + 1)):
+        late = equations.state.delay + lag * first.step
+        side = 'behind' if late > 0.0 else 'ahead of'
+        text = f'efforts that are {abs(late):.2g} s {side} the positions'
+        yield text, partial(_moved, lag=lag)
+
+
+def _swapped(stretch: Stretch, what: str, order: NDArray[np.intp], with_laws: bool) -> Stretch:
+    """Positions in another order of joints, and the friction that depends on them."""
+    changes = {what: getattr(stretch, what)[..., order]}
+    if with_laws:
+        changes['laws'] = {name: law[:, order] for name, law in stretch.laws.items()}
+        resting = stretch.is_used['resting'][:, order]
+        changes['is_used'] = {**stretch.is_used, 'resting': resting}
+    return replace(stretch, **changes)
+
+
+def _moved(stretch: Stretch, lag: int) -> Stretch:
+    """Efforts so many rows earlier."""
+    known = np.roll(np.ones(len(stretch.motion), dtype=np.bool_), -lag)
+    known[-lag:] &= lag < 0
+    known[: max(-lag, 0)] = False
+    measured = {what: np.roll(values, -lag, axis=0) for what, values in stretch.measured.items()}
+    used = {
+        what: np.roll(flags, -lag, axis=0) & known[:, None] if what in measured else flags
+        for what, flags in stretch.is_used.items()
+    }
+    return replace(stretch, measured=measured, is_used=used)
