@@ -34,7 +34,6 @@ _EXCESS = 1.0  # of chi-square over degrees of freedom that is worth a remark; i
 _CERTAIN, _SURE = 5.0, 30.0  # the same of a cause, as chi-square beside what is left
 _NAMED, _FAULT = 0.25, 0.8  # share of the excess that is named, that other data have to explain
 _UNEXPLAINED = 0.05  # the same that is left, for other data to be tried
-_ALONE = 1e-9  # floor over the largest effort where samples are exact
 _WIDTHS = 0.05, 0.3  # of hysteresis, over the RMS of what goes to and fro
 _LAGS = 12  # rows
 _FAR = 0.5  # change of a factor that is no small one
@@ -140,9 +139,8 @@ class _Sums:
         """Rows with columns of causes, shape (M, n, E)."""
         index = self.found.structure.independent
         rest = rows.y - rows.X[..., index] @ self.found.z
-        least = (_ALONE * np.abs(rows.signal).max(initial=0.0)) ** 2 + 1e-300
         whole = np.concatenate([rows.X[..., index], extra, rest[..., None]], axis=2)
-        whole *= np.where(kept, 1.0 / np.sqrt(np.maximum(rows.floor, least)), 0.0)[..., None]
+        whole *= np.where(kept, 1.0 / np.sqrt(rows.resolved), 0.0)[..., None]
         self.form = self.form + np.einsum('mjp,mjq->jpq', whole, whole, optimize=True)
         self.count += kept.sum(axis=0)
 

@@ -379,7 +379,7 @@ def _residuals(
             pairs = zip(equations.rows(stretch), known.rows(stretch))
             for rows, plain in pairs:
                 after, before = rows.y - rows.X @ beta, plain.y
-                every = rows.signal, before, after, np.sqrt(rows.floor)
+                every = rows.signal, before, after, np.sqrt(rows.resolved)
                 part = [np.where(rows.is_used, v, 0.0) ** 2 for v in every]
                 sums.setdefault(rows.kind, []).append(
                     np.stack([rows.is_used.sum(axis=0), *(v.sum(axis=0) for v in part)])
