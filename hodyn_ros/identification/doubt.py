@@ -11,28 +11,29 @@ model".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.identification.equations import GROUPS, SPRING, Equations, Rows
-from hodyn_ros.identification.estimation import Estimation
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+
+if TYPE_CHECKING:
+    from hodyn_ros.identification.estimation import Estimation
 
 _STEP = 1e-4  # of a factor, for a derivative
 _EXCESS = 1.0  # of chi-square over degrees of freedom that is worth a remark; in its deviations
 _CERTAIN, _SURE = 5.0, 30.0  # the same of a cause, as chi-square beside what is left
 _NAMED, _FAULT = 0.25, 0.8  # share of the excess that is named, that other data have to explain
 _UNEXPLAINED = 0.05  # the same that is left, for other data to be tried
-_ALONE = 1e-9  # floor over the largest effort where samples are exact
 _WIDTHS = 0.05, 0.3  # of hysteresis, over the RMS of what goes to and fro
 _LAGS = 12  # rows
 _FAR = 0.5  # change of a factor that is no small one
@@ -83,6 +84,9 @@ class Doubt(NamedTuple):
         return f'{left}; of what is beyond it {best.text} explains {100.0 * best.share:.0f} %.'
 
 
+_Column = tuple[str, str, str, list[Array]]  # as a cause, with columns (M, n, k) of each kind
+
+
 class _Cause(NamedTuple):
     """Columns that equations may lack."""
 
@@ -94,20 +98,33 @@ class _Cause(NamedTuple):
     columns: tuple[int, ...]
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, eq=False)
 class _Tried:
     """A cause with what it leaves; the likeliest is the least."""
 
-    score: float = field(init=False)
-    text: str = field(compare=False)
-    after: Array = field(compare=False)
+    text: str
+    after: Array
     """Chi-square, shape (n,)."""
-    penalty: float = field(compare=False)
-    shift: Array = field(compare=False)
-    is_fault: bool = field(compare=False)
+    width: float
+    """What the columns count, as chi-square beside a noise of 1."""
+    shift: Array
+    """Change of the base parameters, shape (b,)."""
+    is_fault: bool
+    count: float
+    """Of rows."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, 'score', float(self.after.sum()) + self.penalty)
+    @property
+    def left(self) -> float:
+        """Chi-square of all joints."""
+        return float(self.after.sum())
+
+    @property
+    def score(self) -> float:
+        """The same with what the columns count."""
+        return self.left + self.width * max(1.0, self.left / self.count)
+
+    def __lt__(self, other: _Tried) -> bool:
+        return self.score < other.score
 
 
 class _Sums:
@@ -122,9 +139,8 @@ class _Sums:
         """Rows with columns of causes, shape (M, n, E)."""
         index = self.found.structure.independent
         rest = rows.y - rows.X[..., index] @ self.found.z
-        least = (_ALONE * np.abs(rows.signal).max(initial=0.0)) ** 2 + 1e-300
         whole = np.concatenate([rows.X[..., index], extra, rest[..., None]], axis=2)
-        whole *= np.where(kept, 1.0 / np.sqrt(np.maximum(rows.floor, least)), 0.0)[..., None]
+        whole *= np.where(kept, 1.0 / np.sqrt(rows.resolved), 0.0)[..., None]
         self.form = self.form + np.einsum('mjp,mjq->jpq', whole, whole, optimize=True)
         self.count += kept.sum(axis=0)
 
@@ -165,54 +181,66 @@ def doubted(found: Estimation, others: Equations) -> Doubt:
     """
     causes: list[_Cause] = []
     sums = _summed(found, lambda stretch, rows: _columns(found, others, stretch, rows, causes))
-    before = sums.fitted()[1]
-    count, none = float(sums.count.sum()), np.zeros(sums.b)
+    before, count = sums.fitted()[1], float(sums.count.sum())
     freedom = sums.count * (1.0 - sums.b / max(count, sums.b + 1.0))
     reduced = np.where(freedom > 0.0, before / np.maximum(freedom, 1e-300), np.nan)
     limit = 1.0 + np.maximum(_EXCESS, _CERTAIN * np.sqrt(2.0 / np.maximum(freedom, 1.0)))
-    is_much = reduced > limit
-    tried: list[_Tried] = []
+    is_much, excess = reduced > limit, float(before.sum() - freedom.sum())
+    tried = _tried(sums, causes, others.payload_link)
+    if is_much.any() and min(tried).left - freedom.sum() > _UNEXPLAINED * excess:
+        tried += _tried_data(sums, before.sum() - _FAULT * excess)
+    excess = max(excess, float(before.sum() - min(tried).left))
+    best, second = _fewest(tried, min(tried).left + _ALIKE * excess)
+    gain = before.sum() - best.score
+    is_sure = gain > _SURE * max(1.0, best.left / count) and gain > _NAMED * excess
+    if not (is_much.any() or is_sure):
+        return Doubt(reduced, (), np.zeros(sums.b), False)
+    each = np.where(is_much, before - freedom, np.nan)
+    shown = [best, *sorted(item for item in tried if item is not best)][:_SHOWN]
+    texts = [best.text if second is None else f'{best.text}, or {second.text},']
+    texts += [item.text for item in shown[1:]]
+    explanations = tuple(
+        Explanation(text, (before - item.after) / each, (before.sum() - item.left) / excess)
+        for text, item in zip(texts, shown)
+    )
+    shift = best.shift if is_sure else np.zeros(sums.b)
+    return Doubt(reduced, explanations, shift, is_sure and best.is_fault)
 
-    def rate(text: str, after: Array, width: int, shift: Array, is_fault: bool = False) -> None:
-        least = max(1.0, float(after.sum()) / count)
-        tried.append(_Tried(text, after, width * np.log(count) * least, shift, is_fault))
 
+def _tried(sums: _Sums, causes: Sequence[_Cause], link: str | None) -> list[_Tried]:
+    """Each cause by itself and those of a kind together, with what they leave."""
+    tried = []
     for members in _sets(causes):
         columns = [k for cause in members for k in cause.columns]
         values, after = sums.fitted(columns)
-        if not members[0].unit and np.abs(values[sums.b :]).max() > _FAR:
-            continue
-        text = _told(members, dict(zip(columns, values[sums.b :].tolist())), others.payload_link)
-        rate(text, after, len(columns), values[: sums.b])
-    best, excess = min(tried), before.sum() - freedom.sum()
-    if is_much.any() and best.after.sum() - freedom.sum() > _UNEXPLAINED * excess:
-        for text, change in _other_data(found):
-            again = _summed(found, change=change)
-            after = again.fitted()[1] * sums.count / np.maximum(again.count, 1.0)
-            if before.sum() - after.sum() > _FAULT * excess:
-                rate(text, after, 1, none, is_fault=True)
-    best = min(tried)
-    excess = max(excess, before.sum() - best.after.sum())
-    enough = best.after.sum() + _ALIKE * excess
-    alike = sorted((item for item in tried if item.after.sum() <= enough), key=_by_width)
-    best = alike[0]
-    gain = before.sum() - best.score
-    is_sure = gain > _SURE * max(1.0, best.after.sum() / count) and gain > _NAMED * excess
-    if not (is_much.any() or is_sure):
-        return Doubt(reduced, (), none, False)
-    each = np.where(is_much, before - freedom, np.nan)
-    if len(alike) > 1 and alike[1].penalty <= best.penalty:
-        best = replace(best, text=f'{best.text}, or {alike[1].text},')
-    shown = tuple(
-        Explanation(item.text, gone / each, float(gone.sum() / excess))
-        for item in [best, *sorted(item for item in tried if item is not alike[0])][:_SHOWN]
-        for gone in (before - item.after,)
-    )  # fmt: skip
-    return Doubt(reduced, shown, best.shift if is_sure else none, is_sure and best.is_fault)
+        own = values[sums.b :]
+        if members[0].unit or np.abs(own).max() < _FAR:
+            text = _told(members, dict(zip(columns, own.tolist())), link)
+            width = len(columns) * np.log(sums.count.sum())
+            tried.append(_Tried(text, after, width, values[: sums.b], False, sums.count.sum()))
+    return tried
+
+
+def _tried_data(sums: _Sums, most: float) -> list[_Tried]:
+    """Other data in the place of the given ones, those that leave less than so much."""
+    tried = []
+    for text, change in _other_data(sums.found):
+        again = _summed(sums.found, change=change)
+        after = again.fitted()[1] * sums.count / np.maximum(again.count, 1.0)
+        if after.sum() < most:
+            count = sums.count.sum()
+            tried.append(_Tried(text, after, np.log(count), np.zeros(sums.b), True, count))
+    return tried
+
+
+def _fewest(tried: Sequence[_Tried], enough: float) -> tuple[_Tried, _Tried | None]:
+    """Of those that leave little enough the one with the fewest columns; another as good."""
+    first, *rest = sorted((item for item in tried if item.left <= enough), key=_by_width)
+    return first, next((item for item in rest if item.width <= first.width), None)
 
 
 def _by_width(item: _Tried) -> tuple[float, float]:
-    return item.penalty, item.score
+    return item.width, item.score
 
 
 def last_link(model: RobotModel) -> str | None:
@@ -249,62 +277,82 @@ def _columns(
     causes: list[_Cause],
 ) -> list[Array]:  # fmt: skip
     """Columns of all causes in rows of each kind, (M, n, E) each; `causes` says what they are."""
-    equations, index = found.equations, found.structure.independent
-    names, causes[:] = equations.model.joint_names, []
-    extra = [other.X for other in others.rows(stretch)]
+    every = [
+        *_unasked(others, stretch), *_factors_of_torques(found, rows),
+        *_factors_of_encoders(found, stretch, rows), *_loops(found.equations, stretch, rows),
+    ]  # fmt: skip
+    causes[:] = []
+    first = 0
+    for name, owner, unit, parts in every:
+        last = first + parts[0].shape[2]
+        causes.append(_Cause(name, owner, unit, tuple(range(first, last))))
+        first = last
+    return [np.concatenate(parts, axis=2) for parts in zip(*(item[3] for item in every))]
+
+
+def _unasked(others: Equations, stretch: Stretch) -> Iterator[_Column]:
+    """Parameters that were not asked for."""
+    extra = [rows.X for rows in others.rows(stretch)]
     places: dict[tuple[str, str], list[int]] = {}
     for k, column in enumerate(others.columns):
         is_whole = column.group in _WHOLE
         name = column.group if is_whole or column.group == 'stribeck' else column.name
         places.setdefault((name, '' if is_whole else column.owner), []).append(k)
     for (name, owner), own in places.items():
-        causes.append(_Cause(name, owner, others.columns[own[0]].unit, tuple(own)))
-    count = len(others.columns)
-    more: list[list[Array]] = [[] for _ in rows]
+        yield name, owner, others.columns[own[0]].unit, [X[..., own] for X in extra]
 
-    def put(name: str, owner: str, unit: str, columns: Sequence[Sequence[Array]]) -> None:
-        """A cause of columns (M, n) of each kind."""
-        first = count + len(more[0])
-        for each, own in zip(more, zip(*columns)):
-            each.extend(own)
-        causes.append(_Cause(name, owner, unit, tuple(range(first, first + len(columns)))))
 
-    joints = np.eye(len(names))
-    # Measured efforts are those of the model times a factor; were it the other way round, none of
-    # them would fit best.
+def _factors_of_torques(found: Estimation, rows: list[Rows]) -> Iterator[_Column]:
+    """Measured efforts are those of the model times a factor, of one joint or of all.
+
+    Were it the other way round, none of them would fit best.
+    """
+    names, index = found.equations.model.joint_names, found.structure.independent
     rest = [r.y - r.X[..., index] @ found.z for r in rows]
-    computed = [r.signal - left for left, r in zip(rest, rows)]
     for title, kinds in (('torque constant', ('effort', 'motor')), ('torque sensor', ('sensor',))):
-        if not {r.kind for r in rows} & set(kinds):
+        if {r.kind for r in rows}.isdisjoint(kinds):
             continue
-        parts = [values * (r.kind in kinds) for values, r in zip(computed, rows)]
-        for owner, which in zip(names, joints):
-            put(title, owner, '', [[part * which for part in parts]])
+        parts = [(r.signal - left) * (r.kind in kinds) for left, r in zip(rest, rows)]
+        for owner, which in zip(names, np.eye(len(names))):
+            yield title, owner, '', [(part * which)[..., None] for part in parts]
         # All of them and all parameters times the same factor leave what springs miss as it is.
         missed = [left * (r.kind == 'spring') for left, r in zip(rest, rows)]
-        put(title, _ALL, '', [[part - left for part, left in zip(parts, missed)]])
+        yield title, _ALL, '', [(a - b)[..., None] for a, b in zip(parts, missed)]
+
+
+def _factors_of_encoders(
+    found: Estimation, stretch: Stretch, rows: list[Rows]
+) -> Iterator[_Column]:
+    """Measured positions are the true ones times a factor, of one joint or motor or of all."""
+    equations, index = found.equations, found.structure.independent
+    names = equations.model.joint_names
     # A wrong scale can make a stiffness come out as none, with which encoders do not count.
     is_spring = [column.name == 'stiffness' for column in found.columns]
     point = np.where(is_spring, found.structure.mapping @ equations.known, found.z)
     for what, title in _SIDES.items():
         if (given := getattr(stretch, what)) is None:
             continue
-        every = []
-        for owner, which in zip(names, joints):
+        total = [np.zeros((*r.y.shape, 1)) for r in rows]
+        for owner, which in zip(names, np.eye(len(names))):
             scaled = equations.rows(replace(stretch, **{what: given * (1.0 + _STEP * which)}))
-            pairs = zip(rows, scaled)
-            every.append([(b.y - a.y - (b.X - a.X)[..., index] @ point) / _STEP for a, b in pairs])
-            put(title, owner, '', [every[-1]])
-        put(title, _ALL, '', [[sum(parts) for parts in zip(*every)]])
+            steps = [
+                ((b.y - a.y - (b.X - a.X)[..., index] @ point) / _STEP)[..., None]
+                for a, b in zip(rows, scaled)
+            ]
+            total = [a + b for a, b in zip(total, steps)]
+            yield title, owner, '', steps
+        yield title, _ALL, '', total
+
+
+def _loops(equations: Equations, stretch: Stretch, rows: list[Rows]) -> Iterator[_Column]:
+    """Hysteresis of springs, of friction where joints are rigid."""
     travel = stretch.motion[:, 0]
     if stretch.motor_motion is not None:
         travel = np.where(equations.elastic, stretch.motor_motion[:, 0] - travel, travel)
-    loops = [_hysteresis(travel, width) for width in _WIDTHS]
-    for j, owner in enumerate(names):
-        only = np.arange(len(names)) == j
-        put('hysteresis', owner, 'N m', [[np.where(only, loop, 0.0) for _ in rows]
-                                         for loop in loops])  # fmt: skip
-    return [np.concatenate([a, np.stack(b, axis=2)], axis=2) for a, b in zip(extra, more)]
+    loops = np.stack([_hysteresis(travel, width) for width in _WIDTHS], axis=2)
+    names = equations.model.joint_names
+    for owner, which in zip(names, np.eye(len(names))):
+        yield 'hysteresis', owner, 'N m', [loops * which[:, None]] * len(rows)
 
 
 def _hysteresis(travel: Array, width: float) -> Array:

@@ -46,7 +46,7 @@ _UNITS = {
     'cubic_stiffness': ('N m/rad^3', 'N/m^3'), 'damping': ('N m s/rad', 'N s/m'),
     'gravity': ('rad', 'rad'), 'delay': ('s', 's'),
 }  # fmt: skip
-_RANK = 1e-9
+_RANK, _RESOLVED = 1e-9, 1e-5
 STRIBECK_VELOCITIES = np.geomspace(0.005, 0.6, 9)
 """Between which friction that falls with the velocity is interpolated [rad/s] or [m/s]."""
 _FIRST_STRIBECK = 0.05
@@ -83,6 +83,12 @@ class Rows(NamedTuple):
     """Effort that they are about, shape (M, n)."""
     floor: Array
     """Variance that the noise of samples accounts for, shape (M, n)."""
+
+    @property
+    def resolved(self) -> Array:
+        """The same, at least that of a sensor of 1e-5 of the largest effort, shape (M, n)."""
+        least = (_RESOLVED * np.abs(self.signal).max(axis=0, initial=0.0)) ** 2 + 1e-300
+        return np.asarray(np.maximum(self.floor, least))
 
 
 class Nonlinear(NamedTuple):

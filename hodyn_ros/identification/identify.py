@@ -160,16 +160,7 @@ def identify(
     JointNameError, FileError, MotionError
         If a recording lacks joints or cannot be read.
     """
-    if parameters is None:
-        parameters = DEFAULT if link is None else ('payload', *DEFAULT[2:])
-        if actuators is not None and any(
-            isinstance(drive, SeriesElastic) for drive in actuators.by_joint.values()
-        ):
-            parameters = (*parameters, *DEFAULT_OF_SPRINGS)
-    if 'payload' in parameters and link is None:
-        raise IdentificationError('A payload is asked for: name the link that carries it.')
-    if {'bodies', 'payload'} <= set(parameters):
-        raise IdentificationError('A payload is part of its body: ask for one of the two.')
+    parameters = _asked_for(parameters, actuators, link)
     checked_number('smoothing', smoothing, IdentificationError, least=0.0)
     solver_library()
     equations = Equations(model, parameters, actuators, link)
@@ -181,12 +172,12 @@ def identify(
     preparation = Preparation(model, laws, equations.elastic, bandwidth)
     stretches = prepared(preparation, given)
     flaws = preparation.remarks()
+    held: Mapping[str, Sequence[Stretch]] = {}
     if validation is None:
         stretches, held = held_out(stretches)
-    else:
-        held = prepared(preparation, several(validation))
-        if held:
-            measured_in([stretch for each in held.values() for stretch in each])
+    elif unused := several(validation):
+        held = prepared(preparation, unused)
+        measured_in([stretch for each in held.values() for stretch in each])
     every = [stretch for found in stretches.values() for stretch in found]
     structure = equations.structure(measured_in(every))
     known = Equations(model, (), actuators)
@@ -212,6 +203,37 @@ def identify(
     )  # fmt: skip
 
 
+def _asked_for(
+    parameters: Sequence[str] | None, actuators: Actuators | None, link: str | None
+) -> Sequence[str]:
+    """Groups of parameters, by default those that fit the robot."""
+    if parameters is None:
+        parameters = DEFAULT if link is None else ('payload', *DEFAULT[2:])
+        drives = () if actuators is None else actuators.by_joint.values()
+        if any(isinstance(drive, SeriesElastic) for drive in drives):
+            parameters = (*parameters, *DEFAULT_OF_SPRINGS)
+    if 'payload' in parameters and link is None:
+        raise IdentificationError('A payload is asked for: name the link that carries it.')
+    if {'bodies', 'payload'} <= set(parameters):
+        raise IdentificationError('A payload is part of its body: ask for one of the two.')
+    return parameters
+
+
+def _refuse_impossible(column: Column, value: float, std: float) -> None:
+    """Refuse a stiffness or an inertia that is negative, and a stiffness that is not known."""
+    told = f'{column.owner}: the {column.name} comes out as {value:.4g} +- {std:.2g} {column.unit}'
+    if column.name in ('stiffness', 'armature') and value < -3.0 * std:
+        raise IdentificationError(
+            f'{told}, which no joint has. Check signs and units of positions and torques of the '
+            'motors, and which joint is which.'
+        )
+    if column.name == 'stiffness' and std >= value:
+        raise IdentificationError(
+            f'{told}, which is not known to be any. Record a motion that turns this joint quickly '
+            '(hodyn excite --target springs), or do not ask for it.'
+        )
+
+
 def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]:
     """Parameters (P,) that a robot can have, and remarks."""
     equations, mapping = found.equations, found.structure.mapping
@@ -226,19 +248,7 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
             k = alone[i]
             if std[k] < max(abs(estimates[k]), abs(given[i]), 1.0):
                 given[i], prior[i] = estimates[k], _FLAT * std[k] + 1e-12
-            if column.name in ('stiffness', 'armature') and estimates[k] < -3.0 * std[k]:
-                raise IdentificationError(
-                    f'{column.owner}: the {column.name} comes out as {estimates[k]:.4g} +- '
-                    f'{std[k]:.2g} {column.unit}, which no joint has. Check signs and '
-                    'units of positions and torques of the motors, and which joint is which.'
-                )
-            if column.name == 'stiffness' and std[k] >= estimates[k]:
-                raise IdentificationError(
-                    f'{column.owner}: the stiffness comes out as {estimates[k]:.4g} +- '
-                    f'{std[k]:.2g} {column.unit}, which is not known to be any. Record a motion '
-                    'that turns this joint quickly (hodyn excite --target springs), or do not '
-                    'ask for it.'
-                )
+            _refuse_impossible(column, float(estimates[k]), float(std[k]))
         elif column.group not in ('bodies', 'payload'):
             prior[i] = max(abs(given[i]), 1.0)
         if column.name in ('armature', *FRICTION, *SPRING):
@@ -369,7 +379,7 @@ def _residuals(
             pairs = zip(equations.rows(stretch), known.rows(stretch))
             for rows, plain in pairs:
                 after, before = rows.y - rows.X @ beta, plain.y
-                every = rows.signal, before, after, np.sqrt(rows.floor)
+                every = rows.signal, before, after, np.sqrt(rows.resolved)
                 part = [np.where(rows.is_used, v, 0.0) ** 2 for v in every]
                 sums.setdefault(rows.kind, []).append(
                     np.stack([rows.is_used.sum(axis=0), *(v.sum(axis=0) for v in part)])

@@ -336,11 +336,11 @@ class ElasticRobot:
     """Of springs [N m/rad^3]."""
     damping: np.ndarray = field(default_factory=lambda: np.zeros(7))
     """Parallel to springs [N m s/rad]."""
+    friction: Friction = field(default_factory=Friction)
     hysteresis: float = 0.0
     """Of springs: force by which their way back differs, over `reach` [N m]."""
     reach: float = 2e-4
     """Deflection over which it turns [rad]."""
-    friction: Friction = field(default_factory=Friction)
 
     @classmethod
     def random(cls, seed, payload=None, stribeck=False, cubic=False, damping=False):
