@@ -286,7 +286,7 @@ def switches(laws: Laws, size: Size) -> list[list[str]]:
             law.begin()
         torque: Array = law.command(goal if place else AT_START, *measured)
         if k == 0 and place:
-            before[place] = np.abs(law._left / law._fading).max()
+            before[place] = np.abs(law._left / law.fading).max()
         return torque
 
     record = touch(

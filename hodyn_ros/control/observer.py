@@ -175,13 +175,17 @@ class StateObserver:
 
         A measured position farther from what is expected than some of it is gated: four times the
         way at the largest speed, of motors on springs also twice that under the largest torque.
+        Motors that choose the stiffness of a joint are not gated.
         """
         t, T = self.transmission, self.sample_period
         links = np.maximum(_MOST_SPEED * speed, _LEAST_REACH / T)
         elastic = np.where(t.inertia > 0.0, t.inertia, np.inf)
         with np.errstate(invalid='ignore'):
             springs = np.nan_to_num(2.0 * T * torque / elastic, nan=0.0, posinf=np.inf)
-        self.reach = np.concatenate([links, links[t.joint] + springs])
+        # Motors that choose a stiffness are not as slow as their joint.
+        follows = t.is_single[t.joint] | (t.is_elastic[t.joint] == 0.0)
+        motors = np.where(follows, links[t.joint] + springs, np.inf)
+        self.reach = np.concatenate([links, motors])
 
     def reset(self) -> None:
         """Forget everything; the next measurement begins anew."""

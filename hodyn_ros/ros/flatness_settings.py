@@ -135,7 +135,7 @@ class ControlSettings:
     )
     damping_ratio: float = entry(0.7, 'Of joint_impedance and cartesian_impedance.', 0.0, 2.0)
     floating_damping: float = entry(
-        0.5, 'Of the motors in gravity_compensation [N m s/rad, N s/m].', 0.0, 1e6
+        2.0, 'Of the motors in gravity_compensation [N m s/rad, N s/m].', 0.0, 1e6
     )
     bandwidths: Values = per_joint(
         'bandwidths', 'bandwidth of joint {joint}, not for tracking; 0: that of all.', 1e-2, 1e4

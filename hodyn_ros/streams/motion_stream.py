@@ -582,6 +582,8 @@ class MotionStream:
             )
             time = now + lead
             state = timeline.state(time)
+        if self._has_controller and not (state and state.in_progress):
+            state = self._at_rest(state, time)
         planned = None
         if state is None or not state.in_progress:
             timeline.cut(time)  # motions that are over by then are left alone
@@ -589,7 +591,7 @@ class MotionStream:
             if last := timeline.under_way(now):
                 left = (last.last - now) / NANOSECONDS
                 remark = f'An empty trajectory: the motion ends by itself in {left:.3f} s.'
-        elif timeline.under_way(time) is self._stopping:
+        elif self._stopping is not None and timeline.under_way(time) is self._stopping:
             timeline.drop_behind(time)
             remark = 'The motion is being brought to rest already.'
         elif not duration:
@@ -603,6 +605,18 @@ class MotionStream:
             remark = 'An empty trajectory brings the motion to rest.'
             self._planner.publish(planned, remark)
         self._done(Plan(0, planned, (remark,), warnings))
+
+    def _at_rest(self, state: State | None, time: int) -> State | None:
+        """State from which to stop a controller that has motions which begin after a time [ns].
+
+        It holds where the first of them begins. Without such motions the state stays as it is.
+        """
+        later = self.timeline.later(time)
+        if later is None:
+            return state
+        rest = np.zeros((5, len(later.joint_names)))
+        rest[0] = later.at(later.first)[0] if state is None else state.motion[0]
+        return State(rest, True, time, 'before the next motion')
 
     def _forget_all(self, reason: str, wanted: bool = False) -> None:
         """Drop what is not planned yet; if that is wanted, it is no refusal."""

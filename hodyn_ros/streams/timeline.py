@@ -82,6 +82,10 @@ class Timeline:
         begun = (item for item in reversed(self._motions) if item.first <= time < item.last)
         return next(begun, None)
 
+    def later(self, time: int) -> PlannedMotion | None:
+        """First motion that begins at a time [ns] or later."""
+        return next((item for item in self._motions if item.first >= time), None)
+
     def drop_behind(self, time: int) -> None:
         """Drop all motions that would begin after a time [ns]."""
         self._motions = [motion for motion in self._motions if motion.first <= time]

@@ -696,6 +696,22 @@ def test_stop_does_not_wait_for_motions_that_have_not_begun():
     assert len(setup.planner.published) == 1
 
 
+@pytest.mark.parametrize('ahead', [0.0, 3600.0])
+def test_stop_cancels_what_a_controller_has_and_has_not_begun(ahead):
+    setup = Setup(has_controller=True)
+    stamp = setup.now + round(ahead * SECOND) if ahead else 0
+    setup.run([(0.2, 0.1), (1, 2)], [0, 1], stamp=stamp)
+    setup.take([], [])
+    (stop,) = setup.planner.published
+    assert stop.first <= setup.now + SECOND // 10
+    np.testing.assert_allclose(stop.at(stop.last), np.eye(5)[:, :1] * [0.2, 0.1], atol=1e-12)
+    assert setup.timeline.later(stop.last) is None
+    setup.now += SECOND
+    setup.sample(setup.now)
+    assert setup.sample(setup.now) is None
+    assert setup.stream.state == IDLE
+
+
 def test_motions_far_ahead_keep_nothing_waiting():
     setup = Setup(has_controller=True)
     for hours in range(1, 4):
