@@ -81,9 +81,10 @@ _TIME_PER_BYTE = 1e-6
 _FORGETTING = 0.7
 _MOST_TRIES = 4
 
-# First guess of the time from the decision on a motion until a controller has it, and the longest
-# that is reckoned with for a stop, which is sent at once and should not let the robot go on [s].
-_FIRST_DELIVERY, _MOST_OF_STOP = 0.02, 0.1
+# First guess of the time from the decision on a motion until a controller has it, and the shortest
+# and longest that are reckoned with for a stop: what takes its time is the way to the controller
+# alone, which nobody measures, and a stop should not let the robot go on [s].
+_FIRST_DELIVERY, _LEAST_OF_STOP, _MOST_OF_STOP = 0.02, 0.04, 0.1
 LEAD_IN = 0.01
 """Time between the stamp of a trajectory for a controller and its first point [s].
 
@@ -201,6 +202,7 @@ class Leads:
         self._time_per_byte = _TIME_PER_BYTE
         self._delivery = _FIRST_DELIVERY if has_controller else 0.0
         self._least = 0.5 * self._delivery
+        self._least_of_stop = _LEAST_OF_STOP if has_controller else 0.0
         self._lead_in = LEAD_IN if has_controller else 0.0
 
     @property
@@ -211,7 +213,8 @@ class Leads:
     @property
     def of_stop(self) -> float:
         """Time from the decision on a stop to its first point."""
-        return min(self._delivery, _MOST_OF_STOP) + self._lead_in
+        delivery = min(max(self._delivery, self._least_of_stop), _MOST_OF_STOP)
+        return delivery + self._lead_in
 
     def note_plan(self, duration: float, size: int) -> None:
         """Learn how long a message of a size in bytes was planned."""
