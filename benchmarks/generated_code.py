@@ -63,7 +63,8 @@ int repeat(long times, const double *desired, const double *q, const double *the
   int status = 0;
   robot_controller_reset(&c);
   while (times-- > 0 && status == 0) {
-    status = robot_controller_evaluate(&c, desired, q, 0, theta, 0, 0, torque);
+    status = robot_controller_evaluate(
+      &c, desired, q, 0, theta, 0, 0, ROBOT_SAMPLE_PERIOD, torque);
   }
   return status;
 }
