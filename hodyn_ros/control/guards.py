@@ -105,15 +105,9 @@ class Bounds:
         self.names = names
         self.lowest, self.highest = (np.ascontiguousarray(rows) for rows in (lowest, highest))
 
-    def first(self, values: Array) -> int:
-        """Number of the first value (K, n) beyond its bounds or NaN, from one on; zero: none."""
-        rows, n = self.lowest.shape
-        found: int = outside(rows, n, self.lowest, self.highest, values)
-        return found
-
     def violation(self, values: Array) -> str:
-        """Say which of some values (K, n) is beyond its bounds, if any is."""
-        found = self.first(values)
+        """Say which of some values (K, n) is beyond its bounds or NaN, if any is."""
+        found = outside(*self.lowest.shape, self.lowest, self.highest, values)
         if not found:
             return ''
         row, j = divmod(found - 1, len(self.names))

@@ -353,11 +353,12 @@ class MotionStream:
         """
         settings = self._settings()
         if not settings.path_tolerance:
+            self._following.forget()
             return ''
         planned = self.timeline.under_way(time)
         lasted = self._following.lasts(planned, position, time, settings.path_tolerance)
-        away_for_long = lasted >= round(settings.path_time * NANOSECONDS) > 0
-        return self._lose() if away_for_long or (lasted and not settings.path_time) else ''
+        is_lost = lasted and lasted >= round(settings.path_time * NANOSECONDS)
+        return self._lose() if is_lost else ''
 
     def _lose(self) -> str:
         """Send nothing more; return why."""

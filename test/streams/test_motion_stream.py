@@ -818,6 +818,15 @@ def test_robot_that_is_not_to_be_watched_is_never_lost():
     assert not observe(setup, [9.0, 9.0], 0.9)
 
 
+def test_robot_that_is_no_longer_to_be_watched_is_not_away(setup):
+    setup.run([(0, 0), (1, 2)], [0, 1])
+    setup.now += SECOND // 2
+    assert not observe(setup, [0.0, 0.0], 0.1)
+    setup.settings.path_tolerance = 0.0
+    assert not observe(setup, [0.0, 0.0], 0.1)
+    assert setup.take([(0, 0), (1, 2)], [0, 1]) == ''
+
+
 def test_continuous_joint_is_where_it_is_after_a_turn(setup):
     setup.follow(NAMES, False, ('continuous', 'revolute'))
     setup.run([(0, 0), (0.01, 0.01)], [0, 1])
