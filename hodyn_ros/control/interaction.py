@@ -123,10 +123,23 @@ class InteractionController(ObserverController):
         self._rest: Array | None = None
         self._slow: Array | None = None
 
+    @property
+    def memory(self) -> Array:
+        """As of `ObserverController`; here also the position of rest and the springs' low pass."""
+        parts = [super().memory]
+        parts += [part for part in (self._rest, self._slow) if part is not None]
+        return np.concatenate(parts)
+
+    @memory.setter
+    def memory(self, values: Array) -> None:
+        for part in (self._slow, self._rest):
+            if part is not None:
+                part[:], values = values[-len(part) :], values[: -len(part)]
+        self.observer.memory = values
+
     def _check(self, position: Array) -> None:
         """Refuse what cannot be done where the robot is in a position."""
-        desired = np.zeros_like(self._desired)
-        desired[0] = position
+        desired = self.at_rest(position)
         self.stiffness = _matrix('stiffness', self._given, self._axes or len(position))
         share, _, felt = self._possible(self._hold(position, desired)[1])
         if share < 1.0:
@@ -290,6 +303,12 @@ class TorqueControl(InteractionController):
     """
 
     orders = 3
+
+    def at_rest(self, position: Array) -> Array:
+        """Torques that carry the weight of a robot at rest; see `ObserverController.at_rest`."""
+        desired = np.zeros_like(self._desired)
+        desired[0] = gravity_effort(self.model, position[None])[0]
+        return desired
 
     def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
         wanted: Array = desired[0] + self._ringing * desired[1] - self._damping @ velocity

@@ -1,4 +1,4 @@
-"""Margins of a tracking law on the robot that it knows: by how much a loop may be wrong.
+"""Margins of a control law on the robot that it knows: by how much a loop may be wrong.
 
 The law and the robot are linearised at rest. The law's map from memory and measurement to memory
 and torque is differentiated numerically; the links with springs, motors and weight are sampled
@@ -10,6 +10,7 @@ Postlethwaite, "Multivariable Feedback Control", 2005).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 
 if TYPE_CHECKING:
-    from hodyn_ros.control.tracking import TrackingController
+    from hodyn_ros.control.tracking import ObserverController
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -31,13 +32,16 @@ Values = TypeVar('Values', Array, ComplexArray)
 
 _STEP = 1e-5  # of numerical differentiation
 _SLOWEST = 1.0  # rad/s, of the frequencies that are looked at
+_ROUNDING = 1e-6  # of the largest eigenvalue
+_FORGOTTEN = 0.1  # 1/s, decay of what laws leave free, for the noise
 
 
 class Margins(NamedTuple):
     """Margins of a law at rest; n joints, m motors."""
 
     decay: float
-    """Of the slowest error of the closed loop [1/s]; negative if it grows."""
+    """Of the slowest error of the closed loop [1/s]; negative if it grows, and zero but for
+    rounding if a law leaves the robot free, as gravity compensation does."""
     gain_up: Array
     """By what factor the torque of each motor alone may be too large, shape (m,)."""
     gain_down: Array
@@ -89,21 +93,18 @@ class Margins(NamedTuple):
 
 
 def find_margins(
-    controller: TrackingController,
+    controller: ObserverController,
     position: ArrayLike | None = None,
     stiffness: Mapping[str, ArrayLike] | None = None,
     frequencies: int = 400,
 ) -> Margins:
-    """Compute the margins of a law; see `TrackingController.margins`."""
+    """Compute the margins of a law; see `ObserverController.margins`."""
     count = int(
         checked_number('The number of frequencies', frequencies, ControlError, least=2, whole=True)
     )
     model, T = controller.model, controller.sample_period
     q = middle_of_range(model) if position is None else np.asarray(position, dtype=np.float64)
-    law = type(controller)(
-        controller.actuators, T, bandwidth=controller.bandwidth,
-        delay=controller.observer.delay_samples * T, torque_limits=np.inf, guards=None,
-    )  # fmt: skip
+    law = _unbounded(controller)
     theta = law.resting(q, stiffness)
     A, B, C, D = _linear_law(law, q, theta, stiffness)
     F, acts, disturbs = _linear_robot(law, q, theta)
@@ -118,7 +119,7 @@ def find_margins(
     largest = np.abs(np.linalg.eigvals(closed)).max()
     noise = np.full((2, m), np.nan)
     if controller.resolution is not None:
-        noise = _noise(closed, (A, B, C, D), seen, acts, delay, controller.resolution)
+        noise = _noise(closed, (A, B, C, D), seen, acts, delay, controller.resolution, T)
         noise[1] /= T
 
     w = np.geomspace(_SLOWEST, np.pi / T, count)
@@ -141,23 +142,32 @@ def find_margins(
     )  # fmt: skip
 
 
+def _unbounded(controller: ObserverController) -> ObserverController:
+    """Copy of a law that has seen nothing, without guards and limits."""
+    shared = controller.model, controller.actuators
+    law = deepcopy(controller, {id(each): each for each in shared})
+    law.guards = law.bounds = None
+    law.reset()
+    law.limit(np.full(len(law.torque_limits), np.inf))
+    return law
+
+
 def _linear_law(
-    law: TrackingController, q: Array, theta: Array, stiffness: Mapping[str, ArrayLike] | None
+    law: ObserverController, q: Array, theta: Array, stiffness: Mapping[str, ArrayLike] | None
 ) -> tuple[Array, Array, Array, Array]:
     """Matrices of x[k + 1] = A x[k] + B y[k], u[k] = C x[k] + D y[k], with y = (q, theta)."""
-    desired, observer, n = np.zeros((5, len(q))), law.observer, len(q)
-    desired[0] = q
-    for _ in range(observer.delay_samples + 3):
+    desired, n = law.at_rest(q), len(q)
+    for _ in range(law.observer.delay_samples + 3):
         law.evaluate(desired, q, None, theta, None, stiffness=stiffness)
-    middle = np.concatenate([observer.memory, q, theta])
+    middle = np.concatenate([law.memory, q, theta])
     N = len(middle) - n - len(theta)
 
     def step(point: Array) -> Array:
-        observer.memory = point[:N]
+        law.memory = point[:N]
         command = law.evaluate(
             desired, point[N : N + n], None, point[N + n :], None, stiffness=stiffness
         )
-        return np.concatenate([observer.memory, command.torque])
+        return np.concatenate([law.memory, command.torque])
 
     J = np.array([(step(middle + d) - step(middle - d)) / (2.0 * _STEP)
                   for d in _STEP * np.eye(len(middle))]).T  # fmt: skip
@@ -165,7 +175,7 @@ def _linear_law(
 
 
 def _linear_robot(
-    law: TrackingController, q: Array, theta: Array
+    law: ObserverController, q: Array, theta: Array
 ) -> tuple[Array, Array, Array]:
     """Matrices of x[k + 1] = F x[k] + G u[k] + H push[k], x = (q, q', theta, theta').
 
@@ -237,6 +247,7 @@ def _noise(
     acts: Array,
     delay: int,
     resolution: Array,
+    T: float,
 ) -> Array:
     """Standard deviations (2, m) of torques and of their changes from sample to sample.
 
@@ -255,8 +266,11 @@ def _noise(
         enters[:N] = acts @ D
     gives = np.zeros((m, len(closed)))
     gives[:, :N], gives[:, -M:] = D @ seen, C
-    if not np.abs(np.linalg.eigvals(closed)).max() < 1.0:
+    # A robot that is free goes anywhere in time, and its torques are those of where it then is.
+    slowest, growth = np.exp(-_FORGOTTEN * T), np.abs(np.linalg.eigvals(closed)).max()
+    if growth > 1.0 + _ROUNDING:
         return np.full((2, m), np.inf)
+    closed = closed * min(1.0, slowest / growth)
     P = solve_discrete_lyapunov(closed, enters @ variance @ enters.T)
     at_once = gives @ P @ gives.T + D @ variance @ D.T
     next_one = gives @ (closed @ P @ gives.T + enters @ variance @ D.T)

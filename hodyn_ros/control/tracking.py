@@ -169,11 +169,9 @@ class ObserverController(ABC):
         self.sample_period = T
         self.lead = (self.observer.delay_samples + 0.5) * T
         given = _efforts(actuators) if torque_limits is None else torque_limits
-        self.torque_limits = per_joint('torque_limits', given, actuators.n_motors, np.inf)
+        self.limit(per_joint('torque_limits', given, actuators.n_motors, np.inf))
         self._desired = np.empty((self.orders, self.model.n_joints))
         t = self.observer.transmission
-        turning = np.where(t.turns > 0.0, self.torque_limits, 0.0)
-        self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(float)
         limits, self.guards = self.model.limits.velocity, guards
         self.fastest = np.where(limits > 0.0, limits, np.inf)
         if observer is None:
@@ -188,9 +186,15 @@ class ObserverController(ABC):
         self._last: Command | None = None
         self._remark = ''
         self._on_links = t.is_elastic[t.joint] == 0.0
-        self._motor_limits = self.torque_limits.copy()
         self._begins, self._left = True, np.zeros(actuators.n_motors)
         self.fading = np.exp(-_FADING * bandwidth * T)
+
+    def limit(self, torque: Array) -> None:
+        """Bound the torques of the motors (m,), and know those of the joints."""
+        t = self.observer.transmission
+        self.torque_limits = np.array(torque)
+        turning = np.where(t.turns > 0.0, torque, 0.0)
+        self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(float)
 
     def command(self, desired: ArrayLike, *measured: Any, **more: Any) -> Array:
         """Motor torques within the limits; see `evaluate`."""
@@ -363,7 +367,7 @@ class ObserverController(ABC):
         duration, torque = (self.guards or GUARDS).stop_duration, np.empty(len(weight))
         hold(
             len(torque), self.sample_period, gains.speed_share, gains.spring_share, time, duration,
-            t.joint, gains.stiffness, gains.damping, gains.spring_damping, self._motor_limits,
+            t.joint, gains.stiffness, gains.damping, gains.spring_damping, self.torque_limits,
             weight, q, self._motor_positions(), self._stopping, torque,
         )  # fmt: skip
         return torque
@@ -480,6 +484,53 @@ class ObserverController(ABC):
         """
         self._begins = True
 
+    def margins(
+        self,
+        position: ArrayLike | None = None,
+        stiffness: Mapping[str, ArrayLike] | None = None,
+        frequencies: int = 400,
+    ) -> Margins:
+        """By how much the loop of each motor may be wrong, before a robot is switched on.
+
+        Parameters
+        ----------
+        position : array-like, shape (n,), optional
+            Where the robot rests [rad] or [m]; by default in the middle of its range.
+        stiffness : mapping of joint name to array-like, shape (3,), optional
+            As for `evaluate`.
+        frequencies : int
+            Between 1 rad/s and half of the sampling frequency.
+
+        Returns
+        -------
+        Margins
+            Of a copy of the law that has seen nothing and whose torques have no limits.
+
+        Raises
+        ------
+        ControlError
+            If an argument cannot be used.
+        """
+        return find_margins(self, position, stiffness, frequencies)
+
+    def at_rest(self, position: Array) -> Array:
+        """What is wanted of a robot that rests at a position (n,); see `evaluate`."""
+        desired = np.zeros_like(self._desired)
+        desired[0] = position
+        return desired
+
+    @property
+    def memory(self) -> Array:
+        """Copy of what the next answer depends on, besides the next measurement, shape (N,).
+
+        Without what fades out after a begin.
+        """
+        return self.observer.memory
+
+    @memory.setter
+    def memory(self, values: Array) -> None:
+        self.observer.memory = values
+
     @abstractmethod
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
@@ -552,30 +603,6 @@ class TrackingController(ObserverController):
         self._left[:] = 0.0
         self._distance = np.zeros((5, self.model.n_joints))
         self._departs = self._is_far = True
-
-    def margins(
-        self,
-        position: ArrayLike | None = None,
-        stiffness: Mapping[str, ArrayLike] | None = None,
-        frequencies: int = 400,
-    ) -> Margins:
-        """By how much the loop of each motor may be wrong, before a robot is switched on.
-
-        Parameters
-        ----------
-        position : array-like, shape (n,), optional
-            Where the robot rests [rad] or [m]; by default in the middle of its range.
-        stiffness : mapping of joint name to array-like, shape (3,), optional
-            As for `evaluate`.
-        frequencies : int
-            Between 1 rad/s and half of the sampling frequency.
-
-        Raises
-        ------
-        ControlError
-            If an argument cannot be used.
-        """
-        return find_margins(self, position, stiffness, frequencies)
 
     def added_to(self, code: Code) -> Code:
         """Code of the dynamics and of this law; for `generate_code`."""

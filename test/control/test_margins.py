@@ -17,7 +17,13 @@ from support.control_cases import (
 )
 
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
-from hodyn_ros.control import ControlWarning, tracking_controller
+from hodyn_ros.control import (
+    ControlWarning,
+    GravityCompensation,
+    JointImpedance,
+    TorqueControl,
+    tracking_controller,
+)
 from hodyn_ros.control.margins import loop_margins
 from hodyn_ros.errors import ControlError, HodynError
 
@@ -27,12 +33,19 @@ def panda():
     return control_simulation.panda()
 
 
+def drives(model, stiffness=STIFFNESS, rigid=()):
+    values = zip(model.joint_names, stiffness, MOTOR_INERTIA)
+    return Actuators(
+        model,
+        {
+            name: RigidDrive(float(b)) if j in rigid else SeriesElastic(float(k), float(b))
+            for j, (name, k, b) in enumerate(values)
+        },
+    )
+
+
 def law(model, stiffness=STIFFNESS, rigid=(), **options):
-    drives = {
-        name: RigidDrive(float(b)) if j in rigid else SeriesElastic(float(k), float(b))
-        for j, (name, k, b) in enumerate(zip(model.joint_names, stiffness, MOTOR_INERTIA))
-    }
-    return tracking_controller(Actuators(model, drives), PERIOD, **options)
+    return tracking_controller(drives(model, stiffness, rigid), PERIOD, **options)
 
 
 @pytest.fixture(scope='module')
@@ -85,6 +98,31 @@ def test_delay_raised_until_it_breaks(panda, margins, motor):
     assert growth(controller, motor, delay=1.07 * margins.delay[motor]) > 1.0
 
 
+@pytest.mark.parametrize('motor', [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_impedance_breaks_where_its_margins_say(panda, motor):
+    controller = JointImpedance(drives(panda), PERIOD, stiffness=300.0)
+    found = controller.margins(HOME)
+    assert found.decay > 1.0
+    assert growth(controller, motor, found.gain_up[motor] / 1.1) < 1.0
+    assert growth(controller, motor, found.gain_up[motor] * 1.1) > 1.0
+    assert growth(controller, motor, delay=0.9 * found.delay[motor]) < 1.0
+    assert growth(controller, motor, delay=1.1 * found.delay[motor]) > 1.0
+
+
+def test_robot_that_is_left_free_neither_returns_nor_leaves(panda):
+    controller = GravityCompensation(drives(panda), PERIOD, damping=2.0, resolution=ENCODERS)
+    found = controller.margins(HOME)
+    assert abs(found.decay) < 1e-4
+    assert np.all(found.sensitivity < 20.0)
+    assert np.all((found.noise > 0.0) & (found.noise < 0.1))
+
+
+def test_torques_that_stay_let_an_arm_fall_and_margins_say_so(panda):
+    found = TorqueControl(drives(panda), PERIOD, damping=2.0, resolution=ENCODERS).margins(HOME)
+    assert found.decay < -1.0
+    assert np.isinf(found.noise).all()
+
+
 ENCODERS = LINK_STEP, MOTOR_STEP
 
 
@@ -120,9 +158,7 @@ def test_resolution_that_is_not_given_is_said(panda, margins):
 
 
 def test_default_bandwidth_allows_for_encoders(panda):
-    drives = {name: SeriesElastic(float(k), float(b))
-              for name, k, b in zip(panda.joint_names, STIFFNESS, MOTOR_INERTIA)}  # fmt: skip
-    actuators = Actuators(panda, drives)
+    actuators = drives(panda)
     given = {'torque_limits': TORQUE_LIMITS}
     fast = tracking_controller(actuators, 2.5e-4, **given)
     calm = tracking_controller(actuators, 2.5e-4, resolution=ENCODERS, **given)
