@@ -33,12 +33,14 @@ from hodyn_ros.control.laws import (
 from hodyn_ros.control.margins import Margins
 from hodyn_ros.control.observer import ObservedState, StateObserver
 from hodyn_ros.control.tracking import TrackingController, tracking_controller
+from hodyn_ros.control.watching import DelaySeen, probing_motion
 
 __all__ = [
     'CartesianImpedance',
     'Command',
     'ControlWarning',
     'Controller',
+    'DelaySeen',
     'FeedForwardController',
     'FlatnessController',
     'GravityCompensation',
@@ -56,6 +58,7 @@ __all__ = [
     'gains_from_poles',
     'make_controller',
     'motor_gains',
+    'probing_motion',
     'tracking_controller',
     'warm_up',
 ]

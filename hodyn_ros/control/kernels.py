@@ -352,6 +352,93 @@ def gate(
 
 
 @_compiled
+def watch(
+    m: int,
+    T: float,
+    forget: float,
+    slow: float,
+    inertia: Vector,
+    gains: MotorMatrix,
+    applied: Vector,
+    load: Vector,
+    motors: MotorMatrix,
+    before: MotorMatrix,
+    shadow: MotorMatrix,
+    explains: MotorMatrix,
+    sums: MotorMatrix,
+    found: MotorMatrix,
+) -> None:
+    """Gather what explains the torques that motors lack, for least squares.
+
+    Samples before have weights `forget`^k. Rows of `explains`, each as the observer finds it
+    (`shadow`): change of the torque from sample to sample, speed, its sign, acceleration, load,
+    which way the load goes, one. Rows of `sums`: A and b of the normal equations A c = b, the
+    weights, the squares of what is explained, and those of what `found` leaves of it, as it is and
+    behind a low pass `slow`. Rows of `found`: c, what is left behind the low pass. Rows of
+    `before`: torque, speed, time since the motor was slower than 0.02 rad/s or m/s (where it turns
+    back, no law of friction holds, and nothing is gathered), the load behind the low pass, and the
+    mean square of what that leaves.
+    """
+    for i in range(m):
+        speed, rising = motors[1, i], load[i] - before[3, i]
+        before[3, i] += slow * rising
+        before[4, i] += 0.1 * slow * (rising * rising - before[4, i])
+        explains[0, i] = before[0, i] - applied[i]
+        explains[1, i] = speed
+        explains[2, i] = speed / sqrt(speed * speed + 4e-4)
+        explains[3, i] = inertia[i] * (speed - before[1, i]) / T
+        explains[4, i] = load[i]
+        explains[5, i] = rising / sqrt(rising * rising + 0.1 * before[4, i] + 1e-12)
+        explains[6, i] = 1.0
+        before[0, i], before[1, i] = applied[i], speed
+        for k in range(6):
+            a = shadow[3 * k + 2, i] - explains[k, i] / inertia[i]
+            shadow[3 * k, i] += T * shadow[3 * k + 1, i] + 0.5 * T * T * a
+            shadow[3 * k + 1, i] += T * a
+            e = -shadow[3 * k, i]
+            for row in range(3):
+                shadow[3 * k + row, i] += gains[row, i] * e
+            explains[k, i] = inertia[i] * shadow[3 * k + 2, i]
+        before[2, i] += T
+        if abs(speed) < 0.02:
+            before[2, i] = 0.0
+        if before[2, i] > 0.01:
+            left = motors[2, i]
+            for k in range(7):
+                left -= found[k, i] * explains[k, i]
+                for j in range(7):
+                    product = explains[k, i] * explains[j, i]
+                    sums[7 * k + j, i] = forget * sums[7 * k + j, i] + product
+                sums[49 + k, i] = forget * sums[49 + k, i] + explains[k, i] * motors[2, i]
+            found[7, i] += slow * (left - found[7, i])
+            sums[56, i] = forget * sums[56, i] + 1.0
+            sums[57, i] = forget * sums[57, i] + motors[2, i] * motors[2, i]
+            sums[58, i] += left * left
+            sums[59, i] += found[7, i] * found[7, i]
+
+
+@_compiled
+def roughness(
+    n: int, forget: float, values: Vector, counts: Vector, rows: Matrix, sums: Matrix
+) -> None:
+    """Add the squares of fifth differences of values, weighted by `forget`^k, to `sums`.
+
+    Slow motions leave nothing of them; white noise has 252 times its variance. Values count from
+    the sixth in a row on. Rows of `sums`: squares, weights.
+    """
+    for i in range(n):
+        change = values[i]
+        for k in range(5):
+            last = rows[k, i]
+            rows[k, i] = change
+            change -= last
+        counts[i] += 1.0
+        if counts[i] > 5.0:
+            sums[0, i] = forget * sums[0, i] + change * change
+            sums[1, i] = forget * sums[1, i] + 1.0
+
+
+@_compiled
 def outside(rows: int, n: int, lowest: Matrix, highest: Matrix, values: Matrix) -> int:
     """Number of the first value (rows, n), from one on, beyond its bounds or NaN; zero: none."""
     for k in range(rows):

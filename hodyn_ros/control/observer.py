@@ -26,6 +26,7 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import fill, middle_of_range
 from hodyn_ros.control.kernels import carry_forward, factorise, gate, observe
 from hodyn_ros.control.transmission import Springs, Transmission
+from hodyn_ros.control.watching import Watch
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.errors import ControlError, MotionError
@@ -113,6 +114,8 @@ class StateObserver:
         Measured positions so far that could not be true.
     gated_since : ndarray, shape (n + m,)
         How many of each link and motor one after the other until now.
+    watch : Watch
+        What is seen of the delay of the loop and the noise of the positions.
     acting : ndarray, shape (m,)
         Motor torque that was commanded last, at first that of rest; empty before a measurement.
     mass : ndarray, shape (n, n)
@@ -146,6 +149,8 @@ class StateObserver:
         self._torque, self._load, self._bias = (np.empty((2, count)) for count in (n, m, n))
         self._motion = np.zeros((3, n))
         self.gated, self.gated_since = 0, np.zeros(n + m)
+        has_spring = transmission.is_single[transmission.joint]
+        self.watch = Watch(np.flatnonzero(has_spring), transmission.inertia, n + m, T)
         self.reach = np.full(n + m, np.inf)
         limits = self.model.limits.velocity
         self.expect(np.where(limits > 0.0, limits, np.inf), np.full(m, np.inf))
@@ -190,6 +195,7 @@ class StateObserver:
     def reset(self) -> None:
         """Forget everything; the next measurement begins anew."""
         self.is_new, self.acting = True, np.empty(0)
+        self.watch.begin()
         self.gated_since[:] = 0.0
         self.links[:], self.motors[:] = 0.0, 0.0
         # Of the sample that ends at the next measurement, and those under way.
@@ -248,6 +254,9 @@ class StateObserver:
         fill(motor_position, 'theta', theta, may_miss=not self.is_new)
         if not self.is_new:
             self._gate(T)
+            speed = np.concatenate([self.links[1], self.motors[1]])
+            late, values = T - self.sample_period, np.concatenate(self.measured)
+            self.watch.positions(values, late, speed, self.gated_since)
         for k in range(1, samples if not self.is_new else 1):
             whole = position.copy(), motor_position.copy()
             share = k / samples
@@ -296,6 +305,7 @@ class StateObserver:
         else:
             self._torque[0], self._load[0] = torque, load
             self._advance(T)
+            self.watch.torques(T, self._motor_gains, self._applied[0], load, self.motors)
             self._torque[1], self._load[1] = torque, load
             self._bias[1] = self._bias[0]
             self._mass, self._bias[0] = self._dynamics(self.links, self._factor)

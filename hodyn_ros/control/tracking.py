@@ -54,6 +54,7 @@ from hodyn_ros.control.guards import (
 from hodyn_ros.control.kernels import approach, approach_pole, hold, tracking_law
 from hodyn_ros.control.margins import Margins, find_margins
 from hodyn_ros.control.observer import StateObserver
+from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import ControlError, DeflectionError, MotionError
@@ -83,6 +84,7 @@ GUARDS = Guards()
 # Positions one after the other that cannot be true, after which they are taken for true, and the
 # robot is stopped.
 MOST_GATED = 5
+_LOOKS_AGAIN = 0.1  # s, at delay and noise
 _FADING = 0.25  # of the bandwidth, with which goes what is left of the torque of the law before
 
 
@@ -176,6 +178,9 @@ class ObserverController(ABC):
         self.fastest = np.where(limits > 0.0, limits, np.inf)
         if observer is None:
             self.observer.expect(self.fastest, self.torque_limits)
+        if self.resolution is not None:
+            self.observer.watch.told = self.resolution / np.sqrt(12.0)
+        self._looks, self._doubt = 0, ''
         self.bounds = None
         if guards is not None:
             self.bounds = bounds_of(self.model, guards, self._limit, self.yields)
@@ -270,8 +275,14 @@ class ObserverController(ABC):
             self._judge(self.bounds, self.lost(q, theta) or gap)
         if self.state == STOPPED:
             self._last = self._held()
-        else:
-            self._last = self._followed(stiffness)
+            return self._last
+        self._last = self._followed(stiffness)
+        self._looks += 1
+        if self._looks * self.sample_period >= _LOOKS_AGAIN:
+            self._looks = 0
+            self._doubt = observer.watch.contradiction(observer.delay_samples)
+        if self._doubt and not self._last.remark:
+            self._last = self._last._replace(remark=self._doubt)
         return self._last
 
     def _followed(self, stiffness: Mapping[str, ArrayLike] | None) -> Command:
@@ -518,6 +529,22 @@ class ObserverController(ABC):
         desired = np.zeros_like(self._desired)
         desired[0] = position
         return desired
+
+    @property
+    def delay_seen(self) -> DelaySeen:
+        """Delay of the loop as it was seen in about the last 5 s of motion.
+
+        `probing_motion` is a motion that shows it. Joints without springs show nothing.
+        """
+        return self.observer.watch.delay(self.observer.delay_samples)
+
+    @property
+    def noise_seen(self) -> Array:
+        """Standard deviations of the positions of links and motors (n + m,) [rad] or [m].
+
+        NaN where nothing was seen, or no `resolution` given.
+        """
+        return self.observer.watch.noise()
 
     @property
     def memory(self) -> Array:

@@ -1,0 +1,141 @@
+"""What a law sees of its loop: delay and noise, on a plant that shares no code with it."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+from support import control_simulation
+from support.control_cases import (
+    HOME,
+    LINK_STEP,
+    MOTOR_INERTIA,
+    MOTOR_STEP,
+    PERIOD,
+    STIFFNESS,
+    TORQUE_LIMITS,
+    Condition,
+)
+
+from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
+from hodyn_ros.control import JointImpedance, probing_motion, tracking_controller
+from hodyn_ros.errors import ControlError
+
+ENCODERS = LINK_STEP, MOTOR_STEP
+ALL = {'stiffness': -0.05, 'payload': 1.0, 'coulomb': 1.0}
+
+
+@pytest.fixture(scope='module')
+def actuators():
+    model = control_simulation.panda()
+    values = zip(model.joint_names, STIFFNESS, MOTOR_INERTIA)
+    return Actuators(model, {name: SeriesElastic(float(k), float(b)) for name, k, b in values})
+
+
+def tracking(actuators, **options):
+    given = {'torque_limits': TORQUE_LIMITS, 'resolution': ENCODERS, **options}
+    return tracking_controller(actuators, PERIOD, **given)
+
+
+def probe(law, condition, noise=0.0, duration=2.0):
+    """What a law remarks while its robot makes a small motion."""
+    plant, random = condition.plant(), np.random.default_rng(5)
+    motion = probing_motion(HOME, PERIOD, lead=law.lead, duration=duration)
+    state = plant.at_rest(np.array(HOME))
+    waiting = deque([plant.torque.copy()] * condition.delay)
+    remarks = set()
+    for desired in motion:
+        q = LINK_STEP * np.round(state[0] / LINK_STEP)
+        theta = MOTOR_STEP * np.round(state[2] / MOTOR_STEP)
+        q = q + noise * random.standard_normal(q.shape)
+        command = law.evaluate(desired, q, None, theta, None)
+        assert not command.reason
+        remarks.add(command.remark)
+        waiting.append(command.torque)
+        state = plant.hold(state, waiting.popleft(), PERIOD, 2)
+    return remarks - {''}
+
+
+@pytest.mark.parametrize('delay', [0, pytest.param(1, marks=pytest.mark.slow), 2])
+def test_delay_is_seen_in_a_small_motion_though_all_else_is_wrong(actuators, delay):
+    law = tracking(actuators)
+    remarks = probe(law, Condition(**ALL, delay=delay))
+    seen = law.delay_seen
+    assert seen.delay == pytest.approx(delay * PERIOD, abs=0.15e-3)
+    assert seen.deviation < 0.1e-3
+    assert bool(remarks) == (delay > 0)
+    assert all('not 0 ms: give delay' in remark for remark in remarks)
+
+
+def test_delay_that_the_law_knows_is_not_remarked(actuators):
+    law = tracking(actuators, delay=2 * PERIOD)
+    assert not probe(law, Condition(**ALL, delay=2))
+    assert law.delay_seen.delay == pytest.approx(2.0 * PERIOD, abs=0.15e-3)
+
+
+@pytest.mark.slow
+def test_delay_is_seen_under_an_impedance(actuators):
+    law = JointImpedance(actuators, PERIOD, stiffness=300.0, torque_limits=TORQUE_LIMITS)
+    assert probe(law, Condition(delay=1))
+    assert law.delay_seen.delay == pytest.approx(PERIOD, abs=0.05e-3)
+
+
+@pytest.mark.parametrize('stiffness', [-0.3, pytest.param(0.3, marks=pytest.mark.slow)])
+def test_wrong_spring_is_not_taken_for_a_delay(actuators, stiffness):
+    assert not probe(tracking(actuators), Condition(stiffness=stiffness))
+
+
+def test_noise_beyond_the_resolution_is_said(actuators):
+    law = tracking(actuators, bandwidth=20.0)
+    remarks = probe(law, Condition(), noise=10.0 * LINK_STEP)
+    assert all('times as noisy as its resolution says' in remark for remark in remarks)
+    assert remarks
+    np.testing.assert_allclose(law.noise_seen[:7], 10.0 * LINK_STEP, rtol=0.2)
+    calm = tracking(actuators, bandwidth=20.0)
+    assert not probe(calm, Condition())
+    np.testing.assert_allclose(calm.noise_seen[:7], LINK_STEP / np.sqrt(12.0), rtol=0.5)
+
+
+def test_robot_that_rests_or_has_no_springs_shows_nothing(actuators):
+    law = tracking(actuators)
+    desired = np.zeros((5, 7))
+    desired[0] = HOME
+    theta = law.resting(HOME)
+    for _ in range(300):
+        law.evaluate(desired, HOME, None, theta, None)
+    assert np.isinf(law.delay_seen.deviation)
+    model = actuators.model
+    rigid = Actuators(
+        model, {name: RigidDrive(float(b)) for name, b in zip(model.joint_names, MOTOR_INERTIA)}
+    )
+    law = tracking(rigid, delay=PERIOD)
+    for row in probing_motion(HOME, PERIOD, duration=0.3):
+        law.evaluate(row, row[0], None, row[0], None)
+    assert law.delay_seen == (PERIOD, np.inf)
+
+
+def test_probing_motion_goes_from_rest_to_rest_by_its_amplitude():
+    motion = probing_motion([0.3, -1.0], 1e-3, amplitude=-0.05, duration=2.0)
+    assert motion.shape == (2001, 5, 2)
+    for end in (motion[0], motion[-1]):
+        np.testing.assert_allclose(end[0], [0.3, -1.0], atol=1e-12)
+        np.testing.assert_allclose(end[1:], 0.0, atol=1e-6)
+    assert (motion[:, 0] - [0.3, -1.0]).min() == pytest.approx(-0.05, rel=1e-3)
+    assert (motion[:, 0] - [0.3, -1.0]).max() < 1e-9
+    for order in range(4):
+        found = np.gradient(motion[:, order], 1e-3, axis=0)[5:-5]
+        scale = np.abs(motion[:, order + 1]).max()
+        np.testing.assert_allclose(found, motion[5:-5, order + 1], atol=2e-3 * scale)
+
+
+@pytest.mark.parametrize(
+    ('options', 'said'),
+    [
+        ({'frequency': 0.0}, 'frequency'),
+        ({'duration': np.nan}, 'duration'),
+        ({'amplitude': np.inf}, 'amplitude'),
+        ({'position': [np.nan]}, 'position'),
+    ],
+)
+def test_probing_motion_refuses_what_it_cannot_use(options, said):
+    with pytest.raises(ControlError, match=said):
+        probing_motion(**{'position': [0.0], 'sample_period': 1e-3, **options})
