@@ -1,7 +1,7 @@
 """Laws for robots with elastic joints that touch things and people.
 
-Impedance, torque control and leading by hand feed the torque Q of the springs back, so that the
-motors feel lighter than they are, B_theta instead of B, and give them a torque u,
+Impedances feed the torque Q of the springs back, so that the motors feel lighter than they are,
+B_theta instead of B, and give them a torque u,
 
     tau = Q + B B_theta^-1 (u - D_s (theta' - q') - Q) + friction,
     B_theta theta'' = u - Q - D_s (theta' - q'),
@@ -9,6 +9,9 @@ motors feel lighter than they are, B_theta instead of B, and give them a torque 
 which keeps them passive. D_s damps the resonance of motor and spring and does nothing to slow
 motions; a single joint stays passive with D_s / K <= D / K_m, where D and K_m are the damping and
 stiffness between motor and wanted position.
+
+Torque control and leading by hand are the same with B_theta = B, tau = u - D_s (theta' - q') +
+friction, in which Q is not needed: at rest the links get u whatever the stiffness of the springs.
 
 u is a function of the motors alone: u = l(q_b) less a damping, where theta = q_b + f^-1(l(q_b))
 gives the links' position of rest on held motors, l being the torque wanted of the springs. So the
@@ -74,8 +77,14 @@ class InteractionController(ObserverController):
         Of the motors against the ground [N m s/rad] or [N s/m].
     motor_share : float
         B_theta / B of elastic joints, above 0 to 1; closer to 1 for joints with fast resonances.
+        Without effect if the torque is not fed back.
     observes_friction : bool
-        Whether the friction of the motors is compensated as observed, or as the actuators know it.
+        Whether the friction of the motors is compensated as observed, or as the actuators know it;
+        what is observed hangs on the springs, too, and is used only if their torque is fed back.
+    feeds_torque_back : bool
+        Whether the measured torque of the springs is fed back. That takes torque sensors or
+        springs that are known to a percent, unless a stiffness holds the robot: what their
+        stiffness is wrong by is missing in the torque that the links get.
     **options
         bandwidth, torque_limits, delay, observer; see `ObserverController`.
 
@@ -98,6 +107,7 @@ class InteractionController(ObserverController):
         damping: ArrayLike = 0.0,
         motor_share: float = 0.25,
         observes_friction: bool = True,
+        feeds_torque_back: bool = True,
         **options: Any,
     ) -> None:
         super().__init__(actuators, sample_period, **options)
@@ -105,12 +115,14 @@ class InteractionController(ObserverController):
         if t.is_variable:
             raise ControlError('A joint has variable stiffness: use TrackingController.')
         share = checked_number('The motor_share', motor_share, ControlError, above=0.0, most=1.0)
-        self._is_rigid, self.observes_friction = t.is_elastic == 0.0, observes_friction
+        self._is_rigid, self.feeds_torque_back = t.is_elastic == 0.0, feeds_torque_back
+        self.observes_friction = observes_friction and feeds_torque_back
         middle = middle_of_range(self.model)
         stiffness = t.at(middle, middle).stiffness
         W = t.resonances(mass_matrix(self.model, middle[None])[0], stiffness)
         self._calm = np.maximum(0.0, 1.0 - W * self.sample_period / _FASTEST)
-        self._gain = 1.0 + np.where(self._is_rigid, 0.0, self._calm * (1.0 / share - 1.0))
+        fed = self._calm * (1.0 / share - 1.0) if feeds_torque_back else 0.0
+        self._gain = 1.0 + np.where(self._is_rigid, 0.0, fed)
         self._inertia = t.inertia / self._gain
         self._damping, self._motion = _matrix('damping', damping, n), np.zeros(n)
         self._see(stiffness)
@@ -122,6 +134,9 @@ class InteractionController(ObserverController):
         super().begin()
         self._rest: Array | None = None
         self._slow: Array | None = None
+        if not (self.feeds_torque_back or self.stiffness.any()):
+            # What the springs say at first is no torque of a law before.
+            self._begins = self.observer.acting.size > 0
 
     def _check(self, position: Array) -> None:
         """Refuse what cannot be done where the robot is in a position."""
@@ -240,10 +255,9 @@ class GravityCompensation(InteractionController):
     actuators, sample_period, **options
         See `InteractionController`.
     feeds_torque_back : bool
-        Whether the torque of the springs is fed back: the motors then feel like B_theta and their
-        friction is compensated as it is observed, u = g(q_b) - D theta'. That takes torque sensors
-        or springs that are known to a percent: what the stiffness is wrong by is taken for weight,
-        and the robot sinks. Otherwise friction is compensated as far as the actuators know it.
+        By default the torque of the springs is not fed back, and friction is compensated as far as
+        the actuators know it: with a stiffness that is wrong by some percent, the robot would
+        sink. With it the motors feel like B_theta, and u = g(q_b) - D theta'.
 
     Source: De Luca, Siciliano and Zollo 2005, "PD control with on-line gravity compensation for
     robots with elastic joints".
@@ -257,39 +271,45 @@ class GravityCompensation(InteractionController):
         feeds_torque_back: bool = False,
         **options: Any,
     ) -> None:
-        self.feeds_torque_back = feeds_torque_back
-        super().__init__(actuators, sample_period, **options)
+        super().__init__(actuators, sample_period, feeds_torque_back=feeds_torque_back, **options)
 
-    def begin(self) -> None:
-        """Begin with what the observer knows; see `ObserverController.begin`."""
-        super().begin()
-        if not self.feeds_torque_back:  # what the springs say at first is no torque before
-            self._begins = self.observer.acting.size > 0
-
-    def _demand(
-        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
-    ) -> tuple[Array, Array | float]:
+    def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
         if self.feeds_torque_back:
-            return super()._demand(desired, stiffness)
-        links, motors = self.observer.ahead
-        _, rate = self._spring_torque()
-        velocity = np.where(self._is_rigid, links[1], motors[1])
-        weight = gravity_effort(self.model, links[:1])[0]
-        friction = self._known_friction(velocity)
-        demand = weight - self._damping @ velocity - self._ringing * rate
-        return demand + friction, friction
+            return super()._wanted(desired, position, velocity)
+        weight = gravity_effort(self.model, self.observer.ahead[0][:1])[0]
+        wanted: Array = weight - self._damping @ velocity
+        return wanted
 
 
 class TorqueControl(InteractionController):
-    """Gives the links wanted torques: u = Q_d + D_s K^-1 Q_d' + B_theta K^-1 Q_d'' - D theta'.
+    """Gives the links wanted torques: u = Q_d + D_s K^-1 Q_d' + B K^-1 Q_d'' - D theta'.
 
     `desired` (3, n) holds the wanted torques of the springs (of rigid joints: of the motors) and
     their first two time derivatives [N m/s^k] or [N/s^k]; the weight is part of them. At rest they
-    are exact. Links that accelerate get B_theta q'' less, since the motors have to be moved with
-    them; rigid joints B q''. See `InteractionController`.
+    are exact, but for friction of the motors that is not known. Links that accelerate get B q''
+    less, since the motors have to be moved with them. See `InteractionController`.
+
+    Parameters
+    ----------
+    actuators, sample_period, **options
+        See `InteractionController`.
+    feeds_torque_back : bool
+        By default the torque of the springs is not fed back: with a stiffness that is wrong, the
+        links would get other torques. With it B_theta takes the place of B in elastic joints, and
+        friction is compensated as it is observed.
     """
 
     orders = 3
+
+    def __init__(
+        self,
+        actuators: Actuators,
+        sample_period: float,
+        *,
+        feeds_torque_back: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(actuators, sample_period, feeds_torque_back=feeds_torque_back, **options)
 
     def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
         wanted: Array = desired[0] + self._ringing * desired[1] - self._damping @ velocity
