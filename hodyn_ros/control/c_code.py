@@ -45,6 +45,11 @@ _KERNELS = (
     *('factorise', 'solve', 'observe', 'carry_forward', 'tracking_law', 'approach'),
     *('approach_pole', 'gate', 'outside', 'hold'),
 )
+# Bounds by the reasons of a stop, in the order of the enumeration below.
+_REASONS = (
+    *('', 'position_margin', 'velocity_margin', 'max_tracking_error', 'max_external_torque'),
+    *('max_drive_error', 'measurements', 'saturation_time', 'max_gap', '', ''),
+)
 _COLUMNS = {'Matrix': 'n', 'MotorMatrix': 'm'}
 
 _DECLARATIONS = Template("""
@@ -54,7 +59,9 @@ _DECLARATIONS = Template("""
 #define ${UPPER}_SAMPLE_PERIOD $T
 #define ${UPPER}_LEAD $lead
 
-/* Why a controller has stopped the robot. */
+/* Why a controller has stopped the robot; its motors come to rest, and are held or give way as
+ * the reactions of the guards say.
+ */
 enum {
     ${UPPER}_FOLLOWS, ${UPPER}_POSITION, ${UPPER}_VELOCITY, ${UPPER}_TRACKING_ERROR,
     ${UPPER}_EXTERNAL_TORQUE, ${UPPER}_DRIVE_ERROR, ${UPPER}_MEASUREMENTS, ${UPPER}_SATURATION,
@@ -246,6 +253,7 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
         c->damping[i] = smaller(2.0 * $holding * moved,
                                 smaller($most_turned * $holding, $most_damping / $T) * turned);
         c->stiffness[i] = smaller($holding * $holding * moved, $holding * c->damping[i]);
+        if (FLOATS[reason]) c->stiffness[i] = 0.0;
         c->spring_damping[i] = 0.0;
         if (is_elastic) {
             const double fast = sqrt(STIFFNESS[i] * (1.0 / link + 1.0 / turned));
@@ -536,6 +544,7 @@ def with_controller(
     else:
         tables |= {'LOWEST': np.full(5 * n, -np.inf), 'HIGHEST': np.full(5 * n, np.inf)}
     constants = _table('int', 'JOINT', range(n))
+    constants += _table('int', 'FLOATS', [int(guards.floats(bound)) for bound in _REASONS])
     constants += ''.join(_table('double', *item) for item in tables.items())
     values = {
         **numbers, **asdict(guards), 'guarded': int(bounds is not None), 'last': n - 1,

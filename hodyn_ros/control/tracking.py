@@ -48,6 +48,7 @@ from hodyn_ros.control.guards import (
     STOPPED,
     Bounds,
     Guards,
+    Violation,
     bounds_of,
     holding,
 )
@@ -181,6 +182,11 @@ class ObserverController(ABC):
         self.bounds = None
         if guards is not None:
             self.bounds = bounds_of(self.model, guards, self._limit, self.yields)
+            if t.is_variable and any(map(guards.floats, guards.reactions)):
+                raise ControlError(
+                    'A reaction of the guards is float, expected hold: without a stiffness motors '
+                    'of variable stiffness would drift apart.'
+                )
         self.holding = holding(t, np.eye(self.model.n_joints), np.zeros(self.model.n_joints), T)
         self.state, self.reason = FOLLOWING, ''
         self._beyond, self._limited_for = 0, 0.0
@@ -262,8 +268,9 @@ class ObserverController(ABC):
                 observer.reset()
                 raise ControlError(reason)
         if self.bounds is not None and self.state == FOLLOWING:
-            gap = gap if self._desired[1:].any() else ''
-            self._judge(self.bounds, self.lost(q, theta) or gap)
+            lost, moves = self.lost(q, theta), self._desired[1:].any()
+            first = Violation('max_gap', gap) if gap and moves else None
+            self._judge(self.bounds, Violation('measurements', lost) if lost else first)
         if self.state == STOPPED:
             self._last = self._held()
         else:
@@ -280,8 +287,8 @@ class ObserverController(ABC):
             self.stop(str(error))
             return self._held()
 
-    def _judge(self, bounds: Bounds, reason: str) -> None:
-        """Stop the robot for a reason, or if it is beyond a bound for some samples."""
+    def _judge(self, bounds: Bounds, found: Violation | None) -> None:
+        """Stop the robot for what was found, or if it is beyond a bound for some samples."""
         observer, guards = self.observer, self.guards
         t, (links, motors), n = observer.transmission, observer.present, self.model.n_joints
         assert guards is not None
@@ -295,11 +302,15 @@ class ObserverController(ABC):
         self._beyond = self._beyond + 1 if beyond else 0
         if self._limited_for > guards.saturation_time:
             limited = f'{self._limited_for:.3f} s (saturation_time)'
-            reason = reason or f'A motor was at its torque limit for {limited}.'
+            text = f'A motor was at its torque limit for {limited}.'
+            found = found or Violation('saturation_time', text)
         if self._beyond >= guards.violation_samples:
-            reason = reason or beyond
-        if reason:
-            self.stop(reason)
+            found = found or beyond
+        if found:
+            if guards.floats(found.bound):
+                self._bring_to_rest(f'{found.text} The robot gives way.', floats=True)
+            else:
+                self.stop(found.text)
 
     def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
         """Say which position has not been possible for some samples; empty if all are.
@@ -329,6 +340,10 @@ class ObserverController(ABC):
 
     def stop(self, reason: str) -> None:
         """Bring the motors to rest from now on and hold them, whatever is wanted."""
+        self._bring_to_rest(reason)
+
+    def _bring_to_rest(self, reason: str, floats: bool = False) -> None:
+        """Stop for a reason; motors are then held, or give way."""
         observer, t = self.observer, self.observer.transmission
         links, motors = observer.present
         fastest = self.fastest[t.joint]
@@ -336,6 +351,8 @@ class ObserverController(ABC):
         self._beyond, self._limited_for, self._stopped_for = 0, 0.0, 0.0
         stiffness = observer.springs.stiffness
         self.holding = holding(t, observer.mass, stiffness, self.sample_period)
+        if floats:
+            self.holding = self.holding._replace(stiffness=0.0 * self.holding.stiffness)
         theta, rest = self._motor_positions(), self._stopping
         speed = np.clip(np.where(self._on_links, links[1, t.joint], motors[1]), -fastest, fastest)
         before = self._last.torque if self._last is not None else observer.acting

@@ -32,7 +32,8 @@ from hodyn_ros.actuators import (
     RigidDrive,
     SeriesElastic,
 )
-from hodyn_ros.control import TrackingController
+from hodyn_ros.control import Guards, TrackingController
+from hodyn_ros.control.guards import BOUNDS
 from hodyn_ros.model.friction import Coulomb, Offset, Sigmoid, Stribeck, Viscous
 
 pytestmark = pytest.mark.skipif(
@@ -240,6 +241,8 @@ def reason_number(controller):
         ('slip', 1e-3, 6),
         ('slip that no spring bears', 1e-3, 6),
         ('brake', 1e-3, 5),
+        ('brake, gives way', 1e-3, 5),
+        ('slip, gives way', 0.0, 6),
         ('gap', 0.0, 8),
         ('clock', 0.0, 0),
     ],
@@ -247,7 +250,9 @@ def reason_number(controller):
 def test_faults_are_met_as_in_python(panda, name, delay, reason, tmp_path):
     """Time, gate, guards, the law that holds, and the way back."""
     condition = Condition()
-    controller = law(panda, springs(damping=1.0), delay=delay)
+    name, _, gives_way = name.partition(', ')
+    guards = Guards(reactions=dict.fromkeys(BOUNDS, 'float' if gives_way else 'hold'))
+    controller = law(panda, springs(damping=1.0), delay=delay, guards=guards)
     c, plant, motion = Compiled(build(controller, tmp_path)), condition.plant(), condition.motion
     fault, seen, largest, error = faults(name), 0, 0.0, 0.0
     state = plant.at_rest(motion([0.0])[0, 0])
@@ -277,6 +282,7 @@ def test_faults_are_met_as_in_python(panda, name, delay, reason, tmp_path):
         if k in fault.get('locked', ()):
             state[2], state[3] = before[2], 0.0
     assert seen == reason
+    assert ('gives way' in controller.reason) <= bool(gives_way)
     assert error < 1e-9 * largest
     assert c.library.gated(c.memory) == controller.observer.gated
     assert ('release' in fault) <= (controller.reason == '')
