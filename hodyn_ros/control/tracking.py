@@ -61,6 +61,7 @@ from hodyn_ros.errors import ControlError, DeflectionError, MotionError
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
+    from hodyn_ros.control.c_code import Plausible
 
 Array = NDArray[np.float64]
 
@@ -481,6 +482,19 @@ class ObserverController(ABC):
         self._beyond, self._limited_for = 0, 0.0
         self.begin()
 
+    def added_to(self, code: Code) -> Code:
+        """Code of the dynamics and of this law; for `generate_code`."""
+        raise ControlError(
+            f'No code is generated for {type(self).__name__}, but for TrackingController, '
+            'JointImpedance, GravityCompensation and TorqueControl.'
+        )
+
+    def plausible(self) -> Plausible:
+        """What the first measurement may be, for the code of a law."""
+        from hodyn_ros.control.c_code import Plausible
+
+        return Plausible(_OUTSIDE, _OVERLOAD, _CONTRADICTION, MOST_GATED)
+
     def resting(
         self, position: ArrayLike, stiffness: Mapping[str, ArrayLike] | None = None
     ) -> Array:
@@ -596,13 +610,14 @@ class TrackingController(ObserverController):
 
     def added_to(self, code: Code) -> Code:
         """Code of the dynamics and of this law; for `generate_code`."""
-        from hodyn_ros.control.c_code import with_controller
+        from hodyn_ros.control.c_tracking import with_tracking
 
-        return with_controller(
-            code, self, arrived=_ARRIVED, outside=_OUTSIDE, overload=_OVERLOAD,
-            contradiction=_CONTRADICTION, most_gated=MOST_GATED,
-            fastest=_APPROACH * self.bandwidth, approach_torque=_APPROACH_TORQUE,
-        )  # fmt: skip
+        return with_tracking(
+            *(code, self, self.plausible()),
+            arrived=_ARRIVED,
+            fastest=_APPROACH * self.bandwidth,
+            approach_torque=_APPROACH_TORQUE,
+        )
 
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
