@@ -64,6 +64,19 @@ def all_finite(values: Vector) -> bool:
 
 
 @_compiled
+def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
+    """How many of the torques demanded are beyond what motors can give; those within it."""
+    count: int = 0
+    for i in range(n):
+        torque[i] = max(-most[i], min(most[i], demand[i]))
+        if torque[i] < demand[i]:
+            count += 1
+        if torque[i] > demand[i]:
+            count += 1
+    return count
+
+
+@_compiled
 def factorise(n: int, M: Matrix, L: Matrix) -> int:
     """Lower factor L of M = L L^T; the number of the first column that has none, or zero."""
     for i in range(n):

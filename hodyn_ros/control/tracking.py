@@ -38,7 +38,7 @@ from hodyn_ros.control.controller import (
     ControlWarning,
     fill,
     per_joint,
-    shifted,
+    powers,
     warm_up,
 )
 from hodyn_ros.control.guards import (
@@ -52,7 +52,14 @@ from hodyn_ros.control.guards import (
     bounds_of,
     holding,
 )
-from hodyn_ros.control.kernels import approach, approach_pole, hold, tracking_law
+from hodyn_ros.control.kernels import (
+    all_finite,
+    approach,
+    approach_pole,
+    hold,
+    limit,
+    tracking_law,
+)
 from hodyn_ros.control.margins import Margins, find_margins
 from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -173,6 +180,7 @@ class ObserverController(ABC):
         given = _efforts(actuators) if torque_limits is None else torque_limits
         self.torque_limits = per_joint('torque_limits', given, actuators.n_motors, np.inf)
         self._desired = np.empty((self.orders, self.model.n_joints))
+        self._back = powers(-self.lead, self.orders)
         t = self.observer.transmission
         turning = np.where(t.turns > 0.0, self.torque_limits, 0.0)
         self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(float)
@@ -269,9 +277,12 @@ class ObserverController(ABC):
                 observer.reset()
                 raise ControlError(reason)
         if self.bounds is not None and self.state == FOLLOWING:
-            lost, moves = self.lost(q, theta), self._desired[1:].any()
-            first = Violation('max_gap', gap) if gap and moves else None
-            self._judge(self.bounds, Violation('measurements', lost) if lost else first)
+            found: Violation | None = None
+            if gap and self._desired[1:].any():
+                found = Violation('max_gap', gap)
+            if observer.is_gating and (lost := self.lost(q, theta)):
+                found = Violation('measurements', lost)
+            self._judge(self.bounds, found)
         if self.state == STOPPED:
             self._last = self._held()
         else:
@@ -297,7 +308,7 @@ class ObserverController(ABC):
         values[0], values[1], values[3] = links[0], links[1], links[3]
         remaining = self._remaining
         if not self.yields and remaining is not None:
-            values[2] = shifted(self._desired - remaining, -self.lead)[0] - links[0]
+            values[2] = self._back @ (self._desired - remaining) - links[0]
         values[4] = t.by_joint(t.turns * motors[3])
         beyond = bounds.violation(values)
         self._beyond = self._beyond + 1 if beyond else 0
@@ -461,15 +472,15 @@ class ObserverController(ABC):
             self._left = self.observer.acting - demand
         demand += self._left
         self._left *= self.fading
-        if not np.isfinite(demand).all():
+        if not all_finite(demand):
             i = int(np.argmin(np.isfinite(demand)))
             raise MotionError(
                 f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
                 'reference or the state is out of range.'
             )
-        torque = np.minimum(np.maximum(demand, -self.torque_limits), self.torque_limits)
+        torque = np.empty(len(demand))
+        is_limited = limit(len(torque), self._motor_limits, demand, torque) > 0
         self.observer.apply(torque, friction)
-        is_limited = bool((torque != demand).any())
         # What is limited again and again is limited for long, too.
         passed = self.sample_period if is_limited else -0.5 * self.sample_period
         self._limited_for = max(0.0, self._limited_for + passed)

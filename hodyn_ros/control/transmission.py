@@ -115,10 +115,11 @@ class Transmission:
         A `DeflectionError` is raised where a spring is outside of its range.
         """
         joint, line = self.joint, self._stiffness
+        if self.is_linear:  # and has one motor for each joint
+            load = line * (theta - q)
+            return Springs(load, line, load, line)
         rate = line[joint]
         load = rate * (theta - q[joint])
-        if not self._others:
-            return Springs(self.by_joint(load), line, load, rate)
         torque, stiffness = self.by_joint(load).copy(), line.copy()
         for item in self._others:
             j, own, actuator = item.joint, item.motors, item.actuator
