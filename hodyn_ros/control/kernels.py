@@ -571,6 +571,26 @@ def eigenvectors(n: int, A: Matrix, U: Matrix) -> None:
 
 
 @_compiled
+def by_inertia(n: int, L: Matrix, felt: Matrix, A: Matrix) -> None:
+    """Stiffness L^-1 K_m L^-T in coordinates in which the inertia L L^T is one."""
+    for i in range(n):
+        for j in range(n):
+            A[i, j] = 0.5 * (felt[i, j] + felt[j, i])
+            for k in range(i):
+                A[i, j] -= L[i, k] * A[k, j]
+            A[i, j] /= L[i, i]
+    for j in range(n):
+        for i in range(n):
+            for k in range(j):
+                A[i, j] -= A[i, k] * L[j, k]
+            A[i, j] /= L[j, j]
+    for i in range(n):
+        for j in range(i):
+            A[i, j] = 0.5 * (A[i, j] + A[j, i])
+            A[j, i] = A[i, j]
+
+
+@_compiled
 def dampers(
     n: int,
     ratio: float,
@@ -598,21 +618,7 @@ def dampers(
         A[i, i] += is_elastic[i] * inertia[i]
     if ratio > 0.0:
         factorise(n, A, L)
-        for i in range(n):
-            for j in range(n):
-                A[i, j] = 0.5 * (felt[i, j] + felt[j, i])
-                for k in range(i):
-                    A[i, j] -= L[i, k] * A[k, j]
-                A[i, j] /= L[i, i]
-        for j in range(n):
-            for i in range(n):
-                for k in range(j):
-                    A[i, j] -= A[i, k] * L[j, k]
-                A[i, j] /= L[j, j]
-        for i in range(n):
-            for j in range(i):
-                A[i, j] = 0.5 * (A[i, j] + A[j, i])
-                A[j, i] = A[i, j]
+        by_inertia(n, L, felt, A)
         eigenvectors(n, A, U)
         largest = 0.0
         for i in range(n):

@@ -277,12 +277,8 @@ class ObserverController(ABC):
                 observer.reset()
                 raise ControlError(reason)
         if self.bounds is not None and self.state == FOLLOWING:
-            found: Violation | None = None
-            if gap and self._desired[1:].any():
-                found = Violation('max_gap', gap)
-            if observer.is_gating and (lost := self.lost(q, theta)):
-                found = Violation('measurements', lost)
-            self._judge(self.bounds, found)
+            lost = self.lost(q, theta) if observer.is_gating else ''
+            self._judge(self.bounds, lost, gap if gap and self._desired[1:].any() else '')
         if self.state == STOPPED:
             self._last = self._held()
         else:
@@ -299,8 +295,8 @@ class ObserverController(ABC):
             self.stop(str(error))
             return self._held()
 
-    def _judge(self, bounds: Bounds, found: Violation | None) -> None:
-        """Stop the robot for what was found, or if it is beyond a bound for some samples."""
+    def _judge(self, bounds: Bounds, lost: str, gap: str) -> None:
+        """Stop the robot whose measurements are not true or missing, or that is out of bounds."""
         observer, guards = self.observer, self.guards
         t, (links, motors), n = observer.transmission, observer.present, self.model.n_joints
         assert guards is not None
@@ -310,6 +306,8 @@ class ObserverController(ABC):
         if not self.yields and remaining is not None:
             values[2] = self._back @ (self._desired - remaining) - links[0]
         values[4] = t.by_joint(t.turns * motors[3])
+        found = Violation('max_gap', gap) if gap else None
+        found = Violation('measurements', lost) if lost else found
         beyond = bounds.violation(values)
         self._beyond = self._beyond + 1 if beyond else 0
         if self._limited_for > guards.saturation_time:
