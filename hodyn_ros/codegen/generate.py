@@ -62,10 +62,11 @@ def generate_code(
         expressed in the axes of their links about their origins, and act on the environment.
     overwrite : bool
         Whether to replace files that were not generated for the same name.
-    controller : TrackingController, optional
-        Of `control.tracking_controller`, for the same model, with rigid drives and linear springs
-        only. It is written in the same files, with observers, delay and limits; there are then the
-        functions of orders 0 and 2 as well. In double precision only.
+    controller : ObserverController, optional
+        Of `control.tracking_controller`, or a JointImpedance, GravityCompensation or
+        TorqueControl, for the same model, with rigid drives and linear springs only. It is written
+        in the same files, with observers, delay, limits and guards; there are then the functions
+        of orders 0 and 2 as well. In double precision only.
     forward_dynamics : bool
         Whether there are functions for the accelerations that efforts cause, too, of the same
         orders, without wrenches.
@@ -122,7 +123,7 @@ def generate_code(
     elif controller is not None:
         raise RequestError(
             f'The controller is of type {type(controller).__name__}, expected what '
-            'tracking_controller returns.'
+            'tracking_controller returns, or JointImpedance, GravityCompensation or TorqueControl.'
         )
     return _write(Path(directory), files(code, language == 'cpp'), code, overwrite)
 

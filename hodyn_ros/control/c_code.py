@@ -1,24 +1,27 @@
-"""The recommended law with its observers as C99, beside the dynamics that `codegen` writes.
+"""Control laws with their observers as C99, beside the dynamics that `codegen` writes.
 
-The equations are those of `kernels`, translated. What calls them stands here, and does what
-`StateObserver.update` and `TrackingController.evaluate` do.
+The equations are those of `kernels`, translated. What calls them and is the same for all laws
+stands here: it does what `StateObserver.update` and `ObserverController.evaluate` do, guards,
+stop and hold included. What a law adds is a `Law`.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from dataclasses import asdict, replace
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.codegen.c_source import Code, model_hash, program_function
+from hodyn_ros.codegen.statements import names_in
 from hodyn_ros.codegen.translation import HELPERS, translated
 from hodyn_ros.control import kernels
 from hodyn_ros.control.guards import (
@@ -33,28 +36,32 @@ from hodyn_ros.control.guards import (
 from hodyn_ros.control.observer import MOST_BRIDGED, SUBSTEPS
 from hodyn_ros.dynamics.matrices import MOST_BODIES
 from hodyn_ros.engine.matrix_program import term_program
-from hodyn_ros.engine.program import MASS_MATRIX
+from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
 from hodyn_ros.engine.robot_program import effort_program, friction_laws
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.friction import FrictionLaw
 
 if TYPE_CHECKING:
-    from hodyn_ros.control.tracking import TrackingController
+    from hodyn_ros.control.tracking import ObserverController
 
-_KERNELS = (
-    *('factorise', 'solve', 'observe', 'carry_forward', 'tracking_law', 'approach'),
-    *('approach_pole', 'gate', 'outside', 'hold'),
+_KERNELS = ('factorise', 'solve', 'observe', 'carry_forward', 'gate', 'outside', 'hold')
+# Bounds by the reasons of a stop, in the order of the enumeration below.
+_REASONS = (
+    *('', 'position_margin', 'velocity_margin', 'max_tracking_error', 'max_external_torque'),
+    *('max_drive_error', 'measurements', 'saturation_time', 'max_gap', '', ''),
 )
 _COLUMNS = {'Matrix': 'n', 'MotorMatrix': 'm'}
 
 _DECLARATIONS = Template("""
-/* Tracking law with observers and guards; see TrackingController of hodyn_ros. The period of its
- * calls, and how much later than a measurement the wanted motion is [s]:
+/* Control law with observers and guards; see $law of hodyn_ros. The period of its
+ * calls, and how much later than a measurement what is wanted is [s]:
  */
 #define ${UPPER}_SAMPLE_PERIOD $T
 #define ${UPPER}_LEAD $lead
 
-/* Why a controller has stopped the robot. */
+/* Why a controller has stopped the robot; its motors come to rest, and are held or give way as
+ * the reactions of the guards say.
+ */
 enum {
     ${UPPER}_FOLLOWS, ${UPPER}_POSITION, ${UPPER}_VELOCITY, ${UPPER}_TRACKING_ERROR,
     ${UPPER}_EXTERNAL_TORQUE, ${UPPER}_DRIVE_ERROR, ${UPPER}_MEASUREMENTS, ${UPPER}_SATURATION,
@@ -67,14 +74,15 @@ enum {
 typedef struct {
     double links[5 * $n], motors[4 * $n];
     double mass[$n * $n], factor[$n * $n], bias[2 * $n], torque[2 * $n];
-    double applied[($delay + 1) * $n], distance[5 * $n];
+    double applied[($delay + 1) * $n], acting[$n];
     double measured[2 * $n], command[$n], left[$n], gated_since[2 * $n];
     double stopping[7 * $n], stiffness[$n], damping[$n], spring_damping[$n];
-    double pole, limited_for, stopped_for;
+    double limited_for, stopped_for;
+    $memory
     long gated; /* positions so far that could not be true */
     int reason; /* why the robot has been stopped and is held; 0: it follows */
     int joint; /* of the reason; of motors 0 to ${last} as well; -1: of none */
-    int is_running, has_command, has_departed, has_arrived, begins, beyond;
+    int is_running, has_command, begins, beyond;
 } ${name}_controller;
 
 /* Forget everything: to be called first. The next measurement begins anew. */
@@ -83,8 +91,8 @@ void ${name}_controller_reset(${name}_controller *controller);
 /* Bring the motors to rest from now on and hold them, as beyond a bound. */
 void ${name}_controller_stop(${name}_controller *controller);
 
-/* Let a robot that has been stopped follow again; it approaches what is wanted. Returns 1, and
- * does nothing, if its motors still move or its positions cannot be true.
+/* Let a robot that has been stopped do what is wanted again. Returns 1, and does nothing, if its
+ * motors still move or its positions cannot be true.
  */
 int ${name}_controller_release(${name}_controller *controller);
 
@@ -98,7 +106,8 @@ void ${name}_controller_observed(
 
 /* Motor torques [N m, N] within the limits; to be called once in every sample period.
  *
- * desired        motion, as above: position to snap, LEAD after the measurement
+ * desired        $desired,
+ *                LEAD after the measurement
  * q, theta       positions of links, and of motors reflected to the links; one that cannot be
  *                true, or is NaN, is taken for what is expected
  * qd, thetad     velocities, looked at in the first sample only; may be NULL
@@ -116,12 +125,12 @@ $evaluate;
 """)
 
 _EVALUATE = Template("""int ${name}_controller_evaluate(
-    ${name}_controller *controller, const double desired[5 * $n], const double q[$n],
+    ${name}_controller *controller, const double desired[$rows * $n], const double q[$n],
     const double *qd, const double theta[$n], const double *thetad,
     const double *spring_torque, double elapsed, double torque[$n])""")
 
 _DEFINITIONS = Template("""
-/* --- Tracking law --- */
+/* --- Control law --- */
 
 enum { N = $n, DELAY = $delay };
 
@@ -142,15 +151,7 @@ static int dynamics(${name}_controller *c)
     return factorise(N, c->mass, c->factor);
 }
 
-/* Begin where the robot is, and approach the wanted motion from there. */
-static void begin(${name}_controller *c)
-{
-    memset(c->distance, 0, sizeof(c->distance));
-    memset(c->left, 0, sizeof(c->left));
-    c->has_departed = c->has_arrived = 0;
-    c->begins = c->is_running;
-}
-
+$begins
 /* Forget what has been observed. */
 static void forget(${name}_controller *c)
 {
@@ -162,7 +163,7 @@ static void forget(${name}_controller *c)
 
 /* Take positions, a time T after those before; what controller_evaluate returns. */
 static int take(
-    ${name}_controller *c, const double *desired, const double *qd, const double *thetad,
+    ${name}_controller *c, const double *acceleration, const double *qd, const double *thetad,
     const double *spring_torque, double T)
 {
     const size_t row = sizeof(double[N]);
@@ -192,11 +193,13 @@ static int take(
     for (int i = 0; i < N && !c->is_running; ++i) {
         /* What the model lacks is taken for external, so that nothing jumps afterwards. */
         double missing = c->bias[i] - c->torque[i];
-        for (int k = 0; k < N; ++k) missing += c->mass[i * N + k] * desired[2 * N + k];
+        for (int k = 0; k < N && acceleration; ++k)
+            missing += c->mass[i * N + k] * acceleration[k];
         c->bias[N + i] = c->bias[i];
         c->links[2 * N + i] = c->links[3 * N + i] = IS_ELASTIC[i] * missing;
         for (int k = 0; k <= DELAY; ++k)
             c->applied[k * N + i] = c->torque[i] + (1.0 - IS_ELASTIC[i]) * missing;
+        c->acting[i] = c->applied[i];
     }
     memcpy(c->torque + N, c->torque, row);
     c->is_running = 1;
@@ -220,9 +223,8 @@ static int look_ahead(const ${name}_controller *c, ${name}_controller *ahead)
 
 static void hold_motors(${name}_controller *c, double time, double *torque)
 {
-    double motion[3 * N] = {0.0}, weight[N], theta[N];
-    memcpy(motion, c->measured, sizeof(double[N]));
-    ${name}_inverse_dynamics_0(motion, weight);
+    double weight[N], theta[N];
+    gravity(c->measured, weight);
     for (int i = 0; i < N; ++i)
         theta[i] = IS_ELASTIC[i] > 0.0 ? c->measured[N + i] : c->measured[i];
     hold(N, $T, $speed_share, $spring_share, time, $stop_duration, JOINT, c->stiffness,
@@ -246,6 +248,7 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
         c->damping[i] = smaller(2.0 * $holding * moved,
                                 smaller($most_turned * $holding, $most_damping / $T) * turned);
         c->stiffness[i] = smaller($holding * $holding * moved, $holding * c->damping[i]);
+        if (FLOATS[reason]) c->stiffness[i] = 0.0;
         c->spring_damping[i] = 0.0;
         if (is_elastic) {
             const double fast = sqrt(STIFFNESS[i] * (1.0 / link + 1.0 / turned));
@@ -259,7 +262,7 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
     }
     hold_motors(c, 0.0, torque);
     for (int i = 0; i < N; ++i) {
-        const double before = c->has_command ? c->command[i] : c->applied[DELAY * N + i];
+        const double before = c->has_command ? c->command[i] : c->acting[i];
         c->stopping[6 * N + i] = before - torque[i];
         c->stopping[3 * N + i] = c->stopping[N + i];
         c->stopping[5 * N + i] = 0.0;
@@ -272,12 +275,9 @@ static void judge(${name}_controller *c, const double *mass, const double *desir
 {
     double values[5 * N];
     for (int i = 0; i < N; ++i) {
-        double wanted = 0.0;
-        for (int k = 4; k >= 0; --k)
-            wanted = desired[k * N + i] - c->distance[k * N + i] - $lead / (k + 1) * wanted;
         values[i] = c->links[i];
         values[N + i] = c->links[N + i];
-        values[2 * N + i] = c->has_departed ? wanted - c->links[i] : 0.0;
+        values[2 * N + i] = tracking_error(c, desired, i);
         values[3 * N + i] = c->links[3 * N + i];
         values[4 * N + i] = c->motors[3 * N + i];
     }
@@ -298,6 +298,7 @@ void ${name}_controller_reset(${name}_controller *controller)
 {
     memset(controller, 0, sizeof(*controller));
     controller->joint = -1;
+    begin(controller);
 }
 
 void ${name}_controller_stop(${name}_controller *controller)
@@ -333,43 +334,17 @@ void ${name}_controller_observed(
     }
 }
 
-/* Torques that follow what is wanted; what controller_evaluate returns. */
+$demanded
+/* Torques that do what is wanted; what controller_evaluate returns. */
 static int follow(
-    ${name}_controller *c, const ${name}_controller *ahead, const double *wanted, double *torque)
+    ${name}_controller *c, const ${name}_controller *ahead, const double *desired, double *torque)
 {
-    double desired[5 * N];
-    double effort[3 * N], motion[3 * N] = {0.0}, friction[N], feed_forward[N], demand[N];
-    double work[8 * N];
+    double demand[N], friction[N];
     int is_limited = 0;
-    if (!c->has_departed) {
-        for (int i = 0; i < N; ++i) {
-            const double inertia = ahead->mass[i * N + i] + IS_ELASTIC[i] * INERTIA[i];
-            demand[i] = $approach_torque * LIMIT[i] / inertia;
-        }
-        for (int i = 0; i < 2 * N; ++i)
-            c->distance[i] = wanted[i] - 0.5 * $T * wanted[N + i] - ahead->links[i];
-        c->pole = approach_pole(N, $fastest, APPROACH_SPEED, demand, c->distance);
-        approach(N, 0.5 * $T, c->pole, c->distance);
-        c->has_departed = 1;
-    }
-    for (int i = 0; i < 5 * N; ++i) desired[i] = wanted[i] - c->distance[i];
-    ${name}_inverse_dynamics_2(desired, effort);
-    for (int i = 0; i < 2 * N; ++i)
-        motion[N + i] = desired[N + i] + SOFTNESS[i % N] * effort[N + i];
-    motor_friction(motion, friction);
+    const int failed = demanded(c, ahead, desired, demand, friction);
+    if (failed) return failed;
     for (int i = 0; i < N; ++i) {
-        if (fabs(SOFTNESS[i] * effort[i]) > RANGE[i]) return 3;
-        feed_forward[i] = effort[i] + INERTIA[i] * motion[2 * N + i] + friction[i];
-    }
-    tracking_law(N, N, $T, $bandwidth, JOINT, IS_ELASTIC, ONES, ONES, INERTIA, DAMPING, LIMIT,
-                 ahead->mass, STIFFNESS, c->torque, STIFFNESS, c->measured, c->measured + N,
-                 ahead->links, ahead->motors, desired, effort, feed_forward, work, demand);
-    if (!c->has_arrived && !(approach(N, $T, c->pole, c->distance) > $arrived)) {
-        memset(c->distance, 0, sizeof(c->distance));
-        c->has_arrived = 1;
-    }
-    for (int i = 0; i < N; ++i) {
-        if (c->begins) c->left[i] = c->command[i] - demand[i];
+        if (c->begins) c->left[i] = c->acting[i] - demand[i];
         demand[i] += c->left[i];
         c->left[i] *= $fading;
         torque[i] = smaller(larger(demand[i], -LIMIT[i]), LIMIT[i]);
@@ -390,7 +365,8 @@ $evaluate
     const size_t row = sizeof(double[N]);
     double wanted[N], last[2 * N], now[2 * N];
     int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1;
-    if (!all_finite(5 * N, desired) || (spring_torque && !all_finite(N, spring_torque))) return 1;
+    if (!all_finite($rows * N, desired)) return 1;
+    if (spring_torque && !all_finite(N, spring_torque)) return 1;
     if (c.has_command && !(elapsed > 0.0)) {
         memcpy(torque, c.command, row);
         return 5;
@@ -398,7 +374,7 @@ $evaluate
     if ($guarded && c.is_running && elapsed > $max_gap) {
         forget(&c);
         begin(&c);
-        for (int i = N; i < 5 * N && !reason; ++i)
+        for (int i = N; i < $rows * N && !reason; ++i)
             if (desired[i] != 0.0) reason = ${UPPER}_GAP;
     }
     if (c.is_running && elapsed > ($most_bridged + 0.5) * $T) forget(&c);
@@ -418,25 +394,24 @@ $evaluate
     for (int k = 1; k < samples && !failed; ++k) {
         for (int i = 0; i < 2 * N; ++i)
             c.measured[i] = last[i] + (double)k / samples * (now[i] - last[i]);
-        failed = take(&c, desired, NULL, NULL, NULL, elapsed / samples);
-        memcpy(wanted, c.applied + DELAY * N, row);
+        failed = take(&c, NULL, NULL, NULL, NULL, elapsed / samples);
+        memcpy(c.acting, c.applied + DELAY * N, row);
         memmove(c.applied, c.applied + N, DELAY * row);
-        memcpy(c.applied + DELAY * N, wanted, row);
+        memcpy(c.applied + DELAY * N, c.acting, row);
     }
     memcpy(c.measured, now, sizeof(now));
-    if (!failed) failed = take(&c, desired, qd, thetad, spring_torque, elapsed / samples);
+    if (!failed) failed = take(&c, $acceleration, qd, thetad, spring_torque, elapsed / samples);
     for (int i = 2 * N - 1; i >= 0 && $guarded && !c.reason; --i)
         if (c.gated_since[i] >= $most_gated) slipped = i;
     if (!failed && slipped >= 0) {
         reason = ${UPPER}_MEASUREMENTS;
         joint = slipped % N;
         if (all_finite(N, q) && all_finite(N, theta)) {
-            const double rest[5 * N] = {0.0};
             ahead = c;
             forget(&ahead);
             memcpy(ahead.measured, q, row);
             memcpy(ahead.measured + N, theta, row);
-            if (!take(&ahead, rest, NULL, NULL, NULL, $T)) c = ahead;
+            if (!take(&ahead, NULL, NULL, NULL, NULL, $T)) c = ahead;
         }
     }
     if (!failed) failed = look_ahead(&c, &ahead);
@@ -462,6 +437,7 @@ $evaluate
         memcpy(c.applied + DELAY * N, torque, row);
     }
     memcpy(c.command, torque, row);
+    memcpy(c.acting, torque, row);
     c.has_command = 1;
     *controller = c;
     return 0;
@@ -469,15 +445,80 @@ $evaluate
 """)
 
 
-def with_controller(
-    code: Code, controller: TrackingController, *, outside: float, **numbers: float
-) -> Code:
-    """Code with a controller beside the dynamics of orders 0 and 2; see `generate_code`.
+class Law(NamedTuple):
+    """What a control law adds to the code that all have in common."""
 
-    The first position may be outside of the limits by as much; other numbers are for the text.
-    """
+    name: str
+    """Of its class."""
+    desired: str
+    """What its caller says is wanted, for the header."""
+    memory: str
+    """Declarations of what it remembers."""
+    begins: str
+    """Definitions of `begin`, and of `tracking_error` of a joint."""
+    demanded: str
+    """Definition of `demanded`: torques without limits, and the friction known in them."""
+    kernels: tuple[str, ...]
+    """Those of `kernels` that it needs, those that others call first."""
+    tables: dict[str, ArrayLike]
+    """Constants by their names."""
+    numbers: dict[str, float | str]
+    """What stands for names in its texts."""
+    knows_friction: bool = True
+    """Whether it uses `motor_friction`."""
+
+
+class Plausible(NamedTuple):
+    """What the first measurement may be."""
+
+    outside: float
+    """Of position limits [rad, m]."""
+    overload: float
+    """Torque of a spring, by the limit of its motors."""
+    contradiction: float
+    """Difference of it and that of a sensor, likewise."""
+    most_gated: int
+    """Positions one after the other that cannot be true."""
+
+
+class _Springs(NamedTuple):
+    """Linear springs of the joints, and the motors of those without; rows (n,)."""
+
+    stiffness: NDArray[np.float64]
+    softness: NDArray[np.float64]
+    reach: NDArray[np.float64]
+    rigid: dict[str, float]
+    friction: dict[str, FrictionLaw]
+
+
+def linear_springs(controller: ObserverController) -> _Springs:
+    """Springs of a controller, or a `ControlError` if one of its actuators has no code."""
+    n = controller.model.n_joints
+    found = _Springs(np.zeros(n), np.zeros(n), np.full(n, np.inf), {}, {})
+    for j, item in enumerate(controller.actuators.driven):
+        actuator: Any = item.actuator
+        if type(actuator) is RigidDrive:
+            if actuator.motor_inertia:
+                found.rigid[item.name] = actuator.motor_inertia
+        elif type(actuator) is SeriesElastic and type(actuator.spring) is LinearSpring:
+            spring = actuator.spring
+            found.stiffness[j], found.reach[j] = spring.stiffness, spring.max_deflection
+            found.softness[j] = 1.0 / spring.stiffness
+        else:
+            raise ControlError(
+                f'No code is generated for {actuator!r} of joint {item.name!r}, but for '
+                'RigidDrive and SeriesElastic with a linear spring. Call the controller in '
+                'Python, or make one with the stiffness that the spring has about its load.'
+            )
+        if actuator.friction is not None:
+            found.friction[item.name] = actuator.friction
+    return found
+
+
+def with_law(code: Code, controller: ObserverController, law: Law, first: Plausible) -> Code:
+    """Code with a controller beside the dynamics of orders 0 and 2; see `generate_code`."""
     model, observer = controller.model, controller.observer
-    t, n = observer.transmission, model.n_joints
+    t, n, rows = observer.transmission, model.n_joints, controller.orders
     if model_hash(code.model) != model_hash(model):
         raise ControlError(
             'The controller has another model than the code; expected one that was made with '
@@ -490,72 +531,82 @@ def with_controller(
         )
     if code.precision.type != 'double':
         raise ControlError("The precision is 'float', expected 'double' for a controller.")
-    stiffness, softness, reach = np.zeros(n), np.zeros(n), np.full(n, np.inf)
-    friction: dict[str, FrictionLaw] = {}
-    rigid: dict[str, float] = {}
-    for j, item in enumerate(controller.actuators.driven):
-        actuator: Any = item.actuator
-        if type(actuator) is RigidDrive:
-            rigid |= {item.name: actuator.motor_inertia} if actuator.motor_inertia else {}
-        elif type(actuator) is SeriesElastic and type(actuator.spring) is LinearSpring:
-            stiffness[j], reach[j] = actuator.spring.stiffness, actuator.spring.max_deflection
-            softness[j] = 1.0 / stiffness[j]
-        else:
-            raise ControlError(
-                f'No code is generated for {actuator!r} of joint {item.name!r}, but for '
-                'RigidDrive and SeriesElastic with a linear spring. Call the controller in '
-                'Python, or make one with the stiffness that the spring has about its load.'
-            )
-        if actuator.friction is not None:
-            friction[item.name] = actuator.friction
-    observer.tune(stiffness)
-    mass = term_program(model.with_armature(rigid), MASS_MATRIX, 1)
-    # What moves bodies without mass is friction.
-    M, armature = 0.0 * model.M_body, 0.0 * model.armature
-    bare = replace(model, M_body=M, armature=armature, friction=friction)
-    friction_laws(bare)  # refuses those that cannot be generated
-    losses = effort_program(bare, 0)
-    functions = [
-        program_function(code, 'mass_matrix', {'motion': n, 'mass': n * n}, mass, True),
-        program_function(code, 'motor_friction', {'motion': 3 * n, 'effort': n}, losses, True),
-        HELPERS,
-        translated(inspect.getsource(kernels), _KERNELS, _COLUMNS),
-    ]
-    limits = model.limits
-    tables = {
-        'IS_ELASTIC': t.is_elastic, 'INERTIA': t.inertia, 'STIFFNESS': stiffness,
-        'SOFTNESS': softness, 'RANGE': reach, 'DAMPING': t.damping, 'ONES': np.ones(n),
-        'LIMIT': controller.torque_limits, 'LOWER': limits.lower - outside,
-        'UPPER': limits.upper + outside, 'GAINS': observer.link_gains,
-        'SPEED': controller.fastest, 'APPROACH_SPEED': controller.approach_speed,
-        'REACH': observer.reach,
-    }  # fmt: skip
+    springs = linear_springs(controller)
+    observer.tune(springs.stiffness)
     bounds, guards = controller.bounds, controller.guards or Guards()
-    if bounds is not None:
-        tables |= {'LOWEST': bounds.lowest, 'HIGHEST': bounds.highest}
-    else:
-        tables |= {'LOWEST': np.full(5 * n, -np.inf), 'HIGHEST': np.full(5 * n, np.inf)}
+    tables = {
+        'IS_ELASTIC': t.is_elastic,
+        'INERTIA': t.inertia,
+        'STIFFNESS': springs.stiffness,
+        'DAMPING': t.damping,
+        'ONES': np.ones(n),
+        'LIMIT': controller.torque_limits,
+        'LOWER': model.limits.lower - first.outside,
+        'UPPER': model.limits.upper + first.outside,
+        'GAINS': observer.link_gains,
+        'SPEED': controller.fastest,
+        'REACH': observer.reach,
+        'LOWEST': np.full(5 * n, -np.inf) if bounds is None else bounds.lowest,
+        'HIGHEST': np.full(5 * n, np.inf) if bounds is None else bounds.highest,
+        **law.tables,
+    }
     constants = _table('int', 'JOINT', range(n))
+    constants += _table('int', 'FLOATS', [int(guards.floats(bound)) for bound in _REASONS])
     constants += ''.join(_table('double', *item) for item in tables.items())
+    functions = _functions(code, controller, law, springs)
+    T, holding = controller.sample_period, controller.holding
     values = {
-        **numbers, **asdict(guards), 'guarded': int(bounds is not None), 'last': n - 1,
-        'speed_share': controller.holding.speed_share, 'at_rest': AT_REST,
-        'spring_share': controller.holding.spring_share,
-        'hold_fading': controller.holding.fading, 'most_damping': MOST_DAMPING,
-        'most_turned': MOST_TURNED, 'fastest_damped': FASTEST_DAMPED,
-        'ringing': ringing_bandwidth(controller.sample_period),
-        'holding': holding_bandwidth(controller.sample_period), 'most_bridged': MOST_BRIDGED,
-        'fading': controller.fading, 'name': code.name, 'UPPER': code.name.upper(), 'n': n,
-        'delay': observer.delay_samples, 'T': controller.sample_period, 'lead': controller.lead,
-        'bandwidth': controller.bandwidth, 'share': observer.share, 'substeps': SUBSTEPS,
-        'constants': constants, 'functions': '\n'.join(functions),
-    }  # fmt: skip
+        **{name: value for name, value in asdict(guards).items() if name != 'reactions'},
+        **first._asdict(),
+        **{'guarded': int(bounds is not None), 'last': n - 1, 'at_rest': AT_REST},
+        **{'speed_share': holding.speed_share, 'spring_share': holding.spring_share},
+        **{'hold_fading': holding.fading, 'most_damping': MOST_DAMPING},
+        **{'most_turned': MOST_TURNED, 'fastest_damped': FASTEST_DAMPED},
+        **{'ringing': ringing_bandwidth(T), 'holding': holding_bandwidth(T)},
+        **{'most_bridged': MOST_BRIDGED, 'fading': controller.fading, 'name': code.name},
+        **{'UPPER': code.name.upper(), 'n': n, 'delay': observer.delay_samples, 'T': T},
+        **{'lead': controller.lead, 'share': observer.share, 'substeps': SUBSTEPS},
+        **{'constants': constants, 'functions': functions, 'rows': rows, 'law': law.name},
+        **{'desired': law.desired, 'acceleration': 'desired + 2 * N' if rows > 3 else 'NULL'},
+        **law.numbers,
+    }
+    values['memory'] = law.memory.replace('$n', str(n))
+    for part in ('begins', 'demanded'):
+        values[part] = Template(getattr(law, part)).substitute(values)
     values['evaluate'] = _EVALUATE.substitute(values)
     return code._replace(
         orders=tuple(sorted({*code.orders, 0, 2})),
         declarations=_DECLARATIONS.substitute(values),
         definitions=_DEFINITIONS.substitute(values),
     )
+
+
+def _functions(code: Code, controller: ObserverController, law: Law, springs: _Springs) -> str:
+    """Mass matrix, weight, friction of the motors, and the kernels that are needed."""
+    model, n = controller.model, controller.model.n_joints
+    mass = term_program(model.with_armature(springs.rigid), MASS_MATRIX, 1)
+    weight = term_program(model, WEIGHT, 1)
+    # What moves bodies without mass is friction.
+    M, armature = 0.0 * model.M_body, 0.0 * model.armature
+    bare = replace(model, M_body=M, armature=armature, friction=springs.friction)
+    friction_laws(bare)  # refuses those that cannot be generated
+    functions = [
+        program_function(code, 'mass_matrix', {'motion': n, 'mass': n * n}, mass, True),
+        program_function(code, 'gravity', {'motion': n, 'effort': n}, weight, True),
+    ]
+    if law.knows_friction:
+        losses = effort_program(bare, 0)
+        sizes = {'motion': 3 * n, 'effort': n}
+        functions.append(program_function(code, 'motor_friction', sizes, losses, True))
+    equations = translated(inspect.getsource(kernels), (*_KERNELS, *law.kernels), _COLUMNS)
+    is_used = names_in([equations]).__contains__
+    helpers = [line for line in HELPERS.splitlines() if any(map(is_used, _names_of(line)))]
+    return '\n'.join([*functions, '\n'.join(helpers), '', equations])
+
+
+def _names_of(line: str) -> list[str]:
+    """Name of a constant or function that a line defines, if any."""
+    return re.findall(r'^static (?:const )?double (\w+)', line)
 
 
 def _table(kind: str, name: str, values: ArrayLike) -> str:

@@ -359,8 +359,14 @@ def shifted(motion: Array, time: float) -> Array:
     if time == 0.0:
         return motion
     K = len(motion)
-    powers = time ** np.arange(K) * _INVERSE_FACTORIALS[:K]
-    return np.array([powers[: K - k] @ motion[k:] for k in range(K)])
+    factors = powers(time, K)
+    return np.array([factors[: K - k] @ motion[k:] for k in range(K)])
+
+
+def powers(time: float, K: int) -> Array:
+    """Factors t^k / k! of K derivatives in a Taylor polynomial."""
+    factors: Array = time ** np.arange(K) * _INVERSE_FACTORIALS[:K]
+    return factors
 
 
 def fill(target: Array, name: str, values: ArrayLike, may_miss: bool = False) -> None:

@@ -3,12 +3,14 @@
 The law that holds a robot is proportional and derivative control of its motors with the weight
 that the links have where they are measured, and a damper of the springs. It needs no observer and
 not their stiffness, and is passive (Tomei 1991, "A simple PD controller for robots with elastic
-joints"), so that it also ends what a wrong model has begun.
+joints"), so that it also ends what a wrong model has begun. Without the stiffness it gives way:
+what is left are the weight, the speed that falls to zero, and dampers, which never push back.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ from hodyn_ros.control.kernels import outside
 from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
 
@@ -34,6 +37,12 @@ QUANTITIES = (
     ('drive error', 'max_drive_error'),
 )
 """What is bounded, and the name of the bound."""
+
+HOLD, FLOAT = 'hold', 'float'
+"""What motors do that have come to rest: they are held where they are, or give way."""
+
+BOUNDS = (*(name for _, name in QUANTITIES), 'measurements', 'saturation_time', 'max_gap')
+"""What stops a robot: names of bounds, and positions that cannot be true."""
 
 # Bounds of torques that are not given, by the largest torque of the motors of a joint.
 _EXTERNAL, _DRIVE = 1.0, 0.5
@@ -76,6 +85,11 @@ class Guards:
         Longest time without a measurement while the robot is to move [s].
     stop_duration : float
         Time in which the motors come to rest [s].
+    reactions : mapping of str to str
+        What motors do then, by what has stopped the robot: the name of a bound above, or
+        'measurements' for positions that cannot be true. 'hold', the default: they are held where
+        they are. 'float': they give way, with the weight of the measured pose and dampers, without
+        any stiffness; for robots without variable stiffness.
     """
 
     max_tracking_error: ArrayLike = 0.2
@@ -87,6 +101,7 @@ class Guards:
     saturation_time: float = 0.2
     max_gap: float = 0.05
     stop_duration: float = 0.1
+    reactions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ('velocity_margin', 'position_margin'):
@@ -96,6 +111,29 @@ class Guards:
         checked_number(
             'violation_samples', self.violation_samples, ControlError, least=1, whole=True
         )
+        if not isinstance(self.reactions, Mapping):
+            raise ControlError(
+                f'reactions is {self.reactions!r}, expected a mapping of bounds to '
+                f'{HOLD!r} or {FLOAT!r}.'
+            )
+        for bound, reaction in self.reactions.items():
+            if bound not in BOUNDS or reaction not in (HOLD, FLOAT):
+                raise ControlError(
+                    f'The reaction to {bound!r} is {reaction!r}, expected {HOLD!r} or {FLOAT!r} '
+                    f'to one of {listed(BOUNDS)}.'
+                )
+
+    def floats(self, bound: str) -> bool:
+        """Whether the robot gives way that a bound has stopped."""
+        return self.reactions.get(bound) == FLOAT
+
+
+class Violation(NamedTuple):
+    """What stops a robot."""
+
+    bound: str
+    """One of `BOUNDS`, or empty for something else."""
+    text: str
 
 
 class Bounds:
@@ -105,17 +143,18 @@ class Bounds:
         self.names = names
         self.lowest, self.highest = (np.ascontiguousarray(rows) for rows in (lowest, highest))
 
-    def violation(self, values: Array) -> str:
+    def violation(self, values: Array) -> Violation | None:
         """Say which of some values (K, n) is beyond its bounds or NaN, if any is."""
         found = outside(*self.lowest.shape, self.lowest, self.highest, values)
         if not found:
-            return ''
+            return None
         row, j = divmod(found - 1, len(self.names))
         quantity, parameter = QUANTITIES[row]
-        return (
+        text = (
             f'The {quantity} of {self.names[j]} is {values[row, j]:.6g}, expected '
             f'{self.lowest[row, j]:.6g} to {self.highest[row, j]:.6g} ({parameter}).'
         )
+        return Violation(parameter, text)
 
 
 def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) -> Bounds:
@@ -143,7 +182,7 @@ class Holding(NamedTuple):
     """What the law that holds a robot is made of, see `kernels.hold`; m motors."""
 
     stiffness: Array
-    """Of each motor against the ground, shape (m,) [N m/rad]."""
+    """Of each motor against the ground, zero where it gives way, shape (m,) [N m/rad]."""
     damping: Array
     """Shape (m,) [N m s/rad]."""
     spring_damping: Array

@@ -1,7 +1,7 @@
 """Laws for robots with elastic joints that touch things and people.
 
-Impedance, torque control and leading by hand feed the torque Q of the springs back, so that the
-motors feel lighter than they are, B_theta instead of B, and give them a torque u,
+Impedances feed the torque Q of the springs back, so that the motors feel lighter than they are,
+B_theta instead of B, and give them a torque u,
 
     tau = Q + B B_theta^-1 (u - D_s (theta' - q') - Q) + friction,
     B_theta theta'' = u - Q - D_s (theta' - q'),
@@ -9,6 +9,9 @@ motors feel lighter than they are, B_theta instead of B, and give them a torque 
 which keeps them passive. D_s damps the resonance of motor and spring and does nothing to slow
 motions; a single joint stays passive with D_s / K <= D / K_m, where D and K_m are the damping and
 stiffness between motor and wanted position.
+
+Torque control and leading by hand are the same with B_theta = B, tau = u - D_s (theta' - q') +
+friction, in which Q is not needed: at rest the links get u whatever the stiffness of the springs.
 
 u is a function of the motors alone: u = l(q_b) less a damping, where theta = q_b + f^-1(l(q_b))
 gives the links' position of rest on held motors, l being the torque wanted of the springs. So the
@@ -24,7 +27,7 @@ Le Tien et al. 2008, "Friction observer and compensation for control of robots".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +36,17 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.checks import checked_number, exact_poses, finite_array
 from hodyn_ros.control.controller import middle_of_range
+from hodyn_ros.control.kernels import (
+    after_step,
+    along_motion,
+    dampers,
+    interaction_law,
+    interaction_state,
+    rest_step,
+    rest_torque,
+    torques_ahead,
+    where_it_moves,
+)
 from hodyn_ros.control.tracking import ObserverController
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -41,15 +55,16 @@ from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.lie import so3
 
+if TYPE_CHECKING:
+    from hodyn_ros.codegen.c_source import Code
+
 Array = NDArray[np.float64]
 
 _RINGING = 0.5  # damping ratio of a motor on its spring, with the links held
 _FASTEST = 0.6  # resonance by the sample time, from which on measurements come too late
 _MOST_DAMPING = 0.8  # of a motor, by its inertia and the sample time
 _MOST_STIFFNESS = 0.6  # by that of the springs
-_STEP, _DELAY = 0.4, 1.5  # of a low pass that tells the rate of the spring torques, in samples
-_STEPS = 2  # of Newton's method in a sample
-_CRAWL = 0.01  # rad/s or m/s, below which less than the known friction is compensated
+STEPS = 2  # of Newton's method in a sample
 _SINGULAR = 1e-6  # added to the squares of the singular values of a Jacobian
 _HALF_TURN = 3.0  # rad, from which on the axis of a rotation is found with more care
 
@@ -74,8 +89,14 @@ class InteractionController(ObserverController):
         Of the motors against the ground [N m s/rad] or [N s/m].
     motor_share : float
         B_theta / B of elastic joints, above 0 to 1; closer to 1 for joints with fast resonances.
+        Without effect if the torque is not fed back.
     observes_friction : bool
-        Whether the friction of the motors is compensated as observed, or as the actuators know it.
+        Whether the friction of the motors is compensated as observed, or as the actuators know it;
+        what is observed hangs on the springs, too, and is used only if their torque is fed back.
+    feeds_torque_back : bool
+        Whether the measured torque of the springs is fed back. That takes torque sensors or
+        springs that are known to a percent, unless a stiffness holds the robot: what their
+        stiffness is wrong by is missing in the torque that the links get.
     **options
         bandwidth, torque_limits, delay, observer; see `ObserverController`.
 
@@ -89,6 +110,7 @@ class InteractionController(ObserverController):
     _given: ArrayLike = 0.0
 
     yields = True
+    _wants = ''  # of the springs, see `c_interaction`
 
     def __init__(
         self,
@@ -98,6 +120,7 @@ class InteractionController(ObserverController):
         damping: ArrayLike = 0.0,
         motor_share: float = 0.25,
         observes_friction: bool = True,
+        feeds_torque_back: bool = True,
         **options: Any,
     ) -> None:
         super().__init__(actuators, sample_period, **options)
@@ -105,23 +128,43 @@ class InteractionController(ObserverController):
         if t.is_variable:
             raise ControlError('A joint has variable stiffness: use TrackingController.')
         share = checked_number('The motor_share', motor_share, ControlError, above=0.0, most=1.0)
-        self._is_rigid, self.observes_friction = t.is_elastic == 0.0, observes_friction
+        self._is_rigid, self.feeds_torque_back = t.is_elastic == 0.0, feeds_torque_back
+        self.observes_friction = observes_friction and feeds_torque_back
         middle = middle_of_range(self.model)
         stiffness = t.at(middle, middle).stiffness
         W = t.resonances(mass_matrix(self.model, middle[None])[0], stiffness)
         self._calm = np.maximum(0.0, 1.0 - W * self.sample_period / _FASTEST)
-        self._gain = 1.0 + np.where(self._is_rigid, 0.0, self._calm * (1.0 / share - 1.0))
-        self._inertia = t.inertia / self._gain
-        self._damping, self._motion = _matrix('damping', damping, n), np.zeros(n)
+        fed = self._calm * (1.0 / share - 1.0) if feeds_torque_back else 0.0
+        self.gain = 1.0 + np.where(self._is_rigid, 0.0, fed)
+        self.felt_inertia = t.inertia / self.gain
+        self.damping, self._motion = _matrix('damping', damping, n), np.zeros(n)
+        self._state, self._forward = np.zeros((5, n)), np.zeros(n)
+        self._work, self._matrices = np.zeros((2, n)), np.zeros((3, n, n))
         self._see(stiffness)
         self._check(middle)
         self.begin()
+
+    def added_to(self, code: Code) -> Code:
+        """Code of the dynamics and of this law; for `generate_code`."""
+        from hodyn_ros.control.c_interaction import with_interaction
+
+        if not self._wants:
+            return super().added_to(code)
+        return with_interaction(code, self, self.plausible(), self._wants, STEPS)
 
     def begin(self) -> None:
         """Begin with what the observer knows; see `ObserverController.begin`."""
         super().begin()
         self._rest: Array | None = None
         self._slow: Array | None = None
+        if not (self.holds or self.observer.acting.size):
+            # What the springs say at first is no torque of a law before.
+            self._begins, self._left[:] = False, 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether what hangs on the springs is part of the law, or a stiffness holds the robot."""
+        return self.feeds_torque_back or bool(self.stiffness.any())
 
     @property
     def memory(self) -> Array:
@@ -141,15 +184,18 @@ class InteractionController(ObserverController):
         """Refuse what cannot be done where the robot is in a position."""
         desired = self.at_rest(position)
         self.stiffness = _matrix('stiffness', self._given, self._axes or len(position))
-        share, _, felt = self._possible(self._hold(position, desired)[1])
+        self.permitted = share, _, felt = self._possible(self._hold(position, desired)[1])
         if share < 1.0:
             raise ControlError(
                 'The stiffness is more than the springs in series permit, in the middle of the '
                 f'range at most {share:.6g} of it: {(share * self.stiffness).tolist()}.'
             )
         mass = mass_matrix(self.model, position[None])[0]
-        moved = np.diag(self._inertia) + mass * np.outer(self._is_rigid, self._is_rigid)
-        D = np.linalg.solve(moved, self._dampers(mass, felt)) * self.sample_period
+        rigid = mass * np.outer(self._is_rigid, self._is_rigid)
+        moved, D = np.diag(self.felt_inertia) + rigid, np.zeros_like(mass)
+        for row, velocity in zip(D, np.eye(len(position))):  # which is symmetric
+            self._damp(mass, felt, -velocity, row)
+        D = np.linalg.solve(moved, D) * self.sample_period
         most = np.abs(np.linalg.eigvals(D)).max() / _MOST_DAMPING
         if most > 1.0:
             raise ControlError(
@@ -159,83 +205,72 @@ class InteractionController(ObserverController):
 
     def _see(self, stiffness: Array) -> None:
         """Note the stiffness of the springs (n,): compliance, and D_s / K [s]."""
-        self._compliance = np.where(self._is_rigid, 0.0, 1.0 / (stiffness + self._is_rigid))
-        self._ringing = 2.0 * _RINGING * self._calm * np.sqrt(self._inertia * self._compliance)
+        self.compliance = np.where(self._is_rigid, 0.0, 1.0 / (stiffness + self._is_rigid))
+        ratio = 2.0 * _RINGING * self._calm
+        self.ringing = ratio * np.sqrt(self.felt_inertia * self.compliance)
 
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
     ) -> tuple[Array, Array | float]:
-        links, motors = self.observer.ahead
-        torque, rate = self._spring_torque()
-        velocity = np.where(self._is_rigid, links[1], motors[1])
-        position = np.where(self._is_rigid, links[0], motors[0])
-        position += 0.5 * self.sample_period * velocity
-        wanted = self._wanted(desired, position, velocity) - self._ringing * rate
-        demand = torque + self._gain * (wanted - torque)
-        if self.observes_friction:
-            return demand - motors[3], 0.0
-        friction = self._known_friction(velocity)
-        return demand + friction, friction
-
-    def _spring_torque(self) -> tuple[Array, Array]:
-        """Torques of the springs (n,) when the answer acts, and their rates."""
-        observer, T = self.observer, self.sample_period
-        springs, (links, motors), now = observer.springs, observer.ahead, observer.present
-        self._see(springs.stiffness)
-        # Of what is measured alone: an estimated velocity of the links lags behind when they are
-        # pushed, and this damping would then drive them.
+        observer, n, state = self.observer, self.model.n_joints, self._state
+        t, springs, (links, motors) = observer.transmission, observer.springs, observer.ahead
+        if not t.is_linear:
+            self._see(springs.stiffness)
         if self._slow is None:
             self._slow = springs.torque.copy()
-        self._slow += _STEP * (springs.torque - self._slow)
-        rate = (springs.torque - self._slow) / (_DELAY * T)
-        # Torques act half a sample later than the state for which they are found, and a delay.
-        meanwhile = motors[0] - now[1][0] - links[0] + now[0][0]
-        return springs.torque + springs.rate * meanwhile + 0.5 * T * rate, rate
+        interaction_state(
+            *(n, self.sample_period, t.is_elastic, springs.torque, springs.rate),
+            *(*observer.present, links, motors, self._slow, state),
+        )
+        wanted, demand, friction = self._wanted(desired), np.empty(n), -motors[3]
+        if not self.observes_friction:
+            friction = np.zeros(n)
+            self.actuators.single.add_friction(state[3:4], friction[None])
+            where_it_moves(n, state, friction)
+        interaction_law(n, self.gain, self.ringing, state, wanted, friction, demand)
+        return demand, 0.0 if self.observes_friction else friction
 
-    def _known_friction(self, velocity: Array) -> Array:
-        """Friction of the motors (n,) as the actuators know it, less of it where they crawl."""
-        known = np.zeros((1, len(velocity)))
-        self.actuators.single.add_friction(velocity[None], known)
-        friction: Array = known[0] * np.minimum(1.0, abs(velocity) / _CRAWL)
-        return friction
-
-    def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
+    def _wanted(self, desired: Array) -> Array:
         """Torques u (n,) for motors in a state, without the dampers between links and motors."""
         if self._rest is None:
             self._rest = self.observer.ahead[0][0].copy()
-        q = self._rest
-        for _ in range(_STEPS):
-            torque, stiffness = self._hold(q, desired)
-            share, stiffness, felt = self._possible(stiffness)
-            torque = share * torque + self._motion + gravity_effort(self.model, q[None])[0]
-            missing = position - q - self._undamped.single.deflections(torque[None])[0]
-            step = missing + self._compliance * (felt @ missing)
-            q += step
-        D = self._dampers(self.observer.mass, felt)
-        wanted: Array = torque - stiffness @ step - D @ velocity
+        n, q, position = self.model.n_joints, self._rest, self._state[2]
+        missing, step, wanted = np.empty(n), np.empty(n), np.empty(n)
+        for _ in range(STEPS):
+            weight = gravity_effort(self.model, q[None])[0]
+            torque, stiffness, felt = self._rest_torque(q, desired, weight)
+            deflection = self._undamped.single.deflections(torque[None])[0]
+            rest_step(n, self.compliance, felt, position, deflection, q, missing, step)
+        after_step(n, stiffness, step, torque, self._forward, wanted)
+        self._damp(self.observer.mass, felt, self._state[4], wanted)
         return wanted
+
+    def _rest_torque(self, q: Array, desired: Array, weight: Array) -> tuple[Array, Array, Array]:
+        """Torques (n,) wanted of the springs for links at rest, possible K_d and its K_m."""
+        if not self.observer.transmission.is_linear:
+            self.permitted = self._possible(self.stiffness)
+        _, stiffness, felt = self.permitted
+        torque = np.empty(len(q))
+        rest_torque(len(q), stiffness, desired[0], q, self._motion, weight, torque)
+        return torque, stiffness, felt
+
+    def _damp(self, mass: Array, felt: Array, velocity: Array, wanted: Array) -> None:
+        """Take what dampers need at some velocities from the torques wanted."""
+        dampers(
+            *(len(mass), self.damping_ratio, self.observer.transmission.is_elastic),
+            *(self.felt_inertia, mass, felt, self.damping, velocity, *self._matrices),
+            *(self._work, wanted),
+        )
 
     def _possible(self, stiffness: Array) -> tuple[float, Array, Array]:
         """Share of a stiffness K_d that the springs permit, that part of it, and its K_m."""
-        compliance = self._compliance
+        compliance = self.compliance
         root = np.sqrt(compliance)
         most = np.linalg.eigvalsh(root[:, None] * stiffness * root)[-1]
         share = 1.0 if most <= _MOST_STIFFNESS else _MOST_STIFFNESS / most
         stiffness = share * stiffness
         felt = np.linalg.solve(np.eye(len(root)) - stiffness * compliance, stiffness)
         return share, stiffness, 0.5 * (felt + felt.T)
-
-    def _dampers(self, mass: Array, felt: Array) -> Array:
-        """Dampers (n, n) of motors that feel a stiffness."""
-        if self.damping_ratio == 0.0:
-            return self._damping
-        moved = mass + np.diag(np.where(self._is_rigid, 0.0, self._inertia))
-        L = np.linalg.cholesky(moved)
-        part = np.linalg.solve(L, np.linalg.solve(L, felt).T)
-        values, U = np.linalg.eigh(0.5 * (part + part.T))
-        modes = L @ (U * np.maximum(values, 0.0) ** 0.25)
-        D: Array = 2.0 * self.damping_ratio * modes @ modes.T
-        return D + self._damping
 
     def _hold(self, position: Array, desired: Array) -> tuple[Array, Array]:
         """Torques (n,) wanted of the springs besides the weight, and the stiffness (n, n)."""
@@ -253,10 +288,9 @@ class GravityCompensation(InteractionController):
     actuators, sample_period, **options
         See `InteractionController`.
     feeds_torque_back : bool
-        Whether the torque of the springs is fed back: the motors then feel like B_theta and their
-        friction is compensated as it is observed, u = g(q_b) - D theta'. That takes torque sensors
-        or springs that are known to a percent: what the stiffness is wrong by is taken for weight,
-        and the robot sinks. Otherwise friction is compensated as far as the actuators know it.
+        By default the torque of the springs is not fed back, and friction is compensated as far as
+        the actuators know it: with a stiffness that is wrong by some percent, the robot would
+        sink. With it the motors feel like B_theta, and u = g(q_b) - D theta'.
 
     Source: De Luca, Siciliano and Zollo 2005, "PD control with on-line gravity compensation for
     robots with elastic joints".
@@ -270,39 +304,47 @@ class GravityCompensation(InteractionController):
         feeds_torque_back: bool = False,
         **options: Any,
     ) -> None:
-        self.feeds_torque_back = feeds_torque_back
-        super().__init__(actuators, sample_period, **options)
+        super().__init__(actuators, sample_period, feeds_torque_back=feeds_torque_back, **options)
+        self._wants = 'rest' if feeds_torque_back else 'weight'
 
-    def begin(self) -> None:
-        """Begin with what the observer knows; see `ObserverController.begin`."""
-        super().begin()
-        if not self.feeds_torque_back:  # what the springs say at first is no torque before
-            self._begins = self.observer.acting.size > 0
-
-    def _demand(
-        self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
-    ) -> tuple[Array, Array | float]:
+    def _wanted(self, desired: Array) -> Array:
         if self.feeds_torque_back:
-            return super()._demand(desired, stiffness)
-        links, motors = self.observer.ahead
-        _, rate = self._spring_torque()
-        velocity = np.where(self._is_rigid, links[1], motors[1])
-        weight = gravity_effort(self.model, links[:1])[0]
-        friction = self._known_friction(velocity)
-        demand = weight - self._damping @ velocity - self._ringing * rate
-        return demand + friction, friction
+            return super()._wanted(desired)
+        wanted: Array = gravity_effort(self.model, self.observer.ahead[0][:1])[0]
+        self._damp(self.observer.mass, self.permitted[2], self._state[4], wanted)
+        return wanted
 
 
 class TorqueControl(InteractionController):
-    """Gives the links wanted torques: u = Q_d + D_s K^-1 Q_d' + B_theta K^-1 Q_d'' - D theta'.
+    """Gives the links wanted torques: u = Q_d + D_s K^-1 Q_d' + B K^-1 Q_d'' - D theta'.
 
     `desired` (3, n) holds the wanted torques of the springs (of rigid joints: of the motors) and
     their first two time derivatives [N m/s^k] or [N/s^k]; the weight is part of them. At rest they
-    are exact. Links that accelerate get B_theta q'' less, since the motors have to be moved with
-    them; rigid joints B q''. See `InteractionController`.
+    are exact, but for friction of the motors that is not known. Links that accelerate get B q''
+    less, since the motors have to be moved with them. See `InteractionController`.
+
+    Parameters
+    ----------
+    actuators, sample_period, **options
+        See `InteractionController`.
+    feeds_torque_back : bool
+        By default the torque of the springs is not fed back: with a stiffness that is wrong, the
+        links would get other torques. With it B_theta takes the place of B in elastic joints, and
+        friction is compensated as it is observed.
     """
 
     orders = 3
+    _wants = 'torque'
+
+    def __init__(
+        self,
+        actuators: Actuators,
+        sample_period: float,
+        *,
+        feeds_torque_back: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(actuators, sample_period, feeds_torque_back=feeds_torque_back, **options)
 
     def at_rest(self, position: Array) -> Array:
         """Torques that carry the weight of a robot at rest; see `ObserverController.at_rest`."""
@@ -310,9 +352,11 @@ class TorqueControl(InteractionController):
         desired[0] = gravity_effort(self.model, position[None])[0]
         return desired
 
-    def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
-        wanted: Array = desired[0] + self._ringing * desired[1] - self._damping @ velocity
-        wanted += self._inertia * self._compliance * desired[2]
+    def _wanted(self, desired: Array) -> Array:
+        n = self.model.n_joints
+        wanted = np.empty(n)
+        torques_ahead(n, self.felt_inertia, self.compliance, self.ringing, desired, wanted)
+        self._damp(self.observer.mass, self.permitted[2], self._state[4], wanted)
         return wanted
 
 
@@ -332,6 +376,8 @@ class JointImpedance(InteractionController):
         1 for critical damping; of that, the springs permit 0.5 if K_d = K / 4.
     """
 
+    _wants = 'motion'
+
     def __init__(
         self,
         actuators: Actuators,
@@ -345,13 +391,15 @@ class JointImpedance(InteractionController):
         self.damping_ratio, self._given = ratio, stiffness
         super().__init__(actuators, sample_period, **options)
 
-    def _wanted(self, desired: Array, position: Array, velocity: Array) -> Array:
+    def _wanted(self, desired: Array) -> Array:
         effort = inverse_dynamics(self.model, desired)
-        motors = motor_motion(self._undamped, desired, effort).position
+        motion = motor_motion(self._undamped, desired, effort).position
         self._motion = effort[0] - gravity_effort(self.model, desired[:1])[0]
-        velocity = velocity - motors[1] + 0.5 * self.sample_period * motors[2]
-        forward: Array = self._inertia * motors[2] + self._ringing * effort[1]
-        return forward + super()._wanted(desired, position, velocity)
+        along_motion(
+            *(self.model.n_joints, self.sample_period, self.felt_inertia, self.ringing),
+            *(motion, effort, self._state, self._forward),
+        )
+        return super()._wanted(desired)
 
 
 class CartesianImpedance(JointImpedance):
@@ -374,7 +422,7 @@ class CartesianImpedance(JointImpedance):
         Towards the wanted positions of the joints [N m/rad] or [N/m].
     """
 
-    _axes = 6
+    _axes, _wants = 6, ''
 
     def __init__(
         self,
@@ -426,6 +474,11 @@ class CartesianImpedance(JointImpedance):
         N = np.eye(n) - J.T @ np.linalg.solve(J @ J.T + _SINGULAR * np.eye(6), J)
         free = N @ self._nullspace @ N
         return free @ way - E.T @ (self.stiffness @ e), E.T @ self.stiffness @ E + free
+
+    def _rest_torque(self, q: Array, desired: Array, weight: Array) -> tuple[Array, Array, Array]:
+        torque, stiffness = self._hold(q, desired)
+        share, stiffness, felt = self._possible(stiffness)
+        return share * torque + self._motion + weight, stiffness, felt
 
     def _at_link(self) -> LinkMotion:
         return forward_kinematics(self.model, self._moved, self._link, 'hybrid')

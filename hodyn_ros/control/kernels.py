@@ -1,11 +1,11 @@
-"""Equations of the observer and the tracking law, as loops over joints and motors.
+"""Equations of the observer and the laws, as loops over joints and motors.
 
 Numba compiles them, and `hodyn_ros.codegen` translates the same text to C99: they use numbers,
 arrays, loops and conditions only. `n` joints and `m` motors; arrays with two indices have a row a
 quantity and a column a joint or a motor. Rows of `links`: position, velocity, torque that the
 model lacks, the same behind its low pass, acceleration. Rows of `motors`: position, velocity,
-torque that the model lacks, the same behind its low pass. Source of the equations: `observer` and
-`tracking`.
+torque that the model lacks, the same behind its low pass. Source of the equations: `observer`,
+`tracking` and `interaction`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,19 @@ def all_finite(values: Vector) -> bool:
         if not isfinite(value):
             return False
     return True
+
+
+@_compiled
+def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
+    """How many of the torques demanded are beyond what motors can give; those within it."""
+    count: int = 0
+    for i in range(n):
+        torque[i] = max(-most[i], min(most[i], demand[i]))
+        if torque[i] < demand[i]:
+            count += 1
+        if torque[i] > demand[i]:
+            count += 1
+    return count
 
 
 @_compiled
@@ -491,3 +504,264 @@ def hold(
         torque[i] = weight[i] + stiffness[i] * e + damping[i] * rate + rest[6, i]
         torque[i] -= spring_damping[i] * rest[5, i]
         torque[i] = max(-limit[i], min(limit[i], torque[i]))
+
+
+@_compiled
+def interaction_state(
+    n: int,
+    T: float,
+    is_elastic: Vector,
+    torque: Vector,
+    rate: Vector,
+    links_now: Matrix,
+    motors_now: Matrix,
+    links: Matrix,
+    motors: Matrix,
+    slow: Vector,
+    state: Matrix,
+) -> None:
+    """State of springs and motors when the answer of a law for interaction acts.
+
+    `torque` is that of the springs at the measurement, `slow` the same behind a low pass, whose
+    difference tells its rate: of what is measured alone, since an estimated velocity of the links
+    lags behind when they are pushed, and a damper of it would then drive them. Rows of `state`:
+    torque and its rate, position and velocity of the motors, of rigid joints those of the links,
+    and the velocity once more.
+    """
+    for i in range(n):
+        slow[i] += 0.4 * (torque[i] - slow[i])
+        state[1, i] = (torque[i] - slow[i]) / (1.5 * T)
+        # Torques act half a sample later than the state for which they are found, and a delay.
+        meanwhile = motors[0, i] - motors_now[0, i] - links[0, i] + links_now[0, i]
+        state[0, i] = torque[i] + rate[i] * meanwhile + 0.5 * T * state[1, i]
+        if is_elastic[i] > 0.0:
+            state[2, i], state[3, i] = motors[0, i], motors[1, i]
+        else:
+            state[2, i], state[3, i] = links[0, i], links[1, i]
+        state[2, i] += 0.5 * T * state[3, i]
+        state[4, i] = state[3, i]
+
+
+@_compiled
+def along_motion(
+    n: int,
+    T: float,
+    inertia: Vector,
+    ringing: Vector,
+    motion: Matrix,
+    effort: Matrix,
+    state: Matrix,
+    forward: Vector,
+) -> None:
+    """Torques that move the motors and turn their springs, with a wanted motion of the motors.
+
+    The last row of `state` becomes the velocity by which they differ from it.
+    """
+    for i in range(n):
+        forward[i] = inertia[i] * motion[2, i] + ringing[i] * effort[1, i]
+        state[4, i] -= motion[1, i] - 0.5 * T * motion[2, i]
+
+
+@_compiled
+def rest_torque(
+    n: int,
+    stiffness: Matrix,
+    goal: Vector,
+    q: Vector,
+    motion: Vector,
+    weight: Vector,
+    torque: Vector,
+) -> None:
+    """Torques wanted of the springs for links that rest at q, with those of a wanted motion."""
+    for i in range(n):
+        torque[i] = motion[i] + weight[i]
+        for k in range(n):
+            torque[i] += stiffness[i, k] * (goal[k] - q[k])
+
+
+@_compiled
+def rest_step(
+    n: int,
+    compliance: Vector,
+    felt: Matrix,
+    position: Vector,
+    deflection: Vector,
+    q: Vector,
+    missing: Vector,
+    step: Vector,
+) -> None:
+    """Newton's step towards the links' position q of rest on motors that are held.
+
+    `deflection` is that of springs that carry what is wanted at q; `felt` is the stiffness at the
+    motors.
+    """
+    for i in range(n):
+        missing[i] = position[i] - q[i] - deflection[i]
+    for i in range(n):
+        pull = 0.0
+        for k in range(n):
+            pull += felt[i, k] * missing[k]
+        step[i] = missing[i] + compliance[i] * pull
+        q[i] += step[i]
+
+
+@_compiled
+def after_step(
+    n: int, stiffness: Matrix, step: Vector, torque: Vector, forward: Vector, wanted: Vector
+) -> None:
+    """Torques wanted of the springs, and some more, once the links' position of rest is found."""
+    for i in range(n):
+        wanted[i] = forward[i] + torque[i]
+        for k in range(n):
+            wanted[i] -= stiffness[i, k] * step[k]
+
+
+@_compiled
+def eigenvectors(n: int, A: Matrix, U: Matrix) -> None:
+    """Columns U of eigenvectors of a symmetric matrix, whose diagonal becomes the eigenvalues.
+
+    Cyclic Jacobi rotations, Golub and Van Loan, "Matrix Computations", section 8.5.
+    """
+    for i in range(n):
+        for k in range(n):
+            U[i, k] = 0.0
+        U[i, i] = 1.0
+    for _ in range(30):
+        size, off = 0.0, 0.0
+        for i in range(n):
+            size += A[i, i] * A[i, i]
+            for k in range(i):
+                off += A[i, k] * A[i, k]
+        if off <= 1e-31 * size:
+            return
+        for j in range(1, n):
+            for i in range(j):
+                if abs(A[i, j]) > 0.0:
+                    turn = (A[j, j] - A[i, i]) / (2.0 * A[i, j])
+                    t = 1.0 / (abs(turn) + sqrt(1.0 + turn * turn))
+                    if turn < 0.0:
+                        t = -t
+                    c = 1.0 / sqrt(1.0 + t * t)
+                    s = t * c
+                    for k in range(n):
+                        x, y = A[k, i], A[k, j]
+                        A[k, i] = c * x - s * y
+                        A[k, j] = s * x + c * y
+                        u, v = U[k, i], U[k, j]
+                        U[k, i] = c * u - s * v
+                        U[k, j] = s * u + c * v
+                    for k in range(n):
+                        x, y = A[i, k], A[j, k]
+                        A[i, k] = c * x - s * y
+                        A[j, k] = s * x + c * y
+                    A[i, j], A[j, i] = 0.0, 0.0
+
+
+@_compiled
+def by_inertia(n: int, L: Matrix, felt: Matrix, A: Matrix) -> None:
+    """Stiffness L^-1 K_m L^-T in coordinates in which the inertia L L^T is one."""
+    for i in range(n):
+        for j in range(n):
+            A[i, j] = 0.5 * (felt[i, j] + felt[j, i])
+            for k in range(i):
+                A[i, j] -= L[i, k] * A[k, j]
+            A[i, j] /= L[i, i]
+    for j in range(n):
+        for i in range(n):
+            for k in range(j):
+                A[i, j] -= A[i, k] * L[j, k]
+            A[i, j] /= L[j, j]
+    for i in range(n):
+        for j in range(i):
+            A[i, j] = 0.5 * (A[i, j] + A[j, i])
+            A[j, i] = A[i, j]
+
+
+@_compiled
+def dampers(
+    n: int,
+    ratio: float,
+    is_elastic: Vector,
+    inertia: Vector,
+    M: Matrix,
+    felt: Matrix,
+    damping: Matrix,
+    velocity: Vector,
+    L: Matrix,
+    A: Matrix,
+    U: Matrix,
+    work: Matrix,
+    torque: Vector,
+) -> None:
+    """Take the torques of dampers with some velocities from `torque`.
+
+    Beside those of `damping` they are 2 ratio L (L^-1 K_m L^-T)^(1/2) L^T, with the stiffness K_m
+    that motors feel and the factor L L^T of the inertia of motors and links. `work` has two rows.
+    """
+    for i in range(n):
+        for k in range(n):
+            torque[i] -= damping[i, k] * velocity[k]
+            A[i, k] = M[i, k]
+        A[i, i] += is_elastic[i] * inertia[i]
+    if ratio > 0.0:
+        factorise(n, A, L)
+        by_inertia(n, L, felt, A)
+        eigenvectors(n, A, U)
+        largest = 0.0
+        for i in range(n):
+            largest = max(largest, A[i, i])
+            work[0, i] = 0.0
+            for k in range(i, n):
+                work[0, i] += L[k, i] * velocity[k]
+        for j in range(n):
+            work[1, j] = 0.0
+            # Of a stiffness that is zero, rounding leaves something, whose root is no rounding.
+            if A[j, j] > 1e-14 * largest:
+                for i in range(n):
+                    work[1, j] += U[i, j] * work[0, i]
+                work[1, j] *= 2.0 * ratio * sqrt(A[j, j])
+        for i in range(n):
+            work[0, i] = 0.0
+            for j in range(n):
+                work[0, i] += U[i, j] * work[1, j]
+        for i in range(n):
+            for k in range(i + 1):
+                torque[i] -= L[i, k] * work[0, k]
+
+
+@_compiled
+def torques_ahead(
+    n: int,
+    inertia: Vector,
+    compliance: Vector,
+    ringing: Vector,
+    desired: Matrix,
+    wanted: Vector,
+) -> None:
+    """Torques at motors that turn their springs so that the links get those wanted."""
+    for i in range(n):
+        wanted[i] = desired[0, i] + ringing[i] * desired[1, i]
+        wanted[i] += inertia[i] * compliance[i] * desired[2, i]
+
+
+@_compiled
+def where_it_moves(n: int, state: Matrix, friction: Vector) -> None:
+    """Take less of a known friction of motors that crawl, slower than 0.01 rad/s or m/s."""
+    for i in range(n):
+        friction[i] *= min(1.0, abs(state[3, i]) / 0.01)
+
+
+@_compiled
+def interaction_law(
+    n: int,
+    gain: Vector,
+    ringing: Vector,
+    state: Matrix,
+    wanted: Vector,
+    friction: Vector,
+    demand: Vector,
+) -> None:
+    """Torques of motors that feel by `gain` lighter than they are and get the torques wanted."""
+    for i in range(n):
+        u = wanted[i] - ringing[i] * state[1, i]
+        demand[i] = state[0, i] + gain[i] * (u - state[0, i]) + friction[i]

@@ -112,6 +112,8 @@ class StateObserver:
         How fast positions of links and motors may leave where they are expected [rad/s, m/s].
     gated : int
         Measured positions so far that could not be true.
+    is_gating : bool
+        Whether the latest measurement had such positions.
     gated_since : ndarray, shape (n + m,)
         How many of each link and motor one after the other until now.
     watch : Watch
@@ -148,7 +150,7 @@ class StateObserver:
         # Of the springs and of the links, at a sample and the one before.
         self._torque, self._load, self._bias = (np.empty((2, count)) for count in (n, m, n))
         self._motion = np.zeros((3, n))
-        self.gated, self.gated_since = 0, np.zeros(n + m)
+        self.gated, self.gated_since, self.is_gating = 0, np.zeros(n + m), False
         has_spring = transmission.is_single[transmission.joint]
         self.watch = Watch(np.flatnonzero(has_spring), transmission.inertia, n + m, T)
         self.reach = np.full(n + m, np.inf)
@@ -252,8 +254,8 @@ class StateObserver:
         position, motor_position = self.measured
         fill(position, 'q', q, may_miss=not self.is_new)
         fill(motor_position, 'theta', theta, may_miss=not self.is_new)
-        if not self.is_new:
-            self._gate(T)
+        self.is_gating = not self.is_new and self._gate(T)
+        if self.watch.told is not None and not self.is_new:
             speed = np.concatenate([self.links[1], self.motors[1]])
             late, values = T - self.sample_period, np.concatenate(self.measured)
             self.watch.positions(values, late, speed, self.gated_since)
@@ -267,17 +269,19 @@ class StateObserver:
             position[:], motor_position[:] = whole
         self._take(qd, thetad, spring_torque, acceleration, T / samples)
 
-    def _gate(self, elapsed: float) -> None:
-        """Take measured positions that cannot be true for what is expected."""
+    def _gate(self, elapsed: float) -> bool:
+        """Take measured positions that cannot be true for what is expected; whether there are."""
         t, (position, motor_position) = self.transmission, self.measured
         n, m = len(t.is_elastic), len(t.joint)
         since_links, since_motors = self.gated_since[:n], self.gated_since[n:]
         found = gate(n, elapsed, self.reach[:n], self.links, since_links, position)
         # Those of rigid joints are not looked at.
         rigid = t.rigid_motors
-        motor_position[rigid] = self.motors[0, rigid] + elapsed * self.motors[1, rigid]
+        if len(rigid):
+            motor_position[rigid] = self.motors[0, rigid] + elapsed * self.motors[1, rigid]
         found += gate(m, elapsed, self.reach[n:], self.motors, since_motors, motor_position)
         self.gated += found
+        return bool(found)
 
     def _take(
         self,

@@ -38,7 +38,7 @@ from hodyn_ros.control.controller import (
     ControlWarning,
     fill,
     per_joint,
-    shifted,
+    powers,
     warm_up,
 )
 from hodyn_ros.control.guards import (
@@ -48,10 +48,18 @@ from hodyn_ros.control.guards import (
     STOPPED,
     Bounds,
     Guards,
+    Violation,
     bounds_of,
     holding,
 )
-from hodyn_ros.control.kernels import approach, approach_pole, hold, tracking_law
+from hodyn_ros.control.kernels import (
+    all_finite,
+    approach,
+    approach_pole,
+    hold,
+    limit,
+    tracking_law,
+)
 from hodyn_ros.control.margins import Margins, find_margins
 from hodyn_ros.control.observer import StateObserver
 from hodyn_ros.control.watching import DelaySeen
@@ -61,6 +69,7 @@ from hodyn_ros.errors import ControlError, DeflectionError, MotionError
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
+    from hodyn_ros.control.c_code import Plausible
 
 Array = NDArray[np.float64]
 
@@ -173,6 +182,7 @@ class ObserverController(ABC):
         given = _efforts(actuators) if torque_limits is None else torque_limits
         self.limit(per_joint('torque_limits', given, actuators.n_motors, np.inf))
         self._desired = np.empty((self.orders, self.model.n_joints))
+        self._back = powers(-self.lead, self.orders)
         t = self.observer.transmission
         limits, self.guards = self.model.limits.velocity, guards
         self.fastest = np.where(limits > 0.0, limits, np.inf)
@@ -184,6 +194,11 @@ class ObserverController(ABC):
         self.bounds = None
         if guards is not None:
             self.bounds = bounds_of(self.model, guards, self._limit, self.yields)
+            if t.is_variable and any(map(guards.floats, guards.reactions)):
+                raise ControlError(
+                    'A reaction of the guards is float, expected hold: without a stiffness motors '
+                    'of variable stiffness would drift apart.'
+                )
         self.holding = holding(t, np.eye(self.model.n_joints), np.zeros(self.model.n_joints), T)
         self.state, self.reason = FOLLOWING, ''
         self._beyond, self._limited_for = 0, 0.0
@@ -271,8 +286,8 @@ class ObserverController(ABC):
                 observer.reset()
                 raise ControlError(reason)
         if self.bounds is not None and self.state == FOLLOWING:
-            gap = gap if self._desired[1:].any() else ''
-            self._judge(self.bounds, self.lost(q, theta) or gap)
+            lost = self.lost(q, theta) if observer.is_gating else ''
+            self._judge(self.bounds, lost, gap if gap and self._desired[1:].any() else '')
         if self.state == STOPPED:
             self._last = self._held()
             return self._last
@@ -295,8 +310,8 @@ class ObserverController(ABC):
             self.stop(str(error))
             return self._held()
 
-    def _judge(self, bounds: Bounds, reason: str) -> None:
-        """Stop the robot for a reason, or if it is beyond a bound for some samples."""
+    def _judge(self, bounds: Bounds, lost: str, gap: str) -> None:
+        """Stop the robot whose measurements are not true or missing, or that is out of bounds."""
         observer, guards = self.observer, self.guards
         t, (links, motors), n = observer.transmission, observer.present, self.model.n_joints
         assert guards is not None
@@ -304,17 +319,23 @@ class ObserverController(ABC):
         values[0], values[1], values[3] = links[0], links[1], links[3]
         remaining = self._remaining
         if not self.yields and remaining is not None:
-            values[2] = shifted(self._desired - remaining, -self.lead)[0] - links[0]
+            values[2] = self._back @ (self._desired - remaining) - links[0]
         values[4] = t.by_joint(t.turns * motors[3])
+        found = Violation('max_gap', gap) if gap else None
+        found = Violation('measurements', lost) if lost else found
         beyond = bounds.violation(values)
         self._beyond = self._beyond + 1 if beyond else 0
         if self._limited_for > guards.saturation_time:
             limited = f'{self._limited_for:.3f} s (saturation_time)'
-            reason = reason or f'A motor was at its torque limit for {limited}.'
+            text = f'A motor was at its torque limit for {limited}.'
+            found = found or Violation('saturation_time', text)
         if self._beyond >= guards.violation_samples:
-            reason = reason or beyond
-        if reason:
-            self.stop(reason)
+            found = found or beyond
+        if found:
+            if guards.floats(found.bound):
+                self._bring_to_rest(f'{found.text} The robot gives way.', floats=True)
+            else:
+                self.stop(found.text)
 
     def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
         """Say which position has not been possible for some samples; empty if all are.
@@ -344,6 +365,10 @@ class ObserverController(ABC):
 
     def stop(self, reason: str) -> None:
         """Bring the motors to rest from now on and hold them, whatever is wanted."""
+        self._bring_to_rest(reason)
+
+    def _bring_to_rest(self, reason: str, floats: bool = False) -> None:
+        """Stop for a reason; motors are then held, or give way."""
         observer, t = self.observer, self.observer.transmission
         links, motors = observer.present
         fastest = self.fastest[t.joint]
@@ -351,6 +376,8 @@ class ObserverController(ABC):
         self._beyond, self._limited_for, self._stopped_for = 0, 0.0, 0.0
         stiffness = observer.springs.stiffness
         self.holding = holding(t, observer.mass, stiffness, self.sample_period)
+        if floats:
+            self.holding = self.holding._replace(stiffness=0.0 * self.holding.stiffness)
         theta, rest = self._motor_positions(), self._stopping
         speed = np.clip(np.where(self._on_links, links[1, t.joint], motors[1]), -fastest, fastest)
         before = self._last.torque if self._last is not None else observer.acting
@@ -458,15 +485,15 @@ class ObserverController(ABC):
             self._left = self.observer.acting - demand
         demand += self._left
         self._left *= self.fading
-        if not np.isfinite(demand).all():
+        if not all_finite(demand):
             i = int(np.argmin(np.isfinite(demand)))
             raise MotionError(
                 f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
                 'reference or the state is out of range.'
             )
-        torque = np.minimum(np.maximum(demand, -self.torque_limits), self.torque_limits)
+        torque = np.empty(len(demand))
+        is_limited = limit(len(torque), self.torque_limits, demand, torque) > 0
         self.observer.apply(torque, friction)
-        is_limited = bool((torque != demand).any())
         # What is limited again and again is limited for long, too.
         passed = self.sample_period if is_limited else -0.5 * self.sample_period
         self._limited_for = max(0.0, self._limited_for + passed)
@@ -478,6 +505,19 @@ class ObserverController(ABC):
         self.state, self.reason, self._last = FOLLOWING, '', None
         self._beyond, self._limited_for = 0, 0.0
         self.begin()
+
+    def added_to(self, code: Code) -> Code:
+        """Code of the dynamics and of this law; for `generate_code`."""
+        raise ControlError(
+            f'No code is generated for {type(self).__name__}, but for TrackingController, '
+            'JointImpedance, GravityCompensation and TorqueControl.'
+        )
+
+    def plausible(self) -> Plausible:
+        """What the first measurement may be, for the code of a law."""
+        from hodyn_ros.control.c_code import Plausible
+
+        return Plausible(_OUTSIDE, _OVERLOAD, _CONTRADICTION, MOST_GATED)
 
     def resting(
         self, position: ArrayLike, stiffness: Mapping[str, ArrayLike] | None = None
@@ -633,13 +673,14 @@ class TrackingController(ObserverController):
 
     def added_to(self, code: Code) -> Code:
         """Code of the dynamics and of this law; for `generate_code`."""
-        from hodyn_ros.control.c_code import with_controller
+        from hodyn_ros.control.c_tracking import with_tracking
 
-        return with_controller(
-            code, self, arrived=_ARRIVED, outside=_OUTSIDE, overload=_OVERLOAD,
-            contradiction=_CONTRADICTION, most_gated=MOST_GATED,
-            fastest=_APPROACH * self.bandwidth, approach_torque=_APPROACH_TORQUE,
-        )  # fmt: skip
+        return with_tracking(
+            *(code, self, self.plausible()),
+            arrived=_ARRIVED,
+            fastest=_APPROACH * self.bandwidth,
+            approach_torque=_APPROACH_TORQUE,
+        )
 
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None

@@ -56,6 +56,8 @@ class Transmission:
         Of the dampers beside the springs [N m s/rad] or [N s/m].
     is_single : ndarray of bool, shape (n,)
         Which joints are series elastic.
+    is_linear : bool
+        Whether all springs are lines.
     rigid, rigid_motors : ndarray of int
         Joints without spring, and their motors.
 
@@ -98,6 +100,7 @@ class Transmission:
                 self._stiffness[item.joint] = spring.stiffness
             elif self.is_elastic[item.joint]:
                 self._others.append(item)
+        self.is_linear = not self._others
 
     def by_joint(self, values: Array) -> Array:
         """Sum of the values (m,) of the motors of each joint, shape (n,)."""
@@ -112,10 +115,11 @@ class Transmission:
         A `DeflectionError` is raised where a spring is outside of its range.
         """
         joint, line = self.joint, self._stiffness
+        if self.is_linear:  # and has one motor for each joint
+            load = line * (theta - q)
+            return Springs(load, line, load, line)
         rate = line[joint]
         load = rate * (theta - q[joint])
-        if not self._others:
-            return Springs(self.by_joint(load), line, load, rate)
         torque, stiffness = self.by_joint(load).copy(), line.copy()
         for item in self._others:
             j, own, actuator = item.joint, item.motors, item.actuator

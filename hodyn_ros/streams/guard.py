@@ -105,9 +105,10 @@ class Guard:
         By positions and velocities (2, n), tracking errors (n,) or external torques (n,).
         """
         none = np.zeros_like(error)
-        return self._bounds.violation(
+        found = self._bounds.violation(
             np.vstack((state, error, none if external is None else external))
         )
+        return found.text if found else ''
 
     def unrest(self, state: Array) -> str:
         """Say why a robot that has been stopped must not move on yet; empty if it may."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import control_simulation
+from support.compiled_controller import Compiled, T, build, meet
 from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
 from support.control_cases import (
     CONDITIONS,
@@ -32,7 +33,8 @@ from hodyn_ros.actuators import (
     RigidDrive,
     SeriesElastic,
 )
-from hodyn_ros.control import TrackingController
+from hodyn_ros.control import Guards, TrackingController
+from hodyn_ros.control.guards import BOUNDS
 from hodyn_ros.model.friction import Coulomb, Offset, Sigmoid, Stribeck, Viscous
 
 pytestmark = pytest.mark.skipif(
@@ -40,8 +42,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-T = 1e-3
-FUSED = ('-O1', '-ffp-contract=fast', '-fno-math-errno')
 LAWS = (
     Viscous(0.5),
     Coulomb(1.0, 0.1),
@@ -66,53 +66,6 @@ def springs(**more):
 def law(model, by_joint=None, **options):
     options = {'torque_limits': TORQUE_LIMITS, **options}
     return TrackingController(Actuators(model, by_joint or springs()), T, **options)
-
-
-class Compiled:
-    """A controller in C; `command` as in Python, `status` what it last returned."""
-
-    def __init__(self, library, name='robot'):
-        self.library, self.name = library, name
-        self.memory = ctypes.create_string_buffer(library.size())
-        self.n = library.joints()
-        self.status = 0
-        self.reset()
-
-    def reset(self):
-        self.library[f'{self.name}_controller_reset'](self.memory)
-
-    def command(self, *given, elapsed=T):
-        given = [x if x is None else np.array(x, dtype=float) for x in given]
-        pointers = [x if x is None else ctypes.c_void_p(x.ctypes.data) for x in given]
-        torque = np.full(self.n, 1234.5)
-        function = self.library[f'{self.name}_controller_evaluate']
-        none = [None] * (6 - len(pointers))
-        address = ctypes.c_void_p(torque.ctypes.data)
-        self.status = function(self.memory, *pointers, *none, ctypes.c_double(elapsed), address)
-        return torque
-
-
-SIZES = """
-#include "robot_dynamics.h"
-#include <stddef.h>
-size_t size(void);
-int joints(void);
-int reason(const robot_controller *controller);
-int gated(const robot_controller *controller);
-size_t size(void) { return sizeof(robot_controller); }
-int reason(const robot_controller *controller) { return controller->reason; }
-int gated(const robot_controller *controller) { return (int)controller->gated; }
-int joints(void) { return ROBOT_N_JOINTS; }
-"""
-
-
-def build(controller, folder, options=FUSED):
-    """Compile the code of a controller and load it."""
-    _, source, *_ = generate_code(controller.model, folder, controller=controller, name='robot')
-    (folder / 'sizes.c').write_text(SIZES)
-    shared = ('-std=c99', *WARNINGS, *options, '-shared', '-fPIC', '-o', folder / 'code.so')
-    run(C_COMPILERS[0], *shared, source, folder / 'sizes.c', '-lm')
-    return ctypes.CDLL(str(folder / 'code.so'))
 
 
 class Both:
@@ -208,29 +161,6 @@ def test_closed_loop_is_that_of_python(panda, case, tmp_path):
         assert np.mean(np.any(np.abs(record.torque) >= limits, axis=1)) > 0.02
 
 
-def faults(name):
-    """What happens to a robot that is followed, by the number of the sample."""
-    brake = range(600, 800)
-    return {
-        'missing samples': {'elapsed': {k: 3 for k in range(400, 900, 7)}},
-        'jitter': {'elapsed': {k: 1.0 + 0.3 * np.sin(k) for k in range(1, 1200)}},
-        'glitches': {'wrong': {300: (3, 1.0), 400: (8, 0.15), 500: (2, np.nan)}},
-        'slip': {'wrong': {k: (4, 0.1) for k in range(500, 1200)}},
-        'slip that no spring bears': {'wrong': {k: (4, 0.3) for k in range(500, 600)}},
-        'brake': {'locked': brake, 'release': 1400},
-        'gap': {'elapsed': {600: 80}},
-        'clock': {'elapsed': {600: 0, 700: -1}},
-    }[name]
-
-
-def reason_number(controller):
-    """Number of the reason in C for what Python says."""
-    words = ('position of', 'velocity', 'tracking error', 'external torque', 'drive error',
-             'cannot be true', 'torque limit for', 'no measurement')  # fmt: skip
-    found = [number for number, word in enumerate(words, 1) if word in controller.reason]
-    return found[0] if found else 0
-
-
 @pytest.mark.parametrize(
     ('name', 'delay', 'reason'),
     [
@@ -240,46 +170,20 @@ def reason_number(controller):
         ('slip', 1e-3, 6),
         ('slip that no spring bears', 1e-3, 6),
         ('brake', 1e-3, 5),
+        ('brake, gives way', 1e-3, 5),
+        ('slip, gives way', 0.0, 6),
         ('gap', 0.0, 8),
         ('clock', 0.0, 0),
     ],
 )
 def test_faults_are_met_as_in_python(panda, name, delay, reason, tmp_path):
     """Time, gate, guards, the law that holds, and the way back."""
-    condition = Condition()
-    controller = law(panda, springs(damping=1.0), delay=delay)
-    c, plant, motion = Compiled(build(controller, tmp_path)), condition.plant(), condition.motion
-    fault, seen, largest, error = faults(name), 0, 0.0, 0.0
-    state = plant.at_rest(motion([0.0])[0, 0])
-    under_way = [plant.torque] * round(delay / T)
-    for k in range(fault.get('release', 800) + 400):
-        elapsed = fault.get('elapsed', {}).get(k, 1)
-        time, q, theta = (k + max(elapsed - 1, 0)) * T, state[0].copy(), state[2].copy()
-        if k in fault.get('wrong', {}):
-            place, by = fault['wrong'][k]
-            (q if place < 7 else theta)[place % 7] += by
-        given = motion([time + controller.lead])[0], q, None, theta, None
-        torque = controller.command(*given, elapsed=elapsed * T)
-        found = c.command(*given, elapsed=elapsed * T)
-        assert c.status == (5 if elapsed <= 0 else 0)
-        error, largest = max(error, np.abs(found - torque).max()), max(largest, *abs(torque))
-        seen = seen or reason_number(controller)
-        assert c.library.reason(c.memory) == reason_number(controller)
-        if k >= fault.get('release', 9999) and controller.reason:
-            try:
-                controller.release()
-            except HodynError:
-                assert c.library.robot_controller_release(c.memory) == 1
-            else:
-                assert c.library.robot_controller_release(c.memory) == 0
-        under_way.append(torque)
-        before, state = state, plant.hold(state, under_way.pop(0), T, 3)
-        if k in fault.get('locked', ()):
-            state[2], state[3] = before[2], 0.0
-    assert seen == reason
-    assert error < 1e-9 * largest
-    assert c.library.gated(c.memory) == controller.observer.gated
-    assert ('release' in fault) <= (controller.reason == '')
+    name, _, gives_way = name.partition(', ')
+    guards = Guards(reactions=dict.fromkeys(BOUNDS, 'float' if gives_way else 'hold'))
+    controller = law(panda, springs(damping=1.0), delay=delay, guards=guards)
+    assert meet(controller, build(controller, tmp_path), name) == reason
+    assert ('gives way' in controller.reason) <= bool(gives_way)
+    assert name != 'brake' or not controller.reason
 
 
 def test_robot_is_stopped_and_told_about_in_c_as_in_python(at_rest):

@@ -25,6 +25,7 @@ from support.control_cases import (
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import GravityCompensation, Guards, TrackingController, tracking_controller
+from hodyn_ros.control.guards import BOUNDS
 from hodyn_ros.errors import ControlError, MotionError
 
 T = 1e-3
@@ -33,6 +34,9 @@ T = 1e-3
 @pytest.fixture(scope='module')
 def panda():
     return control_simulation.panda()
+
+
+FLOATING = dict.fromkeys(BOUNDS, 'float')
 
 
 def springs(model, inertia=1.0):
@@ -57,8 +61,8 @@ class Followed:
     sample is not taken) and `torque`; `locks` says whether the brakes are closed.
     """
 
-    def __init__(self, controller, motion=MOTION):
-        self.law, self.motion, self.plant = controller, motion, Condition().plant()
+    def __init__(self, controller, motion=MOTION, condition=Condition()):  # noqa: B008
+        self.law, self.motion, self.plant = controller, motion, condition.plant()
         self.state = self.plant.at_rest(motion([0.0])[0, 0])
         self.torque = self.plant.torque
         self.k, self.missing, self.late, self.locks = 0, 0, 0.0, False
@@ -303,6 +307,65 @@ def test_robot_that_is_led_is_not_let_go_faster_than_its_joints_may(panda):
     assert np.abs(robot.state[1]).max() < 0.5
 
 
+@pytest.mark.parametrize('reaction', ['hold', 'float'])
+def test_robot_that_met_a_push_is_held_or_gives_way(panda, reaction):
+    """A push of 50 N, with which it stops, and which then goes on for 2 s."""
+    guards = Guards(max_external_torque=15.0, reactions={'max_external_torque': reaction})
+    robot = Followed(law(panda, guards=guards))
+    robot.motion = lambda times: np.zeros((len(times), 5, 7)) + AT_REST
+    robot.run(0.1)
+    robot.plant.force[:] = 0.0, 50.0, 0.0
+    robot.run(0.2)
+    assert robot.law.state == 'stopped'
+    assert 'external torque' in robot.law.reason
+    assert robot.law.reason.endswith('gives way.') == (reaction == 'float')
+    assert robot.reasons[-1] == robot.law.reason
+    place = robot.state[0].copy()
+    robot.run(1.0)
+    moved = np.abs(robot.state[0] - place).max()
+    assert moved > 0.2 if reaction == 'float' else moved < 0.05
+    assert robot.speed < 1.0
+    assert np.abs(np.array(robot.rates[300:])).max() < 5e3
+    robot.plant.force[:] = 0.0
+    robot.run(0.5)
+    let_go = robot.state[0].copy()
+    robot.run(0.5)
+    stays = np.abs(robot.state[0] - let_go).max()
+    assert stays < 0.01  # without the push it does not go back by itself
+
+
+@pytest.mark.parametrize('stiffness', [-0.3, 0.3])
+@pytest.mark.parametrize('push', [0.0, 50.0])
+def test_arm_that_gives_way_is_slow_whatever_it_carries(panda, stiffness, push):
+    """With a fifth of its own mass at the flange, which nobody knows."""
+    condition = Condition(stiffness=stiffness, payload=0.2 * panda.M_body[:, 5, 5].sum())
+    guards = Guards(max_tracking_error=1e-3, reactions=FLOATING)
+    robot = Followed(law(panda, guards=guards), condition=condition)
+    robot.plant.force[:] = 0.0, push, 0.0
+    robot.run(2.0)
+    assert robot.law.reason.endswith('gives way.')
+    assert robot.speed < 0.6
+    assert np.abs(robot.state[0] - HOME).max() > 0.3
+
+
+def test_stop_that_gives_way_has_no_larger_step_than_one_that_holds(panda):
+    steps = []
+    for reaction in ('hold', 'float'):
+        guards = Guards(reactions={'max_drive_error': reaction})
+        robot = Followed(law(panda, guards=guards)).run(0.6)
+        robot.locks = True
+        while not robot.law.reason:
+            robot.run(T)
+        robot.locks = False
+        begin = len(robot.rates) - 1
+        robot.run(0.3)
+        steps.append((T * robot.rates[begin], T * max(robot.rates[begin:])))
+        assert np.abs(robot.state[3]).max() < 0.3
+    held, floating = np.array(steps)
+    assert floating[0] <= held[0] + 1e-9
+    assert floating[1] <= held[1] + 0.5
+
+
 def test_torque_limits_are_those_of_the_description(panda):
     controller = TrackingController(springs(panda), T)
     np.testing.assert_array_equal(controller.torque_limits, panda.limits.effort)
@@ -332,6 +395,9 @@ def test_torque_limits_that_nobody_knows_are_asked_for():
         ({'velocity_margin': -0.1}, 'velocity_margin'),
         ({'violation_samples': 0}, 'violation_samples'),
         ({'stop_duration': 0.0}, 'stop_duration'),
+        ({'reactions': 'float'}, 'expected a mapping'),
+        ({'reactions': {'max_gaps': 'float'}}, r"'max_gaps'.*max_gap"),
+        ({'reactions': {'max_gap': 'limp'}}, "'limp', expected 'hold' or 'float' to one of pos"),
     ],
 )
 def test_guards_that_cannot_be_are_refused(panda, given, message):

@@ -26,8 +26,10 @@ from hodyn_ros.control import (
     TorqueControl,
     tracking_controller,
 )
+from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.model.friction import Coulomb
+from hodyn_ros.simulation import ElasticPlant, Imperfections
 
 HOME = np.array(HOME)
 AT_HOME = np.vstack([HOME, np.zeros((4, 7))])
@@ -188,11 +190,24 @@ def test_known_friction_can_be_compensated_alone(panda):
     assert forces[1] < 0.5 * forces[0]
 
 
-def test_wanted_torques_are_tracked(panda):
+# Of the springs; whether their torque is fed back; friction of the motors; largest error and RMS
+# by the amplitude.
+TORQUES = {
+    'friction, fed back': (0.0, True, 1.0, 0.15, 0.05),
+    'exact': (0.0, False, 0.0, 0.08, 0.03),
+    'soft springs': (-0.2, False, 0.0, 0.1, 0.06),
+    'soft springs, fed back': (-0.2, True, 0.0, 0.25, 0.18),
+}
+
+
+@pytest.mark.parametrize('case', TORQUES)
+def test_wanted_torques_are_tracked(panda, case):
+    error, feeds_back, coulomb, largest, rms = TORQUES[case]
     # Links that hardly move, since they are a thousand times heavier, and no weight.
-    plant = Plant(PANDA, JOINTS, STIFFNESS, MOTOR_INERTIA, (0, 0, 0), coulomb=1.0, mass=1e3)
-    controller = law(TorqueControl, panda)
-    amplitude, w = np.array([5.0] * 7), 2.0 * np.pi * 3.0
+    stiffness = (1.0 + error) * STIFFNESS
+    plant = Plant(PANDA, JOINTS, stiffness, MOTOR_INERTIA, (0, 0, 0), coulomb=coulomb, mass=1e3)
+    controller = law(TorqueControl, panda, feeds_torque_back=feeds_back)
+    amplitude, w = np.array([5.0] * 7), 2.0 * np.pi * (3.0 if coulomb else 2.0)
     state = plant.at_rest(HOME)
 
     def wanted(t):
@@ -203,10 +218,29 @@ def test_wanted_torques_are_tracked(panda):
         return controller.command(wanted(t + controller.lead), *measured)
 
     run = touch(plant, command, ramped(np.zeros(6)), 1.0, state=state)
-    torque = STIFFNESS * (run.states[:, 2] - run.states[:, 0])
+    torque = stiffness * (run.states[:, 2] - run.states[:, 0])
     error = torque - np.array([wanted(t)[0] for t in run.times])
-    assert np.abs(error[300:]).max() < 0.15 * 5.0
-    assert np.sqrt(np.mean(error[300:] ** 2)) < 0.05 * 5.0
+    assert np.abs(error[300:]).max() < largest * 5.0
+    assert np.sqrt(np.mean(error[300:] ** 2)) < rms * 5.0
+
+
+@pytest.mark.parametrize('feeds_back', [False, True])
+@pytest.mark.parametrize('stiffness', [-0.2, 0.2])
+def test_torques_wanted_at_rest_do_not_hang_on_the_springs(panda, stiffness, feeds_back):
+    """A robot of MuJoCo's that is to get its weight, whatever its pose."""
+    pytest.importorskip('mujoco')
+    controller = law(TorqueControl, panda, feeds_torque_back=feeds_back, guards=None)
+    plant = ElasticPlant(
+        panda, actuators(panda), 2e-4, imperfections=Imperfections(stiffness_error=stiffness)
+    )
+    plant.reset(HOME)
+    wanted, moved = np.zeros((3, 7)), 0.0
+    for _ in range(1000 if feeds_back else 3000):
+        wanted[0] = gravity_effort(panda, plant.q[None])[0]
+        torque = controller.command(wanted, plant.q, None, plant.theta, None)
+        plant.step(torque, 5)
+        moved = max(moved, np.abs(plant.q - HOME).max())
+    assert moved > 0.3 if feeds_back else moved < 0.05
 
 
 def test_laws_with_one_observer_are_switched_without_a_step_of_the_torque(panda):

@@ -8,7 +8,8 @@ pytest.importorskip('mujoco')
 
 from hodyn_ros import RobotModel  # noqa: E402
 from hodyn_ros.actuators import Actuators, Qbmove, SeriesElastic, VariableStiffness  # noqa: E402
-from hodyn_ros.control import tracking_controller  # noqa: E402
+from hodyn_ros.control import Guards, tracking_controller  # noqa: E402
+from hodyn_ros.errors import ControlError  # noqa: E402
 from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
 from hodyn_ros.simulation.sampling import SampledPlant  # noqa: E402
 from hodyn_ros.trajectory import fit_spline  # noqa: E402
@@ -88,3 +89,10 @@ def test_a_heavier_robot_is_followed_and_rests_where_it_should():
     assert np.abs(motion).max() < 0.03
     assert np.abs(motion[-1]).max() < 1e-3
     assert abs(stiffness) < 0.1 * HIGH
+
+
+def test_motors_of_variable_stiffness_are_held():
+    actuators = Actuators(RobotModel.from_urdf(TWO_LINK), DRIVES)
+    guards = Guards(reactions={'max_external_torque': 'float'})
+    with pytest.raises(ControlError, match='drift apart'):
+        tracking_controller(actuators, T, torque_limits=np.inf, guards=guards)

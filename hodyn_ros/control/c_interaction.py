@@ -1,0 +1,174 @@
+"""What the laws for interaction add to the code that all laws have in common, see `c_code`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hodyn_ros.codegen.c_source import Code
+from hodyn_ros.control.c_code import Law, Plausible, linear_springs, with_law
+
+if TYPE_CHECKING:
+    from hodyn_ros.control.interaction import InteractionController
+
+WEIGHT, TORQUE, REST, MOTION = 'weight', 'torque', 'rest', 'motion'
+"""What a law wants of the springs: the weight, torques of its caller, those at the links' position
+of rest on motors that are held, or these about a motion."""
+
+_MEMORY = """double slow[$n], rest[$n];
+    int has_begun;"""
+
+_BEGINS = """/* Begin where the robot is. */
+static void begin(${name}_controller *c)
+{
+    c->has_begun = 0;
+    c->begins = $holds || c->is_running;
+    if (!c->begins) memset(c->left, 0, sizeof(c->left));
+}
+
+/* The robot may be anywhere. */
+static double tracking_error(const ${name}_controller *c, const double *desired, int i)
+{
+    (void)c;
+    (void)desired;
+    (void)i;
+    return 0.0;
+}
+"""
+
+_WANTED = """/* Torques wanted at the motors, without the dampers of the springs, or 3. */
+static int wanted_torques(
+    ${name}_controller *c, const ${name}_controller *ahead, const double *desired, double *state,
+    double *wanted)
+{
+    double L[N * N], A[N * N], U[N * N], work[2 * N];
+"""
+
+_DAMPED = """\
+    dampers(N, $ratio, IS_ELASTIC, FELT_INERTIA, ahead->mass, FELT, DAMPERS, state + 4 * N,
+            L, A, U, work, wanted);
+    return 0;
+}
+"""
+
+_TEXTS = {
+    WEIGHT: """    (void)c;
+    (void)desired;
+    gravity(ahead->links, wanted);
+""",
+    TORQUE: """    (void)c;
+    torques_ahead(N, FELT_INERTIA, SOFTNESS, RINGING, desired, wanted);
+""",
+    REST: """    double weight[N], motion[N] = {0.0}, forward[N] = {0.0};
+    double torque[N], deflection[N], missing[N], step[N];
+$along    for (int k = 0; k < $steps; ++k) {
+        gravity(c->rest, weight);
+        rest_torque(N, SPRINGS, desired, c->rest, motion, weight, torque);
+        for (int i = 0; i < N; ++i) {
+            deflection[i] = SOFTNESS[i] * torque[i];
+            if (fabs(deflection[i]) > RANGE[i]) return 3;
+        }
+        rest_step(N, SOFTNESS, FELT, state + 2 * N, deflection, c->rest, missing, step);
+    }
+    after_step(N, SPRINGS, step, torque, forward, wanted);
+""",
+}
+
+_ALONG = """    double effort[3 * N], motors[3 * N];
+    ${name}_inverse_dynamics_2(desired, effort);
+    gravity(desired, weight);
+    for (int i = 0; i < 3 * N; ++i) motors[i] = desired[i] + SOFTNESS[i % N] * effort[i];
+    for (int i = 0; i < N; ++i) {
+        if (fabs(SOFTNESS[i] * effort[i]) > RANGE[i]) return 3;
+        motion[i] = effort[i] - weight[i];
+    }
+    along_motion(N, $T, FELT_INERTIA, RINGING, motors, effort, state, forward);
+"""
+
+_DEMANDED = """
+/* Torques without limits, and the friction known in them; what controller_evaluate returns. */
+static int demanded(
+    ${name}_controller *c, const ${name}_controller *ahead, const double *desired, double *demand,
+    double *friction)
+{
+    double state[5 * N], wanted[N]$more;
+    if (!c->has_begun) {
+        memcpy(c->slow, c->torque, sizeof(c->slow));
+        memcpy(c->rest, ahead->links, sizeof(c->rest));
+        c->has_begun = 1;
+    }
+    interaction_state(N, $T, IS_ELASTIC, c->torque, STIFFNESS, c->links, c->motors, ahead->links,
+                      ahead->motors, c->slow, state);
+    if (wanted_torques(c, ahead, desired, state, wanted)) return 3;
+"""
+
+_OBSERVED = """    for (int i = 0; i < N; ++i) {
+        observed[i] = -ahead->motors[3 * N + i];
+        friction[i] = 0.0;
+    }
+    interaction_law(N, GAIN, RINGING, state, wanted, observed, demand);
+    return 0;
+}
+"""
+
+_KNOWN = """    memcpy(motion + N, state + 3 * N, sizeof(double[N]));
+    motor_friction(motion, friction);
+    where_it_moves(N, state, friction);
+    interaction_law(N, GAIN, RINGING, state, wanted, friction, demand);
+    return 0;
+}
+"""
+
+_KERNELS = {
+    WEIGHT: (),
+    TORQUE: ('torques_ahead',),
+    REST: ('rest_torque', 'rest_step', 'after_step'),
+    MOTION: ('along_motion', 'rest_torque', 'rest_step', 'after_step'),
+}
+
+
+def with_interaction(
+    code: Code, controller: InteractionController, first: Plausible, wants: str, steps: int
+) -> Code:
+    """Code with a law for interaction that takes so many of Newton's steps in a sample."""
+    springs = linear_springs(controller)
+    _, stiffness, felt = controller.permitted
+    tables = {
+        'FELT': felt,
+        'FELT_INERTIA': controller.felt_inertia,
+        'DAMPERS': controller.damping,
+        'GAIN': controller.gain,
+        'RINGING': controller.ringing,
+    }
+    if wants != WEIGHT:
+        tables['SOFTNESS'] = springs.softness
+    if wants in (REST, MOTION):
+        tables |= {'SPRINGS': stiffness, 'RANGE': springs.reach}
+    text = _TEXTS[REST if wants == MOTION else wants]
+    text = text.replace('$along', _ALONG if wants == MOTION else '')
+    observes = controller.observes_friction
+    kernels = ('interaction_state', *_KERNELS[wants], 'eigenvectors', 'by_inertia', 'dampers')
+    kernels += ('interaction_law',) if observes else ('where_it_moves', 'interaction_law')
+    desired = 'motion, as above: position to snap'
+    if wants in (WEIGHT, REST):
+        desired = 'motion, as above; not looked at'
+    elif wants == TORQUE:
+        desired = 'torques of the springs and two time derivatives [N m/s^k, N/s^k]'
+    law = Law(
+        name=type(controller).__name__,
+        desired=desired,
+        memory=_MEMORY,
+        begins=_BEGINS,
+        demanded=_WANTED + text + _DAMPED + _DEMANDED + (_OBSERVED if observes else _KNOWN),
+        kernels=kernels,
+        tables={name: np.ravel(values) for name, values in tables.items()},
+        numbers={
+            'ratio': controller.damping_ratio,
+            'steps': steps,
+            'holds': int(controller.holds),
+            'more': ', observed[N]' if observes else ', motion[3 * N] = {0.0}',
+        },
+        knows_friction=not observes,
+    )
+    return with_law(code, controller, law, first)
