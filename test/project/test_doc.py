@@ -274,3 +274,19 @@ def test_page_on_the_node_names_the_bounds_of_the_code():
 )
 def test_states_are_drawn_as_the_code_has_them(path, text):
     assert path.read_text(encoding='utf-8') == text, 'run python doc/make_states.py'
+
+
+def errors_of_benchmark(name):
+    """Errors of the tracking law by cases: the first column of the first table of a benchmark."""
+    text = (DOC / 'benchmarks' / f'{name}.inc').read_text(encoding='utf-8')
+    table = re.split(r'^=[= ]+\n', text.partition('RMS / peak')[2], flags=re.MULTILINE)[2]
+    rows = (re.split(r' {2,}', line) for line in table.splitlines())
+    return {case: ' / '.join(found.split(' / ')[:2]) for case, found, *_ in rows}
+
+
+def test_figures_of_faults_are_those_of_the_benchmarks():
+    measured = errors_of_benchmark('elastic_joints') | errors_of_benchmark('disturbed_laws')
+    text = TEXTS['control.rst'].partition('\nWhat your robot may do wrong')[2]
+    rows = re.findall(r'^ {5}- ``([^`]+)``: (.+)$', text, re.MULTILINE)
+    assert len(rows) > 15
+    assert dict(rows) == {case: measured[case] for case, _ in rows}
