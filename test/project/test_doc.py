@@ -240,8 +240,8 @@ def table_after(page, heading):
     return re.findall(r'\* - (.+)\n +- (.+)', text)
 
 
-def test_page_on_the_node_lists_all_error_codes_and_fields_of_the_service():
-    rows = table_after('node.rst', 'Service')
+def test_page_on_topics_lists_all_error_codes_and_fields_of_the_service():
+    rows = table_after('topics.rst', '``~/compute_inverse_dynamics``')
     codes = {name: int(code) for code, name in rows if code.isdigit()}
     response, request = ComputeInverseDynamics.Response, ComputeInverseDynamics.Request
     assert codes == {name: getattr(response, name) for name in codes}
@@ -251,8 +251,8 @@ def test_page_on_the_node_lists_all_error_codes_and_fields_of_the_service():
     assert sorted(fields) == sorted(request.get_fields_and_field_types())
 
 
-def test_page_on_the_node_names_the_bounds_of_the_code():
-    text = TEXTS['node.rst'].partition('\nSizes\n')[2].partition('\nWhen something fails\n')[0]
+def test_page_on_topics_names_the_bounds_of_the_code():
+    text = TEXTS['topics.rst'].partition('\nSizes\n')[2]
     bounds = dict(re.findall(r'^(\w[\w ]+?) {2,}(\S.*?) {2,}', text, flags=re.MULTILINE))
     for what, bound in (
         ('message about one instant', f'{LARGEST_SAMPLE // 1024} KiB'),
