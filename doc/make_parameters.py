@@ -29,8 +29,11 @@ from hodyn_ros.ros.simulated_robot import SimulationSettings
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string'}
 GROUPS = {
-    'command': CommandSettings, 'chunk': ChunkSettings, 'wrench': WrenchSettings,
-    'estimator': EstimatorSettings, 'identification': IdentificationSettings,
+    'command': CommandSettings,
+    'chunk': ChunkSettings,
+    'wrench': WrenchSettings,
+    'estimator': EstimatorSettings,
+    'identification': IdentificationSettings,
 }
 
 HEAD = """\

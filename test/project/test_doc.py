@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import rclpy
-from hodyn_msgs.srv import ComputeInverseDynamics
 from support.imports import LAYERS
 from support.ros_harness import next_domain
 from support.scripts import load
@@ -231,24 +230,6 @@ def test_docutils_parses_without_complaint(page):
 def test_page_on_the_structure_lists_the_layers():
     block = re.search(r'code-block:: text\n\n((?: {3}.*\n)+)', TEXTS['structure.rst'])[1]
     assert [set(line.strip().split(', ')) for line in block.splitlines()] == LAYERS
-
-
-def table_after(page, heading):
-    """Rows of the list tables below a heading, up to the next one."""
-    text = TEXTS[page].partition(f'\n{heading}\n')[2]
-    text = re.split(r'\n(?=[^\n]+\n[-=]{3,}\n\n)', text.partition('\n')[2])[0]
-    return re.findall(r'\* - (.+)\n +- (.+)', text)
-
-
-def test_page_on_topics_lists_all_error_codes_and_fields_of_the_service():
-    rows = table_after('topics.rst', '``~/compute_inverse_dynamics``')
-    codes = {name: int(code) for code, name in rows if code.isdigit()}
-    response, request = ComputeInverseDynamics.Response, ComputeInverseDynamics.Request
-    assert codes == {name: getattr(response, name) for name in codes}
-    assert sorted(codes.values()) == list(range(len(codes)))
-    assert max(codes.values()) == response.INVALID_ACTUATION
-    fields = [cell.strip('`') for cell, _ in rows if cell.startswith('``')]
-    assert sorted(fields) == sorted(request.get_fields_and_field_types())
 
 
 def test_page_on_topics_names_the_bounds_of_the_code():
