@@ -475,7 +475,7 @@ TEXTS = {
         'it:'
     ),
     'tracking': (
-        'A robot with elastic joints follows the motion of :doc:`tracking_control` under the '
+        'A robot with elastic joints follows the motion of :doc:`control` under the '
         'condition "all" (springs 5 % softer, 1 kg of payload, 1 N m of Coulomb friction in each '
         'motor, encoders), simulated with links of Pinocchio. It was identified from {excitation} '
         'recorded motion(s) under PD control, with noise of the torques as above. Friction is '

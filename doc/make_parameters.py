@@ -1,16 +1,20 @@
-"""Write config/generic.yaml, and the tables of doc/parameters.rst, from the table of parameters.
+"""Write config/generic.yaml, and the tables of pages, from the tables of parameters.
 
-A parameter is a field of `NodeSettings`; its row goes behind that of the field before it.
+A parameter is a field of the settings of a node. In doc/parameters.rst its row goes behind that of
+the field before it; the other nodes have a table in a file that their page includes.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from hodyn_ros.ros.flatness_settings import ControlSettings
 from hodyn_ros.ros.node_settings import (
     ChunkSettings,
     CommandSettings,
@@ -20,12 +24,16 @@ from hodyn_ros.ros.node_settings import (
     WrenchSettings,
 )
 from hodyn_ros.ros.parameters import Entry, entries
+from hodyn_ros.ros.simulated_robot import SimulationSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string'}
 GROUPS = {
-    'command': CommandSettings, 'chunk': ChunkSettings, 'wrench': WrenchSettings,
-    'estimator': EstimatorSettings, 'identification': IdentificationSettings,
+    'command': CommandSettings,
+    'chunk': ChunkSettings,
+    'wrench': WrenchSettings,
+    'estimator': EstimatorSettings,
+    'identification': IdentificationSettings,
 }
 
 HEAD = """\
@@ -54,6 +62,24 @@ TAIL = """
     # doc/parameters.rst has all keys. These numbers are examples, not those of a robot.
     # actuators:
     #   <joint>: {type: sea, stiffness: 10000.0, motor_inertia: 0.5}  # N m/rad, kg m^2
+"""
+
+INCLUDES = {
+    'flatness_parameters.inc': ControlSettings,
+    'simulated_robot_parameters.inc': SimulationSettings,
+}
+INCLUDE_HEAD = """\
+.. Written by doc/make_parameters.py from the table of the code.
+
+.. list-table::
+   :header-rows: 1
+   :widths: 24 10 12 14 40
+
+   * - name
+     - type
+     - default
+     - range
+     - meaning
 """
 
 # Names of topics, parameters and frames, in a text.
@@ -130,8 +156,32 @@ def page(text: str) -> str:
     return text
 
 
+def of_joints(kind: type[Any]) -> list[Entry]:
+    """Parameters that every joint has, with the names <start>.<joint>; keys of joints are not."""
+    found = []
+    for item in fields(kind):
+        family = item.metadata.get('family')
+        if family is not None and '' in family.members:
+            entry = family.members['']
+            meaning = entry.description.format(joint='<joint>')
+            name = f'{family.start}.<joint>'
+            fixed = family.read_only
+            found.append(
+                Entry(name, entry.default, meaning, entry.low, entry.high, read_only=fixed)
+            )
+    return found
+
+
+def include(kind: type[Any]) -> str:
+    """Text of a file with the table of all parameters of a node."""
+    rows = ''.join(map(row, [*entries(kind), *of_joints(kind)]))
+    return INCLUDE_HEAD + rows.replace('``.<joint>', '.<joint>``')
+
+
 def main() -> None:
-    """Write both files."""
+    """Write all files."""
+    for name, kind in INCLUDES.items():
+        (ROOT / 'doc' / name).write_text(include(kind), encoding='utf-8')
     (ROOT / 'config' / 'generic.yaml').write_text(generic(), encoding='utf-8')
     path = ROOT / 'doc' / 'parameters.rst'
     path.write_text(page(path.read_text(encoding='utf-8')), encoding='utf-8')

@@ -14,7 +14,7 @@ A third process is a relay, which computes nothing: it sends back a time that it
 times a second. While that was late, or the publication itself was held up, the machine or the
 middleware stood still, and that time counts for no latency of the node (both are reported).
 
-All processes run as doc/robustness.rst advises those who control a robot: with the profile of the
+All processes run as doc/behaviour.rst advises those who control a robot: with the profile of the
 package for Fast DDS, and without its shared memory, for which it holds up the processes of a
 machine for up to two seconds when one that used it has been killed. With --shared-memory they use
 it.

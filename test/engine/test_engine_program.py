@@ -79,7 +79,7 @@ def _panda():
 
 def test_programs_are_as_short_as_documented():
     counts = [robot_program(*_panda(), order).flops for order in range(3)]
-    assert counts == [593, 1304, 2258]  # doc/engine.rst
+    assert counts == [593, 1304, 2258]  # doc/formulations/body_fixed.rst
     per_body = [sum(p.flops for p in body_programs(2, kind, False)) for kind in range(3)]
     assert per_body[SIMPLE] < per_body[BRANCH] < per_body[GENERAL]
 

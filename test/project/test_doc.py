@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import rclpy
-from hodyn_msgs.srv import ComputeInverseDynamics
 from support.imports import LAYERS
 from support.ros_harness import next_domain
 from support.scripts import load
@@ -233,26 +232,8 @@ def test_page_on_the_structure_lists_the_layers():
     assert [set(line.strip().split(', ')) for line in block.splitlines()] == LAYERS
 
 
-def table_after(page, heading):
-    """Rows of the list tables below a heading, up to the next one."""
-    text = TEXTS[page].partition(f'\n{heading}\n')[2]
-    text = re.split(r'\n(?=[^\n]+\n[-=]{3,}\n\n)', text.partition('\n')[2])[0]
-    return re.findall(r'\* - (.+)\n +- (.+)', text)
-
-
-def test_page_on_the_node_lists_all_error_codes_and_fields_of_the_service():
-    rows = table_after('node.rst', 'Service')
-    codes = {name: int(code) for code, name in rows if code.isdigit()}
-    response, request = ComputeInverseDynamics.Response, ComputeInverseDynamics.Request
-    assert codes == {name: getattr(response, name) for name in codes}
-    assert sorted(codes.values()) == list(range(len(codes)))
-    assert max(codes.values()) == response.INVALID_ACTUATION
-    fields = [cell.strip('`') for cell, _ in rows if cell.startswith('``')]
-    assert sorted(fields) == sorted(request.get_fields_and_field_types())
-
-
-def test_page_on_the_node_names_the_bounds_of_the_code():
-    text = TEXTS['node.rst'].partition('\nSizes\n')[2].partition('\nWhen something fails\n')[0]
+def test_page_on_topics_names_the_bounds_of_the_code():
+    text = TEXTS['topics.rst'].partition('\nSizes\n')[2]
     bounds = dict(re.findall(r'^(\w[\w ]+?) {2,}(\S.*?) {2,}', text, flags=re.MULTILINE))
     for what, bound in (
         ('message about one instant', f'{LARGEST_SAMPLE // 1024} KiB'),
@@ -274,3 +255,19 @@ def test_page_on_the_node_names_the_bounds_of_the_code():
 )
 def test_states_are_drawn_as_the_code_has_them(path, text):
     assert path.read_text(encoding='utf-8') == text, 'run python doc/make_states.py'
+
+
+def errors_of_benchmark(name):
+    """Errors of the tracking law by cases: the first column of the first table of a benchmark."""
+    text = (DOC / 'benchmarks' / f'{name}.inc').read_text(encoding='utf-8')
+    table = re.split(r'^=[= ]+\n', text.partition('RMS / peak')[2], flags=re.MULTILINE)[2]
+    rows = (re.split(r' {2,}', line) for line in table.splitlines())
+    return {case: ' / '.join(found.split(' / ')[:2]) for case, found, *_ in rows}
+
+
+def test_figures_of_faults_are_those_of_the_benchmarks():
+    measured = errors_of_benchmark('elastic_joints') | errors_of_benchmark('disturbed_laws')
+    text = TEXTS['control.rst'].partition('\nWhat your robot may do wrong')[2]
+    rows = re.findall(r'^ {5}- ``([^`]+)``: (.+)$', text, re.MULTILINE)
+    assert len(rows) > 15
+    assert dict(rows) == {case: measured[case] for case, _ in rows}

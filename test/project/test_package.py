@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from support.processes import run_python
 
 import hodyn_ros
@@ -106,6 +107,11 @@ def test_versions_agree(setup_arguments):
     assert version_in(MESSAGES / 'package.xml') == version
     project = (MESSAGES / 'pyproject.toml').read_text()
     assert re.findall(r'^version = "(.*)"$', project, re.MULTILINE) == [version]
+    citation = yaml.safe_load((ROOT / 'CITATION.cff').read_text(encoding='utf-8'))
+    assert citation['version'] == version
+    pages = (ROOT / 'doc' / 'formulations' / 'index.rst').read_text(encoding='utf-8')
+    for paper in citation['references']:
+        assert paper['title'] in ' '.join(pages.split()), paper['title']
 
 
 def test_changelog_leads_to_this_version():

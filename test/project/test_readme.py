@@ -1,7 +1,6 @@
-"""What the README shows runs, and the tables of the page of the node are true."""
+"""What the README shows runs, and the tables of topics and services are true."""
 
 import importlib
-import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,13 +10,10 @@ import pytest
 from support.ros_harness import TIMEOUT, Harness
 
 from hodyn_ros import inverse_dynamics
-from hodyn_ros.model.limits import EXTRA_QUANTITIES
-from hodyn_ros.ros import parameters
-from hodyn_ros.ros.node_settings import NodeSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / 'README.md').read_text(encoding='utf-8')
-NODE_PAGE = (ROOT / 'doc' / 'node.rst').read_text(encoding='utf-8')
+TOPICS_PAGE = (ROOT / 'doc' / 'topics.rst').read_text(encoding='utf-8')
 EXAMPLES = re.findall(r'```python\n(.*?)```', README, flags=re.DOTALL)
 
 
@@ -70,38 +66,13 @@ def test_pictures_and_files_that_are_named_exist():
 
 
 def rows_of(column):
-    """Cells of every row of the table whose header has a column, on the page of the node."""
-    for table in NODE_PAGE.split('.. list-table::')[1:]:
+    """Cells of every row of the table of topics or services whose header has a column."""
+    for table in TOPICS_PAGE.split('.. list-table::')[1:]:
         rows = re.findall(r'^   \* -(.*(?:\n     - .*)+)', table, flags=re.MULTILINE)
         cells = [[cell.strip().replace('``', '`') for cell in r.split('\n     -')] for r in rows]
         if column in cells[0]:
             return cells[1:]
     raise AssertionError(f'no table has {column}')
-
-
-def test_parameters_that_are_listed_exist_with_these_types_and_defaults():
-    types = {bool: 'bool', int: 'int', float: 'double', str: 'string', tuple: 'double[3]'}
-    entries = {entry.name: entry for entry in parameters.entries(NodeSettings)}
-    listed = []
-    for cell, kind, default, _ in rows_of('parameter'):
-        names = re.findall(r'`([\w.]+)`', cell)
-        assert names or cell.startswith(('`limits.<joint>.', '`actuators.<joint>.'))
-        for name in names:
-            listed.append(name)
-            if name != 'robot_description':
-                entry = entries[name]
-                assert kind == types[type(entry.default)], name
-                assert default == (json.dumps(entry.default).strip('"') or 'empty'), name
-    assert len(listed) >= 12
-    read_only = re.findall(r'((?:``\w+``[, and]*)+) are read-only', NODE_PAGE)
-    assert re.findall(r'`(\w+)`', ''.join(read_only)) == [
-        name for name in listed if name in entries and entries[name].read_only
-    ]
-
-
-def test_limits_that_are_listed_are_all_there_are():
-    names = [cell for cell, *_ in rows_of('parameter') if cell.startswith('`limits.')]
-    assert names == [f'`limits.<joint>.{quantity}`' for quantity in EXTRA_QUANTITIES]
 
 
 def test_topics_and_services_that_are_listed_are_those_of_the_node():

@@ -647,6 +647,9 @@ def test_shipped_file_and_page_are_made_from_the_table():
     page = (ROOT / 'doc' / 'parameters.rst').read_text(encoding='utf-8')
     assert made['generic']() == share_file('config/generic.yaml').read_text(encoding='utf-8')
     assert made['page'](page) == page
+    for name, kind in made['INCLUDES'].items():
+        text = (ROOT / 'doc' / name).read_text(encoding='utf-8')
+        assert text == made['include'](kind), f'run python doc/make_parameters.py for {name}'
 
 
 def test_documentation_lists_every_parameter_with_type_default_and_range(hodyn_node):

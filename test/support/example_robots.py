@@ -1,6 +1,6 @@
 """Compare the robots of the package example-robot-data with Pinocchio.
 
-Run as a script it prints the page doc/example_robots.rst.
+Run as a script it prints doc/benchmarks/example_robots.inc.
 """
 
 from __future__ import annotations
@@ -80,19 +80,10 @@ def compare(path: Path, **options: bool) -> Outcome:
 
 
 def page() -> str:
-    """Page of the documentation with one row a robot."""
-    title = 'Robots of example-robot-data'
+    """Table of the documentation with one row a robot."""
+    version = metadata.version(PACKAGE)
     lines = [
-        title,
-        '=' * len(title),
-        '',
-        f'Every URDF of the PyPI package {PACKAGE} {metadata.version(PACKAGE)}: either it',
-        'loads and agrees with Pinocchio in the efforts Q and their first derivative at a random',
-        'motion with the base fixed, or it is refused with a reason. Differences are relative to',
-        'the largest effort. What ``allow_impossible_inertia`` does: :doc:`conventions`.',
-        '',
-        'After ``make venv``, this page is made by',
-        '``.venv/bin/python test/support/example_robots.py > doc/example_robots.rst``.',
+        f'.. {PACKAGE} {version}, by test/support/example_robots.py',
         '',
         '.. list-table::',
         '   :header-rows: 1',
