@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Several test processes share the cores; threads of BLAS in each would wait for one another.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
@@ -42,9 +43,31 @@ simulation/test_imperfections.py     control/test_tracking.py
 SECOND_TRY = ('ros', 'datasets')
 
 
+# How long an example takes is for no test to say: the machine may be busy. A short run has the
+# same examples each time; a long one looks for what is not known yet.
+COMMON = {'deadline': None, 'suppress_health_check': [HealthCheck.too_slow]}
+settings.register_profile('short', max_examples=25, derandomize=True, **COMMON)
+settings.register_profile('long', max_examples=300, print_blob=True, **COMMON)
+
+
+def is_long(config):
+    """Whether the long tests are asked for, as `make test-long` does."""
+    return config.option.markexpr == 'slow'
+
+
+def pytest_configure(config):
+    settings.load_profile('long' if is_long(config) else 'short')
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Sort by files, the long ones first; within a file, and among the others, nothing moves."""
+    """Sort by files, the long ones first; within a file, and among the others, nothing moves.
+
+    Tests of examples from hypothesis are long ones too: they try more of them then.
+    """
     for item in items:
+        if is_long(config) and getattr(item.obj, 'is_hypothesis_test', False):
+            item.add_marker(pytest.mark.slow)
         if item.path.parent.name in SECOND_TRY:
             item.add_marker(pytest.mark.flaky(reruns=1))
     place = {name: number for number, name in enumerate(LONG.split())}

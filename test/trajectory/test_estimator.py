@@ -5,8 +5,9 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import EXPENSIVE
 from support.streams import (
     SECOND,
     errors,
@@ -340,7 +341,7 @@ def test_bad_parameters_are_refused(parameters):
         DerivativeEstimator(**parameters)
 
 
-@settings(max_examples=50, deadline=None)
+@EXPENSIVE
 @given(st.data())
 def test_no_stream_makes_it_return_nan(data):
     estimator = DerivativeEstimator(2, highest_derivative=data.draw(st.sampled_from([1, 4])))
