@@ -473,10 +473,10 @@ def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(nodes
             np.testing.assert_allclose(row, exact, atol=1e-4 * np.abs(expected).max())
 
 
-def test_stiffness_that_stops_does_not_turn_back_and_changes_little(start):
+def test_stiffness_that_stops_does_not_turn_back_and_changes_little():
     found = Stiffness()
     found.take(stiffness_motion((150.0, -100.0, -30.0)), ('elbow',), 10**9)
-    times = np.arange(0.0, 8.0, 1e-3)
+    times = np.arange(0.0, 8.0, 4e-3)
     for rest_time in (0.2, 5.0, 60.0):
         series = np.array(
             [found.at(round(1e9 * (1 + t)), 0.1, rest_time, ('elbow',))['elbow'] for t in times]
@@ -486,7 +486,7 @@ def test_stiffness_that_stops_does_not_turn_back_and_changes_little(start):
         assert series[-1, 0] > 0.9 * at_timeout - 1e-9
         assert series[-1, 1] == series[-1, 2] == 0.0
         for order in (1, 2):
-            steps = np.diff(series[:, order - 1]) / 1e-3
+            steps = np.diff(series[:, order - 1]) / 4e-3
             means = (series[1:, order] + series[:-1, order]) / 2
             atol = 1e-2 * np.abs(series[:, order]).max()
             np.testing.assert_allclose(steps, means, atol=atol)

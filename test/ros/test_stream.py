@@ -128,7 +128,7 @@ def test_derivatives_fit_across_a_replacement_and_a_stop(harness):
 
     def replace():
         harness.received('joint_effort', 50)
-        message = waypoints(names, 9, 0.5, sign=-1.0)
+        message = waypoints(names, 9, 1.0, sign=-1.0)
         for point in message.points:
             point.positions = [position + 0.2 for position in point.positions]
         harness.publishers['joint_trajectory'].publish(message)
@@ -140,8 +140,9 @@ def test_derivatives_fit_across_a_replacement_and_a_stop(harness):
 
     harness.node.set_parameters([Parameter('stop_duration', value=1.0)])
     try:
-        # The last test has left the robot at its end.
-        _, samples = streamed(harness, waypoints(names, 9, 0.25, sign=-1.0), (replace, stop))
+        # The last test has left the robot at its end. Both motions are so long that what follows
+        # them joins them on the way, however long it is planned.
+        _, samples = streamed(harness, waypoints(names, 9, 1.0, sign=-1.0), (replace, stop))
         joins = [
             stamp_of(whole) + round(whole.time_from_start[0] * 1e9)
             for whole in harness.messages['hodyn_node/effort_trajectory'][1:]

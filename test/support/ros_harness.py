@@ -34,13 +34,16 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import String
+from support.planning_forks import SUBPROCESS
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.ros import qos
+from hodyn_ros.ros import planning, qos
 from hodyn_ros.ros.executor import StreamExecutor
 from hodyn_ros.ros.node import HodynNode
 
 TIMEOUT = 120.0  # s, only ever reached by a failing test: kernels may have to be compiled first
+
+planning.subprocess = SUBPROCESS
 
 _DOMAINS = itertools.cycle(np.roll(np.arange(1, 100), os.getpid()).tolist())
 
@@ -114,13 +117,16 @@ class Harness:
                 StiffnessMotion, 'stiffness_motion', qos.OUTPUT
             ),
         }
+        subscriptions = {}
         for topic, kind, profile in (
             ('hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
             ('hodyn_node/motor_reference', MotorReference, qos.OUTPUT),
             ('hodyn_node/effort_trajectory', JointEffortTrajectory, qos.EFFORT_TRAJECTORY),
             ('/diagnostics', DiagnosticArray, qos.OUTPUT),
         ):
-            self.client.create_subscription(kind, topic, self._keeper(topic), profile)
+            subscriptions[topic] = self.client.create_subscription(
+                kind, topic, self._keeper(topic), profile
+            )
         self.service = self.client.create_client(
             ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics'
         )
@@ -150,9 +156,16 @@ class Harness:
             thread.start()
         for name, publisher in self.publishers.items():
             self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'match {name}')
-        self.wait(
-            lambda: self.node._effort_publisher.get_subscription_count() > 0, 'match outputs'
-        )
+        # Both sides find each other at times of their own, and what comes in between is lost.
+        for topic in ('hodyn_node/joint_effort', '/diagnostics'):
+            matches = [subscriptions[topic].get_publisher_count]
+            matches += [
+                publisher.get_subscription_count
+                for publisher in self.node.publishers
+                if publisher.topic_name.endswith(topic)
+            ]
+            assert len(matches) == 2
+            self.wait(lambda m=matches: all(count() for count in m), f'match {topic}')
         if values.get('robot_description'):
             self.wait_until_in_use(values['robot_description'])
 
