@@ -27,7 +27,8 @@ def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys):
     assert ['full' in line for line in lines] == [False, True]
 
 
-@pytest.mark.parametrize('number', [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [1, 3])
 def test_efforts_for_the_robot_bring_the_error_down(benchmark_module, number):
     module, retiming = benchmark_module, importlib.import_module('benchmarks.retiming')
     _, model, limits = retiming.panda()

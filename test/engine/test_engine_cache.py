@@ -134,7 +134,7 @@ def test_processes_that_start_together_share_the_cache(tmp_path, size):
         for _ in range(2)
     ]
     for process in processes:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
         assert out.split() == ['compiled_robot', 'compiled_robot']
     assert not [p for p in (tmp_path / 'hodyn_ros').iterdir() if p.suffix != '.o']

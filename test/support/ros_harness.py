@@ -41,7 +41,7 @@ from hodyn_ros.ros import planning, qos
 from hodyn_ros.ros.executor import StreamExecutor
 from hodyn_ros.ros.node import HodynNode
 
-TIMEOUT = 120.0  # s, only ever reached by a failing test: kernels may have to be compiled first
+TIMEOUT = 240.0  # s, only ever reached by a failing test: kernels may have to be compiled first
 
 planning.subprocess = SUBPROCESS
 
