@@ -122,7 +122,7 @@ def test_formulations_agree_with_automatic_differentiation(robot, K, case):
 
 
 # What the other cases apply is part of the last one.
-@pytest.mark.parametrize('case', [CASES[0], CASES[-1]])
+@pytest.mark.parametrize('case', [pytest.param(CASES[0], marks=pytest.mark.slow), CASES[-1]])
 def test_formulations_agree_with_automatic_differentiation_to_sixth_order(case):
     check_against_casadi(ROBOTS['2R'](), case, K=9)
 

@@ -12,7 +12,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import inverse_dynamics
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros import qos
 from hodyn_ros.streams.motion_stream import CHUNK
 
 HOME = np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8])
@@ -46,9 +45,8 @@ def chunk_message(positions, stamp=0, period=None, names=NAMES):
 @pytest.fixture(scope='module')
 def harness():
     made = Harness({'publish_rate': 500.0, **LIMITS})
-    made.publishers[CHUNK] = made.client.create_publisher(JointTrajectory, CHUNK, qos.OUTPUT)
+    made.advertise(JointTrajectory, CHUNK)
     made.describe_and_wait(share_file('urdf/panda.urdf').read_text())
-    made.wait(lambda: made.publishers[CHUNK].get_subscription_count() > 0, 'match chunks')
     yield made
     made.close()
 

@@ -21,8 +21,6 @@ from support import robots
 from support.ros_harness import TIMEOUT, Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.ros import qos
-
 NAMES = ['shoulder', 'elbow']
 SECOND = 10**9
 
@@ -35,16 +33,8 @@ def start():
     def make(**parameters):
         harness = Harness({'robot_description': robots.TWO_LINK, **parameters})
         made.append(harness)
-        harness.joint_states = harness.client.create_publisher(
-            JointState, 'joint_states', qos.OUTPUT
-        )
-        topic = 'hodyn_node/motion_estimate'
-        harness.client.create_subscription(
-            MotionEstimate, topic, harness._keeper(topic), qos.OUTPUT
-        )
-        harness.wait(lambda: harness.joint_states.get_subscription_count() > 0, 'match')
-        publisher = harness.node._estimate_publisher
-        harness.wait(lambda: publisher.get_subscription_count() > 0, 'match')
+        harness.joint_states = harness.advertise(JointState, 'joint_states')
+        harness.listen(MotionEstimate, 'hodyn_node/motion_estimate')
         answered(harness)
         return harness
 

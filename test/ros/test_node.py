@@ -1015,10 +1015,7 @@ def test_bad_parameter_ends_the_node_with_a_message(argument, reason):
 def test_efforts_are_mirrored_for_plotting_tools_if_asked_for(start, model):
     harness = start({'mirror_efforts': True})
     for order in range(3):
-        topic = f'hodyn_node/joint_effort/order_{order}'
-        harness.client.create_subscription(JointState, topic, harness._keeper(topic), 10)
-    publishers = [*harness.node._mirrors, harness.node._effort_publisher]
-    harness.wait(lambda: all(p.get_subscription_count() for p in publishers), 'match mirrors')
+        harness.listen(JointState, f'hodyn_node/joint_effort/order_{order}')
     harness.describe_and_wait(robots.TWO_LINK)
     harness.publishers['joint_motion'].publish(joint_motion(MOTION[:4]))
     (whole,) = harness.received('joint_effort')

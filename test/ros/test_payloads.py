@@ -257,7 +257,7 @@ def test_payload_that_changes_while_a_trajectory_runs():
             point.time_from_start = Duration(sec=int(time), nanosec=round(time % 1.0 * 1e9))
             message.points.append(point)
         commands = 'hodyn_node/commands'
-        arm.client.create_subscription(Float64MultiArray, commands, arm._keeper(commands), 1000)
+        arm.listen(Float64MultiArray, commands)
         arm.publishers['joint_trajectory'].publish(message)
         arm.received('joint_effort', 20)
         start = nanoseconds(arm.carry(transition_time=0.5).start)

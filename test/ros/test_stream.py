@@ -118,7 +118,7 @@ def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
 
 
 def test_derivatives_in_the_stream_are_those_of_the_efforts_in_it(harness):
-    _, samples = streamed(harness, waypoints(['shoulder', 'elbow'], 9, 0.25))
+    _, samples = streamed(harness, waypoints(['shoulder', 'elbow'], 9, 0.75))
     check_differences(samples)
 
 
@@ -162,9 +162,10 @@ def check_differences(samples, joins=()):
     stamps = np.array([stamp_of(sample) for sample in samples])
     times = (stamps - stamps[0]) / 1e9
     values = np.array([efforts_of(sample) for sample in samples])
-    # Where the machine has paused, the polynomials are not those of neighbours.
+    # Where the machine has paused, the polynomials are not those of neighbours. The motions are so
+    # slow that those of a busy machine, which leaves samples out, are still near.
     first, last = stamps[: 1 - STENCIL], stamps[STENCIL - 1 :]
-    near = last - first < 0.15e9
+    near = last - first < 0.4e9
     for join in joins:
         near &= (last < join) | (first > join)
     assert near.sum() > 60

@@ -7,14 +7,11 @@ import pytest
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Vector3
 from hodyn_msgs.msg import JointMotion, WrenchMotion
-from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-from hodyn_ros.ros import qos
 
 NAMES = ['shoulder', 'elbow']
 SECOND = 10**9
@@ -25,12 +22,8 @@ class Simulation:
 
     def __init__(self, **parameters):
         self.harness = Harness({'use_sim_time': True, **parameters})
-        self.clock = self.harness.client.create_publisher(Clock, '/clock', QoSProfile(depth=10))
-        self.joint_states = self.harness.client.create_publisher(
-            JointState, 'joint_states', qos.OUTPUT
-        )
-        for publisher in (self.clock, self.joint_states):
-            self.harness.wait(lambda p=publisher: p.get_subscription_count() > 0, 'match')
+        self.clock = self.harness.advertise(Clock, '/clock')
+        self.joint_states = self.harness.advertise(JointState, 'joint_states')
         self.harness.describe_and_wait(robots.TWO_LINK)
         self.at(100.0)
 

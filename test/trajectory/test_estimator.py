@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.coverings import covering
 from support.examples import EXPENSIVE
 from support.streams import (
     SECOND,
@@ -434,8 +435,7 @@ def test_wrench_is_estimated_with_two_derivatives():
     assert np.all(np.abs(last.motion - truth) <= 4.0 * last.std)
 
 
-@pytest.mark.parametrize('rate', [100, 500, 1000])
-@pytest.mark.parametrize('noise', [0.02, 0.2])
+@pytest.mark.parametrize(('rate', 'noise'), covering([100, 500, 1000], [0.02, 0.2]))
 def test_strong_wrench_has_derivatives_as_soon_as_it_has_values(rate, noise):
     """What no model can explain before the noise is known is no surprise."""
     phase = np.arange(6.0)
