@@ -1,18 +1,11 @@
 """The benchmark of feed-forward efforts runs, and its parts do what they say."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip('mujoco')
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-    return importlib.import_module('benchmarks.controller_feedforward')
 
 
 def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys):

@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,13 +25,6 @@ from support.control_cases import (  # noqa: E402
 from hodyn_ros.control import make_controller  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
-
-
-@pytest.fixture(scope='module')
-def benchmark_module():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-        yield importlib.import_module('benchmarks.elastic_joints')
 
 
 @pytest.mark.slow

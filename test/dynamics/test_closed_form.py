@@ -161,8 +161,8 @@ def test_matrices_match_pinocchio(name):
     pinocchio = pytest.importorskip('pinocchio', reason='Pinocchio (pip: pin) is not installed')
     model, motion = robot_and_motion(name, 3)
     pin = PinOracle(ROBOTS[name]().xml, model.joint_names, EARTH)
-    q, qd, _ = pin._full(motion)
-    configuration = pin._configuration(q)
+    q, qd, _ = pin.full(motion)
+    configuration = pin.configuration(q)
 
     upper = np.triu(pinocchio.crba(pin.model, pin.data, configuration))
     M_full = upper + np.triu(upper, 1).T

@@ -99,8 +99,8 @@ def test_coriolis_matrix_is_that_of_pinocchio(name):
     model = load(ROBOTS[name]().xml)
     motion = random_motion(7, model.n_joints, 3)
     pin = PinOracle(ROBOTS[name]().xml, model.joint_names, EARTH)
-    q, qd, _ = pin._full(motion)
-    C_full = pinocchio.computeCoriolisMatrix(pin.model, pin.data, pin._configuration(q), qd)
+    q, qd, _ = pin.full(motion)
+    C_full = pinocchio.computeCoriolisMatrix(pin.model, pin.data, pin.configuration(q), qd)
 
     coordinates = body_coordinates(model, motion)[None]
     links = lagrange.geometry(model, coordinates[:, :1])

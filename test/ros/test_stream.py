@@ -82,11 +82,18 @@ def differences(times, values, order):
 
 
 @pytest.fixture(scope='module')
-def harness():
+def shared_harness():
     made = Harness({'publish_rate': 100.0})
-    made.describe_and_wait(robots.TWO_LINK)
     yield made
     made.close()
+
+
+@pytest.fixture
+def harness(shared_harness):
+    """Node with the two-link arm that does not know where it is."""
+    shared_harness.describe_and_wait(robots.OTHER_JOINTS)
+    shared_harness.describe_and_wait(robots.TWO_LINK)
+    return shared_harness
 
 
 @pytest.mark.parametrize('interpolation', ['spline', 'jtc'])
@@ -140,9 +147,9 @@ def test_derivatives_fit_across_a_replacement_and_a_stop(harness):
 
     harness.node.set_parameters([Parameter('stop_duration', value=1.0)])
     try:
-        # The last test has left the robot at its end. Both motions are so long that what follows
-        # them joins them on the way, however long it is planned.
-        _, samples = streamed(harness, waypoints(names, 9, 1.0, sign=-1.0), (replace, stop))
+        # Both motions are so long that what follows them joins them on the way, however long it is
+        # planned.
+        _, samples = streamed(harness, waypoints(names, 9, 1.0), (replace, stop))
         joins = [
             stamp_of(whole) + round(whole.time_from_start[0] * 1e9)
             for whole in harness.messages['hodyn_node/effort_trajectory'][1:]
