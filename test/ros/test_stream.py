@@ -101,11 +101,11 @@ def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
     harness = Harness({'publish_rate': 200.0, 'interpolation': interpolation})
     try:
         harness.describe_and_wait(robots.TWO_LINK)
-        message = waypoints(['elbow', 'shoulder'], 6, 0.2, ('velocities',))
+        message = waypoints(['elbow', 'shoulder'], 6, 0.8, ('velocities',))
         whole, samples = streamed(harness, message)
-        assert len(samples) > 50
+        assert len(samples) > 20  # of 800; a busy machine leaves many out
         seconds = [(stamp_of(sample) - stamp_of(whole)) / 1e9 for sample in samples]
-        seconds = np.clip(seconds, 0.0, 1.0)
+        seconds = np.clip(seconds, 0.0, 4.0)
         response = harness.call(
             ComputeInverseDynamics.Request(trajectory=message, sample_times=seconds.tolist())
         )
