@@ -991,7 +991,7 @@ def test_second_interrupt_does_not_cut_the_end_short():
 @pytest.mark.parametrize(
     ('argument', 'reason'),
     [
-        ('publish_rate:=-1.0', 'publish_rate'),
+        pytest.param('publish_rate:=-1.0', 'publish_rate', marks=pytest.mark.slow),
         pytest.param('publish_rate:=true', 'expected a number', marks=pytest.mark.slow),
         pytest.param('gravity:=[0.0, 1.0]', 'gravity', marks=pytest.mark.slow),
         ('publish_rate', 'cannot start'),
