@@ -332,7 +332,7 @@ def test_a_trajectory_is_followed_and_its_end_is_held(start):
     state = STATE.copy()
     state[2:, 1] = state[:2, 1]
     via = np.zeros((5, 2))
-    planned = harness.node.stream.timeline._motions[0]
+    planned = harness.node.stream.timeline.later(0)
     for stamp, positions in ((now + 10**9, [0.4, -0.2]), (now + 4 * 10**9, [0.6, 0.1])):
         found = harness.answer(stamp, state)
         via[0] = positions
