@@ -396,7 +396,11 @@ def test_node_does_not_start_with_actuators_that_are_none(start, change, reason)
     [
         ({**ELASTIC, 'actuators.wrist.type': 'rigid'}, 'unknown joints: wrist'),
         ({k: v for k, v in ELASTIC.items() if 'elbow.motor' not in k}, 'motor_inertia is missing'),
-        ({k: v for k, v in ELASTIC.items() if 'elbow.stiff' not in k}, 'stiffness is missing'),
+        pytest.param(
+            {k: v for k, v in ELASTIC.items() if 'elbow.stiff' not in k},
+            'stiffness is missing',
+            marks=pytest.mark.slow,
+        ),
         ({k: v for k, v in MIXED.items() if 'elbow.stiff' not in k}, 'stiffness is missing'),
         (
             {
