@@ -245,11 +245,11 @@ def test_wrenches_act_beside_the_motion_of_the_base(platform):
     )  # fmt: skip
     platform.send('base_motion', base_message(start))
     platform.publishers['wrench_motion'].publish(message)
-    platform.wait(lambda: platform.node._wrenches.sources, 'wrench taken')
+    platform.wait(lambda: platform.wrenches.sources, 'wrench taken')
     wanted = expected(wrench=Wrench('tool', load, 'spatial'))
     assert_close(values(platform.answer(start)), wanted)
-    platform.node.soon(platform.node._wrenches.clear)
-    platform.wait(lambda: not platform.node._wrenches.sources, 'wrench forgotten')
+    platform.node.soon(platform.wrenches.clear)
+    platform.wait(lambda: not platform.wrenches.sources, 'wrench forgotten')
 
 
 def test_payloads_are_taken_up_on_a_base_that_moves():

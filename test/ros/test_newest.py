@@ -172,8 +172,8 @@ def test_stamp_of_zero_is_the_time_of_arrival(start):
         time.sleep(0.1)
     (stamp,) = [stamp_of(message) for message in harness.received('joint_effort')]
     assert before <= stamp <= after
-    harness.wait(lambda: harness.node._wrenches.latest(), 'the wrench')
-    (source,) = harness.node._wrenches.sources.values()
+    harness.wait(lambda: harness.wrenches.latest(), 'the wrench')
+    (source,) = harness.wrenches.sources.values()
     assert before <= source.stamp <= after
 
 
@@ -251,7 +251,7 @@ def test_wrenches_on_several_links_do_not_push_each_other_out(start):
         for number in range(5):
             for link in ('tool', 'fore'):
                 harness.publishers['wrench_motion'].publish(wrench_motion(link, 1.0 + number))
-    harness.wait(lambda: len(harness.node._wrenches.latest()) == 2, 'both wrenches')
+    harness.wait(lambda: len(harness.wrenches.latest()) == 2, 'both wrenches')
     values = values_of(harness, 'wrench_motion', received=10)
     assert (values['left out'], values['refused']) == ('0', '0')
 

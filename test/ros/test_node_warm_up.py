@@ -14,12 +14,13 @@ from geometry_msgs.msg import Vector3
 from hodyn_msgs.msg import WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from support import fault_tools, robots
+from support.engine_cases import kernels_of
 from support.fault_tools import MOTION, joint_trajectory
 from support.processes import run_python
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 
 from hodyn_ros import HodynError, RobotModel, inverse_dynamics
-from hodyn_ros.engine.engine import Engine, engine_of, unavailable
+from hodyn_ros.engine.engine import Engine, unavailable
 from hodyn_ros.ros import robot
 
 FAST = 'nth_order' if unavailable() else 'compiled_robot'
@@ -225,7 +226,7 @@ def test_wrenches_are_computed_by_compiled_code_soon(start):
     # So they are for the robot that comes next, as soon as it is in use.
     harness.forget()
     harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
-    kernels = engine_of(harness.node.robot.model)._kernels
+    kernels = kernels_of(harness.node.robot.model)
     assert any(request.wrenches for request in kernels)
 
 

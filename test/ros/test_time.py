@@ -120,7 +120,7 @@ def test_jump_back_leaves_nothing_of_before(simulate):
     wrench.header.frame_id, wrench.header.stamp = 'tool', stamp(101.5)
     wrench.wrench.force = Vector3(x=1.0)
     simulation.harness.publishers['wrench_motion'].publish(wrench)
-    simulation.harness.wait(lambda: simulation.harness.node._wrenches.latest(), 'the wrench')
+    simulation.harness.wait(lambda: simulation.harness.wrenches.latest(), 'the wrench')
     # A further trajectory waits for its time.
     simulation.harness.publishers['joint_trajectory'].publish(trajectory(105.0))
     simulation.harness.received('effort_trajectory', 2)
@@ -132,7 +132,7 @@ def test_jump_back_leaves_nothing_of_before(simulate):
     simulation.run(101.0, 110.0, 0.5)
     flush(simulation, 110.0)
     assert simulation.streamed() == [110.0]
-    assert not simulation.harness.node._wrenches.latest()
+    assert not simulation.harness.wrenches.latest()
 
 
 def test_trajectories_of_after_a_jump_back_are_streamed(simulate):

@@ -41,6 +41,7 @@ from trajectory_msgs.msg import JointTrajectory
 from hodyn_ros.ros import planning, qos
 from hodyn_ros.ros.executor import StreamExecutor
 from hodyn_ros.ros.node import HodynNode
+from hodyn_ros.ros.wrenches import Wrenches
 
 TIMEOUT = 240.0  # s, only ever reached by a failing test: kernels may have to be compiled first
 
@@ -232,6 +233,11 @@ class Harness:
         name = f'hodyn_node/{topic}'
         self.wait(lambda: len(self.messages[name]) >= count, f'{count} messages on {name}')
         return self.messages[name]
+
+    @property
+    def wrenches(self) -> Wrenches:
+        """What the node knows of wrenches."""
+        return self.node._wrenches
 
     def forget(self) -> None:
         """Drop the messages received so far."""
