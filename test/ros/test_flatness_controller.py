@@ -80,7 +80,8 @@ class Harness:
             ('/diagnostics', DiagnosticArray),
         ):
             self.client.create_subscription(kind, topic, self._keeper(topic), qos.OUTPUT)
-        values = {**PARAMETERS, **parameters}
+        # A busy machine takes long to make a robot ready.
+        values = {**PARAMETERS, 'trajectory_timeout': TIMEOUT, **parameters}
         self.node = FlatnessControllerNode(
             context=self.context,
             namespace=self.namespace,

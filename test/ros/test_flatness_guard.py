@@ -76,6 +76,7 @@ class Loop:
             'robot_description': TWO_LINK,
             'measurement_timeout': 0.0,
             'without_reference': 'hold',
+            'trajectory_timeout': TIMEOUT,
             **DRIVES,
             **parameters,
         }
