@@ -4,6 +4,7 @@ import threading
 import time
 import uuid
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from hodyn_ros.control import FeedForwardController, FlatnessController, motor_g
 from hodyn_ros.ros import flatness_controller, qos
 from hodyn_ros.ros.conversions import time_message
 from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
+from hodyn_ros.ros.flatness_settings import ControlSettings
 from hodyn_ros.streams.inputs import LINKS, MOTORS
 
 # The laws warn of what the tests want.
@@ -80,8 +82,7 @@ class Harness:
             ('/diagnostics', DiagnosticArray),
         ):
             self.client.create_subscription(kind, topic, self._keeper(topic), qos.OUTPUT)
-        # A busy machine takes long to make a robot ready.
-        values = {**PARAMETERS, 'trajectory_timeout': TIMEOUT, **parameters}
+        values = {**PARAMETERS, **parameters}
         self.node = FlatnessControllerNode(
             context=self.context,
             namespace=self.namespace,
@@ -412,7 +413,11 @@ def test_stamps_that_go_back_begin_anew_where_they_are_the_time(start, wrong):
     assert 'begins anew' in dict_of(status)['held back because']
 
 
-def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed():
+def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed(monkeypatch):
+    # A busy machine takes long to make a robot ready.
+    planning = ControlSettings.planning.func
+    patient = property(lambda self: replace(planning(self), trajectory_timeout=TIMEOUT))
+    monkeypatch.setattr(ControlSettings, 'planning', patient)
     harness = Harness(robot_description='', measurement_timeout=10.0, without_reference='hold')
     try:
         harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5]))

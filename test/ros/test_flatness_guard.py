@@ -76,7 +76,6 @@ class Loop:
             'robot_description': TWO_LINK,
             'measurement_timeout': 0.0,
             'without_reference': 'hold',
-            'trajectory_timeout': TIMEOUT,
             **DRIVES,
             **parameters,
         }
