@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Several test processes share the cores; threads of BLAS in each would wait for one another.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
@@ -17,22 +18,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # while another computes, and none is left with a long file when the others have come to the end.
 LONG = """
 ros/test_faults_death.py             engine/test_engine.py
-ros/test_node.py                     engine/test_engine_results.py
+ros/test_node.py                     cli/test_cli_motion.py
 ros/test_faults_overload.py          analysis/test_retiming.py
-ros/test_soak.py                     cli/test_cli_motion.py
-ros/test_planning_process.py         codegen/test_generate.py
-ros/test_flatness_guard.py           trajectory/test_estimator.py
-ros/test_faults_garbage.py           control/test_control.py
-datasets/test_kill.py                project/test_doc.py
-benchmarking/test_benchmark_latency.py analysis/test_scaling.py
-ros/test_stream.py                   benchmarking/test_benchmarks.py
-ros/test_node_warm_up.py             dynamics/test_inverse_dynamics.py
-ros/test_motor_reference.py          engine/test_engine_cache.py
-ros/test_newest.py                   dynamics/test_formulation_matrix.py
-ros/test_flatness_controller.py      kinematics/test_inverse_kinematics.py
-datasets/test_process.py             project/test_doc_reference.py
-ros/test_time.py                     engine/test_fork.py
-simulation/test_imperfections.py     control/test_tracking.py
+ros/test_flatness_guard.py           codegen/test_generate.py
+ros/test_planning_process.py         trajectory/test_estimator.py
+ros/test_motor_reference.py          control/test_tracking.py
+ros/test_simulation_node.py          engine/test_engine_results.py
+ros/test_faults_garbage.py           engine/test_engine_cache.py
+ros/test_stream.py                   project/test_doc.py
+ros/test_newest.py                   control/test_control.py
+ros/test_node_warm_up.py             benchmarking/test_benchmarks.py
+ros/test_flatness_controller.py      analysis/test_scaling.py
+datasets/test_kill.py                kinematics/test_inverse_kinematics.py
+datasets/test_process.py             dynamics/test_formulation_matrix.py
+ros/test_soak.py                     engine/test_fork.py
+ros/test_time.py                     simulation/test_imperfections.py
 """
 
 
@@ -42,9 +42,31 @@ simulation/test_imperfections.py     control/test_tracking.py
 SECOND_TRY = ('ros', 'datasets')
 
 
+# How long an example takes is for no test to say: the machine may be busy. A short run has the
+# same examples each time; a long one looks for what is not known yet.
+COMMON = {'deadline': None, 'suppress_health_check': [HealthCheck.too_slow]}
+settings.register_profile('short', max_examples=25, derandomize=True, **COMMON)
+settings.register_profile('long', max_examples=300, print_blob=True, **COMMON)
+
+
+def is_long(config):
+    """Whether the long tests are asked for, as `make test-long` does."""
+    return config.option.markexpr == 'slow'
+
+
+def pytest_configure(config):
+    settings.load_profile('long' if is_long(config) else 'short')
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Sort by files, the long ones first; within a file, and among the others, nothing moves."""
+    """Sort by files, the long ones first; within a file, and among the others, nothing moves.
+
+    Tests of examples from hypothesis are long ones too: they try more of them then.
+    """
     for item in items:
+        if is_long(config) and getattr(item.obj, 'is_hypothesis_test', False):
+            item.add_marker(pytest.mark.slow)
         if item.path.parent.name in SECOND_TRY:
             item.add_marker(pytest.mark.flaky(reruns=1))
     place = {name: number for number, name in enumerate(LONG.split())}

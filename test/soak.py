@@ -211,7 +211,7 @@ def energy_rates(urdf: str, names: Sequence[str], motion: np.ndarray) -> np.ndar
     for time_ in times:
         powers = np.array([time_**k / math.factorial(k) for k in range(len(motion))])
         q, v = powers @ motion, powers[:-1] @ motion[1:]
-        values = oracle.model, oracle.data, oracle._configuration(q)
+        values = oracle.model, oracle.data, oracle.configuration(q)
         energies.append(
             oracle.pin.computeKineticEnergy(*values, v)
             + oracle.pin.computePotentialEnergy(*values)

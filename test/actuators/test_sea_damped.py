@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from support.damped_joint import first_deflection, follow_torque
+from support.examples import EXPENSIVE
 
 from hodyn_ros.actuators import CubicSpring, LinearSpring, SeriesElastic, TableSpring
 from hodyn_ros.errors import ActuatorError, DeflectionError
@@ -231,7 +232,7 @@ def test_damped_joint_refuses_to_guess_the_past():
         joint.motors(np.zeros(5), np.zeros(3))
 
 
-@settings(max_examples=40, deadline=None)
+@EXPENSIVE
 @given(
     st.lists(st.floats(-1.0, 2.5), min_size=4, max_size=8),
     st.floats(-5.0, 3.5),

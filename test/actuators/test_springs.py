@@ -5,7 +5,7 @@ from math import factorial, perm
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hodyn_ros.actuators import (
@@ -177,7 +177,6 @@ def test_error_of_a_smooth_table_falls_with_the_fourth_power_of_the_distance_of_
     assert error(41) / error(81) == pytest.approx(16.0, rel=0.15)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(1e-4, 10.0), st.floats(1e-4, 1e4)), min_size=1, max_size=12),
     st.floats(-5.0, 5.0),
@@ -195,7 +194,6 @@ def test_every_increasing_table_gives_an_increasing_spline(steps, start):
     assert np.all(np.abs(back - torque) <= rounding)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.floats(1e-2, 1e6),
     st.floats(0.0, 1e9),

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import vsa_oracle
 from support.vsa_oracle import MODELS, PUBLISHED
@@ -48,7 +48,6 @@ def limits(model):
     return np.array(model.springs()[3])
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(list(MODELS.values())), fractions, fractions)
 def test_everything_in_the_reachable_set_is_reached(model, first, second):
     effort = effort_at(model, 0.001 + 0.998 * first)
@@ -62,7 +61,6 @@ def test_everything_in_the_reachable_set_is_reached(model, first, second):
     assert np.all(np.abs(d) <= limits(model) + 1e-6)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(list(MODELS.values())), fractions, st.floats(1e-6, 10.0), st.booleans())
 def test_what_is_outside_of_the_reachable_set_is_refused(model, first, outside, above):
     effort = effort_at(model, first)
@@ -74,7 +72,6 @@ def test_what_is_outside_of_the_reachable_set_is_refused(model, first, outside, 
         model.deflections_for(np.asarray(effort), np.asarray(stiffness))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.tuples(*[st.floats(1.0, 20.0)] * 2, *[st.floats(1e-3, 2.0)] * 2), fractions, fractions)
 def test_any_pair_of_springs_is_inverted(constants, first, second):
     a, k = constants[:2], constants[2:]

@@ -5,9 +5,10 @@ from functools import cache
 import numpy as np
 import pinocchio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import robots
+from support.examples import EXPENSIVE
 from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
 from support.random_trees import random_robot
 
@@ -411,7 +412,7 @@ def test_limit_of_the_torque_rate_shapes_the_motion():
 
 
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-@settings(max_examples=5, deadline=None)
+@EXPENSIVE
 @given(seed=st.integers(0, 10**6))
 def test_random_robots_keep_random_limits_and_are_not_slower_than_uniform(seed):
     random = np.random.default_rng(seed)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import robots
+from support.examples import EXPENSIVE
 from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
 from support.random_trees import random_robot
 
@@ -120,7 +121,7 @@ def test_kinematic_limits_give_the_factor_in_closed_form():
 
 
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-@settings(max_examples=20, deadline=None)
+@EXPENSIVE
 @given(seed=st.integers(0, 10**6))
 def test_factor_of_random_robots_is_minimal(seed):
     model = RobotModel.from_urdf(random_robot(seed).xml)
@@ -416,7 +417,7 @@ def test_function_without_knots_is_seen_as_far_as_samples_resolve_it():
     bump = Bump(0.50025, 2e-4)
     limits = unlimited(2, velocity=1.0)
     assert uniform_scaling(TWO_LINK, bump, limits).limiting is None
-    result = uniform_scaling(TWO_LINK, bump, limits, samples=100_001)
+    result = uniform_scaling(TWO_LINK, bump, limits, samples=20_001)
     largest = np.abs(bump(np.linspace(0.5, 0.5005, 100_001), 1)[:, 1, 0]).max()
     assert result.factor == pytest.approx(largest, rel=1e-6)
     bump.times = np.array([0.0, 0.50005, 0.50045, 1.0])

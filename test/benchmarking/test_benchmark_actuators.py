@@ -1,17 +1,10 @@
 """The benchmark of motors behind elastic joints, in short."""
 
-import importlib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module('benchmarks.actuators')
 
 
 def rows_of(table):

@@ -1,16 +1,9 @@
 """The benchmark of chunks runs, and the controller that it compares with does what it says."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-    return importlib.import_module('benchmarks.chunks')
 
 
 def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys):

@@ -1,18 +1,11 @@
 """The benchmark of feed-forward efforts runs, and its parts do what they say."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip('mujoco')
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-    return importlib.import_module('benchmarks.controller_feedforward')
 
 
 def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys):
@@ -27,7 +20,8 @@ def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys):
     assert ['full' in line for line in lines] == [False, True]
 
 
-@pytest.mark.parametrize('number', [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [1, 3])
 def test_efforts_for_the_robot_bring_the_error_down(benchmark_module, number):
     module, retiming = benchmark_module, importlib.import_module('benchmarks.retiming')
     _, model, limits = retiming.panda()

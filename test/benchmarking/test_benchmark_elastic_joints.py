@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,13 +25,6 @@ from support.control_cases import (  # noqa: E402
 from hodyn_ros.control import make_controller  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
-
-
-@pytest.fixture(scope='module')
-def benchmark_module():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-        yield importlib.import_module('benchmarks.elastic_joints')
 
 
 @pytest.mark.slow
@@ -100,7 +92,8 @@ def test_each_derivative_lowers_the_error_if_the_robot_is_known_exactly():
     assert first > 8.0 * second
 
 
-@pytest.mark.parametrize('delay', [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize('delay', [0, 1])
 def test_a_lead_beyond_half_a_period_is_for_feed_forward_only(delay):
     """Exact linearisation predicts with the command that it is about to give."""
     condition, soft = Condition(delay=delay), np.full(7, 2000.0)
@@ -109,6 +102,7 @@ def test_a_lead_beyond_half_a_period_is_for_feed_forward_only(delay):
     assert rms('feed_forward_2', 40.0, condition, soft, 1.5e-3) < 0.1
 
 
+@pytest.mark.slow
 def test_integral_removes_what_a_payload_leaves(benchmark_module):
     robot = benchmark_module.known(CONDITIONS['exact'], STIFFNESS)
     errors = [

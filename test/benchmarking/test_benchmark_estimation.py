@@ -1,16 +1,8 @@
 """The benchmark of the estimator runs and its parts do what they say."""
 
-import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-    return importlib.import_module('benchmarks.estimation')
 
 
 def test_benchmark_writes_its_tables(benchmark_module, tmp_path, capsys):

@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,13 +29,6 @@ from support.identification_cases import (  # noqa: E402
     rigid_torques,
     same_coulomb,
 )
-
-
-@pytest.fixture(scope='module')
-def benchmark_module():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-        yield importlib.import_module('benchmarks.identification')
 
 
 @pytest.mark.slow

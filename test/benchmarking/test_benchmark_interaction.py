@@ -1,15 +1,7 @@
 """The benchmark of robots that are touched runs and its tables say what they should."""
 
-import importlib
-from pathlib import Path
 
 import pytest
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-    return importlib.import_module('benchmarks.interaction')
 
 
 def test_benchmark_writes_its_tables(benchmark_module, tmp_path, capsys, monkeypatch):

@@ -1,15 +1,7 @@
 """The benchmark of replaced trajectories runs, and its table says what the stream guarantees."""
 
-import importlib
-from pathlib import Path
 
 import pytest
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-    return importlib.import_module('benchmarks.replacements')
 
 
 def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys):

@@ -1,18 +1,11 @@
 """The benchmark of time laws runs, and its parts do what they say."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hodyn_ros.model.limits import find_violations
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-    return importlib.import_module('benchmarks.retiming')
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def test_help_and_completion_import_click_and_the_names_alone(words, completed):
             'COMP_CWORD': str(len(completed.split(' ')) - 1),
         }  # fmt: skip
     with start(*words, program=LIGHT, environment=environment) as process:
-        shown, modules = process.communicate(timeout=120)
+        shown, modules = process.communicate(timeout=600)
     assert shown
     found = {name for name in modules.split() if name.startswith('hodyn_ros')}
     assert found == {
@@ -188,7 +188,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly():
     with start('info', 'panda', '--json') as process:
         process.stdout.close()  # before anything is written
         complaints = process.stderr.read()
-        process.wait(timeout=120)
+        process.wait(timeout=600)
     assert process.returncode == 141
     assert complaints == ''
 
@@ -235,7 +235,7 @@ def test_ctrl_c_at_any_moment_ends_the_command_and_leaves_whole_files_alone(even
     path.write_text('time,shoulder.position,elbow.position\n0,0,0\n1,0.1,0.2\n2,0.1,0.3\n3,0,0\n')
     arguments = [event, word, 'compute', 'two_link', 'motion.csv', '-o', 'efforts.csv']
     with start(*arguments, program=INTERRUPTED_AT, cwd=tmp_path) as process:
-        _, complaints = process.communicate(timeout=120)
+        _, complaints = process.communicate(timeout=600)
     files = {file.name for file in tmp_path.iterdir()}
     assert process.returncode == 130, complaints
     assert complaints.splitlines()[-1] == 'Interrupted.'
@@ -255,7 +255,7 @@ def test_shell_completes_commands_and_robots():
             '_HODYN_COMPLETE': 'bash_complete', 'COMP_WORDS': words, 'COMP_CWORD': str(current),
         }  # fmt: skip
         with start(environment=environment) as process:
-            output, _ = process.communicate(timeout=120)
+            output, _ = process.communicate(timeout=600)
         completed[words] = output.splitlines()
     assert completed['hodyn '] == [f'plain,{name}' for name in COMMANDS]
     assert completed['hodyn gen'] == ['plain,generate']
@@ -306,7 +306,7 @@ def test_tables_fit_terminals_and_nothing_is_cut_off(tmp_path, case, variables):
     columns = 80 if 'TERM' in variables else columns
     try:
         with start(*arguments, environment=environment, stdout=child) as process:
-            process.wait(timeout=120)
+            process.wait(timeout=600)
         shown = os.read(terminal, 100_000).decode()
     finally:
         os.close(terminal)
@@ -320,6 +320,6 @@ def test_tables_fit_terminals_and_nothing_is_cut_off(tmp_path, case, variables):
 
 def test_tables_are_plain_text_as_wide_as_they_are_in_pipes():
     with start('info', 'panda', environment={'FORCE_COLOR': '1', 'COLUMNS': '40'}) as process:
-        shown, _ = process.communicate(timeout=120)
+        shown, _ = process.communicate(timeout=600)
     assert '\x1b' not in shown
     assert 'panda_joint1  revolute    -2.897 to 2.897     2.175' in shown

@@ -855,7 +855,7 @@ def test_full_disk_is_reported_without_traceback(motion):
         done = subprocess.run(
             [sys.executable, '-m', 'hodyn_ros.cli.main', 'info', 'two_link'],
             env={**os.environ, 'PYTHONPATH': str(ROOT)},
-            stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=600,
         )  # fmt: skip
     assert done.returncode == 2
     assert 'No space left' in done.stderr
@@ -877,7 +877,7 @@ print('done')
 
 def test_progress_is_shown_on_terminals_and_nowhere_else():
     command = [sys.executable, '-c', PROGRESS]
-    options = {'env': {**os.environ, 'PYTHONPATH': str(ROOT), 'TERM': 'xterm'}, 'timeout': 120}
+    options = {'env': {**os.environ, 'PYTHONPATH': str(ROOT), 'TERM': 'xterm'}, 'timeout': 600}
     piped = subprocess.run(command, capture_output=True, text=True, **options)
     assert (piped.stdout, piped.stderr) == ('done\n', '')
     terminal, child = pty.openpty()

@@ -11,7 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
-from support.random_trees import helical_model, random_gravity, random_motion, random_robot
+from support.random_trees import (
+    helical_model,
+    random_gravity,
+    random_motion,
+    random_robot,
+    seeds,
+)
 
 from hodyn_ros import (
     HodynError,
@@ -247,7 +253,7 @@ def test_cpp_compiles_without_warning_and_passes_its_test(compiler, standard, tm
     assert 'correct' in run(program)
 
 
-@pytest.mark.parametrize('precision', ['double', 'float'])
+@pytest.mark.parametrize('precision', seeds(['double', 'float'], short=1))
 def test_functions_of_cpp_give_what_those_of_c_give(precision, tmp_path):
     model = burdened(load(URDF / 'panda_with_hand.urdf'))
     links = links_of(model)
@@ -283,7 +289,7 @@ def test_functions_of_cpp_give_what_those_of_c_give(precision, tmp_path):
     run(tmp_path / 'compare')
 
 
-@pytest.mark.parametrize('language', ['c', 'cpp'])
+@pytest.mark.parametrize('language', seeds(['cpp', 'c'], short=1))
 def test_long_functions_come_in_parts_that_compile_without_warning(language, tmp_path):
     model = arm(17)
     paths = generate_code(model, tmp_path, language, order=[2], wrench_links=links_of(model))

@@ -261,7 +261,8 @@ def rms(errors):
     return np.sqrt(np.mean(errors**2))
 
 
-def test_every_derivative_of_the_torque_lowers_the_error_of_the_sampled_panda():
+@pytest.mark.parametrize('count', [300, pytest.param(600, marks=pytest.mark.slow)])
+def test_every_derivative_of_the_torque_lowers_the_error_of_the_sampled_panda(count):
     case = panda([1000.0] * 4 + [500.0] * 3)
     sinusoids = panda_sinusoids()
     laws = motor_side_laws(case, sinusoids.centre, PERIOD / 2.0)
@@ -269,7 +270,7 @@ def test_every_derivative_of_the_torque_lowers_the_error_of_the_sampled_panda():
         case.model, case.actuators, BANDWIDTH, lead=PERIOD / 2.0
     )
     error = {
-        name: rms(sampled_error(case, law, sinusoids, 1.5, 600)) for name, law in laws.items()
+        name: rms(sampled_error(case, law, sinusoids, 1.5, count)) for name, law in laws.items()
     }
     assert error['all'] < 0.05 * error['Q, Qd']
     assert error['Q, Qd'] < 0.1 * error['Q']

@@ -16,6 +16,7 @@ from support.control_cases import (
     TORQUE_LIMITS,
     Condition,
 )
+from support.coverings import covering
 
 from hodyn_ros.actuators.motors import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
@@ -70,7 +71,9 @@ LARGEST = {
 }
 
 
-@pytest.mark.parametrize('name', LARGEST)
+@pytest.mark.parametrize(
+    ('follow', 'name'), covering(['pinocchio', 'mujoco'], LARGEST), indirect=['follow']
+)
 def test_law_holds_when_the_model_is_wrong(panda, follow, name):
     condition = CONDITIONS[name]
     controller = law(panda, delay=T * condition.delay * condition.knows_delay)

@@ -170,7 +170,7 @@ def test_script_that_lacks_its_guard_is_told_so(model, tmp_path):
     }
     done = subprocess.run(
         [sys.executable, path, tmp_path, '2'],
-        env=environment, capture_output=True, text=True, timeout=200,
+        env=environment, capture_output=True, text=True, timeout=600,
     )
     assert done.returncode == 1
     assert "must do so below  if __name__ == '__main__':" in done.stderr
@@ -197,7 +197,7 @@ def test_process_killed_before_it_is_ready_is_replaced(which, model, tmp_path):
         while process.poll() is None and len(workers_of(process.pid)) < 2:
             time.sleep(0.01)
         os.kill(which(workers_of(process.pid)), signal.SIGKILL)
-        output, errors = process.communicate(timeout=200)
+        output, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
     assert output.split()[-1] == '6'
     assert_complete(tmp_path / 'out', model, motions)
@@ -211,7 +211,7 @@ def test_workers_that_are_killed_each_time_before_they_are_ready_end_the_run(mod
             for number in workers_of(process.pid)[1:]:
                 os.kill(number, signal.SIGKILL)
             time.sleep(0.01)
-        _, errors = process.communicate(timeout=200)
+        _, errors = process.communicate(timeout=600)
     assert process.returncode == 1
     assert 'The worker processes cannot be started' in errors
 
@@ -225,7 +225,7 @@ def test_ctrl_c_while_workers_start_is_told_once(delay, model, tmp_path):
             time.sleep(0.01)
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=200)
+        _, errors = process.communicate(timeout=600)
         limit = time.monotonic() + 60.0
         while members_of(process.pid) and time.monotonic() < limit:
             time.sleep(0.01)

@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.batch_tools import motion_of, table_of, two_link
+from support.examples import EXPENSIVE
 
 from hodyn_ros import actuators, inverse_dynamics
 from hodyn_ros.datasets import process_files
@@ -249,7 +250,7 @@ def test_unusable_ids_are_an_error_of_that_file(ids, message, model, tmp_path):
     assert_results(tmp_path / 'out', model, MOTIONS)
 
 
-@settings(max_examples=40, deadline=None)
+@EXPENSIVE
 @given(
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=12),
     group=st.integers(1, 50),

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import random_trees, robots
+from support.coverings import covering
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
@@ -78,8 +79,7 @@ def difference(a, b, order):
     return np.abs(a[order] - b[order]).max() / max(np.abs(a[order]).max(), 1e-300)
 
 
-@pytest.mark.parametrize('case', CASES)
-@pytest.mark.parametrize('K', [3, 4, 5, 9])
+@pytest.mark.parametrize(('K', 'case'), covering([3, 4, 5, 9], CASES))
 def test_formulations_agree_pairwise(robot, K, case):
     model, _, _ = robot
     _, _, by_name = results(model, K, case)
@@ -110,14 +110,19 @@ def check_against_casadi(robot, case, K):
             assert error <= AGAINST_CASADI, (name, order, error)
 
 
-@pytest.mark.parametrize('case', CASES)
-@pytest.mark.parametrize('K', [3, 5, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ('K', 'case'),
+    [
+        *covering([3, 5], CASES),
+        *(pytest.param(7, case, marks=pytest.mark.slow) for case in CASES),
+    ],
+)
 def test_formulations_agree_with_automatic_differentiation(robot, K, case):
     check_against_casadi(robot, case, K)
 
 
 # What the other cases apply is part of the last one.
-@pytest.mark.parametrize('case', [CASES[0], CASES[-1]])
+@pytest.mark.parametrize('case', [pytest.param(CASES[0], marks=pytest.mark.slow), CASES[-1]])
 def test_formulations_agree_with_automatic_differentiation_to_sixth_order(case):
     check_against_casadi(ROBOTS['2R'](), case, K=9)
 

@@ -102,7 +102,7 @@ def test_accelerations_are_those_of_pinocchio(algorithm):
     columns = np.argmax(oracle.G, axis=1)
     expected = np.empty(model.n_joints)
     expected[columns] = pin.aba(
-        oracle.model, oracle.data, oracle._configuration(motion[0][columns]),
+        oracle.model, oracle.data, oracle.configuration(motion[0][columns]),
         motion[1][columns], effort[0][columns],
     )  # fmt: skip
     found = forward_dynamics(model, motion, effort, algorithm=algorithm)

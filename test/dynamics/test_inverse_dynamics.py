@@ -11,6 +11,7 @@ does not. Oracles, see oracles.py:
 
 import numpy as np
 import pytest
+from support.coverings import covering
 from support.dynamics_cases import (
     EARTH,
     ROBOTS,
@@ -31,6 +32,7 @@ from support.random_trees import (
     random_motion,
     random_robot,
     random_wrenches,
+    seeds,
 )
 
 from hodyn_ros import Wrench, inverse_dynamics
@@ -49,9 +51,9 @@ ALGORITHMS = (
 )
 
 
-@pytest.mark.parametrize('algorithm', ALGORITHMS)
-@pytest.mark.parametrize('wrenches', [False, True], ids=['free', 'with wrenches'])
-@pytest.mark.parametrize('name', ROBOTS)
+@pytest.mark.parametrize(
+    ('name', 'wrenches', 'algorithm'), covering(ROBOTS, (True, False), ALGORITHMS)
+)
 def test_effort_and_first_two_derivatives_match_power_series(name, wrenches, algorithm):
     case = make_case(name, wrenches=wrenches)
     motion, wrenches = up_to_its_order(algorithm, case.motion, case.wrenches)
@@ -61,7 +63,7 @@ def test_effort_and_first_two_derivatives_match_power_series(name, wrenches, alg
     assert np.all(relative_errors(effort, case.expected[:orders], case.scale) <= 1e-12)
 
 
-@pytest.mark.parametrize('name', ROBOTS)
+@pytest.mark.parametrize('name', seeds(ROBOTS, short=8))
 def test_orders_three_to_six_match_power_series(name):
     case = make_case(name, K=9)
     effort = inverse_dynamics(case.model, case.motion, wrench_arguments(case.wrenches))
@@ -71,7 +73,7 @@ def test_orders_three_to_six_match_power_series(name):
 
 
 @pytest.mark.parametrize('wrenches', [False, True], ids=['free', 'with wrenches'])
-@pytest.mark.parametrize('name', ROBOTS)
+@pytest.mark.parametrize('name', seeds(ROBOTS, short=6))
 def test_effort_and_first_two_derivatives_match_pinocchio(name, wrenches):
     pytest.importorskip('pinocchio', reason='Pinocchio (pip: pin) is not installed')
     case = make_case(name, wrenches=wrenches)
@@ -170,8 +172,10 @@ def test_lower_orders_do_not_depend_on_how_many_are_asked_for(K):
 # --- Batches ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('algorithm', ALGORITHMS)
-@pytest.mark.parametrize('name', ['Panda', 'Panda with hand', 'tree 2', 'tree 11'])
+@pytest.mark.parametrize(
+    ('name', 'algorithm'),
+    covering(['Panda', 'Panda with hand', 'tree 2', 'tree 11'], ALGORITHMS),
+)
 def test_batch_equals_loop_over_its_samples(name, algorithm):
     robot = ROBOTS[name]()
     model = load(robot.xml)
@@ -190,8 +194,10 @@ def test_batch_equals_loop_over_its_samples(name, algorithm):
         assert np.all(relative_errors(alone, together[index], scale) <= 1e-14)
 
 
-@pytest.mark.parametrize('algorithm', ALGORITHMS)
-@pytest.mark.parametrize('shape', [(), (0,), (1,), (4,), (1, 1), (2, 0), (2, 3, 2)])
+@pytest.mark.parametrize(
+    ('shape', 'algorithm'),
+    covering([(), (0,), (1,), (4,), (1, 1), (2, 0), (2, 3, 2)], ALGORITHMS),
+)
 def test_any_leading_shape_is_kept(shape, algorithm):
     case = make_case('tree 2')
     motion, wrenches = up_to_its_order(algorithm, case.motion, case.wrenches)
@@ -265,22 +271,16 @@ def chain_ends(robot):
     return pairs
 
 
-CHAINS = [
-    (seed, base, tip)
-    for seed in SEEDS
-    for robot in [random_robot(seed)]
-    for pairs in [chain_ends(robot)]
-    # Two of the many pairs of each robot.
-    for base, tip in [pairs[len(pairs) // 3], pairs[-1]]
-]
-
-
-@pytest.mark.parametrize(('seed', 'base', 'tip'), CHAINS)
-def test_chain_between_two_links_matches_the_pruned_robot(seed, base, tip):
+@pytest.mark.parametrize('part', [1 / 3, 1.0])
+@pytest.mark.parametrize('seed', seeds(SEEDS, short=8))
+def test_chain_between_two_links_matches_the_pruned_robot(seed, part):
     """Gravity and spatial wrenches are in the axes of the base link of the chain."""
-    pruned = chain_urdf(random_robot(seed).xml, base, tip)
+    robot = random_robot(seed)
+    pairs = chain_ends(robot)
+    base, tip = pairs[min(int(part * len(pairs)), len(pairs) - 1)]
+    pruned = chain_urdf(robot.xml, base, tip)
     gravity = random_gravity(seed)
-    model = load(random_robot(seed).xml, base_link=base, tip_link=tip, gravity=gravity)
+    model = load(robot.xml, base_link=base, tip_link=tip, gravity=gravity)
     tree = read_urdf(pruned)
     assert sorted(model.joint_names) == sorted(tree.independent)
     motion = random_motion(seed, len(model.joint_names), 5)
@@ -321,7 +321,9 @@ def test_base_link_alone_keeps_the_whole_tree_above_it():
 # --- Mimic joints -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('seed', [s for s in SEEDS if random_robot(s).mimic_joints])
+@pytest.mark.parametrize(
+    'seed', seeds([s for s in SEEDS if random_robot(s).mimic_joints], short=6)
+)
 def test_mimic_effort_adds_to_the_joint_that_it_follows(seed):
     """Against the same robot without mimic elements, moved along q_m = a q_j + b."""
     robot = random_robot(seed)

@@ -15,7 +15,7 @@ from support.dynamics_cases import (
     wrench_arguments,
 )
 from support.oracles import PinOracle
-from support.random_trees import helical_model, random_motion
+from support.random_trees import helical_model, random_motion, seeds
 
 from hodyn_ros import Wrench, inverse_dynamics, mass_matrix
 from hodyn_ros.dynamics import lagrange
@@ -32,7 +32,7 @@ def selection_of(model):
     return selection
 
 
-@pytest.mark.parametrize('name', ROBOTS)
+@pytest.mark.parametrize('name', seeds(ROBOTS, short=8))
 def test_orders_up_to_six_match_power_series(name):
     case = make_case(name, K=9)
     effort = inverse_dynamics(case.model, case.motion, wrench_arguments(case.wrenches), 'lagrange')
@@ -92,15 +92,15 @@ def test_inertia_gradient_is_that_of_the_interpolated_inertia_matrix(name):
         assert np.abs(gradient[..., k] - expected).max() <= 1e-11 * np.abs(B).max()
 
 
-@pytest.mark.parametrize('name', ROBOTS)
+@pytest.mark.parametrize('name', seeds(ROBOTS, short=8))
 def test_coriolis_matrix_is_that_of_pinocchio(name):
     """Entry by entry: Pinocchio's matrix has Christoffel symbols as well."""
     pinocchio = pytest.importorskip('pinocchio', reason='Pinocchio (pip: pin) is not installed')
     model = load(ROBOTS[name]().xml)
     motion = random_motion(7, model.n_joints, 3)
     pin = PinOracle(ROBOTS[name]().xml, model.joint_names, EARTH)
-    q, qd, _ = pin._full(motion)
-    C_full = pinocchio.computeCoriolisMatrix(pin.model, pin.data, pin._configuration(q), qd)
+    q, qd, _ = pin.full(motion)
+    C_full = pinocchio.computeCoriolisMatrix(pin.model, pin.data, pin.configuration(q), qd)
 
     coordinates = body_coordinates(model, motion)[None]
     links = lagrange.geometry(model, coordinates[:, :1])

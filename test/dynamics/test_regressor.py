@@ -40,9 +40,9 @@ def panda():
 
 def pinocchio_regressor(oracle, model, motion):
     """Regressor by Pinocchio at one sample, in the order of the model."""
-    q, qd, q2d = oracle._full(motion[:3])
+    q, qd, q2d = oracle.full(motion[:3])
     Y = oracle.pin.computeJointTorqueRegressor(
-        oracle.model, oracle.data, oracle._configuration(q), qd, q2d
+        oracle.model, oracle.data, oracle.configuration(q), qd, q2d
     ).reshape(len(q), -1, 10)[..., FROM_PINOCCHIO]
     rows = [oracle.model.joints[oracle.model.getJointId(name)].id for name in model.body_names]
     return oracle.G.T @ Y[:, np.array(rows) - 1].reshape(len(q), -1)

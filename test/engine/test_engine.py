@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.coverings import covering
 from support.engine_cases import (
     COMPILED,
     FORMS,
@@ -27,7 +28,7 @@ from support.engine_cases import (
     wrench_cases,
 )
 from support.oracles import taylor_rnea, taylor_terms
-from support.random_trees import random_robot, seeds
+from support.random_trees import random_robot
 
 from hodyn_ros import (
     HodynError,
@@ -81,10 +82,11 @@ def random_tree(seed, mimic_probability):
     return robot, load(robot.xml)
 
 
-@pytest.mark.parametrize('angles', [1e-9, 1.0, 1e6])
+@needs_compiler
 @pytest.mark.parametrize('wrenches', [False, True])
-@pytest.mark.parametrize('form', FORMS)
-@pytest.mark.parametrize('first', seeds([200, 203], short=1))
+@pytest.mark.parametrize(
+    ('form', 'angles', 'first'), covering(COMPILED, [1e-9, 1.0, 1e6], [200, 203])
+)
 def test_random_trees_match_power_series(form, wrenches, angles, first):
     for seed in range(first, first + 3):
         # The angle of a mimic joint is rounded before anything is computed.

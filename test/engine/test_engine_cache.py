@@ -71,7 +71,7 @@ def test_without_a_place_for_a_cache_everything_is_compiled_again(tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize('name', ['', 'hodyn_ros'])
+@pytest.mark.parametrize('name', [pytest.param('', marks=pytest.mark.slow), 'hodyn_ros'])
 def test_no_machine_code_is_taken_from_where_everyone_can_write(tmp_path, name):
     (tmp_path / 'hodyn_ros').mkdir()
     (tmp_path / name).chmod(0o1777)
@@ -118,7 +118,7 @@ def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypat
 
 
 @needs_compiler
-@pytest.mark.parametrize('size', [None, 1])
+@pytest.mark.parametrize('size', [pytest.param(None, marks=pytest.mark.slow), 1])
 def test_processes_that_start_together_share_the_cache(tmp_path, size):
     # With the smallest size each removes what the others have just made.
     before = f'from hodyn_ros.engine import kernels; kernels.CACHE_SIZE = {size}' if size else ''
@@ -134,7 +134,7 @@ def test_processes_that_start_together_share_the_cache(tmp_path, size):
         for _ in range(2)
     ]
     for process in processes:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
         assert out.split() == ['compiled_robot', 'compiled_robot']
     assert not [p for p in (tmp_path / 'hodyn_ros').iterdir() if p.suffix != '.o']

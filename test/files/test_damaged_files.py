@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.io_cases import model, results
 
@@ -14,8 +14,6 @@ from hodyn_ros.files.messages import decode, encode, fields_of, typestore
 
 FORMATS = ('.csv', '.npz', '.parquet', '.yaml', '.mcap', '.db3')
 NEEDS = {'.parquet': 'pyarrow', '.mcap': 'rosbags', '.db3': 'rosbags'}
-FUZZ = settings(max_examples=60, deadline=None)
-
 damage = st.lists(
     st.one_of(
         st.tuples(st.just('flip'), st.floats(0, 1), st.integers(0, 7)),
@@ -76,7 +74,6 @@ def test_damaged_files_are_read_or_refused(suffix, intact):
         pytest.skip(f'{NEEDS[suffix]} is not installed')
     path = folder / f'damaged{suffix}'
 
-    @FUZZ
     @given(damage)
     def check(changes):
         path.write_bytes(damaged(found[suffix], changes))
@@ -96,7 +93,6 @@ def test_invented_files_are_refused(suffix, intact):
         pytest.skip(f'{NEEDS[suffix]} is not installed')
     path = folder / f'invented{suffix}'
 
-    @FUZZ
     @given(st.one_of(st.binary(max_size=200), st.sampled_from(list(found.values()))))
     def check(data):
         path.write_bytes(data)
@@ -133,7 +129,6 @@ titles = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(titles, st.lists(st.lists(cells, max_size=8), max_size=5), st.sampled_from(',;\t'))
 def test_invented_tables_are_read_or_refused(tmp_path_factory, names, rows, delimiter):
     path = tmp_path_factory.getbasetemp() / 'invented_table.csv'
@@ -179,7 +174,6 @@ waypoint = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.one_of(
         yaml_values,
@@ -225,7 +219,6 @@ def test_damaged_messages_are_taken_apart_or_refused(kind):
     for field, expected in values.items():
         np.testing.assert_array_equal(whole.values[field], expected)
 
-    @FUZZ
     @given(damage)
     def check(changes):
         broken = damaged(batch[1], changes)
@@ -255,7 +248,6 @@ def test_numbers_of_elements_beyond_the_message_ask_for_no_memory():
         decode('sensor_msgs/msg/JointState', [bytes(data)])
 
 
-@FUZZ
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(['auto', 'given', 'spline', 'estimate']),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support import random_trees, robots
+from support.coverings import covering
 
 from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import ModelError, MotionError
@@ -31,8 +32,7 @@ def case(seed, mimic_probability=0.25):
     return robot, model, motion, link
 
 
-@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-@pytest.mark.parametrize('seed', SEEDS)
+@pytest.mark.parametrize(('seed', 'expressed_in'), covering(SEEDS, EXPRESSIONS))
 def test_twist_is_the_product_of_jacobian_and_velocity_in_all_orders(seed, expressed_in):
     _, model, motion, link = case(seed)
     twist = forward_kinematics(model, motion, link, expressed_in).twist
@@ -44,8 +44,7 @@ def test_twist_is_the_product_of_jacobian_and_velocity_in_all_orders(seed, expre
         np.testing.assert_allclose(product, twist[m], atol=1e-12 * max(1, np.abs(twist).max()))
 
 
-@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-@pytest.mark.parametrize('seed', SEEDS)
+@pytest.mark.parametrize(('seed', 'expressed_in'), covering(SEEDS, EXPRESSIONS))
 def test_jacobian_and_its_first_derivative_match_pinocchio(seed, expressed_in):
     robot, model, motion, link = case(seed, mimic_probability=0.0)
     reference = pin.buildModelFromXML(robot.xml)
@@ -72,8 +71,7 @@ def test_jacobian_and_its_first_derivative_match_pinocchio(seed, expressed_in):
     np.testing.assert_allclose(J[1], rate, atol=1e-11)
 
 
-@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-@pytest.mark.parametrize('seed', range(6))
+@pytest.mark.parametrize(('seed', 'expressed_in'), covering(range(6), EXPRESSIONS))
 def test_derivatives_of_the_jacobian_are_those_of_its_entries(seed, expressed_in):
     _, model, motion, link = case(seed)
     nodes, radius = 28, 0.5

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
 from hodyn_ros.lie import se3, so3
-
-settings.register_profile('repeatable', derandomize=True, deadline=None, max_examples=60)
-settings.load_profile('repeatable')
 
 # Angles near the places where formulas cancel or branch, and ordinary ones.
 ANGLES = st.one_of(

@@ -5,9 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.dynamics_cases import assert_same_efforts, derivatives_for
+from support.examples import EXPENSIVE
 from support.oracles import taylor_terms
 from support.random_trees import (
     random_gravity,
@@ -304,7 +305,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(seed=seeds, screws=st.booleans())
-@settings(max_examples=15, deadline=None, derandomize=True)
+@EXPENSIVE
 def test_efforts_do_not_depend_on_the_choice_of_link_frames(seed, screws):
     rng = np.random.default_rng(seed)
     model = (
@@ -326,7 +327,7 @@ def test_efforts_do_not_depend_on_the_choice_of_link_frames(seed, screws):
 
 
 @given(seed=seeds, screws=st.booleans())
-@settings(max_examples=15, deadline=None, derandomize=True)
+@EXPENSIVE
 def test_efforts_do_not_depend_on_the_choice_of_the_base_frame(seed, screws):
     rng = np.random.default_rng(seed)
     model = (

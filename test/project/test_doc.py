@@ -58,8 +58,26 @@ def test_every_page_is_reached_from_the_index():
     assert reached == set(PAGES)
 
 
-# Pages that simulate and identify robots for half a minute; the tests of these do so in short.
-LONG_PAGES = ('elastic_joints.rst', 'identification.rst', 'tutorials/identification.rst')
+# Pages whose examples simulate, identify, draw, compile or start other processes; the tests of
+# what they show do so in short.
+LONG_PAGES = {
+    'code_generation.rst',
+    'data_sets.rst',
+    'elastic_joints.rst',
+    'engine.rst',
+    'estimation.rst',
+    'identification.rst',
+    'interaction_control.rst',
+    'inverse_kinematics.rst',
+    'partial_derivatives.rst',
+    'pictures.rst',
+    'time_scaling.rst',
+    'tracking_control.rst',
+    'tutorials/controller.rst',
+    'tutorials/identification.rst',
+    'tutorials/planner.rst',
+    'why_did_my_robot_stop.rst',
+}
 
 
 @pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')  # what a page is about

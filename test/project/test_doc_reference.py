@@ -126,13 +126,14 @@ def test_every_documented_name_has_a_docstring():
         assert inspect.getdoc(found(name)), name
 
 
+@pytest.mark.slow  # `test_docutils_parses_without_complaint` reads each page alone
 def test_sphinx_reads_the_pages_without_a_warning(tmp_path):
     pytest.importorskip('sphinx')
     pytest.importorskip('sphinx_rtd_theme')
     command = [sys.executable, '-m', 'sphinx', '-q', '-n', '-W', '--keep-going', '-b', 'dummy']
     made = subprocess.run(
         [*command, '-d', tmp_path / 'cache', DOC, tmp_path / 'nothing'],
-        capture_output=True, text=True, timeout=300,
+        capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     pages = {str(path.relative_to(DOC).with_suffix('')) for path in DOC.rglob('*.rst')}

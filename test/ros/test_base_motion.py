@@ -102,12 +102,9 @@ class Platform(Harness):
         far = {'base_motion_timeout': 60.0, 'wrench_timeout': 60.0, 'input_timeout': 0.0}
         super().__init__({'base_motion': True, **far, **parameters})
         self.describe_and_wait(robots.TWO_LINK)
-        create = self.client.create_publisher
-        self.base_motion = create(BaseMotion, 'base_motion', qos.OUTPUT)
-        self.joint_states = create(JointState, 'joint_states', qos.OUTPUT)
+        self.base_motion = self.advertise(BaseMotion, 'base_motion')
+        self.joint_states = self.advertise(JointState, 'joint_states')
         self.sent = {'base_motion': 0, 'joint_states': 0}
-        for publisher in (self.base_motion, self.joint_states):
-            self.wait(lambda p=publisher: p.get_subscription_count() > 0, 'match')
         self.instant = BEGIN
 
     def later(self):
@@ -248,11 +245,11 @@ def test_wrenches_act_beside_the_motion_of_the_base(platform):
     )  # fmt: skip
     platform.send('base_motion', base_message(start))
     platform.publishers['wrench_motion'].publish(message)
-    platform.wait(lambda: platform.node._wrenches.sources, 'wrench taken')
+    platform.wait(lambda: platform.wrenches.sources, 'wrench taken')
     wanted = expected(wrench=Wrench('tool', load, 'spatial'))
     assert_close(values(platform.answer(start)), wanted)
-    platform.node.soon(platform.node._wrenches.clear)
-    platform.wait(lambda: not platform.node._wrenches.sources, 'wrench forgotten')
+    platform.node.soon(platform.wrenches.clear)
+    platform.wait(lambda: not platform.wrenches.sources, 'wrench forgotten')
 
 
 def test_payloads_are_taken_up_on_a_base_that_moves():
@@ -280,12 +277,9 @@ def test_payloads_are_taken_up_on_a_base_that_moves():
 
 
 def test_measured_motions_have_the_base_of_their_instant(platform):
-    start, estimates = platform.later(), []
-    platform.client.create_subscription(
-        MotionEstimate, 'hodyn_node/motion_estimate', estimates.append, qos.OUTPUT
-    )
-    publisher = platform.node._estimate_publisher
-    platform.wait(lambda: publisher.get_subscription_count() > 0, 'match estimates')
+    start = platform.later()
+    platform.listen(MotionEstimate, 'hodyn_node/motion_estimate')
+    estimates = platform.messages['hodyn_node/motion_estimate']
     platform.send('base_motion', base_message(start))
     count, period = 200, 5_000_000
     for number in range(count):

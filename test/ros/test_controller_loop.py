@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration, Time
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 from support import robots
 from support.jtc_model import SECOND, Jtc
@@ -52,8 +51,7 @@ class Cell:
         )
         self.executor = SingleThreadedExecutor(context=self.harness.context)
         self.executor.add_node(self.node)
-        self.clock = self.harness.client.create_publisher(Clock, '/clock', QoSProfile(depth=10))
-        self.harness.wait(self.clock.get_subscription_count, 'match /clock')
+        self.clock = self.harness.advertise(Clock, '/clock')
         self.harness.describe_and_wait(robots.TWO_LINK)
         self.tick()
         self.step()

@@ -42,13 +42,7 @@ Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Respo
 TOPICS = tuple(INPUTS)
 LINKS = ('base', 'upper', 'fore', 'tool')
 NUMBERS = itertools.count(1)
-fuzz = settings(
-    max_examples=60,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+fuzz = settings(database=None, suppress_health_check=list(HealthCheck))
 
 special = st.sampled_from(
     [0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 1e-308, 1.7e308, -1.7e308, 1e154, 1e16]

@@ -13,7 +13,6 @@ from support import robots
 from support.ros_harness import Harness, dict_of
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.ros import qos
 from hodyn_ros.ros.answers import in_nearest_turn
 from hodyn_ros.ros.joint_states import MeasuredMotion
 from hodyn_ros.ros.node_settings import NodeSettings
@@ -34,17 +33,8 @@ def harness():
     made = Harness({'input_timeout': 0.0, 'answer_all': True})
     made.describe_and_wait(robots.TWO_LINK)
     made.sent, made.base = 0, BEGIN
-    made.joint_states = made.client.create_publisher(JointState, 'joint_states', qos.OUTPUT)
-    made.client.create_subscription(
-        MotionEstimate,
-        'hodyn_node/motion_estimate',
-        made._keeper('hodyn_node/motion_estimate'),
-        qos.OUTPUT,
-    )
-    made.wait(lambda: made.joint_states.get_subscription_count() > 0, 'match joint_states')
-    made.wait(
-        lambda: made.node._estimate_publisher.get_subscription_count() > 0, 'match estimates'
-    )
+    made.joint_states = made.advertise(JointState, 'joint_states')
+    made.listen(MotionEstimate, 'hodyn_node/motion_estimate')
     yield made
     made.close()
 
@@ -238,8 +228,7 @@ def test_measurement_of_another_time_is_refused():
     harness = Harness({'input_timeout': 0.5})
     try:
         harness.describe_and_wait(robots.TWO_LINK)
-        publisher = harness.client.create_publisher(JointState, 'joint_states', qos.OUTPUT)
-        harness.wait(lambda: publisher.get_subscription_count() > 0, 'match joint_states')
+        publisher = harness.advertise(JointState, 'joint_states')
         now = harness.client.get_clock().now().nanoseconds
         for stamp in (now - 10**10, now + 10**10):
             harness.forget()

@@ -41,7 +41,7 @@ for_real = pytest.mark.skipif(
     reason='needs launch_ros and hodyn_ros installed as a ROS package (colcon build)',
 )
 
-TIMEOUT = 30.0  # s
+TIMEOUT = 240.0  # s
 DOMAIN = 101
 NODE_ENDED = 'process has finished cleanly'
 

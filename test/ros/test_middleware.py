@@ -34,7 +34,7 @@ begin = memory()
 for big in range({WAITING}):
     for number in range({WAITING}):
         publisher.publish(String(data='x' * ({BIG} if number == big else 100)))
-    deadline = time.monotonic() + 30.0
+    deadline = time.monotonic() + 240.0
     while len(lengths) < {WAITING} * (big + 1) and time.monotonic() < deadline:
         rclpy.spin_once(node, timeout_sec=0.1)
 print(used, lengths.count({BIG}), lengths.count(100), memory() - begin)
@@ -64,7 +64,7 @@ def used_by(profile):
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=600,
         check=True,
     ).stdout
     used, *numbers = output.split()

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration, Time
-from hodyn_msgs.msg import JointEffort, JointMotion, StiffnessMotion
+from builtin_interfaces.msg import Time
+from hodyn_msgs.msg import JointEffort, StiffnessMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.parameter import Parameter
 from support import robots
-from support.fault_tools import motion_trajectory
+from support.fault_tools import (
+    GRAVITY,
+    MOTION,
+    NAMES,
+    joint_motion,
+    joint_trajectory,
+    motion_trajectory,
+)
 from support.oracles import taylor_rnea
 from support.ros_harness import Harness, dict_of
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros.motors import Stiffness
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 
-NAMES = ('shoulder', 'elbow')
-GRAVITY = (0.0, 0.0, -9.81)
-MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
-FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 K, B = np.array([800.0, 300.0]), np.array([0.4, 0.1])
 ELASTIC = {
     f'actuators.{name}.{key}': value
@@ -77,15 +79,6 @@ def nodes():
         harness.close()
 
 
-def joint_motion(motion=MOTION, stamp=None):
-    message = JointMotion(joint_names=list(NAMES))
-    for field, values in zip(FIELDS, motion):
-        setattr(message, field, list(values))
-    if stamp is not None:
-        message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
-    return message
-
-
 def stiffness_motion(values=SIGMA, names=('elbow',), **fields):
     message = StiffnessMotion(joint_names=list(names))
     message.stiffness, message.stiffness_dot, message.stiffness_ddot = (
@@ -97,11 +90,7 @@ def stiffness_motion(values=SIGMA, names=('elbow',), **fields):
 
 
 def trajectory():
-    message = JointTrajectory(joint_names=list(NAMES))
-    for sec, position in enumerate(([0.0, 0.0], [0.9, -0.4], [0.2, 0.5])):
-        point = JointTrajectoryPoint(positions=position, time_from_start=Duration(sec=sec))
-        message.points.append(point)
-    return message
+    return joint_trajectory(((0.0, 0.0), (0.9, -0.4), (0.2, 0.5)), (0.0, 1.0, 2.0))
 
 
 def effort(motion=MOTION):
@@ -248,7 +237,7 @@ def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(start):
         [amplitudes * w**m * np.sin(w * t[:, None] + 0.5 * np.pi * m) for m in range(5)], axis=1
     )
     for i, motion in enumerate(motions):
-        harness.publishers['joint_motion'].publish(joint_motion(motion, begin + i * step))
+        harness.publishers['joint_motion'].publish(joint_motion(motion, NAMES, begin + i * step))
     found = harness.received('motor_reference', len(t))
     Q = np.array([effort(motion) for motion in motions])
     delta = np.array([message.deflection[1] for message in found])
@@ -407,7 +396,11 @@ def test_node_does_not_start_with_actuators_that_are_none(start, change, reason)
     [
         ({**ELASTIC, 'actuators.wrist.type': 'rigid'}, 'unknown joints: wrist'),
         ({k: v for k, v in ELASTIC.items() if 'elbow.motor' not in k}, 'motor_inertia is missing'),
-        ({k: v for k, v in ELASTIC.items() if 'elbow.stiff' not in k}, 'stiffness is missing'),
+        pytest.param(
+            {k: v for k, v in ELASTIC.items() if 'elbow.stiff' not in k},
+            'stiffness is missing',
+            marks=pytest.mark.slow,
+        ),
         ({k: v for k, v in MIXED.items() if 'elbow.stiff' not in k}, 'stiffness is missing'),
         (
             {
@@ -473,10 +466,10 @@ def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(nodes
             np.testing.assert_allclose(row, exact, atol=1e-4 * np.abs(expected).max())
 
 
-def test_stiffness_that_stops_does_not_turn_back_and_changes_little(start):
+def test_stiffness_that_stops_does_not_turn_back_and_changes_little():
     found = Stiffness()
     found.take(stiffness_motion((150.0, -100.0, -30.0)), ('elbow',), 10**9)
-    times = np.arange(0.0, 8.0, 1e-3)
+    times = np.arange(0.0, 8.0, 4e-3)
     for rest_time in (0.2, 5.0, 60.0):
         series = np.array(
             [found.at(round(1e9 * (1 + t)), 0.1, rest_time, ('elbow',))['elbow'] for t in times]
@@ -486,7 +479,7 @@ def test_stiffness_that_stops_does_not_turn_back_and_changes_little(start):
         assert series[-1, 0] > 0.9 * at_timeout - 1e-9
         assert series[-1, 1] == series[-1, 2] == 0.0
         for order in (1, 2):
-            steps = np.diff(series[:, order - 1]) / 1e-3
+            steps = np.diff(series[:, order - 1]) / 4e-3
             means = (series[1:, order] + series[:-1, order]) / 2
             atol = 1e-2 * np.abs(series[:, order]).max()
             np.testing.assert_allclose(steps, means, atol=atol)

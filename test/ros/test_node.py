@@ -603,7 +603,7 @@ def test_wrench_adds_to_the_efforts(harness, model, expressed_in, acting):
     motion = joint_motion()
     sent.header.stamp = motion.header.stamp = stamp(now(harness))
     harness.publishers['wrench_motion'].publish(sent)
-    harness.wait(lambda: harness.node._wrenches.sources, 'wrench')
+    harness.wait(lambda: harness.wrenches.sources, 'wrench')
     expected = inverse_dynamics(model, MOTION, Wrench('tool', WRENCH, expressed_in, acting))
     np.testing.assert_allclose(efforts_of(answered(harness, motion)), expected, rtol=1e-9)
 
@@ -614,7 +614,7 @@ def test_wrench_is_continued_by_its_derivatives(harness, model):
     sent.header.stamp = stamp(begin)
     motion.header.stamp = stamp(begin + 50_000_000)
     harness.publishers['wrench_motion'].publish(sent)
-    harness.wait(lambda: harness.node._wrenches.sources, 'wrench')
+    harness.wait(lambda: harness.wrenches.sources, 'wrench')
     t = 0.05
     later = np.array(
         [
@@ -632,13 +632,13 @@ def test_stale_wrench_stops_the_output_until_zeros_end_it(harness, model):
     sent.header.stamp = stamp(now(harness))
     motion.header.stamp = stamp(now(harness) + 200_000_000)
     harness.publishers['wrench_motion'].publish(sent)
-    harness.wait(lambda: harness.node._wrenches.sources, 'wrench')
+    harness.wait(lambda: harness.wrenches.sources, 'wrench')
     harness.publishers['joint_motion'].publish(motion)
     status = harness.status('joint_effort', lambda s: 'the output is held back' in s.message)
     assert 'wrench_timeout' in dict_of(status)['held back because']
     assert not harness.messages['hodyn_node/joint_effort']
     harness.publishers['wrench_motion'].publish(wrench_motion(np.zeros((3, 6))))
-    harness.wait(lambda: not harness.node._wrenches.sources, 'end of the wrench')
+    harness.wait(lambda: not harness.wrenches.sources, 'end of the wrench')
     np.testing.assert_allclose(
         efforts_of(answered(harness, motion)), inverse_dynamics(model, MOTION)
     )
@@ -991,7 +991,7 @@ def test_second_interrupt_does_not_cut_the_end_short():
 @pytest.mark.parametrize(
     ('argument', 'reason'),
     [
-        ('publish_rate:=-1.0', 'publish_rate'),
+        pytest.param('publish_rate:=-1.0', 'publish_rate', marks=pytest.mark.slow),
         pytest.param('publish_rate:=true', 'expected a number', marks=pytest.mark.slow),
         pytest.param('gravity:=[0.0, 1.0]', 'gravity', marks=pytest.mark.slow),
         ('publish_rate', 'cannot start'),
@@ -1015,10 +1015,7 @@ def test_bad_parameter_ends_the_node_with_a_message(argument, reason):
 def test_efforts_are_mirrored_for_plotting_tools_if_asked_for(start, model):
     harness = start({'mirror_efforts': True})
     for order in range(3):
-        topic = f'hodyn_node/joint_effort/order_{order}'
-        harness.client.create_subscription(JointState, topic, harness._keeper(topic), 10)
-    publishers = [*harness.node._mirrors, harness.node._effort_publisher]
-    harness.wait(lambda: all(p.get_subscription_count() for p in publishers), 'match mirrors')
+        harness.listen(JointState, f'hodyn_node/joint_effort/order_{order}')
     harness.describe_and_wait(robots.TWO_LINK)
     harness.publishers['joint_motion'].publish(joint_motion(MOTION[:4]))
     (whole,) = harness.received('joint_effort')

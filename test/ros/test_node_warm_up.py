@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from geometry_msgs.msg import Vector3
-from hodyn_msgs.msg import JointMotion, WrenchMotion
+from hodyn_msgs.msg import WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
-from support import robots
+from support import fault_tools, robots
+from support.engine_cases import kernels_of
+from support.fault_tools import MOTION, joint_trajectory
 from support.processes import run_python
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import HodynError, RobotModel, inverse_dynamics
-from hodyn_ros.engine.engine import Engine, engine_of, unavailable
+from hodyn_ros.engine.engine import Engine, unavailable
 from hodyn_ros.ros import robot
 
-MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
 FAST = 'nth_order' if unavailable() else 'compiled_robot'
 
 
@@ -64,21 +64,11 @@ def gate(monkeypatch):
 
 
 def joint_motion(number=0):
-    message = JointMotion(joint_names=['shoulder', 'elbow'])
-    message.header.stamp.sec, message.header.stamp.nanosec = 1, number
-    fields = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-    for field, values in zip(fields, MOTION):
-        setattr(message, field, list(values))
-    return message
+    return fault_tools.joint_motion(stamp=10**9 + number)
 
 
 def trajectory():
-    message = JointTrajectory(joint_names=['shoulder', 'elbow'])
-    for seconds in (0, 60):
-        point = JointTrajectoryPoint(positions=[0.01 * seconds, 0.0])
-        point.time_from_start.sec = seconds
-        message.points.append(point)
-    return message
+    return joint_trajectory(((0.0, 0.0), (0.6, 0.0)), (0.0, 60.0))
 
 
 def request():
@@ -236,7 +226,7 @@ def test_wrenches_are_computed_by_compiled_code_soon(start):
     # So they are for the robot that comes next, as soon as it is in use.
     harness.forget()
     harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
-    kernels = engine_of(harness.node.robot.model)._kernels
+    kernels = kernels_of(harness.node.robot.model)
     assert any(request.wrenches for request in kernels)
 
 
@@ -255,7 +245,8 @@ def test_node_works_where_compiling_fails(start, monkeypatch, capfd):
 
 
 PROCESS = """
-from support import robots
+from support import fault_tools, robots
+from support.fault_tools import MOTION, joint_trajectory
 from support.ros_harness import Harness, dict_of
 from test_node_warm_up import efforts, efforts_of, joint_motion
 import numpy as np

@@ -17,7 +17,6 @@ from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import TIMEOUT, Harness, dict_of
 
-from hodyn_ros.ros import qos
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.parameters import make_settings
 
@@ -55,13 +54,8 @@ class Arm(Harness):
         options = {'input_timeout': 0.0, 'answer_all': True, **parameters}
         super().__init__(options, description_first=XML)
         self.wait_until_in_use(XML)
-        self.client.create_subscription(
-            IdentifiedParameters, TOPIC, self._keeper(TOPIC), qos.OUTPUT
-        )
-        self.states = self.client.create_publisher(JointState, 'joint_states', qos.OUTPUT)
-        self.wait(lambda: self.states.get_subscription_count() > 0, 'match joint_states')
-        publisher = self.node._identification._publisher
-        self.wait(lambda: publisher.get_subscription_count() > 0, 'match identified_parameters')
+        self.listen(IdentifiedParameters, TOPIC)
+        self.states = self.advertise(JointState, 'joint_states')
         self._payloads = self.client.create_client(SetPayload, 'hodyn_node/set_payload')
         self._parameters = self.client.create_client(SetParameters, 'hodyn_node/set_parameters')
         self.begin, self.count, self.sent = time.time_ns(), 0, 0

@@ -57,8 +57,16 @@ URDF = Path(__file__).resolve().parents[2] / 'urdf'
 Response = ComputeInverseDynamics.Response
 
 
+@pytest.fixture(scope='module', autouse=True)
+def started_as_users_do():
+    """Nodes start a process, which is no fork of one of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, 'subprocess', subprocess)
+        yield
+
+
 @pytest.fixture(scope='module')
-def harness():
+def harness(started_as_users_do):
     made = Harness()
     made.describe_and_wait(robots.TWO_LINK)
     yield made

@@ -340,7 +340,8 @@ def test_in_real_time_samples_follow_the_clock(bench):
     robot.wait(lambda: len(robot.received['joint_states']) > first + 30, 'samples')
     now = robot.client.get_clock().now().nanoseconds
     stamps = [nanoseconds(m.header.stamp) for m in robot.received['joint_states']]
-    assert set(np.diff(stamps[first:])) == {10_000_000}
+    steps = np.diff(stamps[first:])  # a busy machine leaves some out
+    assert np.all(steps > 0) and np.all(steps % 10_000_000 == 0)
     # The stamps are those of the clock, late by what it takes to get here.
     assert begin - 2e9 < stamps[-1] < now + 0.2e9
     assert not robot.received['/clock']
@@ -404,17 +405,19 @@ def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_robot_moves(clo
 
 
 def test_a_torque_that_is_not_renewed_is_let_go_and_the_brakes_hold(bench, capfd):
-    robot = bench(mode='real_time', sample_period=0.01, brake_time=0.2)
+    # So long that it falls before they close, also where its samples come late.
+    robot = bench(mode='real_time', sample_period=0.01, brake_time=2.0)
     robot.wait(lambda: robot.received['joint_states'], 'first sample')
     robot.command([0.0, 0.0], 0)
     robot.wait(lambda: robot.value('brakes closed') == '1', 'brakes')
     assert 'the brakes close and hold the robot where it is' in capfd.readouterr().err
     robot.wait(lambda: 'brakes' in robot.status().message, 'diagnostics')
-    before = robot.received['joint_states'][-1]
-    count = len(robot.received['joint_states'])
+    # Its samples may come later than its report. It had begun to fall.
+    states = robot.received['joint_states']
+    robot.wait(lambda: states[-1].position[0] and set(states[-1].velocity) == {0.0}, 'rest')
+    before, count = states[-1], len(states)
     robot.wait(lambda: len(robot.received['joint_states']) > count + 10, 'samples')
     after = robot.received['joint_states'][-1]
-    assert abs(after.position[0]) > 0.0  # it had begun to fall
     assert after.position == before.position and set(after.velocity) == {0.0}
     robot.command([0.0, 0.0], 0)  # opens them
     robot.wait(

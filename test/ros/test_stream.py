@@ -82,11 +82,18 @@ def differences(times, values, order):
 
 
 @pytest.fixture(scope='module')
-def harness():
+def shared_harness():
     made = Harness({'publish_rate': 100.0})
-    made.describe_and_wait(robots.TWO_LINK)
     yield made
     made.close()
+
+
+@pytest.fixture
+def harness(shared_harness):
+    """Node with the two-link arm that does not know where it is."""
+    shared_harness.describe_and_wait(robots.OTHER_JOINTS)
+    shared_harness.describe_and_wait(robots.TWO_LINK)
+    return shared_harness
 
 
 @pytest.mark.parametrize('interpolation', ['spline', 'jtc'])
@@ -94,11 +101,11 @@ def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
     harness = Harness({'publish_rate': 200.0, 'interpolation': interpolation})
     try:
         harness.describe_and_wait(robots.TWO_LINK)
-        message = waypoints(['elbow', 'shoulder'], 6, 0.2, ('velocities',))
+        message = waypoints(['elbow', 'shoulder'], 6, 0.8, ('velocities',))
         whole, samples = streamed(harness, message)
-        assert len(samples) > 50
+        assert len(samples) > 20  # of 800; a busy machine leaves many out
         seconds = [(stamp_of(sample) - stamp_of(whole)) / 1e9 for sample in samples]
-        seconds = np.clip(seconds, 0.0, 1.0)
+        seconds = np.clip(seconds, 0.0, 4.0)
         response = harness.call(
             ComputeInverseDynamics.Request(trajectory=message, sample_times=seconds.tolist())
         )
@@ -118,7 +125,7 @@ def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
 
 
 def test_derivatives_in_the_stream_are_those_of_the_efforts_in_it(harness):
-    _, samples = streamed(harness, waypoints(['shoulder', 'elbow'], 9, 0.25))
+    _, samples = streamed(harness, waypoints(['shoulder', 'elbow'], 9, 0.75))
     check_differences(samples)
 
 
@@ -128,7 +135,7 @@ def test_derivatives_fit_across_a_replacement_and_a_stop(harness):
 
     def replace():
         harness.received('joint_effort', 50)
-        message = waypoints(names, 9, 0.5, sign=-1.0)
+        message = waypoints(names, 9, 1.0, sign=-1.0)
         for point in message.points:
             point.positions = [position + 0.2 for position in point.positions]
         harness.publishers['joint_trajectory'].publish(message)
@@ -140,8 +147,9 @@ def test_derivatives_fit_across_a_replacement_and_a_stop(harness):
 
     harness.node.set_parameters([Parameter('stop_duration', value=1.0)])
     try:
-        # The last test has left the robot at its end.
-        _, samples = streamed(harness, waypoints(names, 9, 0.25, sign=-1.0), (replace, stop))
+        # Both motions are so long that what follows them joins them on the way, however long it is
+        # planned.
+        _, samples = streamed(harness, waypoints(names, 9, 1.0), (replace, stop))
         joins = [
             stamp_of(whole) + round(whole.time_from_start[0] * 1e9)
             for whole in harness.messages['hodyn_node/effort_trajectory'][1:]
@@ -161,9 +169,10 @@ def check_differences(samples, joins=()):
     stamps = np.array([stamp_of(sample) for sample in samples])
     times = (stamps - stamps[0]) / 1e9
     values = np.array([efforts_of(sample) for sample in samples])
-    # Where the machine has paused, the polynomials are not those of neighbours.
+    # Where the machine has paused, the polynomials are not those of neighbours. The motions are so
+    # slow that those of a busy machine, which leaves samples out, are still near.
     first, last = stamps[: 1 - STENCIL], stamps[STENCIL - 1 :]
-    near = last - first < 0.15e9
+    near = last - first < 0.4e9
     for join in joins:
         near &= (last < join) | (first > join)
     assert near.sum() > 60

@@ -7,14 +7,11 @@ import pytest
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Vector3
 from hodyn_msgs.msg import JointMotion, WrenchMotion
-from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-from hodyn_ros.ros import qos
 
 NAMES = ['shoulder', 'elbow']
 SECOND = 10**9
@@ -25,12 +22,8 @@ class Simulation:
 
     def __init__(self, **parameters):
         self.harness = Harness({'use_sim_time': True, **parameters})
-        self.clock = self.harness.client.create_publisher(Clock, '/clock', QoSProfile(depth=10))
-        self.joint_states = self.harness.client.create_publisher(
-            JointState, 'joint_states', qos.OUTPUT
-        )
-        for publisher in (self.clock, self.joint_states):
-            self.harness.wait(lambda p=publisher: p.get_subscription_count() > 0, 'match')
+        self.clock = self.harness.advertise(Clock, '/clock')
+        self.joint_states = self.harness.advertise(JointState, 'joint_states')
         self.harness.describe_and_wait(robots.TWO_LINK)
         self.at(100.0)
 
@@ -127,7 +120,7 @@ def test_jump_back_leaves_nothing_of_before(simulate):
     wrench.header.frame_id, wrench.header.stamp = 'tool', stamp(101.5)
     wrench.wrench.force = Vector3(x=1.0)
     simulation.harness.publishers['wrench_motion'].publish(wrench)
-    simulation.harness.wait(lambda: simulation.harness.node._wrenches.latest(), 'the wrench')
+    simulation.harness.wait(lambda: simulation.harness.wrenches.latest(), 'the wrench')
     # A further trajectory waits for its time.
     simulation.harness.publishers['joint_trajectory'].publish(trajectory(105.0))
     simulation.harness.received('effort_trajectory', 2)
@@ -139,7 +132,7 @@ def test_jump_back_leaves_nothing_of_before(simulate):
     simulation.run(101.0, 110.0, 0.5)
     flush(simulation, 110.0)
     assert simulation.streamed() == [110.0]
-    assert not simulation.harness.node._wrenches.latest()
+    assert not simulation.harness.wrenches.latest()
 
 
 def test_trajectories_of_after_a_jump_back_are_streamed(simulate):

@@ -107,7 +107,12 @@ def test_springs_carry_the_real_weight_after_a_reset(panda, theirs, ours):
         pytest.param(
             {'link_coulomb': 2.0}, {'link_coulomb': 2.0}, 5e-5, marks=pytest.mark.slow
         ),
-        ({'coulomb': 1.0, 'breakaway': 3.0}, {'coulomb': 1.0, 'breakaway': 3.0}, 4e-4),
+        pytest.param(
+            {'coulomb': 1.0, 'breakaway': 3.0},
+            {'coulomb': 1.0, 'breakaway': 3.0},
+            4e-4,
+            marks=pytest.mark.slow,
+        ),
         ({'rate_limit': 500.0}, {'torque_rate_limit': 500.0}, 1e-9),
         (
             {'coulomb': 1.0, 'gear_ratio': 100.0, 'breakaway': 2.0},

@@ -151,17 +151,17 @@ def test_new_motion_joins_the_one_in_progress_without_a_jump(setup):
     setup.now += round(0.6 * SECOND)
     setup.take([(0.5, 0.5), (2, 2)], [0.5, 1.5])
     setup.plan(takes=0.01)
-    join = setup.timeline._motions[-1].first
+    join = setup.done[-1].planned.first
     assert setup.now < join
     size = np.abs(setup.timeline.state(join).motion).max(axis=1)
     # The fifth derivative may jump, so over two nanoseconds the fourth changes by some 1e-6.
     assert np.all(derivative_jumps(setup.timeline, join) <= 1e-5 * size)
-    np.testing.assert_allclose(setup.timeline._motions[-1].at(setup.now + 2 * SECOND)[0], [2, 2])
+    np.testing.assert_allclose(setup.done[-1].planned.at(setup.now + 2 * SECOND)[0], [2, 2])
 
 
 def test_old_motion_goes_on_until_the_new_one_begins(setup):
     setup.run([(0, 0), (1, 2)], [0, 4])
-    old = setup.timeline._motions[0]
+    old = setup.timeline.later(0)
     setup.run([(0, 0), (5, 5)], [0, 1], stamp=103 * SECOND)
     for time in (setup.now, 102 * SECOND, 103 * SECOND - 1):
         np.testing.assert_array_equal(setup.sample(time), old.at(time))
@@ -183,7 +183,7 @@ def test_plan_that_comes_too_late_is_made_again_with_more_time(setup):
     assert second.start == second.known_time  # nothing of it is left out, nor hurried
     setup.plan(takes=0.3)
     assert len(setup.planner.accepted) == 2
-    assert setup.now <= setup.timeline._motions[-1].first
+    assert setup.now <= setup.done[-1].planned.first
 
 
 def test_planning_that_is_always_too_late_is_given_up(setup):
@@ -227,7 +227,7 @@ def test_of_several_without_stamps_the_newest_wins(setup):
     assert len(setup.planner.tasks) == 2
     assert sum('has overtaken' in ''.join(plan.remarks) for plan in setup.done) == 3
     assert not any(plan.error for plan in setup.done)
-    end = setup.timeline._motions[-1].last
+    end = setup.done[-1].planned.last
     np.testing.assert_allclose(setup.sample(end + 1)[0], [4, 2])
 
 
@@ -265,7 +265,7 @@ def test_empty_trajectory_brings_the_motion_smoothly_to_rest(setup):
 def test_empty_trajectory_of_the_future_stops_then(setup):
     setup.run([(0, 0), (1, 2)], [0, 4])
     setup.take([], [], stamp=102 * SECOND)
-    old = setup.timeline._motions[0]
+    old = setup.timeline.later(0)
     np.testing.assert_array_equal(setup.sample(101 * SECOND), old.at(101 * SECOND))
     end = 102 * SECOND + round(setup.settings.stop_duration * SECOND)
     assert np.abs(setup.sample(end)[1:]).max() < 1e-9
@@ -307,7 +307,7 @@ def test_stop_without_duration_ends_the_stream_at_once():
 def test_stop_without_duration_in_the_future_ends_the_stream_then():
     setup = Setup(stop_duration=0.0)
     setup.run([(0, 0), (1, 2)], [0, 4])
-    motion = setup.timeline._motions[0]
+    motion = setup.timeline.later(0)
     setup.take([], [], stamp=102 * SECOND)
     np.testing.assert_array_equal(setup.sample(101 * SECOND), motion.at(101 * SECOND))
     np.testing.assert_array_equal(setup.sample(103 * SECOND), motion.at(102 * SECOND))
@@ -332,7 +332,7 @@ def test_empty_trajectory_overtakes_those_that_wait_to_be_planned(setup):
     setup.take([], [])
     texts = [plan.remarks[-1].split()[-1] for plan in setup.done[1:]]
     assert texts == ['one.', 'one.', 'rest.']
-    motion = setup.timeline._motions[0].motion
+    motion = setup.timeline.later(0).motion
     planned = PlannedMotion(NAMES, motion, setup.now + SECOND, 4)
     setup.stream.on_plan(Plan(late.number, planned), setup.at)
     assert len(setup.timeline._motions) == 2  # the old one and the stop
@@ -569,7 +569,7 @@ def test_trajectory_that_comes_while_a_motion_is_brought_to_rest_follows_it(setu
     setup.take([(1, 1), (3, 3)], [1, 2])
     setup.plan(takes=0.01)
     assert setup.stream.state == STOPPING  # until the new one begins
-    join = setup.timeline._motions[-1].first
+    join = setup.done[-1].planned.first
     size = np.abs(setup.timeline.state(join).motion).max(axis=1)
     assert np.all(derivative_jumps(setup.timeline, join) <= 1e-5 * size)
     setup.sample(join)
@@ -585,9 +585,9 @@ def test_end_of_the_old_motion_within_the_lead_is_waited_for(setup):
     np.testing.assert_allclose(task.known.motion[0], [1, 2])
     assert task.start == task.known_time >= 101 * SECOND
     setup.plan(takes=0.5)
-    begin = setup.timeline._motions[-1].first
+    begin = setup.done[-1].planned.first
     assert begin >= setup.now  # however late: nothing of it is left out
-    np.testing.assert_allclose(setup.timeline._motions[-1].at(begin)[:2], [[1, 2], [0, 0]])
+    np.testing.assert_allclose(setup.done[-1].planned.at(begin)[:2], [[1, 2], [0, 0]])
 
 
 def test_stamped_motion_from_a_known_rest_is_planned_again_until_it_is_in_time(setup):
@@ -605,7 +605,7 @@ def test_controller_has_motions_and_stops_before_their_first_point():
     setup = Setup(has_controller=True)
     leads = setup.stream.leads
     setup.run([(0, 0), (1, 2)], [0, 4])
-    assert setup.timeline._motions[0].first == setup.now + round(leads.delivery * SECOND)
+    assert setup.timeline.later(0).first == setup.now + round(leads.delivery * SECOND)
     setup.now += SECOND
     setup.take([], [])
     (stop,) = setup.planner.published
@@ -799,7 +799,7 @@ def test_trajectories_from_rest_one_after_the_other_join(takes):
     setup.plan(takes=takes)
     while setup.stream.waiting(setup.at)[0]:
         setup.plan()
-    first = setup.timeline._motions[-1].first
+    first = setup.done[-1].planned.first
     jumps = derivative_jumps(setup.timeline, first)
     assert max(jumps[:3]) < 1e-6
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import robots
 
@@ -176,7 +176,6 @@ def test_every_state_is_reached():
         assert (state, COMMAND) in TRANSITIONS and (state, NO_COMMAND) in TRANSITIONS
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(['near', 'far', 'pushed', 'gap', 'silence', 'release', 'jump'])))
 def test_in_any_order_a_stopped_robot_stays_stopped_until_it_is_released(events):
     guard = bounds()

@@ -7,13 +7,18 @@ import pytest
 from support.random_trees import EXPRESSIONS, SIGNS, WrenchCase
 
 from hodyn_ros import Inertia, RobotModel
-from hodyn_ros.engine.engine import unavailable
+from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.lie import so3
 from hodyn_ros.model.robot import ModelWarning
 
 COMPILED = ('compiled_robot', 'compiled_tree')
 needs_compiler = pytest.mark.skipif(bool(unavailable()), reason=f'{unavailable()}')
 FORMS = tuple(pytest.param(form, marks=needs_compiler) for form in COMPILED)
+
+
+def kernels_of(model):
+    """What has been compiled for a model, by term."""
+    return engine_of(model)._kernels
 
 
 def load(xml, **options):

@@ -45,7 +45,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros import qos
 
-TIMEOUT = 60.0  # s, only ever reached by a failing test
+TIMEOUT = 240.0  # s, only ever reached by a failing test
 # Of a node [B]; one that wants more shall fail and not take the machine down.
 ADDRESS_SPACE = 6 * 2**30
 

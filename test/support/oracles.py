@@ -401,12 +401,12 @@ class PinOracle:
             self.G[row, list(joint_names).index(independent)] = multiplier
             self.b[row] = offset
 
-    def _full(self, motion):
+    def full(self, motion):
         full = [self.G @ np.asarray(row, dtype=float) for row in motion]
         full[0] = full[0] + self.b
         return full
 
-    def _configuration(self, q):
+    def configuration(self, q):
         """Pinocchio's configuration vector, in which a continuous joint is (cos, sin)."""
         configuration = np.empty(self.model.nq)
         for joint in list(self.model.joints)[1:]:
@@ -424,8 +424,8 @@ class PinOracle:
 
     def effort(self, motion, wrenches=()):
         """Q at one instant, shape (n,)."""
-        q, qd, q2d = self._full(motion[:3])
-        configuration = self._configuration(q)
+        q, qd, q2d = self.full(motion[:3])
+        configuration = self.configuration(q)
         effort = self.pin.rnea(self.model, self.data, configuration, qd, q2d).copy()
         self.pin.computeJointJacobians(self.model, self.data, configuration)
         self.pin.updateFramePlacements(self.model, self.data)
@@ -448,8 +448,8 @@ class PinOracle:
         The wrenches are brought to the spatial expression first: of Pinocchio's Jacobian time
         variations, only that in the world frame is the time derivative of the Jacobian's entries.
         """
-        q, qd, q2d, q3d = self._full(motion[:4])
-        configuration = self._configuration(q)
+        q, qd, q2d, q3d = self.full(motion[:4])
+        configuration = self.configuration(q)
         dQ_dq, dQ_dv, mass_matrix = (
             np.array(matrix)
             for matrix in self.pin.computeRNEADerivatives(

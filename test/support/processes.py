@@ -8,7 +8,7 @@ import sys
 
 
 def run_python(
-    code: str, *arguments: str, timeout: float = 120.0, **environment: str | None
+    code: str, *arguments: str, timeout: float = 600.0, **environment: str | None
 ) -> tuple[str, str]:
     """Output and messages of code that ends well in a fresh process.
 

@@ -33,14 +33,19 @@ from rclpy.exceptions import InvalidHandle
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.publisher import Publisher
 from std_msgs.msg import String
+from support.planning_forks import SUBPROCESS
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.ros import qos
+from hodyn_ros.ros import planning, qos
 from hodyn_ros.ros.executor import StreamExecutor
 from hodyn_ros.ros.node import HodynNode
+from hodyn_ros.ros.wrenches import Wrenches
 
-TIMEOUT = 120.0  # s, only ever reached by a failing test: kernels may have to be compiled first
+TIMEOUT = 240.0  # s, only ever reached by a failing test: kernels may have to be compiled first
+
+planning.subprocess = SUBPROCESS
 
 _DOMAINS = itertools.cycle(np.roll(np.arange(1, 100), os.getpid()).tolist())
 
@@ -100,27 +105,24 @@ class Harness:
         self.namespace = f'test_{uuid.uuid4().hex}'
         self.client = Node('client', context=self.context, namespace=self.namespace)
         self.publishers = {
-            'robot_description': self.client.create_publisher(
-                String, 'robot_description', qos.ROBOT_DESCRIPTION
-            ),
-            'joint_motion': self.client.create_publisher(JointMotion, 'joint_motion', qos.OUTPUT),
-            'joint_trajectory': self.client.create_publisher(
-                JointTrajectory, 'joint_trajectory', qos.OUTPUT
-            ),
-            'wrench_motion': self.client.create_publisher(
-                WrenchMotion, 'wrench_motion', qos.OUTPUT
-            ),
-            'stiffness_motion': self.client.create_publisher(
-                StiffnessMotion, 'stiffness_motion', qos.OUTPUT
-            ),
+            topic: self.client.create_publisher(kind, topic, profile)
+            for topic, kind, profile in (
+                ('robot_description', String, qos.ROBOT_DESCRIPTION),
+                ('joint_motion', JointMotion, qos.OUTPUT),
+                ('joint_trajectory', JointTrajectory, qos.OUTPUT),
+                ('wrench_motion', WrenchMotion, qos.OUTPUT),
+                ('stiffness_motion', StiffnessMotion, qos.OUTPUT),
+            )
         }
-        for topic, kind, profile in (
-            ('hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
-            ('hodyn_node/motor_reference', MotorReference, qos.OUTPUT),
-            ('hodyn_node/effort_trajectory', JointEffortTrajectory, qos.EFFORT_TRAJECTORY),
-            ('/diagnostics', DiagnosticArray, qos.OUTPUT),
-        ):
-            self.client.create_subscription(kind, topic, self._keeper(topic), profile)
+        self._subscriptions = {
+            topic: self.client.create_subscription(kind, topic, self._keeper(topic), profile)
+            for topic, kind, profile in (
+                ('hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
+                ('hodyn_node/motor_reference', MotorReference, qos.OUTPUT),
+                ('hodyn_node/effort_trajectory', JointEffortTrajectory, qos.EFFORT_TRAJECTORY),
+                ('/diagnostics', DiagnosticArray, qos.OUTPUT),
+            )
+        }
         self.service = self.client.create_client(
             ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics'
         )
@@ -148,13 +150,38 @@ class Harness:
             thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
             self._threads.append(thread)
             thread.start()
-        for name, publisher in self.publishers.items():
-            self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'match {name}')
-        self.wait(
-            lambda: self.node._effort_publisher.get_subscription_count() > 0, 'match outputs'
-        )
+        for topic in self.publishers:
+            self._match_input(topic)
+        for topic in ('hodyn_node/joint_effort', '/diagnostics'):
+            self._match_output(topic)
         if values.get('robot_description'):
             self.wait_until_in_use(values['robot_description'])
+
+    def _match_input(self, topic: str) -> None:
+        self.wait(self.publishers[topic].get_subscription_count, f'match {topic}')
+
+    def _match_output(self, topic: str) -> None:
+        # Both sides find each other at times of their own, and what comes in between is lost.
+        matches = [self._subscriptions[topic].get_publisher_count]
+        matches += [
+            publisher.get_subscription_count
+            for publisher in self.node.publishers
+            if publisher.topic_name.endswith(f'/{topic.lstrip("/")}')
+        ]
+        self.wait(lambda: all(count() for count in matches), f'match {topic}')
+
+    def advertise(self, kind: type, topic: str) -> Publisher:
+        """Publisher on another input of the node, which listens to it."""
+        self.publishers[topic] = self.client.create_publisher(kind, topic, qos.OUTPUT)
+        self._match_input(topic)
+        return self.publishers[topic]
+
+    def listen(self, kind: type, topic: str) -> None:
+        """Keep the messages on another output of the node, which has found this client."""
+        self._subscriptions[topic] = self.client.create_subscription(
+            kind, topic, self._keeper(topic), qos.OUTPUT
+        )
+        self._match_output(topic)
 
     def _keeper(self, topic: str) -> Callable[[Any], None]:
         def keep(message: Any) -> None:
@@ -206,6 +233,11 @@ class Harness:
         name = f'hodyn_node/{topic}'
         self.wait(lambda: len(self.messages[name]) >= count, f'{count} messages on {name}')
         return self.messages[name]
+
+    @property
+    def wrenches(self) -> Wrenches:
+        """What the node knows of wrenches."""
+        return self.node._wrenches
 
     def forget(self) -> None:
         """Drop the messages received so far."""

@@ -5,8 +5,10 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.coverings import covering
+from support.examples import EXPENSIVE
 from support.streams import (
     SECOND,
     errors,
@@ -340,7 +342,7 @@ def test_bad_parameters_are_refused(parameters):
         DerivativeEstimator(**parameters)
 
 
-@settings(max_examples=50, deadline=None)
+@EXPENSIVE
 @given(st.data())
 def test_no_stream_makes_it_return_nan(data):
     estimator = DerivativeEstimator(2, highest_derivative=data.draw(st.sampled_from([1, 4])))
@@ -433,8 +435,7 @@ def test_wrench_is_estimated_with_two_derivatives():
     assert np.all(np.abs(last.motion - truth) <= 4.0 * last.std)
 
 
-@pytest.mark.parametrize('rate', [100, 500, 1000])
-@pytest.mark.parametrize('noise', [0.02, 0.2])
+@pytest.mark.parametrize(('rate', 'noise'), covering([100, 500, 1000], [0.02, 0.2]))
 def test_strong_wrench_has_derivatives_as_soon_as_it_has_values(rate, noise):
     """What no model can explain before the noise is known is no surprise."""
     phase = np.arange(6.0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hodyn_ros.trajectory.jtc import jtc_motion
@@ -92,7 +92,6 @@ def narrow_bumps(draw):
     return velocity.integ() * draw(st.sampled_from([-1.0, 1.0]))
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
 @given(narrow_bumps())
 def test_narrow_bumps_between_samples_are_found(position):
     states = [position.deriv(k)(np.array([0.0, 1.0]))[:, None] for k in range(5)]

@@ -6,7 +6,7 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import BPoly, make_interp_spline
 
@@ -135,7 +135,6 @@ def waypoints(draw, shortest=1e-3, smallest_N=2):
     return times, rng.uniform(-3.0, 3.0, (N, 3)), *rows
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
 @given(waypoints())
 def test_everything_given_is_met_exactly(case):
     times, positions, velocities, accelerations = case
@@ -150,7 +149,6 @@ def test_everything_given_is_met_exactly(case):
     assert not spline.given[:, 3:].any()
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
 @given(waypoints(shortest=1e-2))
 def test_position_to_snap_are_continuous_at_waypoints(case):
     times = case[0]
@@ -164,7 +162,6 @@ def test_position_to_snap_are_continuous_at_waypoints(case):
     np.testing.assert_array_equal(behind[:, :5], spline.states[:-1])
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
 @given(waypoints())
 def test_both_ends_of_a_segment_expand_to_the_same_polynomial(case):
     spline = fit_spline(*case)
@@ -191,7 +188,6 @@ def test_up_to_the_eighth_derivative_is_continuous_where_only_positions_are_give
 # Smoothness
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
 @given(waypoints(shortest=0.1))
 def test_any_change_of_a_free_derivative_costs_smoothness(case):
     times, positions, velocities, accelerations = (array[..., :1] for array in case)
@@ -324,7 +320,6 @@ def test_derivatives_stay_close_to_the_smooth_motion_that_unequal_samples_come_f
 # Invariances
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
 @given(waypoints(shortest=1e-2), st.integers(-3, 6), st.floats(0.1, 10.0))
 def test_slower_motion_has_the_same_shape(case, exponent, factor):
     times, positions, velocities, accelerations = case
@@ -339,7 +334,6 @@ def test_slower_motion_has_the_same_shape(case, exponent, factor):
             assert np.all(np.abs(states - reference) <= 1e-6 * size)
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
 @given(waypoints(shortest=1e-2), st.integers(0, 2**32 - 1))
 def test_joints_do_not_depend_on_each_other(case, seed):
     times, *rows = case
@@ -352,7 +346,6 @@ def test_joints_do_not_depend_on_each_other(case, seed):
     assert np.all(np.abs(permuted.states - whole.states[..., order]) <= 1e-9 * size)
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
 @given(waypoints(shortest=1e-2, smallest_N=4))
 def test_affine_changes_of_the_positions_carry_over(case):
     times, positions, velocities, accelerations = case
