@@ -501,44 +501,25 @@ def report() -> None:
 
 
 @_command(
-    'robot_commands', 'Time the inverse dynamics of a robot.', *_ROBOT,
-    _option('--batch', type=click.IntRange(1, 10_000_000), default=2000, show_default=True,
-            help='Samples in one call, beside calls with one sample.'),
-    _option('--threads', type=click.IntRange(1), default=1, show_default=True,
-            help='Threads that share a batch.'),
-    _option('--seconds', type=click.FloatRange(0.0, min_open=True), default=3.0, show_default=True,
-            help='How long to measure, about.'),
-    _JSON,
-)  # fmt: skip
-def bench() -> None:
-    """Time the joint torques of ROBOT and their derivatives on this machine.
-
-    Called from Python with one sample, and with many at once. All take turns in short bursts, and
-    the median counts. `make bench` in a checkout of hodyn_ros compares with other libraries.
-
-    For example
-      hodyn bench panda
-      hodyn bench talos_reduced --seconds 10
-      hodyn bench robot.urdf --batch 100000 --threads 4 --json
-    """
-
-
-@_command(
-    'demo', 'Compute and draw a motion of the Franka Panda.',
-    _file('-o', '--output', 'folder', default=Path('hodyn_demo'), show_default=True,
-          metavar='FOLDER', help='Made if it does not exist.'),
-)  # fmt: skip
+    'demo',
+    'Write a motion of the Franka Panda for the other commands.',
+    _file(
+        '-o',
+        '--output',
+        'folder',
+        default=Path('hodyn_demo'),
+        show_default=True,
+        metavar='FOLDER',
+        help='Made if it does not exist.',
+    ),
+)
 def demo() -> None:
-    """Compute torques of the Franka Panda with their derivatives, and draw them.
+    """Write a motion of the Franka Panda, and show commands that read it.
 
     Needs no ROS. Writes into FOLDER
 
       motion.csv    positions to snap of eight seconds of motion, in its limits
       fast.csv      the same motion, too fast for some of them
-      efforts.csv   torques and their first two derivatives along the first
-      efforts.png   the same as a picture, if matplotlib is installed
-
-    which the other commands read. The derivatives are compared with finite differences.
     """
 
 

@@ -169,19 +169,21 @@ def _compute_files(
             f'{output} is not empty. Go on with it with --resume, or choose another folder.'
         )
     problem = load_problem(given)
+    run = datasets.DatasetRun(
+        problem.model,
+        given.motion,
+        output,
+        actuators=problem.actuators,
+        suffix=suffix,
+        workers=workers,
+        scheduler=scheduler,
+        **given.reading,
+        **given.computing,
+    )
     try:
         with raised(), progress('Computing') as update:
             summary = datasets.process_files(
-                problem.model,
-                given.motion,
-                output,
-                actuators=problem.actuators,
-                suffix=suffix,
-                workers=workers,
-                scheduler=scheduler,
-                progress=lambda state: update((state.done + state.failed) / max(state.total, 1)),
-                **given.reading,
-                **given.computing,
+                run, lambda state: update((state.done + state.failed) / max(state.total, 1))
             )
     except KeyboardInterrupt:
         show_remarks(('What is done is kept; the same command with --resume goes on.',))

@@ -73,7 +73,7 @@ def hodyn(context: click.Context) -> None:
     iiwa14, two_link), or one of an installed package: `hodyn info` lists them.
 
     Begin with
-      hodyn demo                                # a motion of the Panda, computed and drawn
+      hodyn demo                                # a motion of the Panda for what follows
       hodyn info panda                          # what is known of a robot
       hodyn check panda hodyn_demo/motion.csv   # does a motion keep the limits?
 

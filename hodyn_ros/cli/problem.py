@@ -63,12 +63,12 @@ class Given:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """Options of `read_motion`, `iterate_motion` and `process_files`."""
+        """Options of `read_motion`, `iterate_motion` and `DatasetRun`."""
         return {name: getattr(self, name) for name in ('topic', 'expressed_in', 'acting')}
 
     @property
     def computing(self) -> dict[str, Any]:
-        """Options of `compute`, `compute_stream` and `process_files`."""
+        """Options of `compute`, `compute_stream` and `DatasetRun`."""
         names = ('derivatives', 'rate', 'interpolation')
         return {'order': self.order, **{name: getattr(self, name) for name in names}}
 

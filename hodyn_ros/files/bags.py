@@ -65,7 +65,7 @@ def read_bag(
             f'{path} is a folder without metadata.yaml, so it is no bag; it holds {found}. '
             'Give a bag, or a file: the storage file of a bag (.mcap, .db3) or a table.'
         )
-    reader = _library(path).Reader(path)
+    reader = rosbags('rosbag2', path).Reader(path)
     reader.open()
     with closing(reader):
         topic, kind = _chosen(path, reader.connections, topic)
@@ -78,23 +78,16 @@ def read_bag(
             yield from _samples(where, kind, messages, joint_names, chunk)
 
 
-def _library(path: Path) -> Any:
-    """Readers and writers of bags, which need rosbags."""
-    rosbags('rosbag2', path)
-    from hodyn_ros.files import mcap
-
-    return mcap
-
-
 def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[str, str]:
     """Topic that is read, and its type."""
     # Mirrors of efforts for plotting tools are no measurements.
     mirrors = tuple(f'{c.topic}/' for c in connections if c.msgtype.startswith('hodyn_msgs/'))
     readable = {(c.topic, c.msgtype): c.msgcount for c in connections if c.msgtype in _READABLE}
     found = [
-        place for place, count in readable.items()
+        place
+        for place, count in readable.items()
         if (place[0] == topic if topic else count and not place[0].startswith(mirrors))
-    ]  # fmt: skip
+    ]
     if len(found) == 1:
         return found[0]
     if found:
@@ -257,7 +250,10 @@ class BagWriter:
     def __init__(self, folder: Path, storage: str) -> None:
         if storage not in STORAGES:
             raise FileError(f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.')
-        self._folder, self._library = folder, _library(folder)
+        rosbags('rosbag2', folder)
+        from hodyn_ros.files import mcap  # made of what is not always installed
+
+        self._folder, self._library = folder, mcap
         self._channels = np.zeros(len(_TOPICS), dtype=np.int64)  # of those that are there
         plugin = getattr(self._library.rosbag2.StoragePlugin, storage.upper())
         self._writer = self._library.Writer(folder, version=_VERSION, storage_plugin=plugin)
@@ -309,18 +305,24 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
     for orders, rows in _groups(results.effort, most=3, least=1):
         efforts = {name: results.effort[rows, m] for m, name in enumerate(EFFORT[:orders])}
         std = results.effort_std
-        deviations = {} if std is None else {
-            name: std[rows, m] for m, name in enumerate(EFFORT_STD[:orders])
-        }  # fmt: skip
-        yield 1, rows, {
-            'joint_names': results.joint_names,
-            **deviations,
-            'valid_order': orders - 1,
-            'continuous_order': min(results.continuous_order, orders - 1),
-            'delay': results.delay,
-            'source': source,
-            **efforts,
-        }
+        deviations = (
+            {}
+            if std is None
+            else {name: std[rows, m] for m, name in enumerate(EFFORT_STD[:orders])}
+        )
+        yield (
+            1,
+            rows,
+            {
+                'joint_names': results.joint_names,
+                **deviations,
+                'valid_order': orders - 1,
+                'continuous_order': min(results.continuous_order, orders - 1),
+                'delay': results.delay,
+                'source': source,
+                **efforts,
+            },
+        )
         for m, values in enumerate(efforts.values()):
             mirror = {'name': results.joint_names, 'effort': values}
             if m == 0:
@@ -338,13 +340,17 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
                 name.removeprefix('motor_'): torque[places, k]
                 for k, name in enumerate(MOTOR_TORQUE[:torques])
             }
-            yield 5, places, {
-                'motor_names': results.motor_names,
-                'joint_names': results.motor_joints,
-                'source': source,
-                'deflection': position[places, 0] - results.motion[places, 0][:, joints],
-                **series,
-            }
+            yield (
+                5,
+                places,
+                {
+                    'motor_names': results.motor_names,
+                    'joint_names': results.motor_joints,
+                    'source': source,
+                    'deflection': position[places, 0] - results.motion[places, 0][:, joints],
+                    **series,
+                },
+            )
             shown = {'position': 'position', 'velocity': 'velocity', 'effort': 'torque'}
             mirror = {name: series[what] for name, what in shown.items() if what in series}
             yield 6, places, {'name': results.motor_names, **mirror}
