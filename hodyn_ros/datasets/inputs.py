@@ -18,7 +18,7 @@ import numpy as np
 from hodyn_ros.datasets.run import Inputs
 from hodyn_ros.errors import BatchError
 from hodyn_ros.files.files import SUFFIXES
-from hodyn_ros.files.tables import ParquetTable
+from hodyn_ros.files.parquet_table import ParquetTable
 from hodyn_ros.model.provenance import Provenance
 
 _HIDDEN = ('.', '_')  # as in data sets of Parquet files

@@ -30,8 +30,9 @@ from hodyn_ros.files.columns import (
 )
 from hodyn_ros.files.compute import compute, compute_stream
 from hodyn_ros.files.files import ResultsWriter, guarded, iterate_motion
+from hodyn_ros.files.formats import side_file
+from hodyn_ros.files.parquet_table import ParquetTable, ParquetWriter
 from hodyn_ros.files.samples import Results
-from hodyn_ros.files.tables import ParquetTable, ParquetWriter, side_file
 
 # The next file would meet them as well.
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}

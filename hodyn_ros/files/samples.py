@@ -171,9 +171,7 @@ class Samples:
         unused = tuple(name for name in self.joint_names if name not in wanted)
         places = [self.joint_names.index(name) for name in wanted]
         measured = self.measured_at((slice(None), places))
-        chosen = replace(
-            self, joint_names=wanted, motion=self.motion[:, :, places], **measured
-        )
+        chosen = replace(self, joint_names=wanted, motion=self.motion[:, :, places], **measured)
         return chosen, unused
 
     def measured_at(self, index: Any) -> dict[str, Any]:

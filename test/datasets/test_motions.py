@@ -12,7 +12,7 @@ from hodyn_ros import actuators, inverse_dynamics
 from hodyn_ros.datasets import DatasetRun, process_files
 from hodyn_ros.datasets.inputs import find_parts
 from hodyn_ros.datasets.worker import piecewise_rows
-from hodyn_ros.files.tables import ParquetTable
+from hodyn_ros.files.parquet_table import ParquetTable
 
 pa = pytest.importorskip('pyarrow')
 pq = pytest.importorskip('pyarrow.parquet')
